@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -79,6 +79,15 @@ $(MCP_SERVERS): requirements-mcp-servers.lock fakes/mcp-servers/package-lock.jso
 		|| echo "no MCP servers of npm: their tests are left out"
 	@touch $@
 
+# What looks for faults of accessibility in pages: for tests alone, which go without it where it is not to be had.
+AXE := .cache/axe/.stamp
+$(AXE): fakes/axe/package-lock.json | $(STAMP)-dev
+	@mkdir -p $(@D)
+	@cp fakes/axe/package*.json $(@D)
+	@npm ci --silent --ignore-scripts --no-audit --no-fund --prefix $(@D) \
+		|| echo "no axe-core of npm: its tests are left out"
+	@touch $@
+
 # A service's user cannot write here: each of its starts would compile everything anew.
 compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q bot agent backend
@@ -91,6 +100,9 @@ matrix: install  ## what the Matrix channel needs besides, for [matrix] in the c
 
 mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-mcp.lock
+
+voice: install  ## what hears voice messages here: whisper.cpp, with a model that is pulled (docs/voice.md)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-voice.lock
 
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
@@ -105,7 +117,7 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS)  ## all tests
+test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
 
 test-long: dev $(TEMPLATES) $(SYNAPSE)  ## the cases of which make test runs a sample, and campaigns
@@ -137,9 +149,10 @@ lock:  ## compile the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix -c requirements.lock -o requirements-matrix.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --extra mcp --group dev -c requirements-matrix.lock -o requirements-dev.lock
-	@printf 'mcp-server-time\nmcp-server-git\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-mcp-servers.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --extra mcp --extra voice --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@printf 'mcp-server-time\nmcp-server-git\nmcp-server-fetch\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-mcp-servers.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra mcp -c requirements-dev.lock -o requirements-mcp.lock
+	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra voice -c requirements-dev.lock -o requirements-voice.lock
 	@$(BIN)/uv pip compile $(LOCK) --group synapse -o requirements-synapse.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links
@@ -187,8 +200,9 @@ container-steps: dev  ## the image's steps in a chroot, its size, and its sandbo
 
 FUZZ_MINUTES ?= 60
 
-fuzz: dev  ## every parser of foreign bytes, an hour (FUZZ_MINUTES=60)
-	@FUZZ_SECONDS=$$((60 * $(FUZZ_MINUTES))) $(BIN)/python -m pytest tests/test_fuzz.py
+fuzz: dev  ## every parser of foreign bytes, an hour (FUZZ_MINUTES=60), with new examples (FUZZ_SEED to repeat)
+	@export FUZZ_SECONDS=$$((60 * $(FUZZ_MINUTES))) FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)}; \
+		echo "FUZZ_SEED=$$FUZZ_SEED"; $(BIN)/python -m pytest tests/test_fuzz.py
 
 POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py tests/bot/telegram/test_hostile_rows.py
 
@@ -222,9 +236,10 @@ campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing 
 pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
 	@sh pocket/make.sh
 
-pocket-eval: dev  ## measure the pocket model through the real server
+pocket-eval: dev  ## measure the pocket model through the real server, and what a newcomer asks through the demo
 	@$(BIN)/python -m pytest -q tests/pocket/test_evaluation_wording.py
 	@$(BIN)/python -m pocket.evaluation
+	@$(BIN)/python -m pocket.evaluation.newcomer
 
 clean:
 	@rm -rf $(VENV) .cache build *.egg-info

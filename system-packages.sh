@@ -27,6 +27,9 @@ test)
     need systemd-analyze systemd
     [ -x /usr/bin/pdftotext ] || wanted+=(poppler-utils)
     [ -x /usr/bin/tesseract ] || wanted+=(tesseract-ocr)
+    # Voice messages are read and made with them.
+    [ -x /usr/bin/ffmpeg ] || wanted+=(ffmpeg)
+    [ -x /usr/bin/espeak-ng ] || wanted+=(espeak-ng)
     ;;
 esac
 

@@ -11,6 +11,7 @@ sandbox/      where every tool process runs
 shell/        commands in its shell that are answered outside of it
 mcp/          servers of tools that others wrote, behind walls
 web/          pages of the web as text
+voice/        recordings to words, words to voice messages
 schedule/     jobs and their times
 summary/      what happened in a repository
 evaluate/     how many tasks a model finishes
@@ -19,6 +20,7 @@ messages.py   what is stored, and what a model is sent
 events.py     what happens in a turn
 model.py      what a model is to the agent
 errors.py     errors by who must act
+pictures.py   a stranger's picture to one that a model is shown
 prompt.py     the fixed prefix, and the context block of a message
 approvals.py  what an owner must allow
 plan.py       the steps of a task
@@ -28,5 +30,6 @@ trust.py      whose text touches a chat, and what then asks
 leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
 files.py      files replaced in one step
+language.py   the language of what a person reads; languages/ holds the catalogues
 instants.py   stored instants and zones as a calendar has them
 """

@@ -18,6 +18,7 @@ from agent.events import ApprovalAsked, ApprovalPending, Decision, Emit
 from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
+LOOK_SECONDS = 1.0  # between two looks for an answer that another process has recorded
 DENIED = "The owner denied this step. Say so, and go on without it."
 EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
 TOO_LONG = (
@@ -182,8 +183,11 @@ class Approvals:
                 async with asyncio.timeout(max(0.0, request.expires - self._clock())):
                     decision = await self._answer(request, self._ask)
             except TimeoutError:
-                await self._rows.decide(request.id, "denied", self._clock(), "expired")
+                decided = await self._rows.decide(request.id, "denied", self._clock(), "expired")
+                late = None if decided else await self._rows.find(call.turn, call.call, what)
                 decision, reason = "denied", EXPIRED.format(minutes=self._seconds / 60)
+                if late and late[1] is not None:  # another process had been quicker
+                    decision, reason = late[1], DENIED
             finally:
                 del self._waiting[request.id]
         assert decision
@@ -200,13 +204,21 @@ class Approvals:
 
     async def _answer(self, request: ApprovalRequest, ask: AskOwners) -> Decision:
         # A button of before a restart may have been pressed since the row was read.
-        found = await self._rows.find(request.turn, request.call, request.what)
-        if found and found[1] is not None:
-            return found[1]
+        if (known := await self._decided(request)) is not None:
+            return known
         answer = await ask(request)
         if answer is not None:
             await self.decide(request.id, answer, "on the spot")
-        return await self._waiting[request.id]
+        while not self._waiting[request.id].done():
+            await asyncio.wait([self._waiting[request.id]], timeout=LOOK_SECONDS)
+            # On the owner's page it is answered in another process.
+            if (known := await self._decided(request)) is not None:
+                return known
+        return self._waiting[request.id].result()
+
+    async def _decided(self, request: ApprovalRequest) -> Decision | None:
+        found = await self._rows.find(request.turn, request.call, request.what)
+        return found[1] if found else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+from agent.language import translated
 from agent.store.budgets import BudgetTable, Used
 from agent.tools.context import Approver
 
@@ -79,10 +80,12 @@ class CallBudget:
             for one in over:
                 limit = daily.limits[one.kind] + one.allowed
                 more = max(daily.limits[one.kind] // SHARE, one.used - limit)
-                what = (
-                    f"Today's budget of this chat is used up: {limit:,} {WORDS[one.kind]}. "
-                    f"Allow {limit + more:,} today, to go on with: {self.act}"
+                form = translated(
+                    "Today's budget of this chat is used up: {limit:,} {what}."
+                    " Allow {allowed:,} today, to go on with: {act}"
                 )
+                named = translated(WORDS[one.kind])
+                what = form.format(limit=limit, what=named, allowed=limit + more, act=self.act)
                 await self.approve(what, scope=f"budget:{one.kind}")
                 await daily.table.allow(self.chat, day, one.kind, more)
 

@@ -9,6 +9,7 @@
     │   ├── Looping     the same calls over and over
     │   └── BackendLost the backend stayed away for too long
     └── BackendAway     the model is not there: wait, say so, go on
+    UsageError          a command of the shell was given wrong arguments: its usage line follows
 
 Anything else is a bug and is seen.
 """
@@ -50,3 +51,7 @@ class BackendLost(TurnError):
 
 class BackendAway(AgentError):
     pass
+
+
+class UsageError(Exception):
+    """`str(error)` says what is wrong with the arguments; the usage line follows it, exit code 2."""

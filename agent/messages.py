@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+PICTURE_TOKENS = 1_200  # of the largest that a model is shown (backend.protocol.PICTURE_PIXELS)
+
 
 @dataclass(frozen=True, slots=True)
 class System:
@@ -12,7 +14,7 @@ class System:
 class User:
     """A person's words behind their context block (`prompt.context_block`).
 
-    `images` are data URLs, sent only to models with a vision projector.
+    `images` are data URLs of pictures, or of sound (WAV), sent only to models that take them.
     """
 
     text: str

@@ -18,8 +18,8 @@ class Request:
     so; None leaves that to the profile. `brief`: this call alone goes without thought,
     and what a template says of thinking ahead of everything stays as it is. `raw`: the
     server is not to look for calls and thoughts in the answer, its parser having failed
-    with it. `prompt`: these tokens are read as they are, nothing is generated, and
-    `messages` only say what they were made of (`Model.ahead`).
+    with it. `prompt`: this is read as it is, nothing is generated, and `messages` only
+    say what it was made of, with its pictures (`Model.ahead`).
     """
 
     messages: tuple[Message, ...]
@@ -30,17 +30,18 @@ class Request:
     thinking: int | None = None
     brief: bool = False
     raw: bool = False
-    prompt: tuple[int, ...] = ()
+    prompt: tuple[int, ...] | str = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the next message's request begins with, in the server's tokens, whatever that message is.
+    """What the next message's request begins with, whatever that message is: the server's tokens, or with
+    pictures a text that has the server's marker for each.
 
     `others_kept`: reading it pushes no other chat's prompt out, the server keeps several.
     """
 
-    tokens: tuple[int, ...]
+    prompt: tuple[int, ...] | str
     others_kept: bool
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from agent.language import translated
+
 MOST_STEPS, LONGEST_STEP = 20, 200  # characters
 
 
@@ -28,10 +30,11 @@ def with_steps(plan: Plan, texts: Sequence[str]) -> Plan:
     """Further steps behind the others; WrongPlan where there are too many, or one is too long."""
     new = [" ".join(text.split()) for text in texts]
     if longest := next((text for text in new if len(text) > LONGEST_STEP), None):
-        raise WrongPlan(f"A step has at most {LONGEST_STEP} characters, this one {len(longest)}.")
+        form = translated("A step has at most {most} characters, this one {count}.")
+        raise WrongPlan(form.format(most=LONGEST_STEP, count=len(longest)))
     whole = (*plan, *(PlanStep(text) for text in new if text))
     if len(whole) > MOST_STEPS:
-        raise WrongPlan(f"A plan has at most {MOST_STEPS} steps.")
+        raise WrongPlan(translated("A plan has at most {most} steps.").format(most=MOST_STEPS))
     return whole
 
 
@@ -51,7 +54,8 @@ def replaced(plan: Plan, number: int, new: PlanStep) -> Plan:
 
 def step(plan: Plan, number: int) -> PlanStep:
     if not plan:
-        raise WrongPlan("There is no plan.")
+        raise WrongPlan(translated("There is no plan."))
     if not 1 <= number <= len(plan):
-        raise WrongPlan(f"There is no step {number}; the plan has {len(plan)}.")
+        form = translated("There is no step {number}; the plan has {count}.")
+        raise WrongPlan(form.format(number=number, count=len(plan)))
     return plan[number - 1]

@@ -20,6 +20,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from agent.files import replacing
+from agent.sandbox.output_buffer import clean
 from agent.sandbox.rootfs import make_directory
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,9 @@ def read_skill(folder: Path) -> Skill:
         facts = front_matter(files[GUIDE][0].decode())
     except UnicodeDecodeError:
         raise SkillError(f"{folder / GUIDE} is not UTF-8 text.") from None
-    name, description = facts.get("name", ""), facts.get("description", "")
+    name, description = facts.get("name", ""), clean(facts.get("description", ""))
+    if not all(path.isprintable() for path in files):
+        raise SkillError(f"{folder} has a file whose name holds more than can be shown.")
     if not NAME.fullmatch(name):
         raise SkillError(
             f"{folder / GUIDE}: the name {name!r} must be of small letters, digits and hyphens, at most 64."

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.instants import local_time
+from agent.language import translated
 from agent.sandbox.output_buffer import visible
 
 Origin = Literal["person", "owner", "program", "stranger"]
@@ -95,5 +96,9 @@ def told(taints: Sequence[Taint], zone: str) -> str:
     """What touched a chat, and when, newest last; empty for none. `zone` is an IANA name."""
     newest = taints[-NAMED:]
     lines = [f"{taint.source} ({local_time(taint.at, zone):%d %b %H:%M})" for taint in newest]
-    more = [f"and {len(taints) - NAMED} more"] if len(taints) > NAMED else []
+    more = (
+        [translated("and {count} more").format(count=len(taints) - NAMED)]
+        if len(taints) > NAMED
+        else []
+    )
     return "; ".join([*lines, *more])

@@ -19,6 +19,8 @@ from bench.attacks.cases.trust import acts
 from fakes.obedient_bot import TOKEN, obedient_bot, orders
 
 EVERYTHING, READING = "* {}", "{}"  # entries of agent.sandbox.allow_hosts
+# Refused without a question; or what there was not then.
+NO_WISH = ("elsewhere", TOKEN, "web read", "mcp tea")
 ASKED = {
     "schedule every day at 8 send the notes task": 1,
     "git_commit app done": 1,
@@ -33,8 +35,8 @@ async def counted(folder: Path, entry: str) -> dict[str, int]:
         bot.believes = False
         for person, act in zip(bot.people.values(), acts(bot.web.host), strict=False):
             name, arguments = orders(act)[0]
-            if name in ("answer", "delegate") or "elsewhere" in act or TOKEN in act:
-                continue  # no wish of an owner, or refused without a question
+            if name in ("answer", "delegate") or any(word in act for word in NO_WISH):
+                continue
             bot.restore()
             bot.asked.clear()
             await bot.say(person, act)

@@ -28,6 +28,7 @@ from bot.localgram import Person
 from bot.state import resident_mib
 from fakes.model_scripted import ModelServer, Reply, says
 
+ROOT = Path(__file__).parent.parent
 SECONDS = 60
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -181,21 +182,33 @@ async def _until(look: Any) -> None:
 
 
 def installed() -> dict[str, Any]:
-    """Packages of requirements.lock and their size on disk, with our own."""
-    root = Path(__file__).parent.parent
-    names = [
+    """Packages and their size on disk, with our own; and with those for Matrix (docs/matrix.md)."""
+    plain, with_matrix = _locked("requirements.lock"), _locked("requirements-matrix.lock")
+    return {
+        "packages": len(plain) + 1,
+        "installed_mb": _megabytes(plain),
+        "packages_with_matrix": len(with_matrix) + 1,
+        "installed_mb_with_matrix": _megabytes(with_matrix),
+    }
+
+
+def _locked(lock: str) -> set[str]:
+    """The packages that a lock file installs."""
+    return {
         line.split("==")[0]
-        for line in (root / "requirements.lock").read_text().splitlines()
+        for line in (ROOT / lock).read_text().splitlines()
         if "==" in line and "never" not in line
-    ]
-    size = sum(_size(name) for name in set(names))
+    }
+
+
+def _megabytes(packages: set[str]) -> int:
     own = sum(
         f.stat().st_size
         for p in ("bot", "agent", "backend")
-        for f in (root / p).rglob("*")
+        for f in (ROOT / p).rglob("*")
         if f.suffix != ".pyc" and f.is_file()
     )
-    return {"packages": len(set(names)) + 1, "installed_mb": round((size + own) / 1e6)}
+    return round((sum(map(_size, packages)) + own) / 1e6)
 
 
 async def picture() -> dict[str, float]:

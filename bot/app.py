@@ -15,6 +15,7 @@ from zoneinfo import ZoneInfo
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
 from agent.events import Decision, Event
+from agent.language import speaking
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import Verification
@@ -29,8 +30,10 @@ from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery
 from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
-from bot.texts import Texts
+from bot.texts import TEXTS, Texts
+from bot.voice.setting import is_spoken
 
+AUTO = "auto"  # the language of a text is that of whoever it is for
 LOOK_SECONDS = 15.0  # between two looks at what was set aside
 
 
@@ -74,7 +77,7 @@ def only_process(lock: Path, account: str) -> Iterator[None]:
 class MessagingApp(ABC):
     """One messaging app: its channel, its people, its live replies and its share of the outbox.
 
-    `timezone` (IANA) and `repos` are those of the agent. `serve` runs until it is cancelled.
+    `timezone` (IANA) and `repos` are those of the agent; `language` is that of fixed texts. `serve` runs until it is cancelled.
     """
 
     def __init__(
@@ -82,23 +85,24 @@ class MessagingApp(ABC):
         store: Store,
         channel: Channel,
         access: Access,
-        texts: Texts,
         *,
         timezone: str = "UTC",
         repos: Sequence[str] = (),
         reactions: ShownReactions = "done",
+        language: str = AUTO,
         demo: bool = False,
     ) -> None:
         self.store = store
         self.channel = channel
         self.access = access
-        self.texts = texts
+        self.texts = TEXTS
+        self.language = "" if language == AUTO else language
         self.timezone = timezone
         self.repos = tuple(repos)
-        self.approvals = OwnerApprovals(channel, access, texts, store.approvals)
+        self.approvals = OwnerApprovals(channel, access, TEXTS, store)
         self.reactions = Reactions(channel, reactions)
-        self.replies = Replies(channel, texts, self.approvals.whom, self.reactions.ended)
-        self.delivery = Delivery(store, channel, texts, self.replies.final)
+        self.replies = Replies(channel, TEXTS, self.approvals.whom, self.reactions.ended)
+        self.delivery = Delivery(store, channel, TEXTS, self.replies.final)
         self.demo = demo
         self.health_changed = asyncio.Event()  # to be told at once
 
@@ -126,7 +130,7 @@ class MessagingApp(ABC):
             self.access,
             self.store,
             self.delivery,
-            self.texts,
+            TEXTS,
             services,
             self.store.clock(),
             self.timezone,
@@ -134,19 +138,25 @@ class MessagingApp(ABC):
             lambda: self.health.problem,
             reactions=self.reactions,
             demo=self.demo,
+            language=self.language,
         )
+        if services.voice:
+            self.delivery.speak = services.voice.sound
         self.replies.on_approval = lambda id: context.start(show_decision(context, id))
         self.replies.on_end = lambda turn: context.start(show_withdrawn(context, turn))
-        async with context.tasks, asyncio.TaskGroup() as group:
-            group.create_task(self.delivery.run())
-            group.create_task(self.listen(context))
+        with speaking(self.language):
+            async with context.tasks, asyncio.TaskGroup() as group:
+                group.create_task(self.delivery.run())
+                group.create_task(self.listen(context))
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
         """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
         answered = [incoming.ref for incoming in reply.answers if incoming.ref]
-        keyboard = continue_keyboard(reply, self.texts)
+        keyboard = continue_keyboard(reply, TEXTS)
         reply_to = answered[-1] if answered else ""
-        return [OutgoingMessage(reply.text, keyboard, reply_to=reply_to).to_json()]
+        voice = reply.reason == "done" and is_spoken(reply.settings, reply.answers)
+        message = OutgoingMessage(reply.text, keyboard, reply_to=reply_to, voice=voice)
+        return [message.to_json()]
 
 
 class Apps:
@@ -178,6 +188,10 @@ class Apps:
 
     def owner_chats(self) -> list[str]:
         return [chat for app in self.apps for chat in app.owner_chats()]
+
+    async def alerted_chats(self) -> list[str]:
+        """Those of the owners, of linked ones that which has asked for alerts. Raises StoreError."""
+        return await self.apps[0].store.links.alerted(self.owner_chats())
 
     @property
     def health(self) -> AppHealth:
@@ -214,15 +228,16 @@ class Apps:
 
     async def _tell_owners(self) -> None:
         """Tell of what was set aside, each chat of its own, the owners of everything once a day; and
-        the owners each day of the ledger's head, with what is wrong in it."""
-        store, texts = self.apps[0].store, self.apps[0].texts
+        the owners each day of the ledger's head, with what is wrong in it. Follow who may talk."""
+        store, texts = self.apps[0].store, TEXTS
 
         def to_chat(chat: str, table: str, count: int) -> str | None:
             app = self.of(chat)
             if app is None:
                 return None
-            what = set_aside_kinds(app.texts, {table: count})
-            return OutgoingMessage(app.texts.set_aside_here.format(what=what)).to_json()
+            with speaking(app.language):
+                what = set_aside_kinds(texts, {table: count})
+                return OutgoingMessage(texts.set_aside_here.format(what=what)).to_json()
 
         def to_owners(counts: Mapping[str, int]) -> str:
             what = set_aside_kinds(texts, counts)
@@ -237,9 +252,12 @@ class Apps:
             now = datetime.fromtimestamp(store.clock(), ZoneInfo(self.apps[0].timezone))
             midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
             with suppress(StoreError):  # it is told at the next look
-                told = await store.set_aside.tell(self.owner_chats(), to_chat, to_owners)
-                if await tell_head(store.ledger, self.owner_chats(), head, midnight) or told:
-                    store.outbox.added.set()
+                for app in self.apps:
+                    await app.access.load()  # somebody may have been let go elsewhere
+                owners = await self.alerted_chats()
+                told = await store.set_aside.tell(owners, to_chat, to_owners)
+                if await tell_head(store.ledger, owners, head, midnight) or told:
+                    store.outbox.wake()
             await asyncio.sleep(self._look_seconds)
 
 

@@ -7,8 +7,9 @@ from io import BytesIO
 
 from agent.approvals import ApprovalRequest
 from agent.events import Decision
+from agent.language import speaking
 from agent.sandbox.output_buffer import visible
-from agent.store.approvals import ApprovalTable
+from agent.store import Store
 from agent.trust import asks
 from bot.channel import (
     Button,
@@ -42,10 +43,10 @@ class OwnerApprovals:
     channel: Channel
     access: Access
     texts: Texts
-    approvals: ApprovalTable
+    store: Store
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
-        if await self.approvals.message_of(request.id):
+        if await self.store.approvals.message_of(request.id):
             return None  # asked before a restart: those buttons still work
         sent: list[str] = []
         for chat in self._chats(request.chat):
@@ -54,7 +55,7 @@ class OwnerApprovals:
             except ChannelError:
                 continue  # an owner who has blocked us; the others still read it
             sent.append(f"{chat}/{message}")
-            await self.approvals.shown(request.id, " ".join(sent))
+            await self.store.approvals.shown(request.id, " ".join(sent))
         return None if sent else "denied"
 
     async def whom(self, chat: str) -> str:
@@ -80,6 +81,11 @@ class OwnerApprovals:
 
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
         """Two copies of one question are harmless, a missing one is not."""
+        known = await self.store.chats.get(chat)
+        with speaking(known.spoken if known else ""):
+            return await self._send_spoken(chat, request)
+
+    async def _send_spoken(self, chat: str, request: ApprovalRequest) -> str:
         where = await asked_in(self.channel, self.texts, request, chat)
         text = question(self.texts, request, where)
         keyboard = approval_keyboard(self.texts, request)

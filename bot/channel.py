@@ -14,6 +14,7 @@ from typing import Annotated, BinaryIO, Literal, NamedTuple, Protocol
 from pydantic import Field, TypeAdapter
 
 from agent.errors import ToolError
+from agent.language import ENGLISH, spoken
 from agent.leaks import LeakDetector
 from agent.plan import Plan
 
@@ -28,10 +29,12 @@ class ChannelLimits:
 
 
 class Button(NamedTuple):
-    """`key` comes back when it is pressed, at most 64 bytes."""
+    """`key` comes back when it is pressed, at most 64 bytes; with `page`, an HTTPS address, that is opened instead,
+    inside of the app where it can."""
 
     key: str
     label: str
+    page: str = ""
 
 
 Keyboard = Sequence[Sequence[Button]]
@@ -71,11 +74,21 @@ class TurnView:
 
 
 @dataclass(frozen=True, slots=True)
+class VoiceSound:
+    """A voice message, OGG/Opus."""
+
+    ogg: bytes
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class OutgoingMessage:
     """A text to send, in as many parts as it needs; the first `part` of them are delivered.
 
     `silent` ones make no sound; final answers, approvals and alerts do. `transaction` is the same
-    whenever the same message is sent again, for an app that can tell so.
+    whenever the same message is sent again, for an app that can tell so. One of `voice` is said first: `sound` is
+    what of it, and an app that takes it sends the text below. `language` is that of what the program adds
+    to it when it is sent; "" is English.
     """
 
     text: str
@@ -84,11 +97,15 @@ class OutgoingMessage:
     reply_to: Annotated[str, Field(alias="to")] = ""
     part: int = 0
     transaction: str = ""
+    voice: bool = False
+    sound: VoiceSound | None = None
+    language: str = ""
 
     def to_json(self) -> str:
-        """The outbox's payload; `silent` is a column of its own there."""
-        beside = {"silent", "transaction"}
-        payload = PAYLOAD.dump_json(self, exclude=beside, exclude_defaults=True, by_alias=True)
+        """The outbox's payload, in the language spoken; `silent` is a column of its own there."""
+        beside = {"silent", "transaction", "sound"}
+        own = replace(self, language="" if spoken() == ENGLISH else spoken())
+        payload = PAYLOAD.dump_json(own, exclude=beside, exclude_defaults=True, by_alias=True)
         return payload.decode()
 
     @classmethod

@@ -11,6 +11,7 @@ from collections.abc import (
     Collection,
     Hashable,
     Mapping,
+    Sequence,
 )
 from contextlib import (
     AbstractAsyncContextManager,
@@ -22,25 +23,26 @@ from contextlib import (
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
 from agent.context.compactor import Spill
-from agent.context.window import ModelWindow, never, token_breakdown
+from agent.context.window import ModelWindow, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.instants import known_zone
+from agent.language import translated
 from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
 from agent.memory.notes import ChatMemory
 from agent.memory.search import Embedder, SemanticSearch
-from agent.messages import System
-from agent.model import ModelRefused, Request
+from agent.messages import PICTURE_TOKENS, System
+from agent.model import Model, ModelRefused, Request
 from agent.prompt import system_text
 from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
@@ -49,23 +51,23 @@ from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
-from agent.shell.registry import scripts
+from agent.shell import registry
 from agent.store import Store
 from agent.store.chats import Chat
 from agent.store.errors import StoreError
 from agent.store.ledger import LedgerTable
 from agent.store.retention import Retention
-from agent.tools.context import FileSender, ToolContext
+from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
-from agent.turn.toy_answers import TOY, ToyAnswers
+from agent.turn.toy_answers import TOY, FixedAnswers, ToyAnswers, blind_answer
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
 from agent.web.fetch import Fetcher
 from agent.web.search import SearXNG
-from backend.client import BackendClient, BackendUnavailable
+from backend.client import BackendClient, BackendUnavailable, control_socket
 from backend.protocol import Endpoint, Prefix, QueueState, Status
 from bot.config_file import sync_config
 from bot.secret_values import secret_values
@@ -78,10 +80,14 @@ if TYPE_CHECKING:
     from agent.documents.meaning import PassageMeaning
     from agent.documents.reading import DocumentReader
     from agent.mcp.servers import ToolServers
+    from agent.pictures import Eyes
+    from agent.voice.hearing import Hearing
 
 log = logging.getLogger(__name__)
 
 STATUS_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
+T = TypeVar("T")
+PICTURES_SHARE = 0.25  # of the window, that the pictures of one message may take
 RETURN_SECONDS = 30.0  # a service that was restarted answers again within seconds
 
 
@@ -109,6 +115,12 @@ class Agent:
         """A chat's tokens by part, what is free last."""
         return await token_breakdown(self.store, self.window, chat)
 
+    async def command_tokens(self, chat: str) -> dict[str, int]:
+        """What /commands.txt costs, by program and skill, once the model has read it: none of it is in
+        a prompt before."""
+        known = registry.entries(await self.tool_contexts.of(chat))
+        return {name: await text_tokens(self.window, text) for name, text in known.items()}
+
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
         if time.monotonic() - self._checked_at > STATUS_SECONDS:
@@ -119,7 +131,9 @@ class Agent:
             emit(Notice(state.reason) if state.reason else GpuQueued(state.ahead))
 
         serves = self.host.status.backend.profile if self.host.status else None
-        model = ToyAnswers(self.model) if serves == TOY else self.model
+        model: Model = ToyAnswers(self.model) if serves == TOY else self.model
+        if serves != TOY and any(each.body != "{}" for each in assignment.answers):  # files came
+            model = FixedAnswers(model, partial(blind_answer, told=await self.blind_words()))
         turn = Turn(
             model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),
             journal=assignment.journal,
@@ -133,7 +147,7 @@ class Agent:
             stop=assignment.stop,
             answer_now=assignment.answer_now,
             budgets=self.budgets,
-            frozen="" if assignment.frozen is None else texts.FROZEN,
+            frozen="" if assignment.frozen is None else translated(texts.FROZEN),
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
@@ -157,11 +171,46 @@ class Agent:
             else:
                 return
 
-    async def has_vision(self) -> bool:
-        """Whether the model takes pictures."""
+    async def eyes(self) -> "Eyes | None":
+        """What the model sees, asked once it serves; None where it does not, or there is none."""
+        return await self._once_served(partial(model_eyes, self.backend))
+
+    async def _once_served(self, ask: Callable[[], Awaitable[T]]) -> T | None:
+        """What the backend says once its model serves; None where there is none."""
+        with suppress(BackendAway):
+            try:
+                return await ask()
+            except BackendUnavailable:
+                await self.ready()
+            with suppress(BackendUnavailable):
+                return await ask()
+        return None
+
+    async def blind_words(self) -> str:
+        """What a person is told who shows a picture to a model that does not see, with the models that do."""
+        model, seeing = translated("This model"), list[str]()
         with suppress(BackendUnavailable):
-            return (await self.backend.endpoint()).vision
-        return False
+            found = await self.backend.endpoint()
+            model = found.profile or found.model or model
+            seeing = [each.name for each in await self.backend.profiles() if each.sees]
+            if found.kind == "external":
+                return translated(texts.BLIND_SERVER).format(model=model)
+        which = translated(" none of those here can.")
+        if seeing:
+            which = translated(" {names} can.").format(names=", ".join(seeing))
+        return translated(texts.BLIND).format(model=model, which=which)
+
+    def hearing(self) -> "Hearing":
+        """How recordings become words; loaded with the first one."""
+        from agent.voice.hearing import Hearing, ModelEar
+
+        async def ear() -> ModelEar | None:
+            found = await self._once_served(self.backend.endpoint)
+            if found is None or not found.hearing:
+                return None
+            return ModelEar(QueuedModel(self.model, self.window.queue, "voice"), self.schemas)
+
+        return Hearing(models_of(self.settings), self.settings.agent.transcribe_url, ear)
 
     async def refresh_status(self) -> Status | None:
         """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm, and so does
@@ -236,6 +285,7 @@ class ToolContexts:
             documents=partial(self.documents.library, chat),
             skills=partial(offered_skills, self.settings.state_dir),
             servers=self.servers,
+            eyes=partial(model_eyes, self.backend),
         )
 
     @cached_property
@@ -256,6 +306,17 @@ class ToolContexts:
             self.jobs_changed()  # set once there is a scheduler
 
         return planner(self.settings, self.store, chat, zone, profiles, changed)
+
+
+async def model_eyes(backend: BackendClient) -> "Eyes | None":
+    """What the model sees, None where it does not. Raises BackendUnavailable."""
+    from agent.pictures import Eyes
+
+    found = await backend.endpoint(vision=True)
+    if not found.vision:
+        return None
+    most = int(PICTURES_SHARE * found.n_ctx / PICTURE_TOKENS)
+    return Eyes(found.picture_pixels, max(1, min(ALBUM, most)))
 
 
 def offered_skills(state: Path) -> list[tuple[str, str]]:
@@ -294,8 +355,8 @@ class Documents:
     def _meaning(self) -> "PassageMeaning | None":
         from agent.documents.meaning import PassageMeaning
 
-        url = self.settings.agent.embedding_url
-        return PassageMeaning(self.store.documents, Embedder(url)) if url else None
+        embedder = embedder_of(self.settings)
+        return PassageMeaning(self.store.documents, embedder) if embedder else None
 
     def library(self, chat: str) -> "Library":
         from agent.documents.library import Library
@@ -339,7 +400,6 @@ async def open_agent(
         tools = chosen(settings.agent.tools)
     except ValueError as error:
         raise ConfigurationError(f"agent.tools: {error}") from None
-    schemas = tuple(tool.schema for tool in tools)
     leaks = leaks or leak_detector(settings)
 
     async with AsyncExitStack() as stack:
@@ -349,6 +409,9 @@ async def open_agent(
         await asyncio.to_thread(show_skills, settings.state_dir)
         endpoint = recorded_endpoint(settings, backend, store.ledger, leaks)
         model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
+        servers = await stack.enter_async_context(tool_servers(settings, store, boxes))
+        tools += await tools_of_servers(servers, tools)
+        schemas = tuple(tool.schema for tool in tools)
         yield Agent(
             settings,
             store,
@@ -372,13 +435,27 @@ async def open_agent(
                 backend,
                 file_sender,
                 leaks=leaks,
-                servers=await stack.enter_async_context(tool_servers(settings, store, boxes)),
+                servers=servers,
             ),
             tools,
             schemas,
             host,
             DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
         )
+
+
+async def tools_of_servers(
+    servers: "ToolServers | None", others: Sequence[Tool]
+) -> tuple[Tool, ...]:
+    """The tools of a server that prompts list."""
+    if servers is None or not any(server.tools for server in servers.configs.values()):
+        return ()
+    from agent.mcp.listed import listed_tools
+
+    found = await listed_tools(servers, others)
+    if found.problem:
+        log.warning("%s", found.problem)
+    return found.tools
 
 
 @asynccontextmanager
@@ -389,7 +466,7 @@ async def tool_servers(
     if not settings.agent.mcp:
         yield None
         return
-    from agent.mcp.servers import ServerConfig, open_servers
+    from agent.mcp.servers import SecretBinding, ServerConfig, open_servers
 
     configs = [
         ServerConfig(
@@ -400,6 +477,11 @@ async def tool_servers(
             network=section.network,
             folders=section.folders,
             allow=section.allow,
+            tools=section.tools,
+            secrets=[
+                SecretBinding(variable, each.file, each.host, each.header.lower())
+                for variable, each in section.secrets.items()
+            ],
         )
         for name, section in settings.agent.mcp.items()
     ]
@@ -483,7 +565,7 @@ def open_sandboxes(
         report=host.text,
         hosts=allowed_hosts(settings),
         observe=partial(LedgerObserver, settings, store),
-        programs=scripts(),
+        programs=registry.scripts(),
     )
 
 
@@ -548,8 +630,23 @@ def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Br
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
     """Recall by meaning (embeddings), where an embedding server is configured."""
-    url = settings.agent.embedding_url
-    return SemanticSearch(store, Embedder(url)) if url else None
+    embedder = embedder_of(settings)
+    return SemanticSearch(store, embedder) if embedder else None
+
+
+def embedder_of(settings: Settings) -> Embedder | None:
+    """A server of the owner's, else the backend's second one; None where there is neither."""
+    if url := settings.agent.embedding_url:
+        return Embedder(url)
+    if name := settings.backend.embedding:
+        socket = control_socket(settings.backend.socket, settings.state_dir)
+        return Embedder("http://backend", Path(name).stem, socket)
+    return None
+
+
+def models_of(settings: Settings) -> Path:
+    """The folder of pulled models that hear and voices that speak."""
+    return settings.state_dir / "models" / "voice"
 
 
 def zone_of(chat: Chat | None, settings: Settings) -> str:

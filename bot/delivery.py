@@ -9,10 +9,12 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
 from agent.aio import complete, set_within
+from agent.language import speaking
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.outbox import OutboxRow
@@ -26,6 +28,7 @@ from bot.channel import (
     MessageRefused,
     NotSent,
     OutgoingMessage,
+    VoiceSound,
     send,
 )
 from bot.texts import Texts
@@ -33,6 +36,7 @@ from bot.texts import Texts
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+SPOKEN = '"voice":true'  # in the payload of a message that is said
 RESEND = "again"  # the kind of the notice's button; behind a colon the row's id
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
@@ -59,6 +63,13 @@ class Delivery:
         self._channel = channel
         self._texts = texts
         self._before_final = before_final
+        # What of a row's message is said, where it is to be; set once there is something that speaks.
+        self.speak: Callable[[OutboxRow, OutgoingMessage], Awaitable[VoiceSound | None]] | None = (
+            None
+        )
+        # Its own: another app's delivery, of the same outbox, could clear a shared one between two looks.
+        self.woken = asyncio.Event()
+        self._outbox.on_wake.append(self.woken.set)
         self._busy: set[str] = set()
         self._look_again: set[str] = set()  # busy chats for which more has come in
         self._look_for_uncertain = True
@@ -70,7 +81,7 @@ class Delivery:
         await self._outbox.recover(self._channel.prefix, self._repeatable())
         async with asyncio.TaskGroup() as group:
             while True:
-                self._outbox.added.clear()
+                self.woken.clear()
                 try:
                     for chat in await self._outbox.chats_waiting(self._channel.prefix):
                         if chat in self._busy:
@@ -85,7 +96,7 @@ class Delivery:
                                 group.create_task(self.send_notice(row))
                 except StoreError as error:
                     log.warning("the outbox cannot be read: %s", error)
-                if not await set_within(self._outbox.added, POLL_SECONDS):
+                if not await set_within(self.woken, POLL_SECONDS):
                     self._look_for_uncertain = True
 
     async def resend(self, id: int) -> bool:
@@ -100,10 +111,16 @@ class Delivery:
         try:
             while (row := await self._outbox.next(chat)) and row.state == "waiting":
                 await asyncio.sleep(max(0.0, row.not_before - self._store.clock()))
+                # Before it is claimed: killed while it speaks, the next start has nothing in doubt.
+                sound = await self._sound(row) if SPOKEN in row.payload else None
                 async with self._channel.permit(chat):
                     claimed = await self._outbox.claim(chat)
                     # A row that is claimed is settled even when we are to stop.
-                    if not claimed or not await complete(self.deliver(claimed), grace=STOP_SECONDS):
+                    if not claimed:
+                        return
+                    sound = sound if claimed.id == row.id else None
+                    work = self.deliver(claimed, sound)
+                    if not await complete(work, grace=STOP_SECONDS):
                         return
         except StoreError as error:
             self._failures[chat] += 1
@@ -112,9 +129,17 @@ class Delivery:
             self._busy.discard(chat)
             if chat in self._look_again:
                 self._look_again.discard(chat)
-                self._outbox.added.set()
+                self.woken.set()
 
-    async def deliver(self, row: OutboxRow) -> bool:
+    async def _sound(self, row: OutboxRow) -> VoiceSound | None:
+        """None where nothing speaks; a payload that cannot be read is seen to by `deliver`."""
+        with suppress(ValueError):
+            message = OutgoingMessage.from_json(row.payload)
+            if self.speak and message.voice:
+                return await self.speak(row, message)
+        return None
+
+    async def deliver(self, row: OutboxRow, sound: VoiceSound | None = None) -> bool:
         """Send one part of a claimed row and record the outcome; False when the chat takes nothing now.
 
         Whatever happens the row leaves the state "sending", which would block its chat.
@@ -125,18 +150,20 @@ class Delivery:
             problem = error
             await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
             return True
-        message = replace(message, transaction=f"{row.id}-{row.created_at}")
+        transaction = f"{row.id}-{row.created_at}"
+        message = replace(message, transaction=transaction, voice=sound is not None, sound=sound)
         try:
             if self._before_final:
                 await self._before_final(row.turn or "")
-            try:
-                id, rest = await self._channel.send_part(row.chat, message)
-            except ChannelError as error:
-                return await self._not_delivered(row, message, error)
+            with speaking(message.language):
+                try:
+                    id, rest = await self._channel.send_part(row.chat, message)
+                except ChannelError as error:
+                    return await self._not_delivered(row, message, error)
+                payload = rest.to_json() if rest else ""
             if rest is None:
                 await self._record(row, lambda: self._outbox.delivered(row.id, [id]))
             else:
-                payload = rest.to_json()
                 await self._record(row, lambda: self._outbox.part_delivered(row.id, id, payload))
                 await self._record(row, lambda: self._outbox.postponed(row.id, 0))
             self._failures.pop(row.chat, None)
@@ -179,7 +206,7 @@ class Delivery:
                     # `to` is known already
                     why, payload = f"sent to {to} instead", message.to_json()
                     await self._record(row, lambda: outbox.failed(row.id, why, to, payload))
-                outbox.added.set()
+                self.woken.set()
                 return False
             case ChatGone():
                 await self._record(row, lambda: outbox.postponed(row.id, 0, why))
@@ -195,7 +222,7 @@ class Delivery:
     async def _mark_uncertain(self, row: OutboxRow, why: str) -> None:
         await self._record(row, lambda: self._outbox.uncertain(row.id, why))
         self._look_for_uncertain = True
-        self._outbox.added.set()
+        self.woken.set()
 
     def _repeatable(self) -> float:
         """A row that was made after this instant may be sent again, whether or not it arrived."""
@@ -214,13 +241,14 @@ class Delivery:
         """
         failed, self._notices[row.id] = self._notices.get(row.id, 0), -1
         try:
-            reply_to = OutgoingMessage.from_json(row.payload).reply_to
+            message = OutgoingMessage.from_json(row.payload)
         except ValueError as error:
             problem = error
             await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
             return
-        button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
-        notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=reply_to)
+        with speaking(message.language):
+            button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
+            notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=message.reply_to)
         try:
             id = (await send(self._channel, row.chat, notice))[-1]
         except NotSent:

@@ -33,16 +33,40 @@ class EventGate:
         self._source = source
         self._set_aside = set_aside
         self._crashed: set[tuple[str, str]] = set()
+        self._unparsable: list[tuple[str, Exception, str]] = []  # key, what was raised, text
+        self._keeping = asyncio.Lock()
 
     async def take(self, text: str, handle: Callable[[], Awaitable[None]]) -> None:
-        """Returns when the update, `text` as it came, is handled or set aside. `handle` may raise
-        Unparsable, StoreError, and whatever a bug raises."""
+        """Returns when the update, `text` as it came, is handled or set aside, or is one for
+        `keep_unparsable`. `handle` may raise Unparsable, StoreError, and whatever a bug raises."""
         row = UPDATES, update_key(self._source, text)
-        handled, pause = False, FIRST_RETRY
-        while not handled:
+
+        async def attempt() -> bool:
+            async with self._set_aside.attempt(*row, text) as allowed:
+                return not allowed or await self._handled(handle, row, text)
+
+        await self._once_stored(attempt)
+
+    async def keep_unparsable(self) -> None:
+        """Set aside, in one transaction, what `take` could not have parsed: a commit each would hold up
+        what comes behind a flood of them. Nothing taken may be acknowledged before this returns."""
+
+        async def keep() -> bool:
+            count = len(self._unparsable)
+            await self._set_aside.add_updates(self._unparsable[:count])
+            del self._unparsable[:count]
+            return True
+
+        async with self._keeping:  # a webhook's updates come beside each other
+            if self._unparsable:
+                await self._once_stored(keep)
+
+    async def _once_stored(self, attempt: Callable[[], Awaitable[bool]]) -> None:
+        """Try until it gives True, with pauses while the state cannot be written."""
+        done, pause = False, FIRST_RETRY
+        while not done:
             try:
-                async with self._set_aside.attempt(*row, text) as allowed:
-                    handled = not allowed or await self._handled(handle, row, text)
+                done = await attempt()
             except StoreError as error:
                 log.warning("an update of %s waits: %s", self._source, error)
                 await asyncio.sleep(pause)
@@ -51,14 +75,14 @@ class EventGate:
     async def _handled(
         self, handle: Callable[[], Awaitable[None]], row: tuple[str, str], text: str
     ) -> bool:
-        """Whether it is handled or set aside; False to try again. Raises StoreError."""
+        """False to try again. Raises StoreError."""
         try:
             await handle()
         except StoreError:
             raise
         except Unparsable as crash:
             log.warning("an update of %s cannot be parsed (%s)", self._source, crash.why)
-            await self._set_aside.add(*row, crash.why, text)
+            self._unparsable.append((row[1], crash.why, text))
             return True
         except Exception as crash:
             log.warning("an update of %s failed (%s)", self._source, type(crash).__name__)

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import monotonic
 
 from agent.errors import AgentError, ToolError
+from agent.language import translated
 from agent.llm.gpu_queue import QueuedModel
 from agent.sandbox.hosts import HostRequest
 from agent.schedule.job_actions import NothingToDo
@@ -39,7 +40,7 @@ class HealthDigest:
             status = await self.backend.status()
             minutes = await self.backend.gpu_history(DAY_MINUTES)
         except BackendUnavailable as error:
-            lines = [f"The backend is away: {error}"]
+            lines = [translated("The backend is away: {error}").format(error=error)]
         else:
             gpus = [gpu_line(gpu, minutes, self.price) for gpu in status.gpus]
             lines = [*server_lines(status), *gpus]
@@ -50,21 +51,27 @@ class HealthDigest:
         free = shutil.disk_usage(self.state).free / GIB
         return "\n".join(
             [
-                "**The last 24 hours**",
+                f"**{translated('The last 24 hours')}**",
                 *lines,
-                f"- errors: {turns} turns, {jobs} jobs",
-                f"- to send: {waiting} waiting, {uncertain} uncertain, {failed} refused",
-                f"- disk: {free:.1f} GiB free",
+                translated("- errors: turns {turns}, jobs {jobs}").format(turns=turns, jobs=jobs),
+                translated(
+                    "- to send: {waiting} waiting, {uncertain} uncertain, {failed} refused"
+                ).format(waiting=waiting, uncertain=uncertain, failed=failed),
+                translated("- disk: {free:.1f} GiB free").format(free=free),
             ]
         )
 
 
 def server_lines(status: Status) -> list[str]:
     server = status.backend
-    last = f", last: {server.last_restart.cause}" if server.last_restart else ""
-    speed = status.speed.decode_tok_s
-    lines = [f"- {server.model or 'model'}: {server.state}, {server.restarts} restarts{last}"]
-    return lines + ([f"- speed: {speed:.0f} tokens/s"] if speed else [])
+    last = ""
+    if server.last_restart:
+        last = translated(", last: {cause}").format(cause=server.last_restart.cause)
+    form, speed = translated("- {model}: {state}, restarts {count}"), status.speed.decode_tok_s
+    model = server.model or translated("model")
+    head = form.format(model=model, state=translated(server.state), count=server.restarts)
+    spoken = translated("- speed: {speed:.0f} tokens/s")
+    return [f"{head}{last}", *([spoken.format(speed=speed)] if speed else [])]
 
 
 def gpu_line(gpu: Gpu, minutes: Sequence[GpuMinute], price: float) -> str:
@@ -73,17 +80,25 @@ def gpu_line(gpu: Gpu, minutes: Sequence[GpuMinute], price: float) -> str:
     watts = [minute.power_w for minute in own if minute.power_w is not None]
     heat = [minute.temperature_c for minute in own if minute.temperature_c is not None]
     throttled = sum(minute.throttled or 0 for minute in own)
-    parts = [f"at most {max(heat):.0f} °C"] if heat else []
+    parts = [translated("at most {heat:.0f} °C").format(heat=max(heat))] if heat else []
     parts += [energy(watts, price)] if watts else []
-    parts += [f"throttled {throttled:.0f} min"] if throttled >= 1 else []
-    parts += [f"{gpu.ecc_uncorrected} ECC errors"] if gpu.ecc_uncorrected else []
-    return f"- {gpu.name}: {', '.join(parts) or 'no measurements'}"
+    parts += (
+        [translated("throttled {count:.0f} min").format(count=throttled)] if throttled >= 1 else []
+    )
+    parts += (
+        [translated("ECC errors: {count}").format(count=gpu.ecc_uncorrected)]
+        if gpu.ecc_uncorrected
+        else []
+    )
+    return f"- {gpu.name}: {', '.join(parts) or translated('no measurements')}"
 
 
 def energy(watts: Sequence[float], price: float) -> str:
     kwh = sum(watts) / 60 / 1000  # one value a minute
-    cost = f", {kwh * price:.2f} at {price:g} a kWh" if price else ""
-    return f"{sum(watts) / len(watts):.0f} W on average, {kwh:.2f} kWh{cost}"
+    form = translated("{mean:.0f} W on average, {kwh:.2f} kWh")
+    if price:
+        form = translated("{mean:.0f} W on average, {kwh:.2f} kWh, {cost:.2f} at {price:g} a kWh")
+    return form.format(mean=sum(watts) / len(watts), kwh=kwh, cost=kwh * price, price=price)
 
 
 @dataclass(frozen=True)
@@ -98,14 +113,16 @@ class ProfileSwitch:
         try:
             server = (await self.backend.status()).backend
             if server.profile == name and server.state in ("ready", "busy", "sleeping"):
-                raise NothingToDo("It serves.")
+                raise NothingToDo(translated("It serves."))
             facts = {"act": "model", "to": name, "by": f"job {job.id}"}
             await self.store.ledger.record("admin", job.spec.chat, **facts)
             async for _ in self.backend.use_profile(name):
                 pass
         except (BackendRefused, BackendUnavailable) as error:
             raise AgentError(str(error)) from None
-        raise NothingToDo(f"It is ready after {monotonic() - began:.0f} s.")
+        raise NothingToDo(
+            translated("It is ready after {seconds:.0f} s.").format(seconds=monotonic() - began)
+        )
 
 
 def repo_summaries(agent: Agent) -> RepoSummaries:
@@ -144,7 +161,9 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
                 return await sandbox.read_internal(argv, seconds=GIT_SECONDS)
             result = await sandbox.run(argv, seconds=GIT_SECONDS, permit=allow)
         except ToolError as error:
-            raise AgentError(f"The repository could not be read. {error}") from None
+            raise AgentError(
+                translated("The repository could not be read. {error}").format(error=error)
+            ) from None
         return result.output.encode()
 
     return run

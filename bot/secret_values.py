@@ -1,10 +1,12 @@
-"""The secrets that a configuration holds or names: for the check of what leaves (agent.leaks), for nothing else."""
+"""The secrets that a configuration holds or names: for the check of what leaves (agent.leaks); and the files that it
+names, for backups, checks and their removal."""
 
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
@@ -50,7 +52,7 @@ def field_values(key: str, value: object) -> Iterator[tuple[str, str]]:
                 yield from field_values(f"{key}.{number}", each)
         case Path() | str() if key.endswith("env_file"):
             yield from assignments(key, text_of(value))
-        case Path() | str() if key.endswith("_file"):
+        case Path() | str() if key.endswith(("_file", ".file")):
             yield key, text_of(value)
         case str() if "@" in value:
             with suppress(ValueError):
@@ -79,3 +81,15 @@ def text_of(path: Path | str) -> str:
     with suppress(OSError, ValueError), Path(path).expanduser().open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8").strip()
     return ""
+
+
+def secret_files(values: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Path]]:
+    """The files that keys like `token_file`, and the secrets of MCP servers, name, by key, its parts
+    joined by slashes."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from secret_files(value, f"{key}{name}/")
+        elif not isinstance(value, str) or not value:
+            continue
+        elif name.endswith("_file") or (name == "file" and "/secrets/" in key):
+            yield key + name, Path(value).expanduser()

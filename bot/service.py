@@ -4,13 +4,14 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agent.aio import set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener
@@ -19,6 +20,7 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
+from agent.language import translated
 from agent.leaks import LeakDetector
 from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
@@ -30,12 +32,13 @@ from backend.client import BackendClient, BackendUnavailable
 from bot import config_file
 from bot.app import Apps
 from bot.attachments import AttachmentFetcher
-from bot.backup import rotate
-from bot.channel import OutgoingMessage
+from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands.context import ModelSource, Services
+from bot.commands.servers import have_signed_in
 from bot.composition import (
     Agent,
     leak_detector,
+    models_of,
     offered_skills,
     open_agent,
     open_chats,
@@ -43,7 +46,6 @@ from bot.composition import (
     semantic_search,
 )
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
-from bot.restore import BackupError
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,
@@ -54,6 +56,10 @@ from bot.state import (
     started,
     write_presence,
 )
+from bot.voice.replies import SpokenReplies
+
+if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mcp.servers import ToolServers
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +94,15 @@ async def serve_bot(
         open_agent(
             settings, backend, store, ask=apps.ask, file_sender=apps.file_sender, leaks=leaks
         ) as agent,
-        open_chats(agent, chat_options(agent, apps), Listeners([apps, *also])) as chats,
+        SpokenReplies(agent.sandboxes.of, models_of(settings), apps.apps[0].texts) as voice,
+        open_chats(agent, chat_options(agent, apps), Listeners([apps, voice, *also])) as chats,
         open_scheduler(agent, chats) as scheduler,
         background_work(agent, apps, chats, notify),
     ):
         await record_configuration(settings, store)
         agent.tool_contexts.jobs_changed = scheduler.wake
+        if servers := agent.tool_contexts.servers:
+            servers.sign_in_needed = partial(ask_to_sign_in, servers, apps, store)
         await apps.serve(
             Services(
                 chats,
@@ -108,6 +117,7 @@ async def serve_bot(
                 models=models,
                 skills=partial(offered_skills, settings.state_dir),
                 servers=agent.tool_contexts.servers,
+                voice=voice,
             )
         )
 
@@ -148,11 +158,33 @@ def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
         apps.channel,
         agent.store,
         agent.sandboxes.of,
-        agent.has_vision,
-        agent.settings.agent.transcribe_url,
+        agent.eyes,
+        agent.hearing,
+        apps.apps[0].texts,
+        agent.tool_contexts.documents.library,
+        partial(tell_blind, agent, apps),
     )
     sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
     return ChatOptions(sources, agent.settings.agent.timezone, apps.compose, fetch=fetcher.fetch)
+
+
+async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
+    """Tell a chat at once that its model sees no pictures, and which do."""
+    with suppress(ChannelError):
+        words = OutgoingMessage(await agent.blind_words(), silent=True)
+        await send(apps.channel(chat), chat, words)
+
+
+def ask_to_sign_in(servers: "ToolServers", apps: Apps, store: Store, name: str) -> None:
+    """Send the owners the link of an MCP server that wants them to sign in."""
+
+    async def tell(text: str) -> None:
+        for chat in apps.owner_chats():
+            await store.outbox.add(chat, [payload(text)])
+
+    if name not in servers.signing_in:
+        work = have_signed_in(servers, name, apps.apps[0].texts, tell)
+        servers.tasks.start(work, f"signing in to {name}")
 
 
 @asynccontextmanager
@@ -204,12 +236,12 @@ async def background_work(
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(read_documents(agent, chats)),
-            group.create_task(keep_presence(settings.state_dir, store, apps, notify)),
+            group.create_task(keep_presence(agent, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
-            group.create_task(pass_on_alerts(agent.backend, store, apps.owner_chats)),
+            group.create_task(pass_on_alerts(agent.backend, store, apps.alerted_chats)),
             group.create_task(maintenance.run()),
             group.create_task(check_sandbox(agent, apps)),
-            group.create_task(keep_backups(settings, store, apps.owner_chats)),
+            group.create_task(keep_backups(settings, store, apps.alerted_chats)),
         ]
         try:
             yield
@@ -219,13 +251,12 @@ async def background_work(
             (settings.state_dir / PRESENCE).unlink(missing_ok=True)
 
 
-async def keep_presence(
-    state_dir: Path, store: Store, apps: Apps, notify: Callable[[str], None]
-) -> None:
+async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None]) -> None:
     """Keep the presence file and the service manager's watchdog: both say that this loop runs.
 
     Ready does not wait for a messaging app: its server may be away for days.
     """
+    state_dir, store, servers = agent.settings.state_dir, agent.store, agent.tool_contexts.servers
     pid = os.getpid()
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
@@ -243,6 +274,7 @@ async def keep_presence(
             polling_ok=False if health.problem else True if at else None,
             last_update_at=datetime.fromtimestamp(at, UTC) if at else None,
             problem=health.problem,
+            mcp_running=len(servers.running) if servers else None,
         )
         with suppress(OSError, StoreError):  # a full disk is no reason to end: again the next time
             write_presence(state_dir, here)
@@ -275,7 +307,7 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
                     checked = True
                 except WindowTooSmall as error:
                     checked = True
-                    for chat in apps.owner_chats():
+                    for chat in await apps.alerted_chats():
                         await agent.store.outbox.add(chat, [payload(f"⚠️ {error}")])
                 except AgentError:
                     pass  # no model serves yet
@@ -289,14 +321,14 @@ async def check_sandbox(agent: Agent, apps: Apps) -> None:
         text = f"{found.detail} {found.remedy}".strip()
         log.error("%s", text)
         with suppress(StoreError):
-            for chat in apps.owner_chats():
+            for chat in await apps.alerted_chats():
                 await agent.store.outbox.add(chat, [payload(f"⚠️ {text}")])
 
 
 async def pass_on_alerts(
     backend: BackendClient,
     store: Store,
-    owner_chats: Callable[[], Collection[str]],
+    owner_chats: Callable[[], Awaitable[Collection[str]]],
     pause: float = AGAIN_SECONDS,
 ) -> None:
     """Put the backend's alerts into the outbox of every owner, those included that came while the
@@ -306,7 +338,7 @@ async def pass_on_alerts(
             last = await store.key_values.get(LAST_ALERT, int) or 0
             async for alert in backend.events(last):
                 text = f"{ALERT_MARKS[alert.level]} {alert.text}"
-                for chat in owner_chats():
+                for chat in await owner_chats():
                     await store.outbox.add(chat, [payload(text)])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
@@ -315,12 +347,17 @@ async def pass_on_alerts(
 async def keep_backups(
     settings: Settings,
     store: Store,
-    owner_chats: Callable[[], Collection[str]],
+    owner_chats: Callable[[], Awaitable[Collection[str]]],
     pause: float = BACKUP_LOOK_SECONDS,
 ) -> None:
     """Make the backup of each day where `state.backup_dir` names a folder; one that fails is told."""
     folder, told = settings.state.backup_dir, None
-    while folder != Path():
+    if folder == Path():
+        return
+    from bot.backup import rotate
+    from bot.restore import BackupError
+
+    while True:
         today = datetime.fromtimestamp(store.clock(), UTC).astimezone().date()
         try:
             if made := await rotate(settings.state_dir, folder, settings.path, today):
@@ -330,6 +367,13 @@ async def keep_backups(
             if told != today:
                 told = today
                 with suppress(StoreError):
-                    for chat in owner_chats():
-                        await store.outbox.add(chat, [payload(f"⚠️ No backup was made: {error}")])
+                    for chat in await owner_chats():
+                        await store.outbox.add(
+                            chat,
+                            [
+                                payload(
+                                    translated("⚠️ No backup was made: {error}").format(error=error)
+                                )
+                            ],
+                        )
         await asyncio.sleep(pause)

@@ -44,6 +44,9 @@ class ConfigurationError(Exception):
 
 
 class Section(BaseModel):
+    """As a default, one is made by model_construct: a validator of its own, which that of Settings holds
+    already, would cost each start some milliseconds."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @field_validator("*", mode="before")
@@ -73,12 +76,17 @@ class TelegramSection(Section):
     """In groups: answer when mentioned or replied to, answer everything, or nothing."""
     reactions: Literal["done", "seen", "off"] = "done"
     """What the bot's reaction on a message says: 👀 once it is kept, then 👌 or 😢 once it is answered or has failed; only the first; nothing."""
-    language: str = "en"
-    """Language of the bot's fixed texts."""
+    language: str = "auto"
+    """Language of the bot's fixed texts: "auto" is each sender's own, as their Telegram says, where it is one of English (en), German (de), Spanish (es), French (fr), Russian (ru) and Chinese (zh); else one of these for all. /settings changes it for a chat. docs/languages.md tells how to add one."""
     webhook_url: str = ""
     """Public HTTPS address for a webhook; empty: long polling."""
     webhook_listen: str = "127.0.0.1:8443"
     """Where the webhook server listens, behind your reverse proxy."""
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, code: str) -> str:
+        return code if code == "auto" else one_of_the_languages(code)
 
 
 class MatrixSection(Section):
@@ -97,7 +105,21 @@ class MatrixSection(Section):
     groups: Literal["mention", "all", "off"] = "mention"
     """In rooms of more than two: answer when mentioned or replied to, answer everything, or nothing."""
     language: str = "en"
-    """Language of the bot's fixed texts."""
+    """Language of the bot's fixed texts: en, de, es, fr, ru or zh. /settings changes it for a room."""
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, code: str) -> str:
+        return one_of_the_languages(code)
+
+
+def one_of_the_languages(code: str) -> str:
+    """Raises ValueError, with the list."""
+    from agent.language import languages
+
+    if code not in languages():
+        raise ValueError(f"not one of {', '.join(languages())}")
+    return code
 
 
 class SandboxSection(Section):
@@ -173,6 +195,29 @@ class WebSection(Section):
         return url
 
 
+class McpSecretSection(Section):
+    file: str
+    """Holds the secret: one word, such as an API key."""
+    host: str
+    """The only host that gets it, by HTTPS, such as "api.example.com" (":PORT" for another than 443); `network` must have it."""
+    header: str = "Authorization"
+    """The only header of a request in which the placeholder becomes the secret."""
+
+    @field_validator("host")
+    @classmethod
+    def _one_host(cls, host: str) -> str:
+        if not re.fullmatch(r"[a-z0-9.-]+(:\d{1,5})?", host):
+            raise ValueError("not one host such as api.example.com, in small letters")
+        return host
+
+    @field_validator("header")
+    @classmethod
+    def _one_header(cls, header: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9-]+", header):
+            raise ValueError("not the name of a header such as Authorization")
+        return header
+
+
 class McpSection(Section):
     command: list[str] = []
     """The server's program and its arguments, run in a sandbox of its own (docs/mcp.md); or `url`."""
@@ -181,11 +226,15 @@ class McpSection(Section):
     env_file: str = ""
     """A file of KEY=VALUE lines for this server alone: variables of its program, or headers of requests to `url`."""
     network: list[str] = []
-    """Hosts that its program may reach, as in `allow_hosts`."""
+    """Hosts that its program may reach, as in `allow_hosts`. Where an entry names a method or a path, and where a secret is bound, requests by HTTPS are held to that too; an entry without a method then means reading, `"* HOST"` everything."""
     folders: list[str] = []
     """Folders of this machine that it sees at /repos/NAME, read-only unless they end in ":rw"."""
     allow: list[str] = []
     """Its tools that never ask. All others ask at each call, or once in a chat; those that say that they destroy, always."""
+    tools: list[str] = []
+    """Its tools that every prompt lists as tools of their own, for models that need it; of one server alone, flat arguments alone, and within the 1,500 tokens of the fixed prefix. An owner allows them before (`voltaire mcp test NAME`)."""
+    secrets: dict[str, McpSecretSection] = {}
+    """Secrets that its program never sees, by the names of its variables: it gets placeholders, and the proxy puts the secret into requests (docs/mcp.md)."""
 
     @field_validator("url")
     @classmethod
@@ -203,6 +252,18 @@ class McpSection(Section):
     def _either(self) -> "McpSection":
         if bool(self.command) == bool(self.url):
             raise ValueError("needs command or url, and not both")
+        if self.secrets and self.url:
+            raise ValueError("secrets are for a command; the headers of a url stand in env_file")
+        if not self.secrets:
+            return self
+        from agent.sandbox.hosts import ListedHost
+
+        for name, secret in self.secrets.items():
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"{name!r} is no name of a variable, such as API_TOKEN")
+            host, _, port = secret.host.partition(":")
+            if not any(ListedHost.parse(e).names(host, int(port or 443)) for e in self.network):
+                raise ValueError(f"network lacks {secret.host}, the host of the secret {name}")
         return self
 
 
@@ -219,9 +280,9 @@ class AgentSection(Section):
     """After a turn, while nobody waits, let the server read what the next message's prompt begins with, where the model's template changes what was read. `voltaire status` shows what that costs."""
     quiet_hours: str = ""
     """When the agent does not write first, such as "22:00-07:00"."""
-    sandbox: SandboxSection = SandboxSection()
-    budgets: BudgetsSection = BudgetsSection()
-    web: WebSection = WebSection()
+    sandbox: SandboxSection = SandboxSection.model_construct()
+    budgets: BudgetsSection = BudgetsSection.model_construct()
+    web: WebSection = WebSection.model_construct()
     repos: dict[str, RepoSection] = {}
     """Repositories that the agent may see, at /repos/NAME."""
     skills: list[Path] = []
@@ -233,7 +294,7 @@ class AgentSection(Section):
     embedding_url: str = ""
     """A server with /v1/embeddings, for recall and documents by meaning; empty: by words alone."""
     transcribe_url: str = ""
-    """A Whisper server in OpenAI's form, for voice messages; empty: none."""
+    """A Whisper server in OpenAI's form, for voice messages, where the model itself does not hear; empty: whisper.cpp where it is installed (docs/voice.md)."""
 
     @field_validator("documents")
     @classmethod
@@ -255,6 +316,8 @@ class AgentSection(Section):
         for name in servers:
             if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
                 raise ValueError(f"{name!r} is no name of small letters, digits, - and _")
+        if len(listed := [name for name, each in servers.items() if each.tools]) > 1:
+            raise ValueError(f"only one server may have tools, not {' and '.join(listed)}")
         return servers
 
     @field_validator("timezone")
@@ -283,6 +346,8 @@ class BackendSection(Section):
     """managed: Voltaire runs llama-server. external: use the server at `url`."""
     profile: str = "pocket"
     """Which model and flags; `voltaire model list` shows them."""
+    embedding: str = ""
+    """A second llama-server, for search by meaning: `voltaire model list --embedding` shows which; or a GGUF. Empty: none."""
     server: str = "auto"
     """Path of llama-server; auto: the one on PATH, else the embedded one."""
     socket: str = ""
@@ -295,6 +360,8 @@ class BackendSection(Section):
     """External: the window in tokens; 0: ask the server, else 8192."""
     api_key: SecretStr = SecretStr("")
     """External: the key, if the server wants one."""
+    vision: Literal["auto"] | bool = "auto"
+    """External: whether the model takes pictures; auto: the server is asked, or tried with a tiny one when the first picture comes."""
     connect_seconds: float = Field(10, gt=0)
     """How long to try to reach an external server."""
     warn_celsius: int = 80
@@ -311,6 +378,20 @@ class BackendSection(Section):
     """The key that those programs must send."""
     schedule: list[ScheduleSection] = []
     """Profiles by time of day."""
+
+
+class PageSection(Section):
+    listen: str = ""
+    """Where the bot serves the owner's page all the time, such as "127.0.0.1:8766"; empty: it is there while `voltaire page` runs, and nowhere else (docs/page.md)."""
+    key_file: Path | None = None
+    """A file with a key of your own, readable to you alone. An address beyond this machine needs one; else the page makes its key."""
+    url: str = Field("", pattern=r"^(https://[^/\s]+/?)?$")
+    """The page's HTTPS address at your reverse proxy, such as "https://voltaire.example.org"."""
+
+
+class MetricsSection(Section):
+    listen: str = Field("", pattern=r"^(\S+:\d{1,5})?$")
+    """Where the bot serves figures for Prometheus, at /metrics, such as "127.0.0.1:9464"; empty: nowhere. There is no key: beyond this machine whoever reaches it reads them (docs/operating.md)."""
 
 
 class StateSection(Section):
@@ -340,11 +421,13 @@ class Settings(BaseSettings):
         extra="forbid",
         frozen=True,
     )
-    telegram: TelegramSection = TelegramSection()
-    matrix: MatrixSection = MatrixSection()
-    agent: AgentSection = AgentSection()
-    backend: BackendSection = BackendSection()
-    state: StateSection = StateSection()
+    telegram: TelegramSection = TelegramSection.model_construct()
+    matrix: MatrixSection = MatrixSection.model_construct()
+    agent: AgentSection = AgentSection.model_construct()
+    backend: BackendSection = BackendSection.model_construct()
+    page: PageSection = PageSection.model_construct()
+    metrics: MetricsSection = MetricsSection.model_construct()
+    state: StateSection = StateSection.model_construct()
     _path: Path | None = PrivateAttr(None)
 
     @classmethod

@@ -52,6 +52,7 @@ class Presence(BaseModel):
     polling_ok: bool | None = None
     last_update_at: datetime | None = None
     problem: str | None = None  # why polling is not ok, one sentence
+    mcp_running: int | None = None  # servers of tools; None where none is configured
 
 
 def write_presence(state: Path, presence: Presence) -> None:
@@ -90,17 +91,16 @@ def resident_mib(pid: int) -> float | None:
 
 async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]:
     """The bot's part of `voltaire status`. What is not known is None."""
+    return with_presence(await state_facts(store), bot)
+
+
+async def state_facts(store: Store | None) -> dict[str, Any]:
+    """What the state alone tells of that."""
     counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
     frozen = await store.freeze.since() if store else None
     active, due = await store.jobs.active_and_next() if store else (0, None)
     return {
         "bot": {
-            "username": bot.username if bot else None,
-            "polling_ok": bot.polling_ok if bot else None,
-            "last_update_at": bot.last_update_at.isoformat()
-            if bot and bot.last_update_at
-            else None,
-            "problem": bot.problem if bot else None,
             "inbox_waiting": await store.inbox.count_waiting() if store else 0,
             "outbox_waiting": counts.get("waiting", 0) + counts.get("sending", 0),
             "outbox_uncertain": counts.get("uncertain", 0),
@@ -111,6 +111,22 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
         "idle": {"tokens": await store.usage.read_ahead(store.clock() - DAY) if store else 0},
         "frozen_since": frozen and local_time(frozen, "UTC").isoformat(),
         "jobs": {"active": active, "next_at": due and local_time(due, "UTC").isoformat()},
+    }
+
+
+def with_presence(facts: Mapping[str, Any], bot: Presence | None) -> dict[str, Any]:
+    """The facts of the state with what the running bot tells of itself."""
+    at = bot.last_update_at if bot else None
+    return {
+        **facts,
+        "bot": {
+            "username": bot.username if bot else None,
+            "polling_ok": bot.polling_ok if bot else None,
+            "last_update_at": at.isoformat() if at else None,
+            "problem": bot.problem if bot else None,
+            **facts["bot"],
+        },
+        "mcp": {"running": bot.mcp_running if bot else None},
         "memory_mib": {"bot": resident_mib(bot.pid) if bot else None},
     }
 

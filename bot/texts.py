@@ -1,11 +1,24 @@
-"""The fixed texts, one table per language. A language is one more `Texts` in `TABLES`."""
+"""The fixed texts of the chat, in English; `TEXTS` gives them in the language spoken (agent.language)."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from agent.language import plural, translated
+
+
+class Plural(NamedTuple):
+    """A text with {count}: its form for one, and that for several."""
+
+    one: str
+    many: str
+
+    def format(self, *, count: int) -> str:
+        return plural(self.one, self.many, count).format(count=count)
 
 
 class Texts(NamedTuple):
-    """English. Texts are Markdown; names in braces are filled in."""
+    """Texts are Markdown; names in braces are filled in. What follows a name of a table is translated,
+    the name is not."""
 
     # the live reply
     reading: str = "reading {done:,} of {total:,} tokens"
@@ -36,16 +49,16 @@ class Texts(NamedTuple):
         "⚠️ {what} could not be handled and were set aside; everything after them goes on."
         " They are kept in the database."
     )
-    set_aside_kinds: Mapping[str, str] = {
-        "updates": "{count} incoming updates",
-        "inbox": "{count} messages",
-        "turns": "{count} answers",
-        "transcript": "{count} parts of a conversation",
-        "jobs": "{count} jobs",
-        "outbox": "{count} replies",
-        "chats": "{count} settings of a chat",
+    set_aside_kinds: Mapping[str, Plural] = {
+        "updates": Plural("{count} incoming update", "{count} incoming updates"),
+        "inbox": Plural("{count} message", "{count} messages"),
+        "turns": Plural("{count} answer", "{count} answers"),
+        "transcript": Plural("{count} part of a conversation", "{count} parts of a conversation"),
+        "jobs": Plural("{count} job", "{count} jobs"),
+        "outbox": Plural("{count} reply", "{count} replies"),
+        "chats": Plural("{count} setting of a chat", "{count} settings of a chat"),
     }
-    set_aside_other: str = "{count} stored entries"
+    set_aside_other: Plural = Plural("{count} stored entry", "{count} stored entries")
     ledger_head: str = "The ledger has {rows:,} rows; its head:\n`{head}`"
     ledger_broken: str = "⚠️ The ledger was tampered with, or is damaged: {problem}"
 
@@ -126,7 +139,10 @@ class Texts(NamedTuple):
     )
     in_plain: str = "Your message came unencrypted into an encrypted room, so I did not read it."
     # messages from before the start
-    backlog: str = "You sent {count} messages while I was offline."
+    backlog: Plural = Plural(
+        "You sent {count} message while I was offline.",
+        "You sent {count} messages while I was offline.",
+    )
     answer_all: str = "Answer all"
     answer_last: str = "Only the last"
     answer_none: str = "None"
@@ -176,12 +192,13 @@ class Texts(NamedTuple):
         "skills": "what I have been taught",
         "mcp": "servers of tools, and what of them was allowed",
         "summary": "what happened in a repository",
+        "link": "your chats in two apps share notes and jobs",
         "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
         "freeze": "stop everything: no tool runs, no job starts",
         "thaw": "end that, by a code",
         "export": "this chat as Markdown and JSON",
-        "settings": "thinking, tool lines and other settings",
+        "settings": "thinking, tool lines, voice and other settings",
         "timezone": "the time zone of this chat",
     }
     touched: Mapping[str, str] = {
@@ -195,8 +212,8 @@ class Texts(NamedTuple):
         " yours; /new begins a chat without it."
     )
     frozen_now: str = (
-        "❄ Frozen: no tool runs and no job starts, also after a restart. {turns} turns were stopped,"
-        " {grants} standing permissions ended. I still answer, without tools."
+        "❄ Frozen: no tool runs and no job starts, also after a restart. Turns stopped: {turns}; standing"
+        " permissions ended: {grants}. I still answer, without tools."
     )
     frozen_since: str = "❄ frozen since {at}"
     not_frozen: str = "Nothing is frozen."
@@ -222,7 +239,7 @@ class Texts(NamedTuple):
     vouched: str = "Noted: it is yours."
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     help_groups: Mapping[str, Sequence[str]] = {
-        "Conversations": ("start", "help", "new", "resume"),
+        "Conversations": ("start", "help", "new", "resume", "link"),
         "Answers": ("stop", "retry", "plan", "export", "settings"),
         "What I know": ("memory", "forget", "repos", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
@@ -233,6 +250,23 @@ class Texts(NamedTuple):
     go_on: str = "Go on"
     goes_on: str = "Continuing."
     nothing_runs: str = "Nothing is running."
+    link_code: str = (
+        "Write this to me in your other app, in a chat with me alone, within {minutes} minutes:\n\n"
+        "`/link {code}`\n\nBoth chats then share their notes and jobs. What is said stays where it is,"
+        " and a job speaks where it was made."
+    )
+    linked: str = (
+        "Linked: this chat and your other one share notes and jobs, and alerts come once, where the code was"
+        " asked for. /link alerts has them here, /link end parts the chats."
+    )
+    alerts_here: str = "Alerts come to you here from now on."
+    linked_now: str = "This chat is linked already; /link end parts it from the others."
+    link_ended: str = "This chat is on its own again, with the notes and jobs that were made here."
+    not_linked: str = "This chat is linked with no other."
+    link_private: str = "Only chats with me alone can be linked."
+    bad_link_code: str = (
+        "That code does not hold (any more). /link in the other app gives a new one."
+    )
     no_plan: str = "There is no plan here. I make one where work has many steps."
     plan_usage: str = "/plan add WORDS, /plan 2 WORDS, /plan done 2, /plan end"
     plan_corrected: str = "I have corrected the plan:\n{plan}"
@@ -270,10 +304,16 @@ class Texts(NamedTuple):
         "run": "Running now.",
         "rm": "Deleted.",
     }
+    repo_at: str = "- `{name}` at /repos/{name}"
     no_repos: str = "No repository is configured."
     no_servers: str = (
         "There is no MCP server. On my computer, voltaire mcp add NAME -- uvx PACKAGE adds one."
     )
+    sign_in: str = (
+        "The MCP server {name} wants you to sign in at {host}:\n\n{link}\n\nIf the page that follows cannot be opened, "
+        "as on a phone, send me its address: /mcp {name} ADDRESS"
+    )
+    signed_in: str = "You are signed in to {name}."
     no_skills: str = "No skill has been added. On my computer, voltaire skills add PATH adds one."
     # the card of /status, each line of parts that are known
     window: str = "window {tokens:,} tokens"
@@ -289,9 +329,10 @@ class Texts(NamedTuple):
     doubtful: str = "{count} in doubt"
     failed: str = "{count} failed"
     set_aside: str = "{count} set aside"
+    servers_running: str = "MCP servers: {count} running"
     polling: str = "polling: {problem}"
     up: str = "up {span}, at {at}"
-    days: str = "{days} days"
+    days: Plural = Plural("{count} day", "{count} days")
     hours: str = "{hours} h {minutes} min"
     minutes: str = "{minutes} min"
     context_head: str = "| part | tokens |"
@@ -321,9 +362,29 @@ class Texts(NamedTuple):
     not_downloaded: str = "**{name}** was not downloaded: {why} What came is kept."
     use: str = "Use {name}"
     refresh: str = "Refresh"
+    open_page: str = "Open the page"
+    page_how: str = (
+        "A page with more: `voltaire page`; here as a button once `page.url` is set (docs/page.md)."
+    )
     settings: str = "Thinking before an answer, in tokens: **{thinking}**"
     settings_tools: str = "Lines about tools that stay in the chat: **{lines}**"
     tool_lines: Mapping[str, str] = {"all": "of all", "long": "of long ones", "none": "none"}
+    settings_voice: str = "Answers as voice messages: **{voice}**"
+    voice_settings: Mapping[str, str] = {
+        "off": "never",
+        "same": "to voice messages",
+        "always": "always",
+    }
+    voice_missing: str = "⚠️ Nothing can speak on my computer yet: `{command}`"
+    voice_rest: str = "The rest is in the text."
+    voice_code: str = "Here are {lines} lines of code."
+    voice_table: str = "Here is a table of {rows} rows."
+    voice_formula: str = "Here is a formula."
+    voice_link: str = "a link to {host}"
+    hearing: str = "listening: {done} of {total}"
+    heard_partly: str = "⚠️ I heard it up to {at}. {why}"
+    not_heard: str = "⚠️ I could not hear that. {why}"
+    nothing_heard: str = "⚠️ I heard nobody speak in it."
     thinking_default: str = "model's default"
     thinking_unbounded: str = "no limit"
     thinking: str = "Thinking for {seconds} s, about {tokens:,} tokens so far"
@@ -332,6 +393,8 @@ class Texts(NamedTuple):
     no_thinking: str = "This model server has no such budget, so the setting has no effect."
     off: str = "off"
     settings_timezone: str = "Time zone: **{zone}** (/timezone changes it)"
+    settings_language: str = "Language: **{language}**"
+    as_app: str = "as in your app"
     timezone: str = "The time zone of this chat is **{zone}**; it is {at} there."
     timezone_how: str = "Send /timezone with a name such as Europe/Berlin to change it."
     timezone_unknown: str = "There is no time zone {zone}."
@@ -339,9 +402,20 @@ class Texts(NamedTuple):
     timezone_jobs: str = "Jobs at a time of day follow:"
 
 
-TABLES = {"en": Texts()}
+class SpokenTexts(Texts):
+    """The same, each looked up when it is used."""
+
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        match found:
+            case str():
+                return translated(found)
+            case dict():
+                return {k: translated(v) if isinstance(v, str) else v for k, v in found.items()}
+            case tuple() if name == "wishes":
+                return tuple(map(translated, found))
+            case _:
+                return found
 
 
-def texts(language: str) -> Texts:
-    """The table of a language tag like "fr" or "fr-CA", else English."""
-    return TABLES.get(language.partition("-")[0].lower(), TABLES["en"])
+TEXTS: Texts = SpokenTexts()

@@ -18,8 +18,11 @@ SECTIONS = {
     "WebSection": "agent.web",
     "RepoSection": "agent.repos.NAME",
     "McpSection": "agent.mcp.NAME",
+    "McpSecretSection": "agent.mcp.NAME.secrets.VARIABLE",
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",
+    "PageSection": "page",
+    "MetricsSection": "metrics",
     "StateSection": "state",
 }
 HEAD = """\

@@ -1,5 +1,5 @@
-"""Makes the README's pictures of the demo, and checks what they show: docs/chat.png, its chat page in
-Chromium, and docs/ask.svg, one answer in the terminal.
+"""Makes the README's pictures and checks what they show: docs/chat.png, the demo's chat page in Chromium;
+docs/ask.svg, one answer in the terminal; docs/page.png, the owner's page over a state and a card that are made up.
 
 python docs/make_picture.py [--dark] [--to FOLDER]
 """
@@ -15,12 +15,17 @@ from contextlib import asynccontextmanager
 from io import StringIO
 from pathlib import Path
 
-from playwright.async_api import Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Page, Playwright, Route, async_playwright, expect
 from rich.console import Console
 from rich.text import Text
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from fakes.page_state import backend_with_card, fill_state, seem_running
+
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 SECONDS = 120
+expect.set_options(timeout=SECONDS * 1000)
 # What is said, and what the answer must show: a picture of anything else is not written.
 SAID: Mapping[str, str] = {
     "how much disk space is free?": r"\d+(\.\d+)?[GT] free \(\d+% full\)",
@@ -42,6 +47,7 @@ async def main() -> None:
     parser.add_argument("--dark", action="store_true")
     parser.add_argument("--to", type=Path, default=Path(__file__).parent)
     chosen = parser.parse_args()
+    await owner_picture(chosen.to / "page.png", dark=chosen.dark)
     await terminal_picture(chosen.to / "ask.svg")
     async with demo("--port", "0") as process:
         assert process.stdout
@@ -69,6 +75,49 @@ async def demo(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
             await process.wait()
 
 
+async def owner_picture(target: Path, *, dark: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="voltaire-picture-") as home:
+        folder = Path(home)
+        await fill_state(folder / "voltaire.db", turns=300)
+        seem_running(folder)
+        state = {
+            "VOLTAIRE_STATE__DIR": home,
+            "VOLTAIRE_BACKEND__SOCKET": str(folder / "b.sock"),
+            "XDG_CONFIG_HOME": home,
+        }
+        command = (VOLTAIRE, "page", "--no-open", "--listen", "127.0.0.1:0")
+        async with backend_with_card(folder / "b.sock"), async_playwright() as playwright:
+            process = await asyncio.create_subprocess_exec(
+                *command, env={**os.environ, **state, "TZ": "UTC"}, stdout=asyncio.subprocess.PIPE
+            )
+            try:
+                assert process.stdout
+                address = (await process.stdout.readline()).decode().strip()
+                browser = await launched(playwright)
+                page = await browser.new_page(
+                    viewport={"width": 1240, "height": 1000},
+                    color_scheme="dark" if dark else "light",
+                )
+                await page.goto(address)
+                await expect(
+                    page.get_by_role("img", name=re.compile("^Power now"))
+                ).to_be_attached()
+                await expect(page.locator("#link")).to_have_text("live")
+                await expect(page.get_by_text("@my_voltaire_bot listens")).to_be_visible()
+                await page.screenshot(path=target)
+                await browser.close()
+            finally:
+                process.terminate()
+                await process.wait()
+
+
+async def launched(playwright: Playwright) -> Browser:
+    return await playwright.chromium.launch(
+        executable_path="/usr/bin/chromium",
+        args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    )
+
+
 async def terminal_picture(target: Path) -> None:
     async with demo("--ask", ASKED) as process, asyncio.timeout(SECONDS):
         said, _ = await process.communicate()
@@ -84,10 +133,7 @@ async def terminal_picture(target: Path) -> None:
 
 async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium",
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+        browser = await launched(playwright)
         page = await browser.new_page(
             viewport={"width": 430, "height": 1280},
             color_scheme="dark" if dark else "light",

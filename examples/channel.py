@@ -33,7 +33,6 @@ from bot.commands import intake
 from bot.commands.access import Access, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import command_named, handle_press, run_command, show_press_result
-from bot.texts import Texts
 
 
 class NoLiveView:
@@ -116,7 +115,7 @@ class SocketApp(MessagingApp):
     ) -> None:
         channel = channel or SocketChannel()
         access = Access(store.people, channel.source, frozenset({owner}), frozenset())
-        super().__init__(store, channel, access, Texts())
+        super().__init__(store, channel, access)
         self._path = path
         self._owner = owner
 

@@ -39,6 +39,12 @@ class Process:
     def log(self) -> str:
         return self._log.read_text("utf-8") if self._log.exists() else ""
 
+    @property
+    def pid(self) -> int:
+        """Of the newest one."""
+        assert self._process
+        return self._process.pid
+
     def configure(self, **settings: str) -> None:
         """Settings by the names of their environment variables, without the prefix."""
         self._environment |= {f"VOLTAIRE_{name}": value for name, value in settings.items()}

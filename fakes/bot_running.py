@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -15,8 +16,10 @@ from agent.budgets import WORDS, DailyBudgets
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
+from agent.documents.library import Library
 from agent.events import Emit, TurnFinished
 from agent.leaks import LeakDetector
+from agent.pictures import Eyes
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
@@ -25,11 +28,15 @@ from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
+from agent.voice.hearing import Hearing
 from bot.app import Apps, MessagingApp
 from bot.attachments import AttachmentFetcher
+from bot.channel import OutgoingMessage, send
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
+from bot.service import Listeners
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
+from bot.voice.replies import SpokenReplies
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Script, ScriptedModel, says
 
@@ -61,8 +68,12 @@ class ScriptedAgent:
     approval_seconds: float = 300.0
     plans: bool = False
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
-    sees: bool = False
-    transcribe_url: str = ""
+    eyes: Eyes | None = None
+    library: Callable[[Store, str], Library] | None = None
+    hearing: Callable[[], Hearing] = lambda: Hearing(Path("nowhere"))
+    voices: Path | None = (
+        None  # of piper; with one, maybe empty, answers are spoken where a chat wishes it
+    )
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
     # more than chats and approvals
     services: Callable[[RunningBot[Any]], dict[str, Any]] = lambda run: {}
@@ -78,26 +89,43 @@ class ScriptedAgent:
         )
         schemas = tuple(tool.schema for tool in self.tools)
 
+        async def eyes() -> Eyes | None:
+            return self.eyes
+
+        async def tell_blind(chat: str) -> None:
+            await send(apps.channel(chat), chat, OutgoingMessage("It is blind.", silent=True))
+
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
             sender = apps.file_sender(assignment.chat)
             sandbox = await self.sandbox(assignment.chat) if self.sandbox else None
-            context = ToolContext(cast(Sandbox, sandbox), file_sender=sender, plans=store.plans)
+            context = ToolContext(
+                cast(Sandbox, sandbox), file_sender=sender, plans=store.plans, eyes=eyes
+            )
             turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
             frozen = "" if await store.freeze.since() is None else texts.FROZEN
             turn = replace(turn, budgets=DailyBudgets(store.budgets, self.limits), frozen=frozen)
             stop, answer_now = assignment.stop, assignment.answer_now
             return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 
-        async def sees() -> bool:
-            return self.sees
-
         options = ChatOptions(frozenset({app.channel.source}), compose=apps.compose)
         if self.sandbox:
-            url = self.transcribe_url
-            fetcher = AttachmentFetcher(apps.channel, store, self.sandbox, sees, url)
+            library = partial(self.library, store) if self.library else None
+            fetcher = AttachmentFetcher(
+                *(apps.channel, store, self.sandbox, eyes, self.hearing, app.texts),
+                library,
+                tell_blind,
+            )
             options = replace(options, fetch=fetcher.fetch)
-        async with apps, Chats(store, run, window, options, apps) as chats:
-            running = RunningBot(store, app, Services(chats, approvals), model)
+        async with AsyncExitStack() as stack:
+            await stack.enter_async_context(apps)
+            voice, listener = None, Listeners([apps])
+            if self.sandbox and self.voices:
+                voice = SpokenReplies(self.sandbox, self.voices, app.texts)
+                await stack.enter_async_context(voice)
+                listener = Listeners([apps, voice])
+            chats = Chats(store, run, window, options, listener)
+            await stack.enter_async_context(chats)
+            running = RunningBot(store, app, Services(chats, approvals, voice=voice), model)
             if self.plans:
                 running.services = replace(running.services, planner=running.planner)
             running.services = replace(running.services, **self.services(running))

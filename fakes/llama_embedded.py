@@ -15,18 +15,26 @@ from fakes.patience import SECONDS
 
 
 @asynccontextmanager
-async def serve(model: Path, context: int = 8192) -> AsyncIterator[Endpoint]:
-    """The server on a model file, until the block ends; `context` is its window in tokens."""
+async def serve(
+    model: Path, context: int = 8192, mmproj: Path | None = None
+) -> AsyncIterator[Endpoint]:
+    """The server on a model file, until the block ends; `context` is its window in tokens, `mmproj` its
+    projector of pictures."""
     port = free_port()
     flags = ["-m", str(model), "-c", str(context), "-np", "1", "-sps", "0.95", "--port", str(port)]
     flags += ["-t", "1", "-tb", "1"]  # threads that wait for each other cost a busy machine most
+    flags += ["--mmproj", str(mmproj)] if mmproj else []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "backend.embedded", *flags),
         stderr=asyncio.subprocess.DEVNULL,
         env={**os.environ, "LLAMA_API_KEY": "secret"},
     )
     endpoint = Endpoint(
-        url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=context, keeps_prompts=True
+        url=f"http://127.0.0.1:{port}",
+        api_key="secret",
+        n_ctx=context,
+        keeps_prompts=True,
+        vision=mmproj is not None,
     )
     try:
         await asyncio.wait_for(_healthy(endpoint.url), SECONDS)

@@ -80,7 +80,7 @@ def says(text: str, **fields: Any) -> Reply:
     return Reply(text, **fields)
 
 
-def calls(name: str, id: str = "", **arguments: Any) -> Reply:
+def calls(name: str, /, id: str = "", **arguments: Any) -> Reply:
     return Reply(calls=(ToolCall(id, name, json.dumps(arguments)),))
 
 
@@ -185,6 +185,7 @@ class ModelServer:
         self.extras = extras
         self.n_ctx = n_ctx
         self.model = model
+        self.sees = True
         self.requests: list[Json] = []
         self.bodies: list[bytes] = []
         self.left = asyncio.Event()
@@ -218,7 +219,7 @@ class ModelServer:
             await self._runner.cleanup()
 
     async def endpoint(self) -> Endpoint:
-        return Endpoint(url=self.url, n_ctx=self.n_ctx, extras=self.extras)
+        return Endpoint(url=self.url, n_ctx=self.n_ctx, extras=self.extras, vision=self.sees)
 
     async def _health(self, request: web.Request) -> web.Response:
         return web.json_response({"status": "ok"})

@@ -2,16 +2,21 @@
 
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from telegram import Message, User
 
 from agent.context.user_message import Fetch
+from agent.pictures import Eyes
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
+from agent.voice.hearing import Hearing
+from backend.protocol import PICTURE_PIXELS
 from bot.attachments import AttachmentFetcher
 from bot.channel import Channel, ChannelLimits
 from bot.telegram.incoming_message import incoming_message
+from bot.texts import Texts
 
 ME = User(4242, "Bot", is_bot=True, username="bot")
 OWNER = {"id": 111, "first_name": "Olga", "is_bot": False}
@@ -70,10 +75,11 @@ def fetcher(store: Store, sandbox: Sandbox, content: bytes) -> Fetch:
     async def of(chat: str) -> Sandbox:
         return sandbox
 
-    async def sees() -> bool:
-        return True
+    async def eyes() -> Eyes | None:
+        return Eyes(PICTURE_PIXELS, 4)
 
     def channel(chat: str) -> Channel:
         return cast(Channel, OneFile(content))
 
-    return AttachmentFetcher(channel, store, of, sees).fetch
+    fetcher = AttachmentFetcher(channel, store, of, eyes, lambda: Hearing(Path()), Texts())
+    return fetcher.fetch

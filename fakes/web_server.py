@@ -1,5 +1,6 @@
 """A small web server on loopback, and hosts that may reach it."""
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,14 +40,14 @@ class Site:
 
 
 @asynccontextmanager
-async def site() -> AsyncIterator[Site]:
+async def site(tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
     served = Site()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", served.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        listener = web.TCPSite(runner, "localhost", 0)
+        listener = web.TCPSite(runner, "localhost", 0, ssl_context=tls)
         await listener.start()
         served.port = runner.addresses[0][1]
         yield served

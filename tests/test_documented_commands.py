@@ -18,7 +18,7 @@ import pytest
 from bot.cli import cli
 from bot.localgram import Localgram
 from bot.settings import Settings
-from bot.setup.background import UNIT
+from bot.setup.units import COMPILE
 from bot.texts import Texts
 from fakes.patience import soon
 
@@ -48,7 +48,7 @@ RUNS = [
     Run("voltaire backend history", "The backend was started"),
     Run("voltaire backup {home}/b.tar", "without secrets"),
     Run("voltaire chat", r"\w", stdin=b"hello\n"),
-    Run("voltaire context", "transcript"),
+    Run("voltaire context", "In no prompt, but in /commands.txt"),
     Run("voltaire doctor", "disk"),
     Run(
         'voltaire jobs add --chat tg:111 "every day at 7 send me the health digest"',
@@ -74,7 +74,8 @@ def documented() -> set[str]:
     for page in PAGES:
         text = page.read_text()
         blocks = [body for language, body in BLOCK.findall(text) if language in ("", "sh")]
-        lines = [line.partition("  #")[0].strip() for body in blocks for line in body.splitlines()]
+        joined = [re.sub(r"\\\n\s*", "", body) for body in blocks]
+        lines = [line.partition("  #")[0].strip() for body in joined for line in body.splitlines()]
         spans = [" ".join(s.split()) for s in re.findall(r"`([^`]+)`", BLOCK.sub("", text))]
         found |= {line.removeprefix(".venv/bin/") for line in lines + spans}
     parts = {part.strip() for command in found for part in command.split("&&")}
@@ -111,7 +112,7 @@ def test_units_that_are_named_are_ours(command: str) -> None:
     if unit == "daemon-reload":
         return
     names = {path.name for path in (ROOT / "systemd" / "system").iterdir()}
-    names.add(f"{UNIT}.service")  # transient: the wizard's compilation
+    names.add(f"{COMPILE}.service")  # transient: the wizard's compilation
     names |= {
         path.with_suffix(".service").name for path in (ROOT / "container").glob("*.container")
     }

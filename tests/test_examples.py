@@ -73,7 +73,7 @@ async def test_a_channel_of_ones_own_answers_runs_commands_and_buttons(tmp_path:
                 refreshed = await client.read()
             await soon(lambda: app.channel.client is None)
             await store.outbox.add("sock:me", [OutgoingMessage("news").to_json()])
-            await soon(lambda: not store.outbox.added.is_set())
+            await soon(lambda: not app.delivery.woken.is_set())
             async with connected(path) as client:
                 news = await client.read()
             assert len(running.model.requests) == 1

@@ -1,33 +1,47 @@
 """Every parser of foreign bytes: it gives a value, or its own error, and nothing else.
 
-Seeded and short here; `make fuzz` runs the same for an hour with new examples.
+Of each, FUZZ_ROUNDS rounds of 60 examples, each of a seed of its own; with FUZZ_SECONDS (for all targets
+together) as many rounds as fit. A failure shows the input, and with the seed, FUZZ_SEED, it comes again.
+.ci/run takes the same rounds every time, about a minute of them, so that its answer is that of the code and
+not of the day; `make fuzz` looks for an hour where nobody has looked, from the time as its seed.
 """
 
 import asyncio
 import io
+import itertools
 import json
 import os
 import random
 import struct
 import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from mcp import types
+from pydantic import ValidationError
 
-from agent.errors import AgentError, ToolError
+from agent.documents import extraction, reading
+from agent.errors import AgentError, ToolError, UsageError
 from agent.leaks import LeakDetector
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
+from agent.mcp.connection import BrokenServer, Screen
+from agent.mcp.connection import parsed as server_message
+from agent.mcp.results import result_of
+from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
+from agent.messages import ToolCall
+from agent.plan import WrongPlan, plan_lines, with_done, with_steps
 from agent.sandbox.git_index import UnguardedError, gitlinks
 from agent.sandbox.gitdirs import is_harmless
 from agent.sandbox.hosts import HostRefused
@@ -37,28 +51,52 @@ from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import dump, load, next_times
+from agent.shell import registry as programs
+from agent.shell.broker import MOST_ARGUMENTS, ClientGone, read_frame
+from agent.shell.command import HelpAsked
+from agent.skills import GUIDE, PINS, SkillError, SkillShelf, read_skill
+from agent.store.plans import decoded_plan
 from agent.store.set_aside import update_key
 from agent.store.transcript import SHORT, decoded_message
 from agent.summary.commit_range import CommitRange
 from agent.summary.git_facts import collect
 from agent.tools.files import changed_lines, matching_text
 from agent.tools.git import NEW_SUBMODULE, changed_files
+from agent.tools.registry import known
+from agent.turn.step import sound_json
+from agent.web.addresses import addresses_in, canonical
 from agent.web.fetch import parts_of, redirected
 from agent.web.html_text import html_text
+from agent.web.html_text import markdown as main_part
+from agent.web.search import SearchRefused, page_of
 from backend.build import release
 from backend.models.gguf_header import NotAModel, read_open
 from bot import restore
 from bot import settings as configuration
 from bot.approval_question import code, excerpt, fenced
+from bot.attachments import from_json as stored_files
+from bot.attachments import safe_name
+from bot.channel import MessageRefused
+from bot.matrix.channel import decrypted_file
+from bot.matrix.formatted import PART_BYTES, message_content, split
+from bot.matrix.incoming_message import incoming_message
+from bot.matrix.incoming_message import parsed as room_message
+from bot.matrix.keyboards import meant
+from bot.matrix.rooms import JoinedRoom
+from bot.matrix.sync import sent_at
 from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities
 from bot.telegram.update_gate import as_json, update_number
 from bot.texts import Texts
+from fakes.hostile_json import mutated
 from fakes.hostile_streams import chunks, events
 
-SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))  # for all targets together
-EXAMPLES = 60
+ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "1"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
+SEED = int(os.environ.get("FUZZ_SEED", "0"))
+EXAMPLES = 60  # of a round
+MOST_ROUNDS = 100_000
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 KNOWN = KnownTools.of(TOOLS)
@@ -87,6 +125,12 @@ def mutated_text(*samples: str) -> st.SearchStrategy[str]:
     return st.one_of(
         st.text(max_size=400), mixed.map(" ".join), raw.map(lambda b: b.decode("utf-8", "replace"))
     )
+
+
+def mutated_json(*samples: Any) -> st.SearchStrategy[Any]:
+    """The samples with fields missing, of other types, huge or negative."""
+    chances = st.integers(0, 1 << 32).map(random.Random)
+    return st.builds(mutated, st.sampled_from(samples), chances)
 
 
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -133,6 +177,166 @@ def calls_from_text(text: str) -> None:
 
 def html(text: str) -> None:
     html_text(text).encode("utf-8", "replace")
+
+
+def main_text(text: str) -> None:
+    main_part(text, "http://a.example/x").encode("utf-8", "replace")
+
+
+def written_address(text: str) -> None:
+    """What was written is found as it will be asked for."""
+    found = canonical(text)
+    assert canonical(found) == found
+    assert all(canonical(each) == each for each in addresses_in(f"{text} ({found}).") if each)
+
+
+def search_answer(found: Any) -> None:
+    try:
+        page = page_of(found)
+    except SearchRefused:
+        return
+    assert all("\n" not in line for each in page.results for line in each.model_dump().values())
+
+
+def document(given: tuple[str, bytes]) -> None:
+    """Whatever the program in the sandbox prints of it, it prints an end."""
+    suffix, raw = given
+    path = Path(os.environ["FUZZ_FOLDER"]) / f"file.{suffix}"
+    path.write_bytes(raw)
+    with redirect_stdout(io.TextIOWrapper(io.BytesIO())) as printed:
+        extraction.main(str(path), 10.0)
+    with suppress(reading.UnreadableDocument):
+        reading.parsed(printed.buffer.getvalue())
+    last = printed.buffer.getvalue().split(b"\n")[-2]
+    assert {"error", "unit"} & set(json.loads(last))
+
+
+def printed_passages(raw: bytes) -> None:
+    with suppress(reading.UnreadableDocument):
+        reading.parsed(raw)
+
+
+def message_of_server(raw: bytes) -> None:
+    screen = Screen()
+    with suppress(BrokenServer):
+        if (message := server_message(raw, screen)) is not None:
+            screen.look(message)
+
+
+def tools_of_server(said: Any) -> None:
+    """What the library lets through is shown whole, on lines of its own, and can be called or not."""
+    try:
+        read = types.ListToolsResult.model_validate(said, by_name=False)
+        listed = read.model_dump(by_alias=True, mode="json", exclude_none=True)["tools"]
+        tools = tools_of("tea", listed)
+    except (ValidationError, ToolError):
+        return
+    for tool in tools:
+        assert len(tool.line.splitlines()) == 1
+        assert visible(tool.help) == tool.help
+        question("program", Pins(), [tool]).encode("utf-8", "replace")
+        for words in (["text=x", "n=1"], [f"{name}=7" for name in tool.parameters], ["more={}"]):
+            with suppress(UsageError):
+                json.dumps(arguments(tool, words))
+        with suppress(UsageError):
+            from_json(tool, '{"text": [1]}')
+
+
+def result_of_server(said: Any) -> None:
+    try:
+        read = types.CallToolResult.model_validate(said, by_name=False)
+    except ValidationError:
+        return
+    raw = read.model_dump(by_alias=True, mode="json", exclude_none=True)
+    found = result_of(raw, "tea", ["secret value"])
+    assert "secret value" not in found.text
+    assert all(safe_name(name) == name for name in found.files)
+
+
+def skill(raw: bytes) -> None:
+    state = Path(os.environ["FUZZ_FOLDER"])
+    (folder := state / "skills").mkdir(exist_ok=True)
+    (folder / GUIDE).write_bytes(raw)
+    with suppress(SkillError):
+        assert len(read_skill(folder).description.splitlines()) == 1
+    (folder / PINS).write_bytes(raw)
+    assert all(isinstance(pin.name, str) for pin in SkillShelf(state).pins())
+
+
+def plan(text: str) -> None:
+    """A step is a line, whatever it says."""
+    try:
+        steps = with_steps((), text.split("\n"))
+        steps = with_done(steps, len(text) % 23)
+    except WrongPlan:
+        return
+    assert all(len(line.splitlines()) == 1 for line in plan_lines(steps))
+
+
+def stored_plan(text: str) -> None:
+    with suppress(ValueError):
+        plan_lines(decoded_plan(text))
+
+
+def command_frames(raw: bytes) -> None:
+    """What a client of the sandbox sends, and the arguments in it."""
+
+    async def read() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(raw)
+        reader.feed_eof()
+        while True:
+            _, content = await read_frame(reader, MOST_ARGUMENTS)
+            program, _, *words = [*content.decode("utf-8", "replace").split("\0"), "", ""]
+            for command in programs.commands(program).values():
+                with suppress(UsageError, HelpAsked):
+                    command.check(words)
+
+    with suppress(ClientGone):
+        asyncio.run(read())
+
+
+def tool_arguments(value: Any) -> None:
+    sound = sound_json(ToolCall("1", "bash", json.dumps(value)))
+    for tool in known().values():
+        with suppress(ToolError):
+            tool.check(json.loads(sound or "{}"))
+
+
+def room_event(event: Any) -> None:
+    """Also the fields that are looked at once it is known to be a message."""
+    room = JoinedRoom("!r:x")
+    room.change(event)
+    assert 0 <= sent_at(event) <= time.time() * 1000 + 1
+    try:
+        message = room_message(room.id, event)
+        quote = ("eve", message.body)
+        row = incoming_message(
+            message, sender="e", me=("@b:x", "bot"), quote=quote, origin="person"
+        )
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return  # as Timeline takes them
+    message.mentions("@b:x", "bot")
+    meant(message.body, [("Allow once", "ok"), ("Deny", "no")])
+    assert message.command is None or message.command[0]
+    assert all(safe_name(file.name) == file.name for file in stored_files(row.body))
+
+
+def formatted(text: str) -> None:
+    json.dumps(message_content(text)).encode()
+    parts = split(text)
+    assert all(len(part.encode("utf-8", "replace")) <= PART_BYTES for part in parts)
+
+
+def sealed_file(keys: Any) -> None:
+    with suppress(MessageRefused):
+        decrypted_file(b"x" * 32, keys)
+
+
+def file_name(text: str) -> None:
+    name = safe_name(text)
+    assert safe_name(name) == name
+    assert "/" not in name and not name.startswith(".")
 
 
 def gguf(raw: bytes) -> None:
@@ -229,7 +433,7 @@ def git_index(raw: bytes) -> None:
 
 
 def git_settings(raw: bytes) -> None:
-    """Whatever passes as harmless names no program."""
+    """Whatever passes as harmless sets nothing that names a program, and no transport of its own."""
     folder = Path(os.environ["FUZZ_FOLDER"])
     (folder / "config").write_bytes(raw)
     fd = os.open(folder, os.O_RDONLY)
@@ -237,8 +441,9 @@ def git_settings(raw: bytes) -> None:
         harmless = is_harmless(fd, {"config": False})
     finally:
         os.close(fd)
-    words = (b"fsmonitor", b"hookspath", b"sshcommand", b"editor", b"::", b"include")
-    assert not harmless or not any(word in raw.lower() for word in words)
+    keys = b"\n".join(line.partition(b"=")[0] for line in raw.lower().splitlines())
+    words = (b"fsmonitor", b"hookspath", b"sshcommand", b"editor", b"include")
+    assert not harmless or (b"::" not in raw and not any(word in keys for word in words))
 
 
 def tls_hello(raw: bytes) -> None:
@@ -326,6 +531,112 @@ def archive(names: Sequence[str]) -> bytes:
     return made.getvalue()
 
 
+def zipped(files: dict[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as packed:
+        for name, content in files.items():
+            packed.writestr(name, content)
+    return made.getvalue()
+
+
+def packed(main: str, *samples: bytes, **others: bytes) -> st.SearchStrategy[bytes]:
+    """An archive of which one file is mutated."""
+    names = {name.replace("_", "/", 1).replace("_", "."): raw for name, raw in others.items()}
+    return mutated_bytes(*samples).map(lambda raw: zipped({**names, main: raw}))
+
+
+WORD = b'<w:document xmlns:w="w"><w:body><w:p><w:pPr><w:pStyle w:val="H1"/></w:pPr><w:r><w:t>a</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p><w:r><w:t>b</w:t><w:tab/></w:r></w:p></w:tc></w:tr></w:tbl></w:body></w:document>'
+STYLES = b'<w:styles xmlns:w="w"><w:style w:styleId="H1"><w:name w:val="heading 1"/></w:style></w:styles>'
+ODT = b'<o xmlns:t="t"><t:h t:outline-level="2">a</t:h><t:p>b<t:s/>c</t:p><t:table t:name="x"><t:table-row><t:table-cell><t:p>1</t:p></t:table-cell></t:table-row></t:table></o>'
+CONTAINER = b'<c><rootfiles><rootfile full-path="a/b.opf"/></rootfiles></c>'
+PACKAGE = b'<p><manifest><item id="i" href="../a/c.html"/></manifest><spine><itemref idref="i"/></spine></p>'
+DOCUMENTS = st.one_of(
+    st.tuples(st.just("docx"), packed("word/document.xml", WORD, word_styles_xml=STYLES)),
+    st.tuples(st.just("docx"), packed("word/styles.xml", STYLES, word_document_xml=WORD)),
+    st.tuples(st.just("odt"), packed("content.xml", ODT, mimetype=b"application/vnd.oasis.opendocument.text")),
+    st.tuples(st.just("epub"), packed("a/b.opf", PACKAGE, **{"META-INF_container_xml": CONTAINER, "a_c_html": b"<h1>x</h1>y"}, mimetype=b"application/epub+zip")),
+    st.tuples(st.just("epub"), mutated_bytes(zipped({"word/document.xml": WORD}))),
+    st.tuples(st.sampled_from(["md", "csv", "html", "txt", "xhtml"]), mutated_bytes(b"# a\n\nb, c\n```\n## d\n", b"\xff\xfea\0", b"<h1>x<p>y")),
+)  # fmt: skip
+PASSAGES = b'{"page": 1, "heading": "a", "text": "b"}\n{"unit": "page", "pages": 1, "notes": []}\n'
+FOUND = {
+    "results": [{"url": "https://a.example/x", "title": "a\nb", "content": None, "engine": "e", "publishedDate": "2026"}],
+    "answers": ["4", {"answer": "5"}],
+    "unresponsive_engines": [["g", "timeout"], "h"],
+}  # fmt: skip
+MESSAGE = b'{"jsonrpc": "2.0", "id": 1, "result": {"content": []}}'
+NOTICE = b'{"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}}'
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "a", "enum": ["x", 1]},
+        "n": {"type": ["integer", "null"], "minimum": 0, "default": 3},
+        "more": {"$ref": "#/$defs/m/properties/o"},
+        "list": {"type": "array", "items": {"anyOf": [{"type": "number"}, {"const": 7}]}},
+    },
+    "required": ["text"],
+    "additionalProperties": False,
+    "$defs": {"m": {"properties": {"o": {"type": "object"}}}},
+}
+DESCRIBED = {
+    "tools": [
+        {"name": "say", "title": "t", "description": "d\u202e", "inputSchema": SCHEMA, "annotations": {"destructiveHint": True}}
+    ]
+}  # fmt: skip
+RESULT = {
+    "content": [
+        {"type": "text", "text": "a secret value\x1b[2J"},
+        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
+        {
+            "type": "resource",
+            "resource": {"uri": "note://1", "text": "b", "mimeType": "text/plain"},
+        },
+        {
+            "type": "resource",
+            "resource": {"uri": "note://2", "blob": "eA==", "mimeType": "../../x"},
+        },
+        {"type": "resource_link", "uri": "note://3", "name": "n"},
+    ],
+    "structuredContent": {"a": 1},
+    "isError": False,
+}
+SKILL = b"---\nname: make-tea\ndescription: >\n  How tea\n  is made.\nlicense: 'MIT'\n---\nBoil.\n"
+PINNED = b'[{"name": "a", "description": "b", "source": "/x", "sha256": "0"}]'
+FRAME = b"C\0\0\0\x1eweb\0\0search\0--page\0002\0a b\0--json"
+FRAMES = (
+    FRAME,
+    b"C\0\0\0\x13docs\0\0show\0a\0--page=x",
+    b"C\0\0\0\x0bplan\0\0done\0\xb2I\0\0\0\1x",
+)
+GIVEN = {"command": "ls", "path": "a", "content": "b", "old": "c", "new": "d", "pattern": "e", "seconds": 3, "when": "tomorrow", "task": "f", "url": "http://a/", "paths": ["g"], "note": "h"}  # fmt: skip
+IN_ROOM = {
+    "event_id": "$1",
+    "sender": "@e:x",
+    "origin_server_ts": 1_790_000_000_000,
+    "room_id": "!r:x",
+}
+SEALED = {"url": "mxc://x/y", "key": {"k": "a" * 43, "alg": "A256CTR"}, "iv": "b" * 22, "hashes": {"sha256": "c" * 43}, "v": "v2"}  # fmt: skip
+
+
+def of_room(kind: str, **content: Any) -> dict[str, Any]:
+    """With `state_key` a state event."""
+    state = {key: content.pop(key) for key in ("state_key",) if key in content}
+    return {**IN_ROOM, "type": kind, "content": content, **state}
+
+
+ROOM_EVENTS = (
+    of_room("m.room.message", msgtype="m.text", body="!jobs 1", **{"m.mentions": {"user_ids": ["@b:x"]}}),
+    of_room("m.room.message", msgtype="m.text", body="> <@b:x> a\n\nb", **{"m.relates_to": {"m.in_reply_to": {"event_id": "$0"}}}),
+    of_room("m.room.message", msgtype="m.text", body="c", **{"m.relates_to": {"rel_type": "m.thread", "event_id": "$0", "is_falling_back": True, "m.in_reply_to": {"event_id": "$2"}}}),
+    of_room("m.room.message", msgtype="m.text", body="* d", **{"m.relates_to": {"rel_type": "m.replace", "event_id": "$0"}, "m.new_content": {"msgtype": "m.text", "body": "d"}}),
+    of_room("m.room.message", msgtype="m.image", body="e.png", url="mxc://x/y", info={"size": 7, "mimetype": "image/png"}),
+    of_room("m.room.message", msgtype="m.audio", body="f.ogg", filename="f.ogg", file=SEALED, info={"duration": 3000}, **{"org.matrix.msc3245.voice": {}}),
+    of_room("m.room.message", msgtype="m.location", body="g", geo_uri="geo:1,2"),
+    of_room("m.room.member", state_key="@e:x", membership="join", displayname="Eve"),
+    of_room("m.room.name", state_key="", name="room"),
+    of_room("m.room.tombstone", state_key="", replacement_room="!s:x"),
+)  # fmt: skip
+
 SECRET = "4242:AAbbCCddEEff"
 DETECTOR = LeakDetector({"telegram.token": SECRET})
 NO_INDEX = (UnguardedError, ValueError, IndexError, struct.error)  # as submodule_paths takes them
@@ -360,6 +671,23 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "refused answer": (mutated_bytes(b'{"error": {"code": 400, "message": "x"}}'), refused_answer),
     "calls from text": (mutated_text(CALL), calls_from_text),
     "html": (mutated_text(PAGE), html),
+    "main part of a page": (mutated_text(PAGE + "<main><nav class=toc><h2>t</h2><pre>x</pre><table><td>y</main>"), main_text),
+    "written address": (mutated_text("see https://a.example:443/x?q=%20#f (b.example/y)", "http://[::1]/\u00fc http://u:p@h/"), written_address),
+    "search results": (mutated_json(FOUND), search_answer),
+    "document": (DOCUMENTS, document),
+    "passages of a document": (mutated_bytes(PASSAGES), printed_passages),
+    "mcp message": (mutated_bytes(MESSAGE, NOTICE), message_of_server),
+    "mcp tools": (mutated_json(DESCRIBED), tools_of_server),
+    "mcp result": (mutated_json(RESULT), result_of_server),
+    "skill": (mutated_bytes(SKILL, PINNED), skill),
+    "plan": (mutated_text("boil water\nput tea in\n\u2028wait\x85"), plan),
+    "stored plan": (mutated_text('[["boil", true], ["wait", false]]'), stored_plan),
+    "frames of a command": (mutated_bytes(*FRAMES), command_frames),
+    "tool arguments": (st.one_of(mutated_json(GIVEN), st.dictionaries(st.sampled_from(sorted(GIVEN)), JSON)), tool_arguments),
+    "matrix event": (mutated_json(*ROOM_EVENTS), room_event),
+    "matrix text": (mutated_text(MARKDOWN), formatted),
+    "matrix file": (st.one_of(mutated_json(SEALED), JSON), sealed_file),
+    "file name": (mutated_text("../../etc/passwd .bashrc\0 a\u202eb C:\\x " + "y" * 300), file_name),
     "gguf": (mutated_bytes(GGUF), gguf),
     "proxy request": (mutated_bytes(REQUEST, b"CONNECT [::1]:443 HTTP/1.1\r\n\r\n"), proxy_request),
     "address": (mutated_text("http://user@a.example:80/x", "https://[::1]:99999/"), address),
@@ -391,14 +719,15 @@ def test_it_gives_a_value_or_its_own_error(
     monkeypatch.setenv("FUZZ_FOLDER", str(folder))
     monkeypatch.setenv("FUZZ_CONFIG", str(tmp_path / "config.toml"))
     values, check = TARGETS[name]
-    run = settings(
+    limits = settings(
         max_examples=EXAMPLES,
         deadline=None,
-        derandomize=not SECONDS,
         database=None,
+        print_blob=True,
         suppress_health_check=list(HealthCheck),
-    )(given(values)(check))
+    )
     end = time.monotonic() + SECONDS / len(TARGETS)
-    run()
-    while time.monotonic() < end:
-        run()
+    for number in itertools.count():
+        seed(SEED * MOST_ROUNDS + number)(limits(given(values)(check)))()
+        if number + 1 >= ROUNDS and time.monotonic() >= end:
+            return

@@ -145,7 +145,7 @@ def test_it_holds_the_program_whole_in_one_package(sources: Path, wheel: Path) -
     wanted |= {
         f"{shared}/{path}"
         for path in tracked()
-        if path.parts[0] == "docs" and path.suffix in (".md", ".png")
+        if path.parts[0] == "docs" and path.suffix in (".md", ".png", ".json")
     }
     assert {name for name in names if ".dist-info/" not in name} == wanted
 

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.aio import BackgroundTasks, move_on_when, set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
@@ -15,6 +15,7 @@ from agent.context.window import ModelWindow
 from agent.errors import BackendAway
 from agent.events import Emit, Event, TokenUsage, TurnFinished
 from agent.instants import known_zone
+from agent.language import speaking, translated
 from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -122,21 +123,31 @@ class Worker:
             return False
         async with self._leased():
             pending = await self._pending()
-            if turn := pending.unfinished:
-                self.handling = "turns", turn.id
-                if turn.source in self.options.sources:
-                    rows = await self.store.inbox.of_turn(turn.id)
-                    if turn.id == self.put_down or await self.store.turns.resume(turn) <= RESUMES:
-                        await self._answer(turn, rows)
-                    else:
-                        await self._give_up(turn, rows)
-                    return True
-                await self._abandon(turn)
-                pending = await self._pending()  # what it was to answer may wait again
-            rows = await self._settled(pending)
-            if rows and (turn := await self._begin(rows)):
-                await self._answer(turn, rows)
-            return bool(rows)
+            with speaking(self.language):
+                if turn := pending.unfinished:
+                    self.handling = "turns", turn.id
+                    if turn.source in self.options.sources:
+                        rows = await self.store.inbox.of_turn(turn.id)
+                        if (
+                            turn.id == self.put_down
+                            or await self.store.turns.resume(turn) <= RESUMES
+                        ):
+                            await self._answer(turn, rows)
+                        else:
+                            await self._give_up(turn, rows)
+                        return True
+                    await self._abandon(turn)
+                    pending = await self._pending()  # what it was to answer may wait again
+                rows = await self._settled(pending)
+                if rows:
+                    self.stop = asyncio.Event()
+                    try:
+                        turn = await self._begin(rows)
+                        if turn:
+                            await self._answer(turn, rows)
+                    finally:
+                        self.stop = None
+                return bool(rows)
 
     async def _pending(self) -> PendingWork:
         self.pending = await self.store.turns.pending(self.chat, self.options.sources)
@@ -147,6 +158,11 @@ class Worker:
         """The chat's IANA time zone."""
         known = self.pending.chat
         return (known and known_zone(known.timezone or "")) or self.options.zone
+
+    @property
+    def language(self) -> str:
+        """Of the fixed texts; "" where it is not known."""
+        return self.pending.chat.spoken if self.pending.chat else ""
 
     def _ours(self, pending: PendingWork) -> bool:
         """Whether there is something for us to do."""
@@ -159,7 +175,7 @@ class Worker:
         announced = False
         while not await self.store.leases.acquire(self.chat, self.owner):
             if not announced:
-                await self._tell_waiting(texts.CHAT_BUSY)
+                await self._tell_waiting(translated(texts.CHAT_BUSY))
                 announced = True
             await asyncio.sleep(LEASE_POLL_SECONDS)
         self.free.clear()
@@ -211,7 +227,8 @@ class Worker:
     async def _rendered(self, rows: Sequence[InboxRow]) -> OpenTurn:
         turn = secrets.token_hex(8)
         try:
-            rows = await self.options.fetch(rows)
+            async with move_on_when(self.stop or asyncio.Event()):
+                rows = await self.options.fetch(rows)  # a long recording takes its time
             plan = self.pending.chat.plan if self.pending.chat else ()
             message = await user_message.render(
                 self.store, rows, self.zone, self.window.enter, plan
@@ -228,6 +245,8 @@ class Worker:
         journal = self._journal(turn, rows)
         known, frozen = self.pending.chat, self.pending.frozen
         assignment = Assignment(turn, journal.answers, journal, known, frozen)
+        if self.stop:  # it may have been set while the turn began
+            assignment = replace(assignment, stop=self.stop)
         self.stop, self.answer_now = assignment.stop, assignment.answer_now
         self.answered = journal.answers
         began = time.monotonic()
@@ -241,8 +260,8 @@ class Worker:
                 except Exception:
                     log.exception("turn %s of %s failed", turn.id, self.chat)
                     await self._close_calls(turn)
-                    await journal.finish(None, texts.BUG, "error", TokenUsage())
-                    emit(TurnFinished(texts.BUG, "error", 0))
+                    await journal.finish(None, translated(texts.BUG), "error", TokenUsage())
+                    emit(TurnFinished(translated(texts.BUG), "error", 0))
                 else:
                     log_turn(turn, finished, time.monotonic() - began)
         finally:
@@ -251,7 +270,8 @@ class Worker:
     async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
         await self._close_calls(turn)
-        await self._journal(turn, rows).finish(None, texts.GIVEN_UP, "error", TokenUsage())
+        given_up = translated(texts.GIVEN_UP)
+        await self._journal(turn, rows).finish(None, given_up, "error", TokenUsage())
 
     async def _abandon(self, turn: OpenTurn) -> None:
         """End another source's turn whose process is gone; what it was to answer waits again."""
@@ -273,6 +293,7 @@ class Worker:
             self.options.compose,
             self.options.fetch,
             [row.incoming for row in rows],
+            self.pending.chat.settings if self.pending.chat else {},
         )
 
     @asynccontextmanager

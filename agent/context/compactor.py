@@ -14,14 +14,13 @@ from agent.context import compaction_plan
 from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import Measure, WindowBudget
 from agent.errors import AgentError
-from agent.messages import Assistant, Message, System, ToolResult, User
+from agent.messages import PICTURE_TOKENS, Assistant, Message, System, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.store import Store
 from agent.store.transcript import Compaction, Entry
 
 log = logging.getLogger(__name__)
 
-IMAGE_TOKENS = 1_200
 MARK_TOKENS = 8  # a message's role and end marks in most templates
 ASK_TOKENS = 160  # the question for a summary
 TRIES = 4
@@ -129,7 +128,7 @@ def weight(message: Message) -> int:
             body = raw or text + "".join(c.name + c.arguments + " " * 24 for c in calls)
             return len((thought + body).encode("utf-8", "replace")) + MARK_TOKENS
         case User(text, images):
-            return len(text.encode("utf-8", "replace")) + IMAGE_TOKENS * len(images) + MARK_TOKENS
+            return len(text.encode("utf-8", "replace")) + PICTURE_TOKENS * len(images) + MARK_TOKENS
         case _:
             return len(message.text.encode("utf-8", "replace")) + MARK_TOKENS
 

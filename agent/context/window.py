@@ -163,7 +163,7 @@ class ModelWindow:
         if ahead is None:
             request = replace(request, max_tokens=1)
         else:
-            request = replace(request, prompt=ahead.tokens)
+            request = replace(request, prompt=ahead.prompt)
         async with (
             self.queue(chat, IDLE, None) as hold,
             move_on_when(hold.wanted),
@@ -214,6 +214,14 @@ class ModelWindow:
 _NOBODY = User("")
 
 
+async def text_tokens(window: ModelWindow, text: str) -> int:
+    """Tokens that a text adds to a message."""
+    if not text:
+        return 0
+    empty = await window.model.count(Request((System(""), _NOBODY)))
+    return max(0, await window.model.count(Request((System(""), User(text)))) - empty)
+
+
 async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[str, int]:
     """Tokens of the chat's next request, by part as people read it, summing up to the window.
 
@@ -222,10 +230,6 @@ async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[
     """
     budget, count = await window.budget(), window.model.count
     empty = await count(Request((System(""), _NOBODY)))
-
-    async def added(text: str) -> int:
-        """Tokens that a text adds to a message."""
-        return max(0, await count(Request((System(""), User(text)))) - empty) if text else 0
 
     system = await count(Request((System(prompt.system_text()), _NOBODY)))
     parts, before = {"system text": system - empty}, empty
@@ -242,8 +246,8 @@ async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[
     summary = "".join(text[: len(text) - len(without_summary(text))] for text in users)
     for line in notes:
         summary = summary.replace(line + "\n", "")
-    parts["notes"] = await added("\n".join(notes))
-    parts["summary"] = await added(summary)
+    parts["notes"] = await text_tokens(window, "\n".join(notes))
+    parts["summary"] = await text_tokens(window, summary)
     parts["transcript"] = max(0, whole - sum(parts.values()))
     parts["free"] = max(0, budget.limit - whole)
     if beyond := await window.model.window() - budget.limit:

@@ -25,7 +25,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import html_text
+from agent.web.html_text import decoded, html_text
 
 PASSAGE = 1_200  # characters
 PART = 3_000  # characters of a "page" where a document has none: about what is printed on one
@@ -126,8 +126,9 @@ def blocks(document: Document) -> Iterator[Block]:
             "It is encrypted, or in a form of Office before 2007: save it without a password as .docx."
         )
     document.unit = "part"
-    text = text_of(document.path)
-    if suffix in ("html", "htm", "xhtml"):
+    html = suffix in ("html", "htm", "xhtml")
+    text = text_of(document.path, html=html)
+    if html:
         return markdown(html_text(text))
     if suffix in ("md", "markdown"):
         return markdown(text)
@@ -467,24 +468,14 @@ def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
 # -- text ---------------------------------------------------------------------
 
 
-def text_of(path: str) -> str:
+def text_of(path: str, *, html: bool) -> str:
     with Path(path).open("rb") as file:
         raw = file.read(MOST_FILE + 1)
     if len(raw) > MOST_FILE:
         raise Refused(f"It has more than {MOST_FILE >> 20} MiB of text.")
-    for mark, encoding in (
-        (b"\xef\xbb\xbf", "utf-8-sig"),
-        (b"\xff\xfe", "utf-16"),
-        (b"\xfe\xff", "utf-16"),
-    ):
-        if raw.startswith(mark):
-            return raw.decode(encoding, "replace")
-    if b"\0" in raw:
+    if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Refused(f"It is of a kind that cannot be read; what can be are {KINDS}.")
-    try:
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        return raw.decode("cp1252", "replace")
+    return decoded(raw, html=html)
 
 
 def markdown(text: str) -> Iterator[Block]:

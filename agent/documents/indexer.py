@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.aio import set_within
@@ -14,6 +14,8 @@ from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader, UnreadableDocument
 from agent.errors import NoSandbox
 from agent.memory.search import EmbeddingsUnavailable
+from agent.sandbox.output_buffer import clean
+from agent.store.database import storable
 from agent.store.documents import DocumentTable, readable
 from agent.store.errors import StoreError
 
@@ -21,10 +23,11 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 60.0  # between two looks into the folders
 LOOK_SHARE = 0.02  # of the time, that looks at large folders take
-SHARE = 0.4  # of the time that it works; the rest is pause
+SHARE = 0.2  # of the time that it works, on up to two cores at once; the rest is pause
 PATIENCE_SECONDS = 60.0  # that a document waits for people to have their answers
 MOST_BYTES = 256 << 20  # of one file
 MOST_FILES = 20_000  # of one folder
+TOO_MANY = f"only its first {MOST_FILES:,} documents are read, {{count:,}} more are not."
 
 
 async def read_next(
@@ -50,10 +53,25 @@ async def read_next(
     return True
 
 
-def files_of(folder: Path) -> dict[str, tuple[int, float]] | None:
-    """Size and time of each document below a folder, by its path there; None where it cannot be seen.
-    No link is followed. A file that is being written is read once more after its last change."""
+def nameable(path: str) -> bool:
+    """Whether a document can be shown and cited by this path: it fits on a line and hides nothing."""
+    return "\n" not in path and "\t" not in path and clean(path) == path == storable(path)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderFiles:
+    """Size and time of each document below a folder, by its path there; how many more it holds than
+    MOST_FILES, which are left out."""
+
+    found: dict[str, tuple[int, float]]
+    left_out: int = 0
+
+
+def files_of(folder: Path) -> FolderFiles | None:
+    """None where the folder cannot be seen. No link is followed. A file that is being written is read
+    once more after its last change."""
     found: dict[str, tuple[int, float]] = {}
+    left_out = 0
     if not folder.is_dir():
         return None
     for place, folders, names, fd in os.fwalk(folder):
@@ -63,20 +81,28 @@ def files_of(folder: Path) -> dict[str, tuple[int, float]] | None:
             with suppress(OSError):  # it has just gone
                 entry = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 fits = stat.S_ISREG(entry.st_mode) and entry.st_size <= MOST_BYTES
-                if fits and path.isprintable() and len(found) < MOST_FILES:
+                if not fits or not nameable(path):
+                    continue
+                if len(found) < MOST_FILES:
                     found[path] = (entry.st_size, entry.st_mtime)
-    return found
+                else:
+                    left_out += 1
+    return FolderFiles(found, left_out)
 
 
-async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> None:
-    """Have the table know what the folders hold. One that is not there now keeps its documents."""
+async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> dict[str, int]:
+    """Have the table know what the folders hold; how many documents of each are too many. A folder that
+    is not there now keeps its documents."""
+    left_out = {}
     await table.keep_folders(folders)
     for name, folder in folders.items():
         found = await asyncio.to_thread(files_of, folder)
         if found is None:
             log.warning("agent.documents.%s: %s is not there, or may not be read", name, folder)
         else:
-            await table.sync_folder(name, found)
+            await table.sync_folder(name, found.found)
+            left_out[name] = found.left_out
+    return left_out
 
 
 @dataclass
@@ -90,6 +116,7 @@ class DocumentIndexer:
     look_seconds: float = LOOK_SECONDS
     share: float = SHARE
     _look_at: float = 0.0  # on the loop's clock
+    _left_out: Mapping[str, int] = field(default_factory=dict)  # of each folder, at the last look
 
     async def run(self) -> None:
         while True:
@@ -105,7 +132,11 @@ class DocumentIndexer:
         """Do one piece of work, and pause for it; whether there was one."""
         loop = asyncio.get_running_loop()
         if (began := loop.time()) >= self._look_at:
-            await follow_folders(self.table, self.reader.folders)
+            left_out = await follow_folders(self.table, self.reader.folders)
+            for name, count in left_out.items():
+                if count and count != self._left_out.get(name):
+                    log.warning("agent.documents.%s: %s", name, TOO_MANY.format(count=count))
+            self._left_out = left_out
             took = loop.time() - began
             self._look_at = loop.time() + max(self.look_seconds, took / LOOK_SHARE)
         patience = loop.time() + PATIENCE_SECONDS

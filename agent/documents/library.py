@@ -2,11 +2,12 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from agent.documents.indexer import follow_folders, read_next
+from agent.documents.indexer import MOST_FILES, follow_folders, nameable, read_next
 from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader
 from agent.errors import ToolError
@@ -16,6 +17,7 @@ from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
 FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
 PATIENCE_SECONDS = 60.0  # that it waits for what somebody else is reading
 POLL_SECONDS = 0.1
+BEING_READ = "it is being read; try again in a minute."
 POOL = 30  # passages of each ranking that are fused
 
 
@@ -43,6 +45,13 @@ class Library:
         """All of them, once what waits has been read."""
         await self._catch_up()
         return await self._seen()
+
+    @staticmethod
+    def full(documents: Sequence[SavedDocument]) -> list[str]:
+        """A sentence for each folder of which as many documents are kept as there may be."""
+        counts = Counter(one.folder for one in documents if one.folder is not None)
+        most = f"of a folder {MOST_FILES:,} documents are read at most"
+        return [f"{name} is full: {most}." for name, n in counts.items() if n >= MOST_FILES]
 
     async def search(self, query: str, limit: int, name: str = "") -> Sequence[FoundPassage]:
         """The passages that fit best, first; of one document where it is named."""
@@ -87,9 +96,7 @@ class Library:
         """The text of these pages."""
         document = self._named(name, await self.documents())
         if document.state != "ready":
-            raise ToolError(
-                document.note or f"{document.title} is being read; try again in a minute."
-            )
+            raise ToolError(document.note or f"{document.title}: {BEING_READ}")
         if first > document.pages:
             raise ToolError(f"{document.title} has {document.length}.")
         return document, await self.table.pages(document.id, first, last)
@@ -100,13 +107,18 @@ class Library:
         place = box.files.resolve(path)
         if place.repo:
             raise ToolError(f"{path} is in a repository: copy it into /workspace first.")
+        if not nameable(place.path):
+            raise ToolError("Its name has a line break or what cannot be shown: rename it first.")
         with await box.files.open(path) as file:
             size = file.seek(0, 2)
         added = await self.table.add(self.chat, place.path, size, 0.0)
         await read_next(self.table, self.reader, [added.id])
-        read = next(one for one in await self._seen() if one.id == added.id)
-        if read.state == "failed":
-            raise ToolError(f"{read.title}: {read.note}")
+        await self._catch_up()  # somebody else may have begun it
+        read = (await self.table.get([added.id])).get(added.id)
+        if read is None:
+            raise ToolError(f"{path} was forgotten while it was read.")
+        if read.state != "ready":
+            raise ToolError(f"{read.title}: {read.note or BEING_READ}")
         return read
 
     async def forget(self, name: str) -> SavedDocument:
@@ -148,9 +160,17 @@ class Library:
                     either = " or ".join(one.title for one in found[:4])
                     raise ToolError(f"There are several {name}: say {either}.")
                 return found[0]
+        # Who types a name again has the usual spaces.
+        if len(same := [one for one in documents if spaced(one.title) == spaced(wanted)]) == 1:
+            return same[0]
         near = get_close_matches(wanted, [one.title for one in documents], 1, 0.4)
         hint = f"Did you mean {near[0]}?" if near else "docs list shows what there is."
         raise ToolError(f"There is no document {name}. {hint}")
+
+
+def spaced(name: str) -> str:
+    """With the usual space in place of others."""
+    return " ".join(name.split())
 
 
 # After a document's name: "page 3", ", S. 3-5", " (pp. 3, 4)", "#page=3", "Seite 3", "página 3".

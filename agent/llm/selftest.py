@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
 
+from agent.language import translated
 from agent.llm.gpu_queue import GpuQueue
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
@@ -145,13 +146,17 @@ def record_key(server: ServerStatus) -> str:
 def sentence(found: SelfTest) -> str:
     """One line for a person."""
     calls = {
-        "structured": "It calls tools as it should.",
-        "salvaged": "It writes tool calls as text; they are read as well.",
-        "none": "It does not call tools.",
+        "structured": translated("It calls tools as it should."),
+        "salvaged": translated("It writes tool calls as text; they are read as well."),
+        "none": translated("It does not call tools."),
     }[found.verdict]
     trouble = found.template_error
     if not trouble and found.keeps_turn is False:
-        trouble = "Its template rewrites earlier calls: they are read again at each one."
+        trouble = translated(
+            "Its template rewrites earlier calls: they are read again at each one."
+        )
     elif not trouble and found.keeps_prefix is False:
-        trouble = "Its template rewrites a turn that is over: that is read between turns."
+        trouble = translated(
+            "Its template rewrites a turn that is over: that is read between turns."
+        )
     return " ".join(filter(None, [calls, trouble, found.remedy]))

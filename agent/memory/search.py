@@ -12,6 +12,7 @@ import unicodedata
 from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import aiohttp
@@ -111,6 +112,7 @@ class Embedder:
 
     url: str
     model: str = "default"
+    socket: Path | None = None  # a UNIX socket on which it is asked
 
     async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
         """A vector of unit length for each text."""
@@ -118,7 +120,10 @@ class Embedder:
         try:
             async with (
                 asyncio.timeout(seconds),  # aiohttp's own may swallow a cancellation
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+                aiohttp.ClientSession(
+                    timeout=aiohttp.ClientTimeout(total=None),
+                    connector=aiohttp.UnixConnector(str(self.socket)) if self.socket else None,
+                ) as session,
                 session.post(
                     f"{self.url.rstrip('/').removesuffix('/v1')}/v1/embeddings", json=body
                 ) as answer,

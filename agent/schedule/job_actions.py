@@ -71,4 +71,4 @@ class SummarizeRepo:
                 raise NothingToDo(str(nothing)) from None
             store = self.summaries.store
             await store.occurrences.post(occurrence.id, chat, [self.payload(text)])
-        store.outbox.added.set()
+        store.outbox.wake()

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from agent.errors import ToolError
+from agent.language import translated
 
 KINDS = ("remind", "task", "summary")  # those that may be named; the others are read from the words
 OWNERS_ONLY = ("profile",)  # kinds that touch more than their chat
@@ -55,21 +56,25 @@ class JobClassifier:
             return match["name"]
         if not (match["before"].strip(" the") or match["after"]):
             return ""
-        others = f" There are: {', '.join(sorted(known))}." if known else ""
-        raise ToolError(f"There is no model {match['name']}.{others}")
+        form = translated("There is no model {name}.")
+        if known:
+            form = translated("There is no model {name}. There are: {known}.")
+        raise ToolError(form.format(name=match["name"], known=", ".join(sorted(known))))
 
     def repo(self, task: str, named: list[str]) -> str:
         if named:
             return named[0]
         if task == "." or not self.repos:
             return task
-        raise ToolError(f"Which repository? There are: {', '.join(sorted(self.repos))}.")
+        form = translated("Which repository? There are: {known}.")
+        raise ToolError(form.format(known=", ".join(sorted(self.repos))))
 
 
 def describe_task(kind: str, task: str) -> str:
-    return {
-        "remind": f"Reminder “{task}”",
-        "summary": f"Summary of {task}",
-        "digest": "Health digest",
-        "profile": f"Switch to the model {task}",
-    }.get(kind, f"Task “{task}”")
+    form = {
+        "remind": translated("Reminder “{task}”"),
+        "summary": translated("Summary of {task}"),
+        "digest": translated("Health digest"),
+        "profile": translated("Switch to the model {task}"),
+    }.get(kind, translated("Task “{task}”"))
+    return form.format(task=task)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
 from agent.instants import local_time
+from agent.language import ENGLISH, plural, speaking, translated
 from agent.schedule.job_kind import KINDS, OWNERS_ONLY, JobClassifier, describe_task
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse, parse_with_task
@@ -17,6 +18,7 @@ from agent.schedule.times.rule import (
     Calendar,
     Once,
     Rule,
+    date_words,
     describe,
     due_second,
     dump,
@@ -89,14 +91,17 @@ class Planner:
 
     async def proposal(self, rule: Rule, when: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
-            raise ToolError("What shall be done then?")
+            raise ToolError(translated("What shall be done then?"))
         kind, task = await self.classifier.classify(task, kind)
         jobs = await self.jobs()
         own = sum(job.spec.made_by == "model" for job in jobs)
         if len(jobs) >= self.limits.jobs or (by == "model" and own >= self.limits.by_model):
-            raise ToolError(
-                f"This chat has {len(jobs)} jobs already. Delete some with /jobs first."
+            form = plural(
+                "This chat has {count} job already. Delete some with /jobs first.",
+                "This chat has {count} jobs already. Delete some with /jobs first.",
+                len(jobs),
             )
+            raise ToolError(form.format(count=len(jobs)))
         self.check_interval(rule, by)
         timing, first = dump(rule), self.first_time(rule)
         spec = JobSpec(
@@ -116,10 +121,12 @@ class Planner:
     async def schedule(
         self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
     ) -> str:
-        """agent.tools.context.Jobs: what the model plans, for its chat with what touches that."""
-        proposal = await self.propose(when, task, kind)
+        """agent.tools.context.Jobs: what the model plans, for its chat with what touches that. The model
+        reads English, whoever is asked their own language."""
+        with speaking(ENGLISH):
+            proposal = await self.propose(when, task, kind)
         scope = "schedule" if proposal.needs_approval else "plan"
-        await approve(proposal.description, scope=scope)
+        await approve(self.describe_spec(proposal.spec, 3), scope=scope)
         job = await self.add(replace(proposal.spec, stranger=stranger))
         return f"Planned as job {job.id}: {proposal.description}."
 
@@ -145,7 +152,7 @@ class Planner:
         job = await self.offered(number)
         first = self.first_time(load(job.spec.timing))
         if first is None:
-            raise ToolError("That time is over; nothing was planned.")
+            raise ToolError(translated("That time is over; nothing was planned."))
         return await self.change(job, replace(job.spec, state="active", next_at=first))
 
     async def withdraw(self, number: int) -> None:
@@ -154,7 +161,7 @@ class Planner:
     async def offered(self, number: int) -> Job:
         job = await self.store.jobs.get(number)
         if job is None or job.spec.chat != self.chat or job.spec.state != "proposed":
-            raise ToolError("That was decided already.")
+            raise ToolError(translated("That was decided already."))
         return job
 
     async def jobs(self) -> list[Job]:
@@ -162,11 +169,11 @@ class Planner:
         return [job for job in found if job.spec.state in ("active", "paused")]
 
     async def find(self, number: int) -> Job:
-        """A job of this chat."""
-        job = await self.store.jobs.get(number)
-        gone = ("deleted", "proposed")
-        if job is None or job.spec.chat != self.chat or job.spec.state in gone:
-            raise ToolError(f"There is no job {number} in this chat.")
+        """A job of this chat, or of one linked with it."""
+        job = await self.store.jobs.get_of(self.chat, number)
+        if job is None or job.spec.state in ("deleted", "proposed"):
+            form = translated("There is no job {number} in this chat.")
+            raise ToolError(form.format(number=number))
         return job
 
     async def pause(self, number: int, *, paused: bool) -> Job:
@@ -191,7 +198,7 @@ class Planner:
             spec = replace(spec, kind=old.kind, task=old.task)
         if old.state == "paused":
             spec = replace(spec, state="paused", next_at=None)
-        kept = replace(spec, catch_up=old.catch_up, options=old.options)
+        kept = replace(spec, chat=old.chat, catch_up=old.catch_up, options=old.options)
         return await self.change(job, replace(kept, stranger="" if task else old.stranger))
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
@@ -214,7 +221,8 @@ class Planner:
         moved = []
         for job in await self.store.jobs.of_chat(self.chat):
             rule, spec = load(job.spec.timing), job.spec
-            if spec.state not in ("active", "paused", "proposed") or spec.timezone == self.zone:
+            here = spec.chat == self.chat and spec.timezone != self.zone
+            if spec.state not in ("active", "paused", "proposed") or not here:
                 continue
             follows = isinstance(rule, Calendar) and rule.zone == spec.timezone
             spec = replace(spec, timezone=self.zone)
@@ -244,26 +252,28 @@ class Planner:
     def describe(self, job: Job, times: int = 3) -> str:
         """What the job does and when, with its next times or that it is paused."""
         if job.spec.state == "paused":
-            return f"{self.describe_spec(job.spec, 0)} (paused)"
+            return translated("{what} (paused)").format(what=self.describe_spec(job.spec, 0))
         return self.describe_spec(job.spec, times)
 
     def describe_spec(self, spec: JobSpec, times: int) -> str:
         rule, zone = load(spec.timing), ZoneInfo(self.zone)
-        what = f"{describe_task(spec.kind, spec.task)}, {describe(rule, self.zone)}"
+        form, task = translated("{task}, {when}"), describe_task(spec.kind, spec.task)
+        what = form.format(task=task, when=describe(rule, self.zone))
         if isinstance(rule, Once) or not times:
             return what
         due = next_times(rule, self.now(), times)
-        return f"{what}; next: {', '.join(f'{at.astimezone(zone):%a %d %b %H:%M}' for at in due)}"
+        dates = translated(", ").join(date_words(at.astimezone(zone)) for at in due)
+        return translated("{what}; next: {times}").format(what=what, times=dates)
 
     async def history(self, job: Job, most: int = 5) -> list[str]:
         """How its last times ended, newest first, and what becomes of those that are missed."""
         runs = await self.store.occurrences.of_job(job.id, most)
         lines = [
-            f"- {local_time(run.due_at, self.zone):%a %d %b %H:%M}: {run.state}"
+            f"- {date_words(local_time(run.due_at, self.zone))}: {run.state}"
             + (f", {run.detail}" if run.detail else "")
             for run in runs
         ]
-        return [*lines, CATCH_UP_POLICY[job.spec.catch_up]]
+        return [*lines, translated(CATCH_UP_POLICY[job.spec.catch_up])]
 
     def first_time(self, rule: Rule) -> int | None:
         return next((due_second(at) for at in next_times(rule, self.now())), None)

@@ -22,8 +22,9 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 from agent.errors import AgentError
+from agent.language import plural, speaking, translated
 from agent.schedule.job_actions import JobAction, NothingToDo
-from agent.schedule.times.rule import due_second, load, next_times
+from agent.schedule.times.rule import date_words, due_second, load, next_times
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.jobs import DueTimes, Job, Occurrence
@@ -130,20 +131,30 @@ class JobRunner:
             run = due[len(due) - keep :] if keep else []
             missed = due[: len(due) - len(run)][-MISSED_ROWS:]
         # Else the job is new, or the clock had been ahead: only its next time is entered.
-        await self.store.occurrences.add_due(
-            DueTimes(job, run, missed, upcoming),
-            "the host was off or busy",
-            partial(self.missed_notice, job),
-        )
+        with speaking(await self.language(job) if missed else ""):
+            await self.store.occurrences.add_due(
+                DueTimes(job, run, missed, upcoming),
+                "the host was off or busy",
+                partial(self.missed_notice, job),
+            )
 
     def missed_notice(self, job: Job, missed: Sequence[int]) -> str | None:
         if job.spec.catch_up != "missed":
             return None
         last = datetime.fromtimestamp(missed[-1], ZoneInfo(job.spec.timezone))
-        times = "once" if len(missed) == 1 else f"{len(missed)} times"
-        return self.payload(
-            f"⏰ Missed {times} while I was off: {job.spec.task} (last due {last:%a %d %b %H:%M})."
-        )
+        form = translated("⏰ Missed once while I was off: {task} (last due {last}).")
+        if (count := len(missed)) > 1:
+            form = plural(
+                "⏰ Missed {count} time while I was off: {task} (last due {last}).",
+                "⏰ Missed {count} times while I was off: {task} (last due {last}).",
+                count,
+            )
+        return self.payload(form.format(count=count, task=job.spec.task, last=date_words(last)))
+
+    async def language(self, job: Job) -> str:
+        """Of the chat that it belongs to; "" unknown."""
+        known = await self.store.chats.get(job.spec.chat)
+        return known.spoken if known else ""
 
     async def start(self, occurrence: Occurrence, tasks: asyncio.TaskGroup, now: datetime) -> None:
         """Start what may run now: not within quiet hours, and one occurrence of a job at a time."""
@@ -166,7 +177,8 @@ class JobRunner:
         assert task
         watch = asyncio.create_task(self.cancel_when_frozen(task))
         try:
-            await self.carry_out(job, occurrence)
+            with speaking(await self.language(job)):
+                await self.carry_out(job, occurrence)
         except StoreError as error:
             # Nothing is posted for it, so it begins again at the next pass.
             self.held_up[occurrence.id] += 1
@@ -188,9 +200,12 @@ class JobRunner:
         kind, text = job.spec.kind, None
         try:
             if occurrence.attempts - self.held_up[occurrence.id] > ATTEMPTS:
-                raise AgentError(f"It was begun {ATTEMPTS} times and never came to its end.")
+                form = translated("It was begun {count} times and never came to its end.")
+                raise AgentError(form.format(count=ATTEMPTS))
             if kind not in self.actions:
-                raise AgentError(f"There is no kind of job named {kind}.")
+                raise AgentError(
+                    translated("There is no kind of job named {kind}.").format(kind=kind)
+                )
             text = await self.actions[kind](job, occurrence)
         except NothingToDo as nothing:
             if job.spec.options.get("tell_nothing"):
@@ -203,15 +218,18 @@ class JobRunner:
             await self.fail(job, occurrence, str(error))
         except Exception:
             log.exception("job failed job=%d kind=%s", job.id, kind)
-            await self.fail(job, occurrence, "It failed for a reason that is in the log.")
+            await self.fail(
+                job, occurrence, translated("It failed for a reason that is in the log.")
+            )
         if text is not None:
             await self.store.occurrences.post(occurrence.id, job.spec.chat, [self.payload(text)])
-            self.store.outbox.added.set()
+            self.store.outbox.wake()
 
     async def fail(self, job: Job, occurrence: Occurrence, why: str) -> None:
-        payload = self.payload(f"⚠️ The job “{job.spec.task}” failed. {why}")
+        form = translated("⚠️ The job “{task}” failed. {why}")
+        payload = self.payload(form.format(task=job.spec.task, why=why))
         await self.store.occurrences.fail(occurrence.id, job.spec.chat, payload, why)
-        self.store.outbox.added.set()
+        self.store.outbox.wake()
 
 
 def due_times(job: Job, first: int, now: datetime) -> list[int]:

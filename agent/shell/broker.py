@@ -18,7 +18,7 @@ from typing import Literal
 from agent.errors import AgentError, ToolError
 from agent.sandbox.proxy import closing
 from agent.shell import registry
-from agent.shell.command import HelpAsked, ShellCall, UsageError
+from agent.shell.command import HELP, HelpAsked, ShellCall, UsageError
 from agent.tools.tool import Call
 from agent.trust import Taint
 
@@ -105,14 +105,18 @@ class Broker:
             if command is None:
                 return await self.overview(call, program, words)
             rest = words[1:] if command.name == first and first != program else words
+            own = command.name == program  # its usage is that of its subcommands, too
+            usages = [each.usage for each in commands.values()] if own else [command.usage]
             try:
                 positional, options = command.check(rest)
                 await call.leaves(command.name, "\n".join(words))
                 await command.function(call, *positional, **options)
             except UsageError as error:
-                return 2, f"{error}\nusage: {command.usage}"
-        except HelpAsked as help:
-            await call.write(str(help))
+                return 2, "\n".join([str(error), *(f"usage: {usage}" for usage in usages)])
+            except HelpAsked as help:
+                await call.write(str(help))
+                others = [usage for usage in usages if usage != command.usage]
+                await call.write("".join(f"usage: {usage}\n" for usage in others))
         except ClientGone:
             raise
         except AgentError as error:
@@ -129,7 +133,7 @@ class Broker:
         usages = [each.usage for each in registry.commands(program).values()]
         if not usages:
             raise ToolError("there is no such command here.")
-        if words[:1] == ["--help"]:
+        if words and words[0] in HELP:
             await call.write("".join(f"{usage}\n" for usage in usages))
             return 0, ""
         wrong = f"there is no {program} {words[0]}" if words else "a subcommand is missing"

@@ -21,15 +21,13 @@ from typing import (
     overload,
 )
 
-from agent.errors import ToolError
+from agent.errors import ToolError, UsageError
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call
 
 WIDTH = 400  # of a usage line, so that it is one
-
-
-class UsageError(Exception):
-    """`str(error)` says what is wrong with the arguments; the usage line follows it, exit code 2."""
+HELP = ("--help", "-h")
+PLAIN = "\0"  # in front of an argument that is no option; none has one of its own
 
 
 class HelpAsked(Exception):
@@ -118,13 +116,13 @@ Lines = Callable[[ToolContext], Sequence[str]]
 """What /commands.txt says of a command in a chat."""
 
 
-class Parser(ArgumentParser):
+class UsageParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(message)
 
 
 @dataclass(frozen=True)
-class Command:
+class ShellCommand:
     """`name` is what is typed: the program, and the subcommand where there is one. `raw`: the function gets
     the words as they were typed, options and --help too."""
 
@@ -135,8 +133,8 @@ class Command:
     raw: bool = False
 
     @cached_property
-    def parser(self) -> Parser:
-        parser = Parser(
+    def parser(self) -> UsageParser:
+        parser = UsageParser(
             prog=self.name,
             description=inspect.getdoc(self.function),
             add_help=False,
@@ -163,9 +161,12 @@ class Command:
         """The function's arguments; UsageError, or HelpAsked, where there are none."""
         if self.raw:
             return [*words], {}
-        if "--help" in words[: words.index("--") if "--" in words else None]:
+        end = words.index("--") if "--" in words else len(words)
+        if any(word in HELP for word in words[:end]):
             raise HelpAsked(self.parser.format_help())
-        given = vars(self.parser.parse_intermixed_args(words))
+        # argparse drops "--" before it looks at what follows, which is marked as no option instead.
+        marked = [*words[:end], *(PLAIN + word for word in words[end + 1 :])]
+        given = vars(self.parser.parse_intermixed_args(marked))
         positional: list[Any] = []
         options: dict[str, Any] = {}
         for parameter in list(inspect.signature(self.function).parameters.values())[1:]:
@@ -180,7 +181,15 @@ class Command:
         return positional, options
 
 
-def add_argument(parser: Parser, parameter: inspect.Parameter, hint: Any) -> None:
+def plain(word: str) -> str:
+    return word.removeprefix(PLAIN)
+
+
+def number(word: str) -> int:
+    return int(plain(word))
+
+
+def add_argument(parser: UsageParser, parameter: inspect.Parameter, hint: Any) -> None:
     kind, help = hint, ""
     if get_origin(kind) is Annotated:
         kind, help = get_args(hint)[:2]
@@ -192,7 +201,7 @@ def add_argument(parser: Parser, parameter: inspect.Parameter, hint: Any) -> Non
         options["action"] = "store_true"
     else:
         options["metavar"] = name.upper()
-        options["type"] = int if kind is int else str
+        options["type"] = number if kind is int else plain
     if get_origin(kind) is Literal:
         choices = [each for each in get_args(kind) if each]
         options |= {"choices": choices, "metavar": "|".join(choices)}
@@ -213,27 +222,27 @@ Function = Callable[..., Awaitable[None]]
 
 
 @overload
-def command(function: Function) -> Command: ...
+def command(function: Function) -> ShellCommand: ...
 
 
 @overload
-def command(*, lines: Lines, raw: bool = False) -> Callable[[Function], Command]: ...
+def command(*, lines: Lines, raw: bool = False) -> Callable[[Function], ShellCommand]: ...
 
 
 def command(
     function: Function | None = None, *, lines: Lines | None = None, raw: bool = False
-) -> Command | Callable[[Function], Command]:
+) -> ShellCommand | Callable[[Function], ShellCommand]:
     """Make a command of a typed async function; its file's name is its program's."""
     if function is None:
         return lambda function: made(function, lines, raw)
     return made(function, lines, raw)
 
 
-def made(function: Function, lines: Lines | None, raw: bool) -> Command:
+def made(function: Function, lines: Lines | None, raw: bool) -> ShellCommand:
     program, own = function.__module__.rpartition(".")[2], function.__name__.strip("_")
     name = program if own == program else f"{program} {own.replace('_', '-')}"
     help = (inspect.getdoc(function) or "").partition("\n")[0]
-    return Command(function, name, help, lines, raw)
+    return ShellCommand(function, name, help, lines, raw)
 
 
-__all__ = ["Command", "HelpAsked", "ShellCall", "ToolError", "UsageError", "command"]
+__all__ = ["HelpAsked", "ShellCall", "ShellCommand", "ToolError", "UsageError", "command"]

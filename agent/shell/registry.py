@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from agent.shell import programs
-from agent.shell.command import Command
+from agent.shell.command import ShellCommand
 from agent.tools.context import ToolContext
 
 log = logging.getLogger(__name__)
@@ -27,25 +27,39 @@ def scripts() -> Mapping[str, str]:
     return dict.fromkeys(names(), client)
 
 
-def commands(program: str) -> Mapping[str, Command]:
+def commands(program: str) -> Mapping[str, ShellCommand]:
     """The commands of a program by name; none where there is no such program, or its file cannot be loaded."""
     return loaded(program) if program in names() else {}
 
 
 @cache
-def loaded(program: str) -> Mapping[str, Command]:
+def loaded(program: str) -> Mapping[str, ShellCommand]:
     try:
         module = importlib.import_module(f"{programs.__name__}.{program}")
     except Exception:  # somebody's own file must not take the shell away
         log.exception("the commands of %s cannot be loaded", program)
         return {}
-    return {each.name: each for each in vars(module).values() if isinstance(each, Command)}
+    return {each.name: each for each in vars(module).values() if isinstance(each, ShellCommand)}
 
 
 def listing(context: ToolContext) -> str:
     """The text of /commands.txt."""
-    every = [command for program in names() for command in commands(program).values()]
-    lines = [line for command in every for line in command.lines(context)]
-    skills = [f"{name}  {description}" for name, description in context.skills()]
+    lines = [line for program in names() for line in lines_of(program, context)]
+    skills = skill_lines(context).values()
     about = [HEAD if lines else "There are no such commands.", *lines]
     return "\n".join([*about, *(["", SKILLS, *skills] if skills else []), ""])
+
+
+def entries(context: ToolContext) -> dict[str, str]:
+    """What it says of each program and each skill."""
+    lines = {program: "\n".join(lines_of(program, context)) for program in names()}
+    skills = {f"skill {name}": line for name, line in skill_lines(context).items()}
+    return {name: text for name, text in (lines | skills).items() if text}
+
+
+def lines_of(program: str, context: ToolContext) -> list[str]:
+    return [line for command in commands(program).values() for line in command.lines(context)]
+
+
+def skill_lines(context: ToolContext) -> dict[str, str]:
+    return {name: f"{name}  {description}" for name, description in context.skills()}

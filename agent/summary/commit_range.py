@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from agent.errors import AgentError
+from agent.language import translated
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, bash_script
 
@@ -43,11 +44,13 @@ async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> Co
     lost = any(line.startswith("lost") for line in output)
     words = (output[-1] if output else "missing").split()
     if words[0] in NOTHING:
-        raise NothingToSummarize(NOTHING[words[0]])
+        raise NothingToSummarize(translated(NOTHING[words[0]]))
     head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
     if head == base:
-        since = f"in the last {days} days" if words[0] == "days" else "since the last summary"
-        raise NothingToSummarize(f"Nothing was committed {since}.")
+        form = translated("Nothing was committed since the last summary.")
+        if words[0] == "days":
+            form = translated("Nothing was committed in the last {days} days.")
+        raise NothingToSummarize(form.format(days=days))
     note = {
         "since": "",
         "forced": "The history was rewritten since the last summary; counted from where both meet.",

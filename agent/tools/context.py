@@ -14,6 +14,7 @@ from agent.web.browser import Browser
 if TYPE_CHECKING:  # loaded when they are used
     from agent.documents.library import Library
     from agent.mcp.servers import ToolServers
+    from agent.pictures import Eyes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Plans(Protocol):
     async def of_turn(self, turn: str) -> Plan:
         """The plan of the turn's conversation."""
 
-    async def set(self, chat: str, plan: Plan, turn: str = "") -> None: ...
+    async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
+        """What `correct` makes of it; WrongPlan says why not."""
 
 
 class FileSender(Protocol):
@@ -96,7 +98,8 @@ where there is none."""
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave;
-    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions."""
+    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions; `eyes` asks
+    what the model sees, None where it does not."""
 
     sandbox: Sandbox
     notes: Notes | None = None
@@ -110,4 +113,5 @@ class ToolContext:
     documents: "Callable[[], Library] | None" = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: "ToolServers | None" = None
+    eyes: "Callable[[], Awaitable[Eyes | None]] | None" = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

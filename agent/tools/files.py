@@ -29,6 +29,7 @@ MOST_REPLACED = 1 << 18  # characters
 # Characters that are searched or split at once: meanwhile no other thread runs. What needs a handful of
 # turns of the interpreter waited 36 ms for each while 8 MiB were searched at once, 1.6 ms like this.
 PIECE = 1 << 16
+PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 COMPARED_CHARACTERS = 200
 NEAREST_SECONDS = 0.5
 NEAR_CHARACTERS = 1000  # of each near line
@@ -41,8 +42,29 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
         text = listing(call.context)
     else:
         await call.reads(call.sandbox.files.place(path))
+        if path.lower().endswith(PICTURES):
+            return await see(call, path)
         text = await read_text(call.sandbox.files, path)
     return Output(await asyncio.to_thread(shown_lines, text, path, first, last, call.output_limit))
+
+
+async def see(call: Call, path: str) -> Output:
+    """A picture, shown to a model that sees."""
+    from agent import pictures
+
+    eyes = await call.context.eyes() if call.context.eyes else None
+    if eyes is None:
+        raise ToolError(
+            f"{path} is a picture, and this model cannot see. Do not guess what it shows: say so. "
+            "The person can change the model by /model."
+        )
+    with await call.sandbox.files.open(path) as file:
+        content = await asyncio.to_thread(file.read, pictures.MOST_BYTES + 1)
+    try:
+        url = await pictures.shown(content, eyes)
+    except ToolError as error:
+        raise ToolError(f"{path} cannot be shown: {error}.") from None
+    return Output(f"{path} is a picture; it is shown below.", images=(url,))
 
 
 @tool

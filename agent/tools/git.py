@@ -11,6 +11,7 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.errors import ToolError
+from agent.language import translated
 from agent.sandbox.bubblewrap import REPOS, WriteAccess
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.output_buffer import truncate_middle
@@ -95,7 +96,8 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
     if await call.taints():
         shown = preview  # whole: what cannot be shown so is denied
     await call.approve(
-        f"Commit to {place.repo}: {message}\n\n{shown}", scope=f"commit:{place.repo}"
+        f"{translated('Commit to {repo}:').format(repo=place.repo)} {message}\n\n{shown}",
+        scope=f"commit:{place.repo}",
     )
     return digest
 

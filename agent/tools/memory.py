@@ -1,6 +1,7 @@
 """remember and recall: the chat's notes and past conversations."""
 
 from agent.errors import ToolError
+from agent.language import translated
 from agent.tools.context import Notes
 from agent.tools.tool import Call, Output, tool
 
@@ -13,7 +14,7 @@ async def remember(call: Call, note: str) -> Output:
     if not note.strip():
         raise ToolError("note is empty.")
     notes = notes_of(call)
-    await call.approve(f"Remember: {note.strip()}", scope="remember")
+    await call.approve(translated("Remember: {note}").format(note=note.strip()), scope="remember")
     return Output(await notes.remember(note.strip(), call.turn, await call.touched_by()))
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import BinaryIO
 
 from agent.errors import ToolError
+from agent.language import translated
 from agent.sandbox.files import Files
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
@@ -38,7 +39,8 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         places = [files.resolve(each) for each in paths]
         what = ", ".join(place.name for place in places)
         if repo := places[0].repo:
-            await call.approve(f"Send {what} ({size:,} bytes)", scope=f"send:{repo}")
+            form = translated("Send {what} ({size:,} bytes)")
+            await call.approve(form.format(what=what, size=size), scope=f"send:{repo}")
         for file, place in zip(opened, places, strict=True):
             await looked_through(call, file, place.name)
         await call.budget.reserve({"bytes": size})

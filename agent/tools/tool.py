@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.budgets import CallBudget
 from agent.errors import ToolError
+from agent.language import translated
 from agent.leaks import Leak
 from agent.plan import Plan
 from agent.sandbox.files import SandboxPath
@@ -37,11 +38,13 @@ KEY = "{where} holds {what}. It would leave, or last:\n\n{text}"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool gives: `text` to the model, `shown` to the person where it differs."""
+    """What a tool gives: `text` to the model, `shown` to the person where it differs, `images` (data URLs)
+    to a model that sees."""
 
     text: str
     ok: bool = True
     shown: str = ""
+    images: tuple[str, ...] = ()
 
 
 async def untouched() -> Sequence[Taint]:
@@ -136,7 +139,9 @@ class Call:
         try:
             if leak.secret:
                 raise ToolError(LEAKING.format(where=where, what=leak.what))
-            await self.approve(KEY.format(where=where, what=leak.what, text=text), scope=scope)
+            await self.approve(
+                translated(KEY).format(where=where, what=leak.what, text=text), scope=scope
+            )
         except ToolError:
             await self.withhold(f"{where}, which held {leak.what}")
             raise
@@ -154,7 +159,8 @@ class Call:
     async def writes(self, place: SandboxPath, change: str) -> None:
         """It is about to change that place: an owner may be asked, or the workspace be marked."""
         if place.repo:
-            await self.approve(f"Write {place.name}:\n\n{change}", scope=f"write:{place.repo}")
+            what = translated("Write {name}:").format(name=place.name)
+            await self.approve(f"{what}\n\n{change}", scope=f"write:{place.repo}")
         elif source := await self.touched_by():
             await self.sandbox.files.mark(source)
 

@@ -14,6 +14,7 @@ repeated_tool_calls.py  the same calls with the same results, over and over
 untrusted_reader.py  a stranger's text to an extract, by a model call without tools
 delegate.py          a sub-task in an inner turn
 toy_answers.py       fixed answers while the toy model serves
+toy_wishes.py        and wishes that the program carries out itself then
 replay.py            a recorded turn once more, dry
 texts.py             the fixed sentences
 """

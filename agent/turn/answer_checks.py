@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.language import translated
 from agent.turn import texts
 from agent.turn.step import Step
 
@@ -67,11 +68,11 @@ class AnswerChecks:
         """The whole answer for the person, with corrections; may be empty."""
         text = " ".join([*self._parts, step.text]).strip()
         if text and step.cut:
-            text = f"{text} {texts.CUT}"
+            text = f"{text} {translated(texts.CUT)}"
         if text and (claim := false_claim(step.text, done)):
-            text = f"{text}\n\n{claim.correction}"
+            text = f"{text}\n\n{translated(claim.correction)}"
         if text and self._missing:
-            text = f"{text}\n\n{texts.PAGE_MISSING.format(missing=' '.join(self._missing))}"
+            text = f"{text}\n\n{translated(texts.PAGE_MISSING).format(missing=' '.join(self._missing))}"
         return text
 
 

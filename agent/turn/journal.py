@@ -1,8 +1,8 @@
 """What the loop needs of durable state: every finished step is written before the next starts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from agent import prompt
 from agent.context import user_message
@@ -108,6 +108,7 @@ class TurnReply:
     text: str
     reason: Reason
     answers: tuple[Incoming, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)  # the chat's
 
 
 Compose = Callable[[TurnReply], Sequence[str]]
@@ -131,6 +132,7 @@ class StoredJournal:
     compose: Compose = nothing
     fetch: user_message.Fetch = user_message.as_they_are
     answers: list[Incoming] = field(default_factory=list)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def turn(self) -> str:
@@ -199,10 +201,10 @@ class StoredJournal:
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
-        reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers))
+        reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers), self.settings)
         end = TurnEnd(message, text, reason, usage, self.compose(reply))
         if await self.store.turns.end(self.open_turn, end):
-            self.store.outbox.added.set()
+            self.store.outbox.wake()
 
     async def _arrived(self) -> Sequence[InboxRow]:
         """What may join this turn: people's words, unless the chat has moved on to another conversation."""

@@ -18,6 +18,7 @@ from agent.events import (
     ToolFinished,
     ToolProgress,
 )
+from agent.language import translated
 from agent.leaks import Leak
 from agent.tools.tool import KEY
 from agent.turn import texts
@@ -83,7 +84,7 @@ class LeakGuard:
             return None
         self._advised = True
         await self.withhold(texts.ANSWER.format(what=leak.what))
-        self._emit(Notice(texts.ANSWER_WITHHELD.format(what=leak.what)))
+        self._emit(Notice(translated(texts.ANSWER_WITHHELD).format(what=leak.what)))
         return texts.LEAKING_ANSWER.format(what=leak.what)
 
     async def withhold(self, what: str) -> None:
@@ -94,7 +95,7 @@ class LeakGuard:
         journal = self._turn.journal
         answer = GuardedCall(journal.turn, REPLY, journal.chat, journal.taints)
         try:
-            what = KEY.format(where="The answer", what=leak.what, text=text)
+            what = translated(KEY).format(where=translated("The answer"), what=leak.what, text=text)
             await self._turn.approvals.approver(answer, self._emit)(what, scope="key")
         except ToolError:
             return False
@@ -104,10 +105,12 @@ class LeakGuard:
         """The ending that may leave, with a line for each thing that was withheld."""
         leak, text = self._detector.find(ending.text), ending.text
         if leak and text not in self._allowed:
-            text = texts.ANSWER_WITHHELD.format(what=leak.what)
-        lines = [texts.WITHHELD.format(where=where) for where in dict.fromkeys(self.withheld)]
+            text = translated(texts.ANSWER_WITHHELD).format(what=leak.what)
+        lines = [
+            translated(texts.WITHHELD).format(where=where) for where in dict.fromkeys(self.withheld)
+        ]
         return replace(ending, text="\n\n".join([text, *lines]))
 
 
 def hidden(leak: Leak) -> str:
-    return texts.HIDDEN.format(what=leak.what)
+    return translated(texts.HIDDEN).format(what=leak.what)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from agent.aio import move_on_when
 from agent.errors import AgentError, BackendAway, ContextFull, ToolLimit, TurnError
 from agent.events import Emit, TurnFinished, TurnStarted
+from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant
 from agent.model import Request
@@ -63,9 +64,9 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
             ending = Ending.said(loop.tools.report(loop.out_of_time), "tool_limit")
         else:
             log.exception("turn %s of %s failed", turn.journal.turn, turn.journal.chat)
-            ending = Ending.said(texts.BUG, "error")
+            ending = Ending.said(translated(texts.BUG), "error")
     if ending is None:
-        shown = f"{loop.caller.partial}\n\n{texts.STOPPED}".strip()
+        shown = f"{loop.caller.partial}\n\n{translated(texts.STOPPED)}".strip()
         ending = Ending.said(shown, "cancelled")
     ending = loop.guard.ending(ending)
     await transcript.close(stopped=ending.reason == "cancelled")
@@ -97,7 +98,7 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
-        self.out_of_time = texts.LIMIT_SECONDS.format(count=round(turn.limits.seconds))
+        self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
 
     async def run(self) -> Ending:
         await self.resume()
@@ -107,7 +108,7 @@ class TurnLoop:
                 await self.act(step)
             elif step.repeats:
                 text = self.checks.text(step, self.tools.done)
-                return Ending(f"{text}\n\n{texts.CIRCLING}", "loop", step.message)
+                return Ending(f"{text}\n\n{translated(texts.CIRCLING)}", "loop", step.message)
             elif advice := (
                 self.checks.advice(step, self.tools.done)
                 or await self.checks.citations(step)
@@ -118,7 +119,9 @@ class TurnLoop:
             elif text:
                 return Ending(text, "done", step.message)
             else:
-                return Ending.said(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER, "error")
+                return Ending.said(
+                    translated(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER), "error"
+                )
         return await self.last_word(limit)
 
     async def resume(self) -> None:
@@ -178,13 +181,13 @@ class TurnLoop:
     def limit_reached(self) -> TurnError | None:
         """What ends the turn before its next model call."""
         if self.tools.calls >= self.limits.max_tool_calls:
-            return ToolLimit(texts.LIMIT_CALLS.format(count=self.limits.max_tool_calls))
+            return ToolLimit(translated(texts.LIMIT_CALLS).format(count=self.limits.max_tool_calls))
         if self.transcript.usage.completion_tokens >= self.limits.tokens - LAST_WORD_TOKENS:
-            return ToolLimit(texts.LIMIT_TOKENS.format(count=self.limits.tokens))
+            return ToolLimit(translated(texts.LIMIT_TOKENS).format(count=self.limits.tokens))
         if asyncio.get_running_loop().time() >= self.last_step_at:
             return ToolLimit(self.out_of_time)
         if self.tools.malformed > self.limits.max_repairs:
-            return TurnError(texts.UNUSABLE)
+            return TurnError(translated(texts.UNUSABLE))
         return None
 
     async def last_word(self, limit: TurnError) -> Ending:

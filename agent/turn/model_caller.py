@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.errors import BackendAway, BackendLost, TurnError
 from agent.events import Emit, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
+from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.model import (
     Completion,
@@ -63,7 +64,7 @@ class ModelCaller:
     def without_tools(self) -> str:
         """Why it answers without tools, as a sentence; empty while it has them."""
         reason = self._fallback.reason
-        return texts.WITHOUT_TOOLS.format(reason=reason) if reason else ""
+        return translated(texts.WITHOUT_TOOLS).format(reason=reason) if reason else ""
 
     async def window(self) -> int:
         """The context window in tokens, as soon as the server can tell it."""
@@ -91,8 +92,10 @@ class ModelCaller:
                     return self._completed(completion)
                 self._breaks += 1
                 if self._breaks >= MOST_BREAKS:
-                    raise BackendLost(texts.BACKEND_LOST.format(reason=texts.BREAKS_OFF))
-                await self._wait(texts.BROKE_OFF)
+                    raise BackendLost(
+                        translated(texts.BACKEND_LOST).format(reason=translated(texts.BREAKS_OFF))
+                    )
+                await self._wait(translated(texts.BROKE_OFF))
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self._known)
@@ -109,7 +112,7 @@ class ModelCaller:
                     case TextPiece(text):
                         self._show(shown := parser.feed(text))
                         if detector.feed(shown):
-                            self._emit(Notice(texts.CIRCLING))
+                            self._emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
                             break
                     case ReasoningPiece(text):
@@ -118,7 +121,11 @@ class ModelCaller:
                         wanted = not request.brief and self._answer_now.is_set()
                         if wanted or thought_detector.feed(text):
                             self._emit(
-                                Notice(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
+                                Notice(
+                                    translated(
+                                        texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT
+                                    )
+                                )
                             )
                             completion = Completion("", (), thought, "length")
                             break
@@ -128,7 +135,7 @@ class ModelCaller:
         if completion.finish_reason != "cut":
             self._show(parser.close())
         if completion.completion_tokens and thought_alone(completion, parser):
-            self._emit(Notice(texts.THOUGHT_ALONE))
+            self._emit(Notice(translated(texts.THOUGHT_ALONE)))
         return completion
 
     def _show(self, text: str) -> None:
@@ -138,7 +145,7 @@ class ModelCaller:
                 return
             self._already_shown = ""
             if not self.partial.startswith(before):
-                self._emit(Notice(texts.READ_AGAIN))
+                self._emit(Notice(translated(texts.READ_AGAIN)))
                 before = ""
             text = self.partial[len(before) :]
         if text:
@@ -168,16 +175,16 @@ class ModelCaller:
         if error.status not in _NO_KEY and self._fallback.refused(error):
             return
         if error.status < _SERVER_ERROR or self._failed:
-            raise TurnError(texts.REFUSED.format(reason=error)) from None
+            raise TurnError(translated(texts.REFUSED).format(reason=error)) from None
         self._failed = True
         await asyncio.sleep(self._limits.trouble_seconds)  # for the supervisor to notice
-        await self._wait(texts.FAILED.format(reason=error))
+        await self._wait(translated(texts.FAILED).format(reason=error))
 
     async def _wait(self, reason: str) -> None:
         """Wait for the backend. A notice says why: once, and again whenever text already shown is void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
-            self._emit(Notice(texts.AWAY.format(reason=reason.rstrip("."))))
+            self._emit(Notice(translated(texts.AWAY).format(reason=reason.rstrip("."))))
         self._away_since = self._away_since or now
         deadline = self._away_since + self._limits.away_seconds
         pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
@@ -190,7 +197,7 @@ class ModelCaller:
                     await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
             why = str(error) or reason
-            raise BackendLost(texts.BACKEND_LOST.format(reason=why)) from None
+            raise BackendLost(translated(texts.BACKEND_LOST).format(reason=why)) from None
 
 
 def thought_alone(completion: Completion, parser: ToolCallParser) -> bool:

@@ -45,6 +45,24 @@ def plain(arguments: str) -> str:
         return arguments
 
 
+def request_of(
+    before: Sequence[Message],
+    schemas: Sequence[Mapping[str, Any]],
+    thinking: int | None,
+    most: int,
+    *,
+    last: bool = False,
+) -> Request:
+    """The request for what follows these messages, as a turn makes it; `last`: no more tools."""
+    return Request(
+        messages=(System(system_text()), *before),
+        tools=tuple(schemas),
+        tool_choice="none" if last else "auto",
+        max_tokens=most,
+        thinking=thinking,
+    )
+
+
 @dataclass(frozen=True)
 class Replay:
     """`thinking` is the chat's setting, as for a turn."""
@@ -66,13 +84,7 @@ class Replay:
     async def _answer(
         self, before: Sequence[Message], then: Assistant, most: int, *, last: bool
     ) -> Answered:
-        request = Request(
-            messages=(System(system_text()), *before),
-            tools=tuple(self.schemas),
-            tool_choice="none" if last else "auto",
-            max_tokens=most,
-            thinking=self.thinking,
-        )
+        request = request_of(before, self.schemas, self.thinking, most, last=last)
         completion, reader = await self.caller.complete(request)
         step = read_step(completion, reader, KnownTools.of(self.schemas), ())
         return Answered(then, step.message, completion)

@@ -59,12 +59,20 @@ CUT_ANSWER = (
 CUT_CALL = "Your tool call was cut at the length limit, so it was not run. Make a smaller one: write long files in parts."
 LEAKING_ANSWER = "Your answer held {what}, so it was not sent. Answer again without it, in no form."
 GO_ON = "Go on."
+PICTURES_OF_CALLS = "What the last calls show:"
 CLAIM_SAVED = "You said that something is saved, but no tool was called, so it is not. Call remember now, or say plainly that it is not saved."
 CLAIM_SCHEDULED = "You said that something is scheduled, but no tool was called, so it is not. Call schedule now, or say plainly that it is not scheduled."
 CLAIM_DONE = "You said that something is done, but no tool was called in this turn, so it is not. Do it with a tool now, or say plainly that it is not done."
 NO_SUCH_PAGE = "You cite a page that is not there: {missing} Look with docs search, and cite the page that it names."
 SUB_TASK = "This is a sub-task that you gave to yourself. Nobody reads along, and only your last answer is kept: make it complete and short."
 SHORTENED = "[shortened]"
+
+BLIND = "{model} cannot see pictures. /model changes the model:{which}"
+BLIND_SERVER = (
+    "{model} cannot see pictures. Where it can after all, the owner sets `backend.vision = true`; else another"
+    " model can (/model)."
+)
+KEPT = "What you sent is kept as {paths}; say what is to be done with it."
 
 # While the toy model serves: what the program knows better.
 TOY_ABILITIES = (
@@ -89,6 +97,7 @@ TOY_VOICE = (
     "The recording is saved as {path}. This toy model hears nothing; with a Whisper server"
     " (`agent.transcribe_url`) and a real model (/model) I understand speech."
 )
+TOY_SAYS = "{path} says:\n\n{text}"
 TOY_FILE = "The file is saved as {path}. Say what to do with it, such as: read {path}"
 TOY_PASTE = (
     "That is {count:,} characters, more than this toy model can take in, so I have done nothing with it and"
@@ -96,4 +105,37 @@ TOY_PASTE = (
 )
 TOY_LANGUAGE = (
     "This toy model understands English alone. A real model (/model) speaks your language, too."
+)
+TOY_COMMANDS = (
+    "/stop ends what runs, /new begins a new conversation, /memory shows what is remembered and /forget deletes"
+    " it, /jobs shows reminders and cancels them, /settings has language and time zone, /model the models;"
+    " /help lists all."
+)
+TOY_PRIVACY = (
+    "Model, notes and files stay on this machine. Your messages go through the messaging app; in the demo that"
+    " runs here, too, and nothing leaves this machine. Only owners and those whom they let in can talk to me,"
+    " and whoever owns the machine can read along."
+)
+TOY_REACH = (
+    "My tools run in a sandbox of the Linux kernel: they see one folder, this chat's workspace; they cannot see"
+    " the rest of your files or what else runs here, and have no network unless the owner allows it. A file that you send here, with the paper"
+    " clip, lands in that folder."
+)
+TOY_SENSES = (
+    "This toy model reads short English sentences: no pictures, no speech, no other languages, and what you send"
+    " is only kept as a file. With a real model (/model), one that sees, and a Whisper server I can do all"
+    " three."
+)
+TOY_SETUP = (
+    "`voltaire setup` connects me: it asks for a bot's token, shows a link that makes you the owner, and proposes"
+    " a model for this machine. It is free software and needs no GPU, though a real model wants one."
+)
+TOY_TOLD = "You told me: {note}"
+TOY_NO_NOTES = "I do not know: you have not told me. Say it like: remember that my name is Ada."
+TOY_NO_REPOSITORY = (
+    "There is no git repository in the workspace, and none is configured (/repos lists them)."
+)
+TOY_UNSURE = (
+    "I did not understand that well enough to do it, so I stopped there. Try fewer and plainer words, one thing"
+    " at a time; /help has examples. A real model (/model) understands your own words."
 )

@@ -9,6 +9,7 @@ from agent.approvals import GuardedCall
 from agent.budgets import COSTS, CallBudget
 from agent.errors import Looping, NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
+from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
@@ -55,7 +56,7 @@ class ToolRunner:
     def report(self, why: str) -> str:
         """`why` the turn ended, and its last calls, for a person."""
         lines = [f"- {line}" for line in self._lines[-_REPORTED:]]
-        return "\n".join([why, *([texts.DONE_SO_FAR, *lines] if lines else [])])
+        return "\n".join([why, *([translated(texts.DONE_SO_FAR), *lines] if lines else [])])
 
     async def run(
         self,
@@ -72,6 +73,7 @@ class ToolRunner:
         command can be run here.
         """
         most, refused = self._turn.limits.max_tool_calls, False
+        images: list[str] = []
         for call in calls:
             if call.id in interrupted:
                 await self._transcript.result(call, texts.INTERRUPTED)
@@ -92,7 +94,9 @@ class ToolRunner:
                 self._emit(ToolCalled(call.id, tool.name, arguments))
                 verdict = self._detector.verdict(tool.name, arguments)
                 if verdict == "run":
-                    text, strangers = await self._run(tool, call, arguments)
+                    output, strangers = await self._run(tool, call, arguments)
+                    text = output.text
+                    images += output.images
                 else:
                     text = texts.REPEATED
                     self._detector.skipped(call.name, arguments)
@@ -101,9 +105,11 @@ class ToolRunner:
                 text = f"{text}\n{texts.LAST_CALL}"
             await self._transcript.result(call, text, strangers)
             if verdict == "end":
-                raise Looping(self.report(texts.LOOPING.format(call=described(call))))
+                raise Looping(self.report(translated(texts.LOOPING).format(call=described(call))))
             if self._no_sandbox:
                 raise TurnError(self._no_sandbox)
+        if images:  # a template shows pictures of people's messages alone
+            await self._transcript.note(texts.PICTURES_OF_CALLS, images)
         self.malformed += refused
 
     def _known(self, name: str) -> Tool:
@@ -116,8 +122,8 @@ class ToolRunner:
 
     async def _run(
         self, tool: Tool, call: ToolCall, arguments: dict[str, Any]
-    ) -> tuple[str, Sequence[str]]:
-        """What the model is told, and where text of strangers in it comes from."""
+    ) -> tuple[Output, Sequence[str]]:
+        """What the tool gave, and where text of strangers in it comes from."""
         await self._transcript.start(call)
         journal = self._turn.journal
         turn, chat = journal.turn, journal.chat
@@ -156,7 +162,7 @@ class ToolRunner:
         if output.ok:
             self.done.add(call.name)
         self._finished(call, output, seconds)
-        return output.text, list(dict.fromkeys(context.strangers))
+        return output, list(dict.fromkeys(context.strangers))
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
         milliseconds = round(seconds * 1000)

@@ -59,9 +59,9 @@ class TurnTranscript:
         """`own`: the program's own words, not the person's. `strangers`: of Journal.add."""
         await complete(self._add(message, own=own, strangers=strangers))
 
-    async def note(self, text: str) -> None:
+    async def note(self, text: str, images: Sequence[str] = ()) -> None:
         """Words of the program to the model, in the form in which it always speaks."""
-        await self.add(User(f"<context>\n{text}\n</context>"), own=True)
+        await self.add(User(f"<context>\n{text}\n</context>", tuple(images)), own=True)
 
     async def start(self, call: ToolCall) -> None:
         """The call's tool is about to run."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.errors import AgentError
+from agent.language import translated
 from agent.messages import System, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.prompt import system_text
@@ -56,5 +57,7 @@ class Reader:
                     if words := piece.text.strip():
                         return words
         except ModelRefused as error:
-            raise AgentError(f"The model refused: {error}.") from None
-        raise AgentError("The model gave no answer.")
+            raise AgentError(
+                translated("The model refused: {error}.").format(error=error)
+            ) from None
+        raise AgentError(translated("The model gave no answer."))

@@ -15,7 +15,7 @@ from agent.sandbox.output_buffer import decode
 from agent.sandbox.sandbox import BASH, Sandbox
 from agent.store.addresses import AddressTable
 from agent.web.addresses import addresses_in
-from agent.web.fetch import PDF, TEXT, download, page_text
+from agent.web.fetch import PDF, TEXT, download
 from agent.web.search import SearXNG
 
 Reading = Literal["seen", "ask", "never"]
@@ -99,8 +99,7 @@ class Browser:
         if found.kind == PDF:
             text = await pdf_text(found.raw, sandbox)
         else:
-            html = "html" in found.kind
-            text = await page_text(found.raw, found.charset, html=html, address=found.url)
+            text = await found.text(markdown=True)
         page = WebPage(found.url, text.strip("\n"), self.cache.clock())
         if not page.text:
             raise ToolError("The page has no text. It may need a browser that runs its scripts.")

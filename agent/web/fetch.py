@@ -23,9 +23,11 @@ MOST_BYTES = 4 << 20  # of a page, decompressed
 MOST_PDF_BYTES = 32 << 20
 MOST_REDIRECTS = 5
 SECONDS = 30
+LONGEST_REASON = 300  # characters
 READ_SECONDS = 10
 READ_MEMORY = 512 << 20  # bytes of address space
 CHARSET = re.compile(r"[A-Za-z0-9][\w.:-]{0,39}", re.ASCII)
+USER = re.compile(r"^((?:[a-z][a-z0-9+.-]*:)?//)[^/?#]*@", re.IGNORECASE)
 CODE = Path(__file__).parents[2]
 REDIRECTS = (301, 302, 303, 307, 308)
 PDF = "application/pdf"
@@ -38,12 +40,23 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """`url` is where it was found at last, `kind` its media type."""
+    """`url` is where it was found at last, `kind` its media type; `cut`: it goes on."""
 
     url: str
     kind: str
     charset: str
     raw: bytes
+    cut: bool = False
+
+    async def text(self, *, markdown: bool = False) -> str:
+        """ToolError where it takes too much time or memory."""
+        html, address = "html" in self.kind, self.url if markdown else ""
+        text = await page_text(self.raw, self.charset, html=html, address=address)
+        return (
+            f"{text}\n\n[It goes on: of a page {MOST_BYTES >> 20} MiB are read.]"
+            if self.cut
+            else text
+        )
 
 
 class Fetcher:
@@ -55,7 +68,7 @@ class Fetcher:
 
     async def fetch(self, url: str, permit: Permit) -> str:
         page = await download(url, self._hosts, permit, self._observer, program="web_fetch")
-        return await page_text(page.raw, page.charset, html="html" in page.kind)
+        return await page.text()
 
 
 async def download(
@@ -120,11 +133,14 @@ async def get(url: str, addresses: Sequence[str], kinds: Sequence[str]) -> Downl
     except TimeoutError:
         raise ToolError(f"{url} did not answer within {SECONDS} s.") from None
     except (aiohttp.ClientError, OSError) as error:
-        raise ToolError(f"{url} cannot be fetched: {str(error) or type(error).__name__}.") from None
+        why = " ".join(clean(str(error)).split())[:LONGEST_REASON].rstrip(".")
+        raise ToolError(f"{url} cannot be fetched: {why or type(error).__name__}.") from None
 
 
 def redirected(url: str, location: str) -> str:
-    """The address that a page leads to; ToolError where that is none."""
+    """The address that a page leads to, without a user and password that it may name: they would be shown
+    and sent. ToolError where there is none."""
+    location = USER.sub(r"\1", location)
     try:
         target = urljoin(url, location)
     except ValueError:
@@ -171,9 +187,11 @@ async def read_response(
     raw, most = bytearray(), MOST_PDF_BYTES if kind == PDF else MOST_BYTES
     async for piece in response.content.iter_chunked(1 << 16):
         raw += piece
-        if len(raw) >= most:
+        if len(raw) > most:
             break
-    return Downloaded(url, kind, response.charset or "", bytes(raw[:most]))
+    if kind == PDF and len(raw) > most:
+        raise ToolError(f"{url} is a PDF of more than {most >> 20} MiB, which is not read.")
+    return Downloaded(url, kind, response.charset or "", bytes(raw[:most]), len(raw) > most)
 
 
 # The isolated interpreter has no site-packages: what it imports is of the standard library only.
@@ -203,7 +221,7 @@ async def page_text(
     entity of it may hold up this program.
     """
     limits = [str(READ_MEMORY), str(seconds)]
-    known = charset if CHARSET.fullmatch(charset) else "utf-8"
+    known = charset if CHARSET.fullmatch(charset) else ""
     kind = "html" if html else "plain" if grep is None else "grep"
     argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, kind, grep or address]
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL

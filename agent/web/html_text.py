@@ -10,6 +10,7 @@ and it brings 13 packages, a parser in C for strangers' bytes among them, and ta
 import re
 import sys
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass
 from html import unescape
 from itertools import accumulate
@@ -46,6 +47,17 @@ NO_EXPRESSION = 3  # the exit code for what is no regular expression
 MOST_LINKS = 5000  # that may get a number
 ATTRIBUTE = re.compile(r"""([a-zA-Z-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
 
+MARKS_OF_ORDER = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+HEAD = 4096  # bytes, in which a page tells its encoding
+DECLARED = re.compile(
+    rb"""<meta\s[^>]{0,400}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([a-z0-9][\w.:-]{0,39})""",
+    re.IGNORECASE,
+)
+# Names that stand for a wider encoding in browsers.
+WIDER = dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252") | dict.fromkeys(
+    ("gb2312", "gbk"), "gb18030"
+)
+
 MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/.)", re.DOTALL)
 TAG_START = re.compile(r"</?[a-zA-Z]")
 TAG = re.compile(r"""<(/?)([a-zA-Z][^\s/>]*+)(?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+>""")
@@ -81,11 +93,7 @@ def main(charset: str, kind: str, word: str) -> None:
 
     Run by an isolated interpreter (agent.web.fetch.page_text).
     """
-    page = sys.stdin.buffer.read()
-    try:
-        text = page.decode(charset, "replace")
-    except (LookupError, ValueError):
-        text = page.decode("utf-8", "replace")
+    text = decoded(sys.stdin.buffer.read(), charset, html=kind == "html")
     if kind == "html":
         text = markdown(text, word) if word else html_text(text)
     elif kind == "grep":
@@ -99,6 +107,23 @@ def main(charset: str, kind: str, word: str) -> None:
         )
     text = clean(text)
     sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+
+
+def decoded(page: bytes, charset: str = "", *, html: bool) -> str:
+    """By its byte order mark, the `charset` of its response, or its own <meta>, whichever is there and known first;
+    without one UTF-8, or Windows-1252 where it is not that, as browsers do (https://encoding.spec.whatwg.org)."""
+    mark = next((encoding for bom, encoding in MARKS_OF_ORDER if page.startswith(bom)), "")
+    meta = DECLARED.search(page, 0, HEAD) if html else None
+    own = meta[1].decode().lower() if meta else ""
+    for name in (mark, charset.lower(), "" if own.startswith("utf-16") else own):
+        if name:
+            with suppress(LookupError, ValueError):
+                return page.decode(WIDER.get(name, name), "replace")
+    try:
+        return page.decode()
+    except UnicodeDecodeError as error:
+        cut = error.end == len(page) and not page[: error.start].isascii()
+        return page.decode("utf-8" if cut else "cp1252", "replace")
 
 
 def after_markup(html: str, at: int, page: "PageText") -> int | None:

@@ -97,7 +97,7 @@ class SearXNG:
             )
         try:
             found = json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or (status >= 400 and "error" not in found):
             raise SearchRefused(

@@ -1,7 +1,8 @@
 """The command line: a file per command, named as it (but JOINED), imported only when it is called.
 
 What every command is made of stands in command.py, how it gets its backend and its
-agent in connect.py, the messaging apps in bot.py, what `doctor` looks at in doctor_*.py.
+agent in connect.py, what a backend is started with in backend_config.py, the
+messaging apps in bot.py, what `doctor` looks at in doctor_*.py.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.
@@ -30,11 +31,12 @@ COMMANDS = {
     "context": "tokens by part",
     "replay": "a recorded turn once more, dry",
     "status": "what runs, and how well",
+    "page": "the owner's page: what runs, turns, chats, jobs",
     "audit": "what was asked, allowed, reached and changed; whether the record is whole",
     "freeze": "stop all turns; no tool runs and no job starts",
     "thaw": "end that, or set up codes for it",
     "doctor": "check everything, with remedies",
-    "setup": "the wizard: token, owner, model, server, units",
+    "setup": "the wizard: messaging apps, owner, model, server, units",
     "model": "profiles: list, fit, pull, use",
     "server": "build a llama-server for this machine",
     "bench": "measure this machine",
@@ -42,6 +44,7 @@ COMMANDS = {
     "jobs": "scheduled jobs of a chat",
     "mcp": "servers of tools that others wrote",
     "skills": "what the agent is taught by folders with a SKILL.md",
+    "matrix": "verify the Matrix device by emoji, export its keys",
     "upgrade": "the next version, tried before it is taken; --rollback",
     "backup": "the whole state into one file, while running",
     "restore": "the whole state back from a backup",
@@ -94,7 +97,9 @@ def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
 def main() -> None:
     """The console script. Whatever happens, a person reads one sentence and scripts a code."""
     gc.set_threshold(OBJECTS_PER_SEARCH)
-    sys.exit(exit_code(sys.argv[1:]))
+    code = exit_code(sys.argv[1:])
+    gc.freeze()  # Python's end searches all modules for garbage: a tenth of a command's CPU, too
+    sys.exit(code)
 
 
 def exit_code(arguments: list[str]) -> int:

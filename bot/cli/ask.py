@@ -25,6 +25,7 @@ from agent.store import Incoming
 from bot.cli.command import Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import open_chats
+from bot.settings import Settings
 
 EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that the turn ended
 
@@ -40,15 +41,25 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
     if not text:
         raise Misused("There is nothing to ask: the text is empty.")
     printer = TurnPrinter(print_json if as_json else TextPrinter().print)
-    settings, source = options.settings, cli_source()
+    finished = await run_one_turn(options.settings, chat, text, printer)
+    return EXIT_CODES.get(finished.reason, 1)
+
+
+async def run_one_turn(
+    settings: Settings, chat: str, text: str, printer: "TurnPrinter", stranger: str = ""
+) -> TurnFinished:
+    """`stranger` is where from, for a text that whoever started this has not written."""
+    source = cli_source()
     async with running_agent(settings) as agent:
         await agent.ready()
         await agent.window.check()
         own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
         async with open_chats(agent, own, printer) as chats:
-            await chats.submit(Incoming(chat, source, str(time.time_ns()), text, origin="owner"))
-            finished = await printer.finished
-    return EXIT_CODES.get(finished.reason, 1)
+            number = str(time.time_ns())
+            await chats.submit(
+                Incoming(chat, source, number, text, origin="owner", stranger=stranger)
+            )
+            return await printer.finished
 
 
 class TurnPrinter:

@@ -6,8 +6,8 @@ import click
 
 from backend.control.restart_history import FILE, RestartHistory
 from backend.service import serve_backend
+from bot.cli.backend_config import backend_config
 from bot.cli.command import Options, json_option, pass_options, runs, serves, start_logging
-from bot.cli.connect import backend_config
 
 
 @click.group(

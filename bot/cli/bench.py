@@ -42,14 +42,9 @@ from backend.models.profile import Profile, ProfileError, locate
 from backend.pictures import DrawFailed, draw_bench
 from backend.server.flags import known
 from backend.server.launch import CannotStart, find_binary, with_context
+from bot.cli.backend_config import backend_config, profile_of, profiles_folder
 from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
-from bot.cli.connect import (
-    backend_client,
-    backend_config,
-    profile_of,
-    profiles_folder,
-    running_backend,
-)
+from bot.cli.connect import backend_client, running_backend
 from bot.settings import Settings
 from bot.state import make_private
 

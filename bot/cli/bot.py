@@ -1,6 +1,7 @@
 """voltaire bot: messaging apps, agent and scheduler in the foreground; voltaire run: the backend too."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -20,6 +21,8 @@ from bot.cli.model_offers import MachineModels
 from bot.service import serve_bot
 from bot.settings import Settings
 from bot.state import MATRIX
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -59,7 +62,42 @@ async def serve(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
     models = MachineModels(settings, demo)
-    await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify, models)
+    async with lasting_page(settings, backend), lasting_metrics(settings, backend):
+        await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify, models)
+
+
+@asynccontextmanager
+async def lasting_page(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
+    """The owner's page beside the bot, where `page.listen` says so; nothing of it is loaded elsewhere."""
+    if not settings.page.listen:
+        yield
+        return
+    from bot.cli.status import status_json
+    from bot.page.server import serve_page
+    from bot.state import open_state
+
+    async with open_state(settings):
+        pass  # the page reads a state that is there, in the form of this version
+    async with serve_page(settings, backend, status_json) as page:
+        if page.exposed:
+            log.warning("%s", page.exposed)
+        yield
+
+
+@asynccontextmanager
+async def lasting_metrics(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
+    """Figures for Prometheus beside the bot, where `metrics.listen` says so."""
+    if not settings.metrics.listen:
+        yield
+        return
+    from bot.metrics import serve_metrics
+    from bot.state import open_state
+
+    async with open_state(settings):
+        pass  # they are read of a state that is there, in the form of this version
+    async with serve_metrics(settings, backend) as address:
+        log.info("figures at %s", address)
+        yield
 
 
 async def serve_until(
@@ -101,6 +139,7 @@ async def open_apps(
                 timezone=timezone,
                 repos=repos,
                 demo=demo,
+                page=settings.page.url if settings.page.listen else "",
             )
             apps.append(await stack.enter_async_context(telegram_app(telegram, store, leaks)))
         if settings.matrix.homeserver:

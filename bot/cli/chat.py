@@ -27,7 +27,7 @@ from bot.composition import open_chats
 from bot.replies import Replies
 from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines, Terminal
-from bot.texts import texts
+from bot.texts import TEXTS
 
 HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /help this · Ctrl-C stops an answer · Ctrl-D ends"
 
@@ -43,7 +43,7 @@ async def command(options: Options, chat: str) -> None:
 
 @asynccontextmanager
 async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
-    table, source = texts(settings.telegram.language), cli_source()
+    table, source = TEXTS, cli_source()
     lines = InputLines(sys.stdin)
     terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
 

@@ -42,6 +42,17 @@ class NoBackend(Failed):
     exit_code = 3
 
 
+def confirmed(question: str, *, default: bool = False) -> bool:
+    """Ask yes or no. Where standard input has ended nobody can be asked, which is no interruption."""
+    try:
+        return click.confirm(question, default=default)
+    except click.Abort as error:
+        if isinstance(error.__context__, EOFError):
+            click.echo(err=True)
+            raise Failed("Nobody answered, so nothing was done; --yes does not ask.") from None
+        raise
+
+
 @dataclass
 class Options:
     """The global options, and the settings they lead to, read on first use."""
@@ -169,7 +180,9 @@ def start_logging(verbose: bool, *, service: bool = False) -> None:
     handler.setFormatter(Redacted("%(levelname)s %(name)s %(message)s"))
     level = logging.DEBUG if verbose else logging.INFO if service else logging.WARNING
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    for chatty in ("httpx", "httpcore", "aiosqlite", "apscheduler", "telegram.ext", "asyncio"):
+    of_mcp = ("mcp", "httpx2", "httpcore2")  # addresses and whole messages stand in it
+    of_apps = ("httpx", "httpcore", "telegram.ext")
+    for chatty in (*of_mcp, *of_apps, "aiosqlite", "apscheduler", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # A gateway's page in place of JSON is told with a traceback; whoever called tells it in a line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)

@@ -8,20 +8,15 @@ require_sandbox   ends a command where they isolate nothing
 """
 
 import logging
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.aio import BackgroundTasks
-from backend.client import BackendClient, BackendUnavailable, default_socket
-from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
-from backend.models.profile import Profile, of_file
-from backend.models.profile import load as load_profile
+from backend.client import BackendClient, BackendUnavailable, control_socket
 from bot.cli.command import Failed
-from bot.settings import BackendSection, ConfigurationError, Settings, config_folder, load
+from bot.settings import Settings
 
 if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
     from agent.approvals import AskOwners
@@ -38,8 +33,7 @@ TAKEOVER_SECONDS = 5.0  # more than a unit's RestartSec: a service that restarts
 
 def backend_client(settings: Settings) -> BackendClient:
     """The control API on the configured socket."""
-    named = settings.backend.socket
-    return BackendClient(Path(named) if named else default_socket(settings.state_dir))
+    return BackendClient(control_socket(settings.backend.socket, settings.state_dir))
 
 
 @asynccontextmanager
@@ -115,6 +109,7 @@ async def own_backend(
 ) -> "AsyncIterator[RunningBackend | None]":
     """A whole backend inside this process; None where another one came up in the same moment."""
     from backend.service import AlreadyRunning, serve_backend
+    from bot.cli.backend_config import backend_config
 
     async with AsyncExitStack() as stack:
         backend = None
@@ -149,64 +144,3 @@ async def failover(
     async with BackgroundTasks() as tasks:
         tasks.start(take_over(), "taking over the backend")
         yield
-
-
-def backend_config(settings: Settings, model: str = "") -> BackendConfig:
-    """What a backend is started with; `model` as in `running_backend`."""
-    chosen = settings.backend
-    external = chosen.kind == "external"
-    return BackendConfig(
-        state_dir=settings.state_dir,
-        socket=backend_client(settings).socket,
-        kind=chosen.kind,
-        profile=chosen.profile,
-        server=chosen.server,
-        model=model or (chosen.model if external else ""),
-        bare=bool(model) and not external and chosen.profile == BackendSection().profile,
-        profiles=profiles_folder(),
-        urls=tuple(chosen.url) if external else (),
-        context=chosen.context,
-        api_key=chosen.api_key.get_secret_value(),
-        connect_seconds=chosen.connect_seconds,
-        schedule=schedule(settings),
-        reschedule=current_schedule(settings),
-        timezone=settings.agent.timezone,
-        thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
-        proxy_port=chosen.local_port,
-        proxy_key=chosen.local_key.get_secret_value(),
-    )
-
-
-def profiles_folder() -> Path:
-    """The user's own profiles."""
-    return config_folder() / "profiles"
-
-
-def profile_of(name: str) -> Profile:
-    """A profile by name, or a bare GGUF file as one; ProfileError where there is none."""
-    if name.endswith(".gguf") or (os.sep in name and Path(name).is_file()):
-        return of_file(Path(name))
-    return load_profile(name, profiles_folder())
-
-
-def schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:
-    return tuple(ScheduledProfile(each.at, each.profile) for each in settings.backend.schedule)
-
-
-def current_schedule(settings: Settings) -> Callable[[], tuple[ScheduledProfile, ...]]:
-    """Gives the schedule as the configuration file has it by then; while that is not valid, the
-    last valid one."""
-    path, last, read_at = settings.path, schedule(settings), 0  # the file's mtime, in ns
-
-    def read() -> tuple[ScheduledProfile, ...]:
-        nonlocal last, read_at
-        try:
-            changed = path.stat().st_mtime_ns if path else 0
-            if changed != read_at:
-                read_at = changed
-                last = schedule(load(path))
-        except (OSError, ConfigurationError) as error:
-            log.warning("the schedule of the model stays as it was: %s", error)
-        return last
-
-    return read

@@ -37,6 +37,7 @@ CHECKS: list[Check] = [
     machine.clock,
     machine.font,
     machine.documents,
+    machine.voice,
     machine.mcp,
     machine.secrets,
     machine.units,

@@ -17,16 +17,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import aiohttp
-
+from agent.documents.indexer import TOO_MANY, files_of
 from agent.errors import ToolError
 from agent.store import open_store
 from agent.store.backup import integrity_error, turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
+from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
 from bot.cli.connect import backend_client, chat_sandboxes, sandbox_probe
+from bot.secret_values import secret_files
 from bot.settings import Settings, read_toml, there
+from bot.setup.matrix import no_homeserver
 from bot.setup.telegram import NoAccount, get_me
 from bot.setup.units import SystemdScope, systemd_runs, unit_states
 from bot.state import DATABASE, MATRIX, read_presence
@@ -147,6 +149,12 @@ async def documents(settings: Settings) -> list[Finding]:
     if gone := [f"{name} ({path})" for name, path in folders.items() if not path.is_dir()]:
         detail = f"These folders of documents are not there: {', '.join(gone)}."
         return [warning("documents", detail, "Correct agent.documents in the configuration.")]
+    for name, path in folders.items():
+        seen = await asyncio.to_thread(files_of, path)
+        if seen and seen.left_out:
+            detail = f"{name} ({path}) is too large: {TOO_MANY.format(count=seen.left_out)}"
+            remedy = "Name those of its folders that matter in agent.documents, each by itself."
+            return [warning("documents", detail, remedy)]
     if not shutil.which("pdftotext"):
         detail = "PDFs that are sent cannot be read."
         return [warning("documents", detail, "apt-get install poppler-utils")]
@@ -154,6 +162,27 @@ async def documents(settings: Settings) -> list[Finding]:
         "and scans" if shutil.which("tesseract") else "but no scans: apt-get install tesseract-ocr"
     )
     return [passed("documents", f"PDFs can be read, {scans}")]
+
+
+async def voice(settings: Settings) -> list[Finding]:
+    """What hears voice messages, and what speaks."""
+    from agent.voice.hearing import Deaf, Hearing
+    from agent.voice.speech import Speech
+    from bot.composition import models_of
+
+    findings, models, by = [], models_of(settings), ""
+    async with backend_client(settings) as backend:
+        with suppress(BackendUnavailable):
+            if await backend.answers() and (await backend.endpoint()).hearing:
+                by = "the model itself"
+    try:
+        by = by or (await Hearing(models, settings.agent.transcribe_url).ear()).name
+        findings.append(passed("voice", f"Voice messages are heard by {by}."))
+    except Deaf as error:
+        findings.append(warning("voice", "Nothing here hears voice messages.", str(error)))
+    if missing := Speech(models).missing():
+        findings.append(warning("voice", "Answers cannot be spoken.", missing))
+    return findings
 
 
 async def clock(_: Settings) -> list[Finding]:
@@ -177,11 +206,11 @@ def synchronised() -> str:
 
 async def secrets(settings: Settings) -> list[Finding]:
     """Files that hold secrets are readable to their owner alone, or to the services of the machine."""
-    matrix = settings.matrix
-    files = [settings.state_dir, settings.telegram.token_file, matrix.password_file]
-    files += [matrix.token_file]
+    files = [settings.state_dir, settings.telegram.token_file, settings.page.key_file]
+    files += [settings.matrix.password_file, settings.matrix.token_file]
     if settings.path:
         values = read_toml(settings.path)
+        files += [path for _, path in secret_files(values) if path not in files]
         telegram, backend = values.get("telegram", {}), values.get("backend", {})
         if telegram.get("token") or backend.get("api_key") or backend.get("local_key"):
             files.append(settings.path)
@@ -290,6 +319,8 @@ async def mcp(settings: Settings) -> list[Finding]:
     """Each MCP server, begun once."""
     if not settings.agent.mcp or not (settings.state_dir / DATABASE).exists():
         return []
+    from agent.mcp.listed import listed_tools
+    from agent.tools.registry import chosen
     from bot.composition import tool_servers
 
     findings = []
@@ -308,7 +339,7 @@ async def mcp(settings: Settings) -> list[Finding]:
             except ToolError as error:
                 findings.append(failure("mcp", f"{name}: {error}", f"voltaire mcp test {name}"))
                 continue
-            raw = " It gets the values of its env_file as they are." if config.env_file else ""
+            raw = f" It {config.kept_secrets}." if config.kept_secrets else ""
             if unseen:
                 detail = f"{name}: an owner has not seen {', '.join(unseen)} as they are now.{raw}"
                 findings.append(warning("mcp", detail, f"voltaire mcp test {name}"))
@@ -316,6 +347,9 @@ async def mcp(settings: Settings) -> list[Finding]:
                 findings.append(
                     passed("mcp", f"{name}: {count} tools, all as they were allowed.{raw}")
                 )
+        listed = await listed_tools(servers, chosen(settings.agent.tools))
+    if listed.problem:
+        findings.append(warning("mcp", listed.problem, "docs/mcp.md"))
     return findings
 
 
@@ -377,27 +411,13 @@ async def matrix(settings: Settings) -> list[Finding]:
     session = folder / "session.json"
     given = section.password_file or section.token_file
     if not session.exists() and (given is None or not there(given)):
-        remedy = "Put the account's password into a file and name it in matrix.password_file."
+        remedy = "voltaire setup logs it in."
         findings.append(failure("matrix", f"{section.user} has never logged in.", remedy))
     if not section.owners:
         remedy = "Name yourself in matrix.owners, such as @me:example.org."
         findings.append(warning("matrix", "No owner is configured.", remedy))
     logged_in = "is logged in" if session.exists() else "logs in at the bot's next start"
     return findings or [passed("matrix", f"{section.user} {logged_in}")]
-
-
-async def no_homeserver(url: str) -> str:
-    """Why there is none at that address; "" where there is one."""
-    try:
-        async with (
-            asyncio.timeout(10),  # aiohttp's own may swallow a cancellation
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http,
-            http.get(f"{url.rstrip('/')}/_matrix/client/versions") as answer,
-        ):
-            found = await answer.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        return f"The homeserver {url} cannot be reached ({type(error).__name__})."
-    return "" if isinstance(found, dict) and "versions" in found else f"At {url} is no homeserver."
 
 
 async def telegram(settings: Settings) -> list[Finding]:

@@ -20,9 +20,11 @@ from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, ProfileError, Source, locate
+from backend.models.projector import with_projector
 from backend.models.pull import sha256
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
-from bot.cli.connect import backend_client, backend_config, profile_of
+from bot.cli.backend_config import backend_config, profile_of
+from bot.cli.connect import backend_client
 from bot.cli.doctor_machine import Finding, failure, passed, warning
 from bot.composition import open_agent
 from bot.settings import Settings
@@ -128,7 +130,8 @@ async def fit(settings: Settings) -> list[Finding]:
     folder = backend_config(settings).models_folder
     try:
         profile = profile_of(settings.backend.profile)
-        target, *draft = [read_header(locate(source, folder)) for source in profile.sources]
+        profile = with_projector(profile, folder)
+        target, *draft = [read_header(locate(source, folder)) for source in profile.needed]
     except (ProfileError, NotAModel, OSError):
         return []
     free = (await asyncio.to_thread(Machine.here, folder)).free(profile)[0]
@@ -150,7 +153,8 @@ async def running(settings: Settings) -> list[Finding]:
     """The backend's state, and how long a warm first token takes."""
     async with backend_client(settings) as backend:
         try:
-            server = (await backend.status()).backend
+            status = await backend.status()
+            server = status.backend
         except BackendUnavailable:
             remedy = "voltaire backend, or the unit voltaire-backend."
             return [warning("backend", "No backend runs.", remedy)]
@@ -161,6 +165,9 @@ async def running(settings: Settings) -> list[Finding]:
         warm = server.warm
         cold = f"; cold {warm.seconds:.1f} s for {warm.tokens} tokens" if warm else ""
         findings = [passed("backend", detail)]
+        if (second := status.embedding) and second.state != "ready":
+            why = second.reason or f"{second.profile} is {second.state}."
+            findings.append(warning("search by meaning", why, "voltaire status"))
         schemas = tuple(tool.schema for tool in chosen(()))
         request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)
         began = time.monotonic()

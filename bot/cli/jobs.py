@@ -12,8 +12,8 @@ from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.jobs import Job
 from backend.models.profile import names
-from bot.cli.command import Options, chat_option, json_option, pass_options, runs
-from bot.cli.connect import profiles_folder
+from bot.cli.backend_config import profiles_folder
+from bot.cli.command import Options, chat_option, confirmed, json_option, pass_options, runs
 from bot.composition import planner as make_planner
 from bot.composition import zone_of
 from bot.state import open_state
@@ -56,7 +56,7 @@ async def add(options: Options, words: str, chat: str, yes: bool) -> int:
     async with open_planner(options, chat) as (_, planner):
         proposal = await planner.propose_text(words)
         click.echo(proposal.description)
-        if not yes and not click.confirm("Make this job?", default=True):
+        if not yes and not confirmed("Make this job?", default=True):
             return 1
         job = await planner.add(proposal.spec)
     # A terminal's chat has nobody to be delivered to until one is opened.

@@ -25,9 +25,10 @@ from backend.measure.choice import choose
 from backend.measure.probe import CannotMeasure
 from backend.models.profile import ProfileError
 from backend.server.launch import with_context
+from bot.cli.backend_config import backend_config, profile_of
 from bot.cli.bench import bench_running, own_server
 from bot.cli.command import Failed, Misused, NoBackend, Options, pass_options, runs
-from bot.cli.connect import backend_client, backend_config, profile_of
+from bot.cli.connect import backend_client
 from bot.settings import Settings
 from bot.state import make_private
 

@@ -7,7 +7,7 @@ import click
 
 from agent.sandbox.output_buffer import visible
 from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
-from bot.cli.command import Failed, Options, json_option, pass_options
+from bot.cli.command import Failed, Options, confirmed, json_option, pass_options
 
 
 @click.group("skills", help="What the agent is taught by folders with a SKILL.md.")
@@ -35,7 +35,7 @@ def list_skills(options: Options, as_json: bool) -> None:
         return
     for row in rows:
         note = row["problem"] or ("" if row["state"] == "added" else "not added")
-        click.echo(f"{row['name']}  {row['description']}{f' [{note}]' if note else ''}")
+        click.echo(visible(f"{row['name']}  {row['description']}{f' [{note}]' if note else ''}"))
     if not rows:
         click.echo("There are no skills. voltaire skills add PATH adds one.")
 
@@ -52,7 +52,7 @@ def add(options: Options, path: Path, yes: bool) -> int:
     try:
         skill = read_skill(path.resolve())
         click.echo(shown(skill))
-        if not yes and not click.confirm(f"Add {skill.name}, for the agent to follow?"):
+        if not yes and not confirmed(f"Add {skill.name}, for the agent to follow?"):
             return 1
         settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         SkillShelf(settings.state_dir).add(skill)

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import cache
 from importlib.metadata import version
 from typing import Any
 
@@ -56,15 +57,23 @@ async def own_facts(settings: Settings) -> dict[str, Any]:
 
 
 async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[str, Any]:
-    """The JSON form of the contract. What is not known is None."""
+    """The bot's facts with the backend's, as it answers now."""
     report: Status | None = None
     with suppress(BackendUnavailable):
         report = await backend.status()
+    return status_json(facts, report)
+
+
+own_version = cache(version)
+
+
+def status_json(facts: dict[str, Any], report: Status | None) -> dict[str, Any]:
+    """The JSON form of the contract. What is not known is None."""
     server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
     if report is None:
         server |= {"kind": None, "restarts": None}
     return {
-        "version": version("voltaire-agent"),
+        "version": own_version("voltaire-agent"),
         "uptime_s": report.uptime_s if report else None,
         "backend": server,
         "speed": (report.speed if report else Speed()).model_dump(include=SPEEDS),
@@ -98,6 +107,9 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
             cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
         lines += [*speed_lines(facts["speed"]), *idle_lines(facts["idle"])]
+    if second := facts.get("embedding"):
+        told = f"search by meaning: {second['state']}, {second['profile']}"
+        lines.append(told + in_brackets(second["reason"]))
     if last := server["last_restart"]:
         restarts = restarts or [Restart.model_validate(last)]
     if restarts:
@@ -124,6 +136,8 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
     jobs = facts["jobs"]
     upcoming = f", next {jobs['next_at']}" if jobs["next_at"] else ""
     lines.append(f"jobs: {jobs['active']} active{upcoming}")
+    if running := facts.get("mcp", {}).get("running"):
+        lines.append(f"MCP servers: {running} running")
     used = [f"{name} {mib:.0f} MiB" for name, mib in facts["memory_mib"].items() if mib is not None]
     return [*lines, f"memory: {', '.join(used)}"] if used else lines
 
@@ -163,12 +177,18 @@ async def context(options: Options, chat: str, as_json: bool) -> None:
     async with running_agent(options.settings) as agent:
         await agent.ready()
         parts = await agent.context(chat)
+        commands = await agent.command_tokens(chat)
     limit = sum(parts.values())
     if as_json:
-        click.echo(json.dumps({"chat": chat, "limit": limit, "parts": parts}, ensure_ascii=False))
+        shown = {"chat": chat, "limit": limit, "parts": parts, "commands": commands}
+        click.echo(json.dumps(shown, ensure_ascii=False))
         return
-    width = max(map(len, parts))
+    width = max(map(len, [*parts, *commands]))
     for name, tokens in parts.items():
         bar = "█" * round(BAR * tokens / limit)
         click.echo(f"{name:<{width}} {tokens:>7,} {bar}".rstrip())
     click.echo(f"{'window':<{width}} {limit:>7,}")
+    if commands:
+        click.echo("\nIn no prompt, but in /commands.txt, which the model reads when it wants to:")
+    for name, tokens in commands.items():
+        click.echo(f"{name:<{width}} {tokens:>7,}")

@@ -16,11 +16,13 @@ GroupPolicy = Literal["mention", "all", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote or pressed something, by the app's ids; `group` is None in a private chat."""
+    """Who wrote or pressed something, by the app's ids; `group` is None in a private chat, `language` is
+    that of their app, as a tag such as "pt-BR"."""
 
     user: str
     name: str
     group: str | None = None
+    language: str = ""
 
 
 class Access:

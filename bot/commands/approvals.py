@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from contextlib import suppress
 
+from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store.approvals import WITHDRAWN, Grant
 from bot.approval_question import (
@@ -52,11 +53,13 @@ async def show_decision(context: HandlerContext, id: str) -> None:
     if decided is None or request is None:
         return
     state, by, at = decided
-    form = context.texts.decisions[by if by in ("expired", WITHDRAWN) else state]
     for shown in (await table.message_of(id)).split():
         chat, _, message = shown.rpartition("/")
-        told = form.format(by=visible(by), at=f"{await context.local_time(chat, at):%H:%M}")
-        text = f"{fenced(excerpt(context.texts, request.what))}\n\n{told}"
+        time, known = await context.local_time(chat, at), await context.store.chats.get(chat)
+        with speaking(known.spoken if known else ""):
+            form = context.texts.decisions[by if by in ("expired", WITHDRAWN) else state]
+            told = form.format(by=visible(by), at=f"{time:%H:%M}")
+            text = f"{fenced(excerpt(context.texts, request.what))}\n\n{told}"
         try:
             await context.channel.edit(chat, message, text)
         except ChannelError:

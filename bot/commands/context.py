@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
 from agent.chats.chats import Chats
 from agent.instants import known_zone, local_time
+from agent.language import ENGLISH, speaking
 from agent.llm.selftest import SelftestStore
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
@@ -23,6 +25,7 @@ from bot.commands.access import Access, AccessLevel, Sender
 from bot.delivery import Delivery
 from bot.reactions import Reactions
 from bot.texts import Texts
+from bot.voice.replies import SpokenReplies
 
 if TYPE_CHECKING:  # loaded where servers are configured
     from agent.mcp.servers import ToolServers
@@ -72,6 +75,7 @@ class Services:
     models: ModelSource | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
     servers: "ToolServers | None" = None
+    voice: SpokenReplies | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,9 @@ class HandlerContext:
     """One messaging app's handlers have one. `problem` says why updates do not come in.
 
     `demo`: the app itself is on this machine, too. `timezone` (IANA) is that of chats without one of their own; `started_at` is in
-    seconds since the epoch; `tasks` is to be open while handlers run.
+    seconds since the epoch; `tasks` is to be open while handlers run. `language` is that of fixed texts,
+    "" where it is each sender's own. `page` is the HTTPS address of the owner's page, "" where it has none, None where
+    the app cannot open it.
     """
 
     channel: Channel
@@ -129,6 +135,8 @@ class HandlerContext:
     _: KW_ONLY
     reactions: Reactions
     demo: bool = False
+    language: str = ""
+    page: str | None = None
     backlog: Counter[str] = field(
         default_factory=Counter
     )  # messages from before the start, by chat
@@ -141,6 +149,15 @@ class HandlerContext:
         payload = OutgoingMessage(text, keyboard).to_json()
         await self.store.outbox.add(chat, [payload], silent=silent)
 
+    def speaking_to(self, tag: str = "") -> AbstractContextManager[None]:
+        """Speak to whoever's app is in that language (a tag such as "ru")."""
+        return speaking(self.language, tag, ENGLISH)
+
+    async def chosen_language(self, chat: str) -> str:
+        """What /settings says of the chat; "" for nothing."""
+        known = await self.store.chats.get(chat)
+        return known.chosen_language if known else ""
+
     def start(self, work: Coroutine[Any, Any, object]) -> None:
         """Do something slow beside the updates; what it must not lose is durable already."""
         self.tasks.start(work, "a handler's task")
@@ -150,3 +167,8 @@ class HandlerContext:
         known = await self.store.chats.get(chat)
         zone = known_zone(known.timezone) if known and known.timezone else ""
         return local_time(self.store.clock() if at is None else at, zone or self.timezone)
+
+
+def whole_number(text: str) -> int:
+    """The number of decimal digits; of more than 40 those, as Python refuses a message that is full of them."""
+    return int(text[:40])

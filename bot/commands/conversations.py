@@ -30,7 +30,9 @@ async def new(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def stop(context: HandlerContext, call: CommandCall) -> None:
-    if not await context.services.chats.stop(call.chat):
+    voice = context.services.voice
+    silenced = voice is not None and voice.stop(call.chat)
+    if not await context.services.chats.stop(call.chat) and not silenced:
         await context.send(call.chat, context.texts.nothing_runs)
 
 

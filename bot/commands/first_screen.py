@@ -3,6 +3,7 @@
 import socket
 from urllib.parse import urlsplit
 
+from agent.language import ENGLISH, speaking, spoken
 from agent.store import Incoming
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
@@ -25,8 +26,12 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
     texts = context.texts
     host = socket.gethostname() if level == "owner" else texts.owners_machine
     place = texts.runs_here if context.demo else texts.runs_at
-    parts = [texts.what_i_am, place.format(host=host), await model_words(context), texts.try_these]
-    keyboard = [[Button(f"{WISH}:{n}", wish)] for n, wish in enumerate(texts.wishes)]
+    model = await model_words(context)
+    parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
+    language = ENGLISH if model == texts.toy_serves else spoken()  # the toy understands no other
+    with speaking(language):
+        wishes = [*enumerate(texts.wishes)]
+    keyboard = [[Button(f"{WISH}:{n}:{language}", wish)] for n, wish in wishes]
     return "\n\n".join(filter(None, parts)), keyboard
 
 
@@ -49,10 +54,12 @@ async def model_words(context: HandlerContext) -> str:
 
 async def press_wish(context: HandlerContext, press: ButtonPress) -> PressResult:
     """A turn as if the person had written the wish; it is shown, since nobody has."""
-    wishes = {str(n): wish for n, wish in enumerate(context.texts.wishes)}
-    if press.argument not in wishes:
+    number, _, language = press.argument.partition(":")
+    with speaking(language):
+        wishes = {str(n): wish for n, wish in enumerate(context.texts.wishes)}
+    if number not in wishes:
         return PressResult(context.texts.expired)
-    wish = wishes[press.argument]
+    wish = wishes[number]
     incoming = Incoming(
         press.chat,
         context.channel.source,

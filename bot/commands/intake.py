@@ -4,7 +4,9 @@ People are let in by a one-time link, or because they ask and an owner presses a
 """
 
 import asyncio
+from dataclasses import replace
 
+from agent.language import speaking, spoken
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot import attachments
@@ -24,6 +26,7 @@ REFUSE = "out"
 
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
     """Keep a message of somebody who may write, and have it answered."""
+    incoming = replace(incoming, language=spoken())
     starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
     if starting and 0 < incoming.at < context.started_at - 1:
         await hold(context, incoming)
@@ -35,8 +38,9 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
     limit = context.channel.limits(incoming.chat).download
     for file in attachments.from_json(incoming.body):
         if file.size > limit:
-            text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
-            await context.send(incoming.chat, text, silent=True)
+            with speaking(await context.chosen_language(incoming.chat)):
+                text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
+                await context.send(incoming.chat, text, silent=True)
     context.start(context.reactions.seen(incoming.chat, incoming.ref))
 
 
@@ -54,15 +58,17 @@ async def may_write(context: HandlerContext, chat: str, sender: Sender, level: A
     return flood == "no"
 
 
-async def wake(context: HandlerContext, chat: str) -> None:
-    """Whoever writes can be written to: what waited while the chat was blocked goes out.
+async def wake(context: HandlerContext, chat: str) -> str:
+    """Whoever writes can be written to: what waited while the chat was blocked goes out. The language
+    that was chosen there.
 
     (The inbox does so for messages.)
     """
     known = await context.store.chats.get(chat)
     if known is not None and known.blocked:
         await context.store.chats.set_blocked(chat, blocked=False)
-        context.store.outbox.added.set()
+        context.store.outbox.wake()
+    return known.chosen_language if known else ""
 
 
 async def hold(context: HandlerContext, incoming: Incoming) -> None:

@@ -6,7 +6,7 @@ from agent.schedule.planner import Planner
 from agent.store.jobs import CatchUp, Job
 from bot.channel import Button, Keyboard
 from bot.commands.access import AccessLevel
-from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 
 JOB = "job"
 BUTTON_ROWS = 12
@@ -20,7 +20,7 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
     if not number.isdecimal():
         await context.send(call.chat, *await job_list(context, planner))
         return
-    job = await planner.find(int(number))
+    job = await planner.find(whole_number(number))
     if not words:
         await context.send(
             call.chat, "\n".join([planner.describe(job), *await planner.history(job)])
@@ -61,8 +61,7 @@ async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
     """`ACTION:ID` of a button under /schedule (yes, no) or /jobs (pause, go, run, rm)."""
     action, _, id = press.argument.partition(":")
     planner, number = await planner_of(context, press.chat), int(id)
-    job = await context.store.jobs.get(number)
-    if job and job.spec.chat == planner.chat:
+    if job := await context.store.jobs.get_of(press.chat, number):
         check_level(context, press.level, job.spec.kind)
     match action:
         case "yes":
@@ -81,20 +80,13 @@ async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
 
 
 async def repos(context: HandlerContext, call: CommandCall) -> None:
-    names = "\n".join(f"- `{name}` at /repos/{name}" for name in context.repos)
+    names = "\n".join(context.texts.repo_at.format(name=name) for name in context.repos)
     await context.send(call.chat, names or context.texts.no_repos)
 
 
 async def skills(context: HandlerContext, call: CommandCall) -> None:
     lines = [f"- `{name}`: {about}" for name, about in context.services.skills()]
     await context.send(call.chat, "\n".join(lines) or context.texts.no_skills)
-
-
-async def mcp(context: HandlerContext, call: CommandCall) -> None:
-    """/mcp: servers of tools."""
-    servers = context.services.servers
-    lines = await servers.report() if servers else []
-    await context.send(call.chat, "\n".join(lines) or context.texts.no_servers)
 
 
 async def summary(context: HandlerContext, call: CommandCall) -> None:

@@ -4,7 +4,7 @@ import secrets
 
 from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps, with_text
 from agent.store.inbox import Incoming
-from bot.commands.context import CommandCall, HandlerContext
+from bot.commands.context import CommandCall, HandlerContext, whole_number
 
 
 async def plan(context: HandlerContext, call: CommandCall) -> None:
@@ -13,12 +13,13 @@ async def plan(context: HandlerContext, call: CommandCall) -> None:
     known = await plans.of_chat(call.chat)
     try:
         changed = corrected(known, call.argument)
+        if changed != known:
+            changed = await plans.change(call.chat, lambda plan: corrected(plan, call.argument))
     except WrongPlan as error:
         await context.send(call.chat, str(error))
         return
     shown = "\n".join(plan_lines(changed)) or texts.no_plan
     if changed != known:
-        await plans.set(call.chat, changed)
         await tell_model(context, call, shown)
     how = f"\n\n{texts.plan_usage}" if changed else ""
     await context.send(call.chat, f"{shown}{how}")
@@ -30,11 +31,11 @@ def corrected(known: Plan, argument: str) -> Plan:
         case "add" if rest:
             return with_steps(known, [rest])
         case "done" if rest.strip().isdecimal():
-            return with_done(known, int(rest))
+            return with_done(known, whole_number(rest.strip()))
         case "end":
             return ()
         case number if number.isdecimal() and rest:
-            return with_text(known, int(number), rest)
+            return with_text(known, whole_number(number), rest)
     return known
 
 

@@ -1,4 +1,4 @@
-"""/settings: thinking, the tools' lines. /timezone: the chat's own time zone."""
+"""/settings: thinking, the tools' lines, answers as voice, the language. /timezone: the chat's own time zone."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -8,13 +8,16 @@ from typing import get_args
 from zoneinfo import available_timezones
 
 from agent.errors import AgentError
+from agent.language import languages, name_of, speaking
 from agent.model import UNBOUNDED
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.replies import TOOL_LINES, ToolLines, tool_lines
+from bot.voice.setting import VOICE, VoiceSetting, voice_setting
 
 SETTING = "set"
+LANGUAGE = "language"  # of a chat; what agent.store.chats.Chat.chosen_language reads
 THINKING = (None, 0, 512, 2048, 8192, UNBOUNDED)  # agent.model.Request.thinking
 SUGGESTED_ZONES = 4
 
@@ -24,16 +27,28 @@ async def settings(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`thinking:TOKENS`, or `thinking:` for the profile's own; `tools:` all, long or none"""
+    """`thinking:TOKENS`, or `thinking:` for the profile's own; `tools:` all, long or none; `voice:` off, same
+    or always; `language:` CODE, or nothing for the app's"""
     name, _, value = press.argument.partition(":")
-    values: Mapping[str, Mapping[str, object]] = {
-        "thinking": {str("" if tokens is None else tokens): tokens for tokens in THINKING},
-        TOOL_LINES: {lines: lines for lines in get_args(ToolLines)},
-    }
+    values = setting_values()
     if value not in values.get(name, {}):
         return PressResult(context.texts.expired)
     await context.store.chats.set(press.chat, press.sender.name, **{name: values[name][value]})
-    return PressResult("", *await setting_list(context, press.chat))
+    with (
+        context.speaking_to(press.sender.language),
+        speaking(await context.chosen_language(press.chat)),
+    ):
+        return PressResult("", *await setting_list(context, press.chat))
+
+
+def setting_values() -> Mapping[str, Mapping[str, str | int | None]]:
+    """What each setting of a chat may be, by the words that choose it."""
+    return {
+        "thinking": {str("" if tokens is None else tokens): tokens for tokens in THINKING},
+        TOOL_LINES: {lines: lines for lines in get_args(ToolLines)},
+        VOICE: {each: each for each in get_args(VoiceSetting)},
+        LANGUAGE: {"": None, **{code: code for code in languages()}},
+    }
 
 
 async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
@@ -57,11 +72,28 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
                 lines.insert(1, context.texts.no_thinking)
     shown = tool_lines(known)
     lines.insert(len(lines) - 1, texts.settings_tools.format(lines=texts.tool_lines[shown]))
+    spoken = voice_setting(known.settings if known else {})
+    lines.insert(len(lines) - 1, texts.settings_voice.format(voice=texts.voice_settings[spoken]))
+    voice = context.services.voice
+    if voice and spoken != "off" and (command := voice.missing()):
+        lines.insert(len(lines) - 1, texts.voice_missing.format(command=command))
+    said = [
+        Button(f"{SETTING}:{VOICE}:{each}", f"{'• ' if each == spoken else ''}{label}")
+        for each, label in texts.voice_settings.items()
+    ]
     kept = [
         Button(f"{SETTING}:{TOOL_LINES}:{each}", f"{'• ' if each == shown else ''}{label}")
         for each, label in texts.tool_lines.items()
     ]
-    return "\n".join(lines), [buttons[:3], buttons[3:], kept]
+    chosen = known.chosen_language if known else ""
+    named = {"": texts.as_app, **{code: name_of(code) for code in languages()}}
+    lines.append(texts.settings_language.format(language=named.get(chosen, chosen)))
+    codes = [
+        Button(f"{SETTING}:{LANGUAGE}:{code}", f"{'• ' if code == chosen else ''}{label}")
+        for code, label in named.items()
+    ]
+    rows = [codes[start : start + 4] for start in range(0, len(codes), 4)]
+    return "\n".join(lines), [buttons[:3], buttons[3:], kept, said, *rows]
 
 
 async def timezone(context: HandlerContext, call: CommandCall) -> None:

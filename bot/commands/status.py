@@ -6,6 +6,7 @@ from time import monotonic
 
 from agent.budgets import WORDS
 from agent.errors import AgentError
+from agent.language import translated
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from agent.store.outbox import OutboxState
@@ -14,7 +15,7 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands import downloads
-from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 from bot.texts import Texts
 
 STATUS = "st"
@@ -25,15 +26,17 @@ MOST_HOURS = 7 * 24
 
 
 async def status(context: HandlerContext, call: CommandCall) -> None:
-    await context.send(call.chat, *await status_report(context, call.chat))
+    await context.send(call.chat, *await status_report(context, call))
 
 
 async def press_status(context: HandlerContext, press: ButtonPress) -> PressResult:
-    return PressResult(later=lambda: status_report(context, press.chat))
+    return PressResult(later=lambda: status_report(context, press))
 
 
-async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
-    texts, report = context.texts, await backend_status(context)
+async def status_report(
+    context: HandlerContext, asked: CommandCall | ButtonPress
+) -> tuple[str, Keyboard]:
+    chat, texts, report = asked.chat, context.texts, await backend_status(context)
     lines = backend_lines(texts, report) if isinstance(report, Status) else [f"**{report}**"]
     running = len(context.services.chats.running())
     waiting = await context.store.inbox.count_waiting()
@@ -44,16 +47,25 @@ async def status_report(context: HandlerContext, chat: str) -> tuple[str, Keyboa
         at = f"{await context.local_time(chat, since):%Y-%m-%d %H:%M}"
         lines.insert(0, f"**{texts.frozen_since.format(at=at)}**")
     if context.services.budgets and (used := await context.services.budgets.half_used(chat)):
-        told_used = [f"{WORDS[u.kind]} {u.used:,} / {most:,}" for u, most in used]
+        told_used = [f"{translated(WORDS[u.kind])} {u.used:,} / {most:,}" for u, most in used]
         lines.append(texts.used_today.format(used=", ".join(told_used)))
     if sources := await context.store.taints.of_chat(chat):
         zone = str((await context.local_time(chat)).tzinfo)
         lines.append(texts.touched_status.format(sources=told(sources, zone)))
+    if context.services.servers and (count := len(context.services.servers.running)):
+        lines.append(texts.servers_running.format(count=count))
     if problem := context.problem():
         lines.append(texts.polling.format(problem=problem))
     at = f"{await context.local_time(chat):%H:%M}"
     lines.append(uptime_line(texts, context.store.clock() - context.started_at, at))
-    return "\n".join(lines), [[Button(f"{STATUS}:", texts.refresh)]]
+    buttons = [Button(f"{STATUS}:", texts.refresh)]
+    # Telegram opens mini apps from private chats alone.
+    if context.page is not None and asked.level == "owner" and asked.sender.group is None:
+        if context.page:
+            buttons.append(Button(f"{STATUS}:", texts.open_page, context.page))
+        else:
+            lines.append(texts.page_how)
+    return "\n".join(lines), [buttons]
 
 
 async def backend_status(context: HandlerContext) -> Status | str:
@@ -63,13 +75,13 @@ async def backend_status(context: HandlerContext) -> Status | str:
     try:
         return await context.services.backend.status()
     except BackendUnavailable as error:
-        return str(error)
+        return translated(str(error))
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
     """/gpu, /gpu 12 for as many hours, /gpu dark: a picture, or in words why there is none."""
     words = call.argument.lower().split()
-    hours = next((int(word) for word in words if word.isdecimal()), GPU_HOURS)
+    hours = next((whole_number(word) for word in words if word.isdecimal()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
     report = await backend_status(context)
     if isinstance(report, str) or not report.gpus:
@@ -102,7 +114,7 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
 def backend_lines(texts: Texts, report: Status) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [
-        f"**{server.state}**" + (f": {server.reason}" if server.reason else ""),
+        f"**{translated(server.state)}**" + (f": {server.reason}" if server.reason else ""),
         joined(server.profile or "", server.model or ""),
         joined(
             texts.window.format(tokens=server.n_ctx) if server.n_ctx else "",
@@ -149,7 +161,7 @@ def queue_line(
 def uptime_line(texts: Texts, seconds: float, at: str) -> str:
     minutes, hours = int(seconds) // 60, int(seconds) // 3600
     if hours >= 48:
-        span = texts.days.format(days=hours // 24)
+        span = texts.days.format(count=hours // 24)
     elif hours:
         span = texts.hours.format(hours=hours, minutes=minutes % 60)
     else:

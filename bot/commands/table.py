@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import AgentError
+from agent.language import speaking, translated
 from backend.client import BackendUnavailable
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
@@ -19,7 +20,9 @@ from bot.commands import (
     freeze,
     intake,
     jobs,
+    link,
     plan,
+    servers,
     settings,
     status,
     trust,
@@ -47,7 +50,9 @@ async def help_(context: HandlerContext, call: CommandCall) -> None:
     texts = context.texts
     allowed = {c.name for c in COMMANDS if call.level == "owner" or c.level == "member"}
     groups = [
-        "\n".join([f"**{head}**", *(f"/{name}: {texts.commands[name]}" for name in names)])
+        "\n".join(
+            [f"**{translated(head)}**", *(f"/{name}: {texts.commands[name]}" for name in names)]
+        )
         for head, all_names in texts.help_groups.items()
         if (names := [name for name in all_names if name in allowed])
     ]
@@ -79,8 +84,9 @@ COMMANDS: Sequence[Command] = (
     Command("schedule", jobs.schedule),
     Command("repos", jobs.repos),
     Command("skills", jobs.skills),
-    Command("mcp", jobs.mcp, level="owner"),
+    Command("mcp", servers.mcp, level="owner"),
     Command("summary", jobs.summary),
+    Command("link", link.link, level="owner"),
     Command("trust", trust.trust, level="owner"),
     Command("approve", approvals.approve, level="owner"),
     Command("freeze", freeze.freeze, level="owner"),
@@ -131,30 +137,35 @@ def command_named(name: str) -> Command:
 
 async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> None:
     """Run a command for whoever may use it; a plain error is sent in its own words."""
-    chat, sender = call.chat, call.sender
-    pairs = call.level == "stranger" and sender.group is None
-    if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
-        if not await intake.may_write(context, chat, sender, call.level):
-            return
-        await intake.wake(context, chat)
-    if command.level == "owner" and call.level != "owner":
-        await context.send(chat, context.texts.only_owners)
-        return
+    chat, sender, language = call.chat, call.sender, ""
 
     async def run() -> None:
         try:
             await command.run(context, call)
         except (AgentError, BackendUnavailable) as error:
-            await context.send(chat, str(error))
+            await context.send(chat, translated(str(error)))
 
-    if command.slow:
-        context.start(run())
-    else:
-        await run()
+    pairs = call.level == "stranger" and sender.group is None
+    if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
+        if not await intake.may_write(context, chat, sender, call.level):
+            return
+        language = await intake.wake(context, chat)
+    with speaking(language):
+        if command.level == "owner" and call.level != "owner":
+            await context.send(chat, context.texts.only_owners)
+        elif command.slow:
+            context.start(run())
+        else:
+            await run()
 
 
 async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
     """The result of a press; what lasts is committed."""
+    with speaking(await context.chosen_language(press.chat)):
+        return await press_result(context, kind, press)
+
+
+async def press_result(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
     if kind not in BUTTONS or (kind == APPROVAL and not await approvals.asked(context, press)):
         return PressResult(context.texts.expired)
     if press.level == "stranger":
@@ -174,7 +185,10 @@ async def show_press_result(
     context: HandlerContext, press: ButtonPress, result: PressResult
 ) -> None:
     """Change the message whose button was pressed; its toast is the app's to show, before."""
-    text, keyboard = await result.later() if result.later else (result.text, result.keyboard)
+    text, keyboard = result.text, result.keyboard
+    if result.later:
+        with speaking(await context.chosen_language(press.chat)):
+            text, keyboard = await result.later()
     if text is not None:
         with suppress(ChannelError):  # the decision stands; only its message is as it was
             await context.channel.edit(press.chat, press.message, text, keyboard)

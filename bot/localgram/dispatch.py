@@ -10,7 +10,7 @@ from typing import cast
 
 from bot.localgram.faults import Fault
 from bot.localgram.methods import Method, gestures, identity, media, places, receiving, texts
-from bot.localgram.wire import ApiError, Call, envelope, error_envelope, flooded
+from bot.localgram.wire import ApiError, Call, bad_request, envelope, error_envelope, flooded
 from bot.localgram.world import Made, World
 
 FAMILIES = (texts, media, places, gestures, identity, receiving)
@@ -79,6 +79,8 @@ def _instead(world: World, fault: Fault | None) -> Answer | None:
             return Answer(502, BAD_GATEWAY, "text/html")
         case Fault(kind="unauthorized"):
             return refused(ApiError(401))
+        case Fault(kind="voice_forbidden"):
+            return refused(bad_request("VOICE_MESSAGES_FORBIDDEN"))
         case Fault(kind="flood", seconds=seconds, chat=chat):
             if chat is not None:
                 world.flood.punish(chat, int(seconds))

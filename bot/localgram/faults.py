@@ -16,6 +16,7 @@ Kind = Literal[
     "flood",  # 429 with retry_after = `seconds`
     "truncate",  # carried out, answered with half a JSON text
     "unauthorized",  # 401, as after a revoked token
+    "voice_forbidden",  # 400: the person takes no voice messages
     "duplicate",  # getUpdates: an update is delivered once more after its acknowledgement
     "stale_link",  # getFile: the link it answers is dead already
 ]

@@ -9,7 +9,7 @@ from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
 from bot.localgram.media import attach
 from bot.localgram.message import Message
 from bot.localgram.people import Account
-from bot.localgram.queries import Query
+from bot.localgram.queries import InlineQuery, Query
 from bot.localgram.speech import Speech
 
 if TYPE_CHECKING:
@@ -134,6 +134,13 @@ class Person:
         Raises: LookupError when there is no such button.
         """
         return self._speech.press(self.chat(message.chat), message, label)
+
+    async def inquire(self, words: str) -> InlineQuery:
+        """Write "@bot words" in some chat of one's own, without sending it."""
+        query = self._world.queries.ask()
+        body = {"id": query.id, "from": self.account.json(), "query": words, "offset": ""}
+        self._world.updates.put("inline_query", body)
+        return query
 
     async def answer(self, query: Query, *, seconds: float = SECONDS) -> Answered:
         """What the bot answered to a press."""

@@ -80,7 +80,7 @@ class World:
             "first_name": self.profile.get_text("name", ""),
             "can_join_groups": True,
             "can_read_all_group_messages": not self.privacy,
-            "supports_inline_queries": False,
+            "supports_inline_queries": True,
             "can_connect_to_business": False,
             "has_main_web_app": False,
             "has_topics_enabled": self.topics_in_private,

@@ -20,6 +20,7 @@ from agent.store import Store
 from bot.app import AppHealth, AppUnavailable, MessagingApp, only_process
 from bot.commands.access import Access
 from bot.commands.context import HandlerContext
+from bot.inbound_health import InboundHealth
 from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel
 from bot.telegram.connection import Connection
@@ -28,14 +29,8 @@ from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
 from bot.telegram.update_gate import UpdateGate
-from bot.telegram.updates import (
-    ANSWER_SECONDS,
-    LONGEST_BACKOFF,
-    Poller,
-    PollState,
-    Webhook,
-)
-from bot.texts import texts
+from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, Webhook, why
+from bot.texts import TEXTS
 
 
 class TelegramConfig(TelegramSection):
@@ -45,6 +40,7 @@ class TelegramConfig(TelegramSection):
     timezone: str = "UTC"
     repos: tuple[str, ...] = ()
     demo: bool = False
+    page: str = ""  # the owner's page at an HTTPS address
     answer_seconds: float = 10.0  # how long Telegram may take to answer a call
 
     @property
@@ -73,22 +69,21 @@ class TelegramApp(MessagingApp):
             .build()
         )
         self.bot = self.application.bot
-        table = texts(config.language)
         self.calls = MessageCalls(self.bot, Pacers())
-        self.unfinished = LiveMessageStore(store.key_values, table)
+        self.unfinished = LiveMessageStore(store.key_values, TEXTS)
         owners, allow = (frozenset(map(str, ids)) for ids in (config.owners, config.allow))
         own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
-            TelegramChannel(self.calls, self.unfinished, leaks, table, own_server=own_server),
+            TelegramChannel(self.calls, self.unfinished, leaks, TEXTS, own_server=own_server),
             Access(store.people, SOURCE, owners, allow, config.groups),
-            table,
             timezone=config.timezone,
             repos=config.repos,
             reactions=config.reactions,
+            language=config.language,
             demo=config.demo,
         )
-        self.poll = PollState(self.health_changed)
+        self.poll = InboundHealth("Telegram", self.health_changed)
 
     @property
     def health(self) -> AppHealth:
@@ -109,12 +104,13 @@ class TelegramApp(MessagingApp):
                     "Telegram does not know this bot token; see @BotFather.", refused=True
                 ) from None
             except TelegramError as error:
-                self.poll.failed(error)
+                self.poll.failed(why(error))
             await asyncio.sleep(pause)
             pause = min(LONGEST_BACKOFF, 1.5 * pause)
         await self.store.ledger.secret_used("telegram.token", self.config.root)
 
     async def listen(self, context: HandlerContext) -> None:
+        context.page = None if self.config.demo else self.config.page
         self.application.add_handlers(handlers(context))
         waits = partial(on_wait, context)
         take = UpdateGate(self.application, self.store.set_aside, waits).take

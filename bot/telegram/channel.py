@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from telegram import InputFile, InputMediaDocument, InputMediaPhoto, Message
+from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
 from telegram.error import BadRequest, RetryAfter, TelegramError
 
 from agent.leaks import LeakDetector
@@ -14,8 +14,10 @@ from bot.channel import (
     ChannelLimits,
     Keyboard,
     LiveView,
+    MessageRefused,
     NamedFile,
     OutgoingMessage,
+    VoiceSound,
     refuse_secret,
     refuse_secret_files,
 )
@@ -35,6 +37,7 @@ from bot.telegram.styled import (
     TEXT_UNITS,
     Styled,
     entities,
+    fits,
     head,
     join,
     plain,
@@ -46,6 +49,9 @@ MOST_PARTS = 4  # longer answers come as a document
 ANSWER_FILE = "answer.md"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
+SOUND_SUFFIXES = (".mp3", ".m4a", ".ogg", ".opus", ".flac", ".wav")
+FileKind = Literal["photo", "audio", "document"]
+ALBUMS = {"photo": InputMediaPhoto, "audio": InputMediaAudio, "document": InputMediaDocument}
 UPLOAD_SECONDS = 120.0
 NAME_SECONDS = 3.0
 
@@ -105,6 +111,11 @@ class TelegramChannel:
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
         refuse_secret(self._leaks, message.text)
+        if message.sound is not None:
+            with suppress(
+                MessageRefused
+            ):  # a person may have forbidden them: then it comes as text
+                return await self._send_voice(chat, message, message.sound)
         parts = message_parts(message.text, self._texts)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
@@ -118,6 +129,32 @@ class TelegramChannel:
                 self._calls.pacer(chat).pause(refusal)
                 raise
         return id, None if last else replace(message, part=message.part + 1)
+
+    async def _send_voice(
+        self, chat: str, message: OutgoingMessage, sound: VoiceSound
+    ) -> tuple[str, OutgoingMessage | None]:
+        """The text under it where it is short enough, else in messages of its own."""
+        key, styled = parse(chat), render(message.text)
+        whole = fits(styled, CAPTION_UNITS)
+        with channel_errors():
+            try:
+                sent = await self._bot.send_voice(
+                    key.chat_id,
+                    InputFile(sound.ogg, filename="voice.ogg"),
+                    duration=max(1, round(sound.seconds)),
+                    caption=styled.text if whole else None,
+                    caption_entities=entities(styled) if whole else None,
+                    message_thread_id=key.thread_id,
+                    disable_notification=message.silent,
+                    reply_markup=inline_keyboard(message.keyboard) if whole else None,
+                    write_timeout=UPLOAD_SECONDS,
+                    read_timeout=UPLOAD_SECONDS,
+                )
+            except RetryAfter as refusal:
+                self._calls.pacer(chat).pause(refusal)
+                raise
+        rest = None if whole else replace(message, voice=False, sound=None)
+        return str(sent.message_id), rest
 
     async def _send_text(
         self, chat: str, part: Styled, keyboard: Keyboard, message: OutgoingMessage
@@ -152,25 +189,22 @@ class TelegramChannel:
         return str(sent.message_id)
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        """Pictures are shown as such; with anything else among them all are sent as documents."""
+        """Pictures and sound are shown as such; with anything else among them all are sent as documents."""
         refuse_secret(self._leaks, caption)
         await refuse_secret_files(self._leaks, files)
         pacer = self._calls.pacer(chat)
         with channel_errors():
-            if all(
-                name.lower().endswith(PHOTO_SUFFIXES) and file.seek(0, 2) <= PHOTO_BYTES
-                for file, name in files
-            ):
+            if (kind := kind_of(files)) != "document":
                 try:
-                    sent = await pacer.run(lambda: self._upload(chat, files, caption, photos=True))
+                    sent = await pacer.run(lambda: self._upload(chat, files, caption, kind))
                     return [str(message.message_id) for message in sent]
                 except BadRequest:
-                    pass  # not a picture that Telegram can show: a document takes anything
-            sent = await pacer.run(lambda: self._upload(chat, files, caption, photos=False))
+                    pass  # nothing that Telegram can show or play: a document takes anything
+            sent = await pacer.run(lambda: self._upload(chat, files, caption, "document"))
         return [str(message.message_id) for message in sent]
 
     async def _upload(
-        self, chat: str, files: Sequence[NamedFile], caption: str, *, photos: bool
+        self, chat: str, files: Sequence[NamedFile], caption: str, kind: FileKind
     ) -> Sequence[Message]:
         key, styled = parse(chat), head(render(caption), CAPTION_UNITS)
         under: dict[str, Any] = {
@@ -184,15 +218,17 @@ class TelegramChannel:
             "read_timeout": UPLOAD_SECONDS,
         }
         if len(files) > 1:
-            kind: Any = InputMediaPhoto if photos else InputMediaDocument
+            made: Any = ALBUMS[kind]
             media = [
-                kind(input_file(file, attach=True), **(under if number == 0 else {}))
+                made(input_file(file, attach=True), **(under if number == 0 else {}))
                 for number, file in enumerate(files)
             ]
             return await self._bot.send_media_group(media=media, **options)
         content = input_file(files[0])
-        if photos:
+        if kind == "photo":
             return [await self._bot.send_photo(photo=content, **options, **under)]
+        if kind == "audio":
+            return [await self._bot.send_audio(audio=content, **options, **under)]
         return [await self._bot.send_document(document=content, **options, **under)]
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
@@ -235,6 +271,15 @@ def message_parts(text: str, texts: Texts) -> list[Styled | str]:
         return [*parts]
     below = texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
     return [join([head(styled, TEXT_UNITS // 2), plain(below).within("italic")], "\n\n"), text]
+
+
+def kind_of(files: Sequence[NamedFile]) -> FileKind:
+    """As what these files are sent together."""
+
+    if all(n.lower().endswith(PHOTO_SUFFIXES) and f.seek(0, 2) <= PHOTO_BYTES for f, n in files):
+        return "photo"
+    sound = all(name.lower().endswith(SOUND_SUFFIXES) for _, name in files)
+    return "audio" if sound else "document"
 
 
 def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:

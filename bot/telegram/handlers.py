@@ -3,6 +3,7 @@
 Each turns an update into what the handlers of any app (bot.commands) work with.
 """
 
+import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -28,12 +29,14 @@ from telegram.ext import (
     ChatMemberHandler,
     CommandHandler,
     ContextTypes,
+    InlineQueryHandler,
     MessageHandler,
     MessageReactionHandler,
     TypeHandler,
     filters,
 )
 
+from agent.language import CATALOGUES, languages, speaking
 from agent.store.errors import StoreError
 from agent.trust import Origin
 from bot.channel import Button, ChannelError, OutgoingMessage, send
@@ -52,6 +55,7 @@ from bot.commands.table import (
 from bot.reactions import FEEDBACK
 from bot.telegram.incoming_message import addressed, chat_of, incoming_message
 from bot.telegram.message_calls import ChatKey
+from bot.texts import Texts
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
 STOPPED = "stopped_message_generation"
@@ -62,8 +66,10 @@ UPDATES = [
     "my_chat_member",
     "message_reaction",
     "business_connection",
+    "inline_query",
     STOPPED,
 ]
+REGISTERED = "telegram.registered"  # what was told to Telegram in other languages, as a digest
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
 
@@ -76,7 +82,9 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
 
     def bound(handler: Handler) -> Callable[..., Coroutine[Any, Any, None]]:
         async def callback(update: Update, _: ContextTypes.DEFAULT_TYPE) -> None:
-            await handler(context, update)
+            user = update.effective_user
+            with context.speaking_to((user and user.language_code) or ""):
+                await handler(context, update)
 
         return callback
 
@@ -90,6 +98,7 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         MessageHandler(edited & ~filters.COMMAND, bound(on_edit)),
         MessageReactionHandler(bound(on_reaction)),
         BusinessConnectionHandler(bound(on_business)),
+        InlineQueryHandler(bound(on_inline)),
         TypeHandler(Update, bound(on_stop_button)),
     ]
 
@@ -188,6 +197,16 @@ async def on_business(context: HandlerContext, update: Update) -> None:
         await context.send(chat, context.texts.no_business)
 
 
+async def on_inline(context: HandlerContext, update: Update) -> None:
+    """ "@bot disk?" in another chat: facts for an owner, silence for anybody else."""
+    query = update.inline_query
+    assert query
+    if str(query.from_user.id) in context.access.owners:
+        from bot.telegram.inline import offer_facts  # few use it
+
+        context.start(offer_facts(context, query))
+
+
 async def on_stop_button(context: HandlerContext, update: Update) -> None:
     if press := update.api_kwargs.get(STOPPED):
         chat = ChatKey(press["chat"]["id"], press.get("message_thread_id"))
@@ -207,7 +226,7 @@ async def on_membership(context: HandlerContext, update: Update) -> None:
     await context.store.chats.set_blocked(chat, blocked=out)
     if out:
         return
-    context.store.outbox.added.set()  # what waited for this chat may go out
+    context.store.outbox.wake()  # what waited for this chat may go out
     group, access = str(change.chat.id), context.access
     added = change.chat.id < 0 and change.old_chat_member.status in NOT_THERE
     by_owner = str(change.from_user.id) in access.owners
@@ -244,25 +263,47 @@ async def told(context: HandlerContext, chat: str, notice: OutgoingMessage) -> N
 
 
 async def register_commands(context: HandlerContext, bot: Bot) -> None:
-    """Tell Telegram which commands to list where, and what to show before the first word. Errors are
-    ignored."""
-    about = context.texts.description_demo if context.demo else context.texts.description
+    """Tell Telegram in every language which commands to list where, and what to show before the first
+    word: once, until that or the owners change. Errors are ignored."""
+    owners = sorted(context.access.owners)
+    if context.language:
+        with speaking(context.language), suppress(TelegramError):
+            await register_texts(context, bot, "", owners)
+        return
+    with suppress(TelegramError):
+        await register_texts(context, bot, "", owners)
+        digest = hashlib.sha256(f"{owners} {context.demo} {Texts()}".encode())
+        for code in languages()[1:]:
+            digest.update((CATALOGUES / f"{code}.po").read_bytes())
+        if await context.store.key_values.get(REGISTERED, str) == digest.hexdigest():
+            return
+        for code in languages()[1:]:
+            with speaking(code):
+                await register_texts(context, bot, code, owners)
+        await context.store.key_values.put(REGISTERED, digest.hexdigest())
+
+
+async def register_texts(
+    context: HandlerContext, bot: Bot, code: str, owners: Sequence[str]
+) -> None:
+    """The same in the language that is spoken; `code` "" for all whose language has nothing of its own.
+    Raises TelegramError."""
+    texts = context.texts
+    about = texts.description_demo if context.demo else texts.description
 
     def listed(commands: Sequence[Command]) -> list[BotCommand]:
-        return [BotCommand(c.name, context.texts.commands[c.name]) for c in commands]
+        return [BotCommand(c.name, texts.commands[c.name]) for c in commands]
 
     private = [c for c in COMMANDS if c.menu != "nowhere"]
     members = [c for c in private if c.level == "member"]
     everywhere = [c for c in COMMANDS if c.menu == "everywhere"]
-    try:
-        await bot.set_my_commands(listed(members), BotCommandScopeAllPrivateChats())
-        await bot.set_my_commands(listed(everywhere), BotCommandScopeAllGroupChats())
-        await bot.set_my_description(about)
-        await bot.set_my_short_description(context.texts.short_description)
-        for owner in sorted(context.access.owners):
-            await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)))
-    except TelegramError:
-        return
+    spoken = code or None
+    await bot.set_my_commands(listed(members), BotCommandScopeAllPrivateChats(), spoken)
+    await bot.set_my_commands(listed(everywhere), BotCommandScopeAllGroupChats(), spoken)
+    await bot.set_my_description(about, spoken)
+    await bot.set_my_short_description(texts.short_description, spoken)
+    for owner in owners:
+        await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)), spoken)
 
 
 def invocation(context: HandlerContext, update: Update) -> CommandCall | None:
@@ -277,7 +318,7 @@ def invocation(context: HandlerContext, update: Update) -> CommandCall | None:
 
 def sender_of(message: Message, user: User) -> Sender:
     group = str(message.chat.id) if message.chat.id < 0 else None
-    return Sender(str(user.id), user.full_name, group)
+    return Sender(str(user.id), user.full_name, group, user.language_code or "")
 
 
 def meant_from(context: HandlerContext, message: Message) -> Sender | None:

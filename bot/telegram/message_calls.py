@@ -16,6 +16,7 @@ from telegram import (
     InlineKeyboardMarkup,
     LinkPreviewOptions,
     ReplyParameters,
+    WebAppInfo,
 )
 from telegram.error import (
     BadRequest,
@@ -28,6 +29,7 @@ from telegram.error import (
 )
 
 from bot.channel import (
+    Button,
     ChannelError,
     ChatGone,
     ChatMoved,
@@ -196,8 +198,14 @@ class MessageCalls:
 
 
 def inline_keyboard(keyboard: Keyboard) -> InlineKeyboardMarkup | None:
-    rows = [[InlineKeyboardButton(b.label, callback_data=b.key) for b in row] for row in keyboard]
+    rows = [[inline_button(button) for button in row] for row in keyboard]
     return InlineKeyboardMarkup(rows) if rows else None
+
+
+def inline_button(button: Button) -> InlineKeyboardButton:
+    if button.page:
+        return InlineKeyboardButton(button.label, web_app=WebAppInfo(button.page))
+    return InlineKeyboardButton(button.label, callback_data=button.key)
 
 
 @contextmanager

@@ -6,8 +6,10 @@ told so once.
 """
 
 import json
+import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from telegram import Update
@@ -18,6 +20,7 @@ from agent.store.set_aside import SetAsideTable
 from bot.event_gate import EventGate, Unparsable
 from bot.telegram.message_calls import SOURCE
 
+URGENT = re.compile(r"/(status|stop)(?=[\s@]|$)")
 KNOWN = 2000  # update ids kept to pass over a second delivery
 Waits = Callable[[Update, StoreError], None]
 """Told of an update that cannot be stored now."""
@@ -41,16 +44,18 @@ class UpdateGate:
         self._errors: dict[int, Exception] = {}
         application.add_error_handler(self._keep_error)
 
-    async def take(self, raw: object) -> None:
-        """Returns when the update, as JSON, is handled for good or set aside."""
-        number = update_number(raw)
-        if number in self._known:
-            return
-        await self._gate.take(as_json(raw), lambda: self._handle(raw))
-        if number is not None:
-            self._known[number] = None
-            if len(self._known) > KNOWN:
-                self._known.popitem(last=False)
+    async def take(self, updates: Sequence[object]) -> None:
+        """Returns when the updates, as JSON, are handled for good or set aside."""
+        for raw in urgent_first(updates):
+            number = update_number(raw)
+            if number in self._known:
+                continue
+            await self._gate.take(as_json(raw), partial(self._handle, raw))
+            if number is not None:
+                self._known[number] = None
+                if len(self._known) > KNOWN:
+                    self._known.popitem(last=False)
+        await self._gate.keep_unparsable()
 
     async def _handle(self, raw: object) -> None:
         """Raises Unparsable, StoreError, and what a handler crashed with."""
@@ -78,6 +83,37 @@ class UpdateGate:
     ) -> None:
         if isinstance(update, Update) and context.error is not None:
             self._errors[update.update_id] = context.error
+
+
+def urgent_first(updates: Sequence[object]) -> Sequence[object]:
+    """/status and /stop before what other chats sent earlier; within a chat the order stays."""
+    urgent: list[object] = []
+    others: list[object] = []
+    waiting: set[str] = set()  # chats with an update in `others`
+    for raw in updates:
+        chat = chat_in(raw)
+        if chat in waiting or not is_urgent(raw):
+            waiting.add(chat)
+            others.append(raw)
+        else:
+            urgent.append(raw)
+    return urgent + others
+
+
+def is_urgent(raw: object) -> bool:
+    message = raw.get("message") if isinstance(raw, dict) else None
+    text = message.get("text") if isinstance(message, dict) else None
+    return isinstance(text, str) and URGENT.match(text) is not None
+
+
+def chat_in(raw: object) -> str:
+    """The id of the chat that an update in JSON belongs to; "" where none is found."""
+    for body in raw.values() if isinstance(raw, dict) else ():
+        for each in (body, body.get("message")) if isinstance(body, dict) else ():
+            chat = each.get("chat") if isinstance(each, dict) else None
+            if isinstance(chat, dict):
+                return str(chat.get("id"))
+    return ""
 
 
 def update_number(raw: object) -> int | None:

@@ -5,7 +5,6 @@ import hmac
 import json
 import logging
 import secrets
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from agent.aio import complete
+from bot.inbound_health import InboundHealth
 from bot.telegram.update_gate import update_number
 
 if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook
@@ -23,67 +23,33 @@ log = logging.getLogger(__name__)
 
 POLL_SECONDS = 25
 RECOVERY_SECONDS = 3
-STALE_SECONDS = 90.0
 FIRST_BACKOFF = 0.05  # a call that fails once is made again before anybody notices
 LONGEST_BACKOFF = 30.0
 CONFLICT_BACKOFF = 0.5  # two that poll at full speed would only cut each other off
-STOP_SECONDS = 3.0  # for the update in hand, and to acknowledge it, when we stop
+STOP_SECONDS = 3.0  # for the updates in hand, and to acknowledge them, when we stop
 REPEATED_IDS = 10_000  # by how much the id of an update that comes once more may be lower
 ANSWER_SECONDS = 5.0  # for an answer beyond the time that a poll may wait
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 UPDATE_BYTES = 1 << 20  # of a webhook's request
 PATH = "/telegram"
-TakeUpdate = Callable[[object], Awaitable[None]]  # as JSON; raises nothing
+TakeUpdates = Callable[[Sequence[object]], Awaitable[None]]  # as JSON; raises nothing
 
 
-class PollState:
-    """How updates come in. `last_at` is when Telegram last answered, in seconds since the epoch;
-    `changed` is set when they begin or cease to."""
-
-    def __init__(self, changed: asyncio.Event) -> None:
-        self.last_at: float | None = None
-        self.changed = changed
-        self.by_webhook = False  # then nothing comes while nobody writes
-        self._failure: str | None = None
-
-    def answered(self) -> None:
-        if self.last_at is None or self._failure:
-            self.changed.set()
-        self.last_at = time.time()
-        if self._failure:
-            log.warning("updates come in again")
-        self._failure = None
-
-    def failed(self, error: TelegramError) -> None:
-        if isinstance(error, Conflict):
-            failure = (
-                "Another copy of this bot asks for updates with the same token; stop one of them."
-            )
-        elif isinstance(error, InvalidToken):
-            failure = "Telegram no longer accepts the bot token; see @BotFather."
-        else:
-            failure = f"Telegram cannot be reached ({error})."
-        if failure != self._failure:
-            log.error("%s", failure)
-            self.changed.set()
-        self._failure = failure
-
-    @property
-    def failing(self) -> bool:
-        return self._failure is not None
-
-    def problem(self) -> str | None:
-        """What is wrong, a sentence; None while updates come in."""
-        if self._failure:
-            return self._failure
-        silent = 0.0 if self.by_webhook else time.time() - (self.last_at or time.time())
-        return f"no answer for {silent:.0f} s" if silent > STALE_SECONDS else None
+def why(error: TelegramError) -> str:
+    """What is wrong, a sentence."""
+    if isinstance(error, Conflict):
+        return "Another copy of this bot asks for updates with the same token; stop one of them."
+    if isinstance(error, InvalidToken):
+        return "Telegram no longer accepts the bot token; see @BotFather."
+    return f"Telegram cannot be reached ({error})."
 
 
 class Poller:
     """Asks for updates and has each taken before the next poll acknowledges it."""
 
-    def __init__(self, bot: Bot, state: PollState, take: TakeUpdate, kinds: Sequence[str]) -> None:
+    def __init__(
+        self, bot: Bot, state: InboundHealth, take: TakeUpdates, kinds: Sequence[str]
+    ) -> None:
         self._bot = bot
         self._state = state
         self._take = take
@@ -110,13 +76,12 @@ class Poller:
                 timeout = RECOVERY_SECONDS
             updates = await self._get_updates(timeout=timeout, allowed_updates=self._kinds)
         except TelegramError as error:
-            self._state.failed(error)
+            self._state.failed(why(error))
             await self._back_off(error)
             return
         self._state.answered()
         before = self._offset
-        for update in updates:  # one in hand is taken even when we are to stop
-            await complete(self._take_and_advance(update), grace=STOP_SECONDS)
+        await complete(self._take_and_advance(updates), grace=STOP_SECONDS)
         if updates and self._offset == before:  # nothing in it that can be acknowledged
             await self._pause(0.0)
         else:
@@ -134,11 +99,14 @@ class Poller:
             raise TelegramError("its answer is no list of updates")
         return updates
 
-    async def _take_and_advance(self, update: object) -> None:
+    async def _take_and_advance(self, updates: Sequence[object]) -> None:
         """An update may come once more, after newer ones; after a week without any, the ids
         begin anew, lower or higher (https://core.telegram.org/bots/api#update)."""
-        await self._take(update)
-        number = update_number(update)
+        await self._take(updates)
+        for update in updates:
+            self._advance_past(update_number(update))
+
+    def _advance_past(self, number: int | None) -> None:
         if number is None:
             return
         following = number + 1
@@ -172,15 +140,15 @@ class Webhook:
     def __init__(
         self,
         bot: Bot,
-        state: PollState,
-        take: TakeUpdate,
+        state: InboundHealth,
+        take: TakeUpdates,
         kinds: Sequence[str],
         url: str,
         listen: str,
     ) -> None:
         self._bot = bot
         self._state = state
-        state.by_webhook = True
+        state.quiet = True
         self._take = take
         self._kinds = kinds
         self._url = url.rstrip("/") + PATH
@@ -211,7 +179,7 @@ class Webhook:
                     self._url, secret_token=self._secret, allowed_updates=self._kinds
                 )
             except TelegramError as error:
-                self._state.failed(error)
+                self._state.failed(why(error))
                 after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0
                 await asyncio.sleep(max(after, pause))
                 pause = min(LONGEST_BACKOFF, 2 * pause)
@@ -234,5 +202,5 @@ class Webhook:
         except (ValueError, RecursionError):
             update = body.decode("utf-8", "replace")
         self._state.answered()
-        await asyncio.shield(asyncio.ensure_future(self._take(update)))
+        await asyncio.shield(asyncio.ensure_future(self._take([update])))
         return web.Response()

@@ -127,6 +127,22 @@ def test_what_is_no_skill_says_why(tmp_path: Path, guide: str, told: str) -> Non
         read_skill(skill(tmp_path / "tea", guide))
 
 
+def test_a_description_drives_no_terminal(tmp_path: Path) -> None:
+    guide = "---\nname: tea\ndescription: How\x1b[31m tea\u202e is\n---\n"
+    assert read_skill(skill(tmp_path / "tea", guide)).description == "How tea is"
+
+
+@pytest.mark.parametrize(
+    "name", ["a\n=== SKILL.md", "a\x1b[2J", "a\udcff"], ids=["line", "escape", "bytes"]
+)
+def test_a_file_whose_name_can_pose_as_another_is_refused(tmp_path: Path, name: str) -> None:
+    folder = skill(tmp_path / "tea")
+    (folder / name).write_text("x")
+    with pytest.raises(SkillError, match="a file whose name") as told:
+        read_skill(folder)
+    assert str(told.value).isprintable()
+
+
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
     folder = skill(tmp_path / "tea")
     (folder / "keys").symlink_to("/etc/passwd")
@@ -169,6 +185,12 @@ def test_adding_shows_every_file_first_and_asks(state: Path, tmp_path: Path) -> 
     assert voltaire(state, "skills", "remove", "tea") == (0, "Removed tea.\n")
     assert voltaire(state, "skills", "remove", "tea") == (1, saying("There is no skill tea"))
     assert voltaire(state, "skills", "add", str(tmp_path / "nothing")) == (1, saying("nothing"))
+
+
+def test_nobody_to_answer_is_no_interruption(state: Path, tmp_path: Path) -> None:
+    code, said = voltaire(state, "skills", "add", str(skill(tmp_path / "tea")))
+    assert (code, said) == (1, saying("[y/N]", "Nobody answered", "--yes"))
+    assert SkillShelf(state).pins() == []
 
 
 def test_the_owners_folders_are_looked_through_but_nothing_is_added_by_itself(

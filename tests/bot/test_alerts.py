@@ -34,14 +34,20 @@ async def writable(store: Store, yes: bool) -> None:
         await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
 
 
+async def owners() -> list[str]:
+    return ["tg:7"]
+
+
 async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: Path) -> None:
     backend = Backend()
     async with open_store(tmp_path / "s.db") as store:
         await writable(store, False)
-        passing = asyncio.create_task(pass_on_alerts(backend, store, lambda: {"tg:7"}, pause=0.01))  # type: ignore[arg-type]
+        added = asyncio.Event()
+        store.outbox.on_wake.append(added.set)
+        passing = asyncio.create_task(pass_on_alerts(backend, store, owners, pause=0.01))  # type: ignore[arg-type]
         await asyncio.wait_for(backend.again.wait(), SECONDS)
         await writable(store, True)
-        await asyncio.wait_for(store.outbox.added.wait(), SECONDS)
+        await asyncio.wait_for(added.wait(), SECONDS)
         parcel = await store.outbox.next("tg:7")
         passing.cancel()
         await asyncio.wait([passing])

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +12,7 @@ import pytest
 
 from agent.store import Store, open_store
 from agent.store.errors import StoreError
-from agent.store.outbox import OutboxRow
+from agent.store.outbox import OutboxRow, OutboxTable
 from bot import delivery as module
 from bot.channel import (
     Button,
@@ -63,7 +63,7 @@ async def row(store: Store, id: int) -> OutboxRow:
 async def once(store: Store, delivery: Delivery) -> bool:
     claimed = await store.outbox.claim(CHAT)
     assert claimed
-    store.outbox.added.clear()
+    delivery.woken.clear()
     return await delivery.deliver(claimed)
 
 
@@ -107,7 +107,7 @@ async def test_a_row_is_settled_whatever_its_send_comes_to(
     assert await once(store, delivery) is goes_on
     found = await row(store, id)
     assert (found.state, found.error, found.not_before) == (state, error, not_before)
-    assert store.outbox.added.is_set() is rings
+    assert delivery.woken.is_set() is rings
     assert found.message_ids == (("1",) if state == "delivered" else ())
 
 
@@ -128,7 +128,7 @@ async def test_a_chat_that_moved_takes_what_waits_along(
     [id] = await put(store, "hello")
     channel.faults.append(ChatMoved(OTHER))
     assert not await once(store, delivery)
-    assert store.outbox.added.is_set()
+    assert delivery.woken.is_set()
     assert await store.outbox.chats_waiting() == [OTHER]
     assert ((await row(store, id)).chat, (await row(store, id)).state) == (OTHER, "waiting")
 
@@ -335,7 +335,7 @@ async def test_chats_do_not_wait_for_each_other_and_each_keeps_its_order(
         [other] = await put(store, "x", chat=OTHER)
         await until(store, other, "delivered")
         [last] = await put(store, "b")  # noticed while its chat is busy
-        await soon(lambda: not store.outbox.added.is_set())
+        await soon(lambda: not delivery.woken.is_set())
         assert channel.texts == [(OTHER, "x")]
         go_on.set()
         await until(store, last, "delivered")
@@ -354,7 +354,7 @@ async def test_what_comes_in_as_a_chat_falls_idle_is_sent_at_once(
         found = await following(chat)
         if found is None and not late:
             late.extend(await put(store, "late"))
-            await soon(lambda: not store.outbox.added.is_set())
+            await soon(lambda: not delivery.woken.is_set())
             await asyncio.sleep(0.02)  # the other look reads the table meanwhile
         return found
 
@@ -363,6 +363,32 @@ async def test_what_comes_in_as_a_chat_falls_idle_is_sent_at_once(
     async with running(delivery):
         await soon(lambda: len(channel.sent) == 2)
     assert channel.texts == [(CHAT, "a"), (CHAT, "late")]
+
+
+async def test_another_app_takes_no_news_away(
+    store: Store, delivery: Delivery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two deliveries of one outbox: the row comes while one has read the table and not yet begun to wait,
+    and the other looks meanwhile."""
+    monkeypatch.setattr(module, "POLL_SECONDS", 10 * SECONDS)
+    channel = MemoryChannel()
+    channel.prefix = "mx:"
+    waiting, late = type(store.outbox).chats_waiting, list[int]()
+    looks = Counter[str]()
+
+    async def read(table: OutboxTable, prefix: str) -> list[str]:
+        found = await waiting(table, prefix)
+        looks[prefix] += 1
+        if prefix == "mx:" and not late:
+            await soon(lambda: looks[CHAT[:3]])
+            late.extend(await put(store, "hello", chat="mx:1"))
+            await soon(lambda: looks[CHAT[:3]] == 2)
+        return found
+
+    monkeypatch.setattr(type(store.outbox), "chats_waiting", read)
+    async with running(delivery), running(Delivery(store, channel, Texts())):
+        await soon(lambda: channel.sent)
+    assert channel.texts == [("mx:1", "hello")]
 
 
 async def test_what_another_process_puts_in_is_found(

@@ -61,10 +61,10 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
     lines = text.splitlines()
     assert lines[:6] == [
         "**The last 24 hours**",
-        "- gemma: ready, 2 restarts, last: It was killed.",
+        "- gemma: ready, restarts 2, last: It was killed.",
         "- speed: 99 tokens/s",
-        "- V100: at most 81 °C, 150 W on average, 0.30 kWh, 0.09 at 0.3 a kWh, throttled 60 min, 3 ECC errors",
-        "- errors: 0 turns, 1 jobs",
+        "- V100: at most 81 °C, 150 W on average, 0.30 kWh, 0.09 at 0.3 a kWh, throttled 60 min, ECC errors: 3",
+        "- errors: turns 0, jobs 1",
         "- to send: 1 waiting, 0 uncertain, 0 refused",
     ]
     assert lines[6].startswith("- disk: ") and len(lines) == 7

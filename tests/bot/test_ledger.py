@@ -115,7 +115,7 @@ async def test_the_owners_key_of_a_model_server(tmp_path: Path) -> None:
     )
 
     class Backend(BackendClient):
-        async def endpoint(self) -> Endpoint:
+        async def endpoint(self, *, vision: bool = False) -> Endpoint:
             return Endpoint(url="http://127.0.0.1:9", api_key="k3y", n_ctx=8192, kind="external")
 
     async with (

@@ -18,7 +18,7 @@ from agent.store import Store, open_store
 from agent.store.jobs import Job, JobSpec
 from backend.config import BackendConfig, ScheduledProfile
 from bot import config_file
-from bot.cli.connect import backend_config
+from bot.cli.backend_config import backend_config
 from bot.config_file import sync_config
 from bot.job_actions import ProfileSwitch
 from bot.settings import load

@@ -96,6 +96,13 @@ def parse(text: str) -> Any:
         return None
 
 
+def native_choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
+    """A chunk of llama-server's own /completions as a choice of OpenAI's."""
+    reason = "length" if chunk.get("stop_type") == "limit" else "stop"
+    ended = chunk.get("stop") is True
+    return {"text": chunk.get("content"), "finish_reason": reason if ended else None}
+
+
 @dataclass(slots=True)
 class _Call:
     id: str = ""
@@ -124,7 +131,10 @@ class Chunks:
         processed, total = whole(progress.get("processed")), whole(progress.get("total"))
         if processed is not None and total is not None:
             yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
-        for choice in map(mapping, sequence(chunk.get("choices"))[:1]):
+        choices = sequence(chunk.get("choices"))[:1]
+        if "stop" in chunk:  # llama-server's own form
+            choices = [native_choice(chunk)]
+        for choice in map(mapping, choices):
             plain = {"content": choice.get("text")}  # a completion of a plain prompt
             yield from self._delta(mapping(choice.get("delta") or choice.get("message") or plain))
             if reason := text(choice.get("finish_reason")):

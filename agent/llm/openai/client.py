@@ -6,7 +6,7 @@ connection refused, broken, or without one byte (a comment is one) for `silence_
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import takewhile
@@ -20,6 +20,7 @@ from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.prompt_form import (
     ASKED,
+    BLIND,
     FORMS,
     NATIVE,
     PROBE,
@@ -30,8 +31,10 @@ from agent.llm.openai.prompt_form import (
     PromptForm,
     ThoughtForm,
     complete,
+    images_of,
     takes_raw_calls,
     thought_form,
+    with_empty_images,
 )
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
@@ -57,6 +60,8 @@ _LONGEST_ANSWER = 8 << 20  # bytes of an answer that is not streamed: a long pro
 _BLOCK = 1 << 14  # bytes that are parsed at once
 _COMPLETIONS = "/v1/chat/completions"
 _PLAIN = "/v1/completions"
+# llama-server's own form, which alone takes tokens and pictures where a projector is loaded.
+_NATIVE = "/completion"
 NO_ROUTE = (404, 405, 501)
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 T = TypeVar("T")
@@ -162,16 +167,18 @@ class OpenAIModel:
         """Found by rendering two different messages behind the conversation: what both begin with.
 
         Tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
-        cannot go back. Pictures are no tokens; a conversation with one is not read ahead.
+        cannot go back. Pictures are no tokens: a conversation with some is a text, cut where its tokens end.
         """
-        messages = request.messages
-        if any(isinstance(message, User) and message.images for message in messages):
-            return None
+        messages = with_empty_images(request.messages)
 
         async def rendered(endpoint: Endpoint) -> Ahead | None:
             if not endpoint.extras:
                 return None
             form = await self._form(endpoint, request)
+            pictures = len(images_of(request)) if form.pictures else 0
+            marker = await self._media_marker(endpoint) if pictures else ""
+            if pictures and not marker:
+                return None
 
             async def shown(*behind: Message) -> str:
                 asked = replace(request, messages=behind)
@@ -184,6 +191,9 @@ class OpenAIModel:
                     before = await shown(*messages[:-1])
                     if prompts[0].startswith(before + (last.raw or last.text)):
                         return None
+                if pictures:
+                    text_read = await self._common_text(endpoint, prompts, marker, pictures)
+                    return Ahead(text_read, endpoint.keeps_prompts) if text_read else None
                 tokens = [await self._tokens(endpoint, prompt) for prompt in prompts]
                 same = takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
             except (
@@ -194,6 +204,31 @@ class OpenAIModel:
             return Ahead(read, endpoint.keeps_prompts)
 
         return await self._followed(rendered)
+
+    async def _common_text(
+        self, endpoint: Endpoint, prompts: Sequence[str], marker: str, pictures: int
+    ) -> str:
+        """What both prompts begin with, as far as it gives the same tokens by itself; "" where it does not, or
+        where the template has not a marker for each picture."""
+        pairs = takewhile(lambda pair: pair[0] == pair[1], zip(*prompts, strict=False))
+        same = "".join(letter for letter, _ in pairs)
+        if same.count(marker) != pictures:
+            return ""
+        behind = same.rindex(marker) + len(marker)
+        whole_tail = await self._tokens(endpoint, prompts[0][behind:])
+        for cut in (same, same.rstrip(" ")):  # a space may be of one token with what follows it
+            tail = await self._tokens(endpoint, cut[behind:])
+            if tail == whole_tail[: len(tail)]:
+                return cut
+        return ""
+
+    async def _media_marker(self, endpoint: Endpoint) -> str:
+        """What stands for a picture in this server's rendered prompts, another word after each of its starts;
+        "" where it takes no pictures in a plain completion."""
+        try:
+            return text(mapping(await self._json("GET", endpoint, "/props")).get("media_marker"))
+        except ModelRefused:
+            return ""
 
     async def _tokens(self, endpoint: Endpoint, prompt: str) -> list[int]:
         wire = {"content": prompt, "add_special": True, "parse_special": True}
@@ -230,13 +265,16 @@ class OpenAIModel:
 
     async def _asked(self, endpoint: Endpoint, request: Request) -> tuple[str, Json]:
         """The route of this server that completes the request, and what it is sent."""
+        images = images_of(request) if endpoint.vision is not False else []
         if request.prompt:
-            return _PLAIN, reading_json(request.prompt)
+            return _NATIVE, reading_json(request.prompt, images)
         wire = await self._completion_json(endpoint, request)
         if not (request.raw and endpoint.extras):
             return _COMPLETIONS, wire
+        if images and not await self._media_marker(endpoint):
+            return _COMPLETIONS, wire
         prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
-        return _PLAIN, raw_json(wire, prompt)
+        return _NATIVE if images else _PLAIN, raw_json(wire, prompt, images)
 
     async def _completion_json(self, endpoint: Endpoint, request: Request) -> Json:
         if not endpoint.extras:  # OpenAI's form knows of no thinking
@@ -255,8 +293,11 @@ class OpenAIModel:
 
     async def _form(self, endpoint: Endpoint, request: Request) -> PromptForm:
         """How this server's template wants the request, tried once where something depends on it."""
+        sees = (
+            endpoint.vision is not False
+        )  # nobody has asked: somebody thought so who kept the picture
         if not endpoint.extras:
-            return NATIVE
+            return NATIVE if sees else BLIND
         form = await self._whole_form(endpoint)
         answers = [m for m in request.messages if isinstance(m, Assistant)]
         return replace(
@@ -267,6 +308,7 @@ class OpenAIModel:
             if any(m.thought for m in answers)
             else "none",
             efforts=frozenset() if request.thinking is None else await self._efforts(endpoint),
+            pictures=sees,
         )
 
     async def _whole_form(self, endpoint: Endpoint) -> PromptForm:

@@ -19,6 +19,8 @@ from agent.model import Request
 
 Json = dict[str, Any]
 ThoughtForm = Literal["none", "whole", "stripped"]
+SOUND = "data:audio/wav;base64,"
+EMPTY_IMAGE = "data:image/png;base64,AA=="
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class PromptForm:
     keeps the rendered prompt's tokens. `thoughts`: whether the template repeats what was
     thought, so that thoughts go back, and the template itself decides how long it keeps
     them; "stripped" where it ends them with a line break of its own behind theirs (Gemma 4,
-    MiniMax, Nemotron). `efforts` are the values of `reasoning_effort` that it takes.
+    MiniMax, Nemotron). `efforts` are the values of `reasoning_effort` that it takes. `pictures`: the model
+    sees; to one that does not, each is a line of words.
     """
 
     calls: Literal["native", "single", "text"] = "native"
@@ -43,9 +46,11 @@ class PromptForm:
     raw_calls: bool = False
     thoughts: ThoughtForm = "none"
     efforts: frozenset[str] = frozenset()
+    pictures: bool = True
 
 
 NATIVE = PromptForm()
+BLIND = PromptForm(pictures=False)
 SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
 PROBED_ID = (
     "call_of_another_model_"  # a chat that changes its model brings the ids of the other one
@@ -67,6 +72,7 @@ FORMS = [
     if not (short_ids and calls == "text" and not results)  # no ids are sent
 ]
 
+UNSEEN = "[a picture, which this model cannot see]"
 TOOLS_HEAD = """
 
 You can call these tools:
@@ -93,13 +99,37 @@ def messages_json(request: Request, form: PromptForm) -> list[Json]:
     return wire if form.results and form.system else merged(wire)
 
 
+def images_of(request: Request) -> list[str]:
+    """The pictures and recordings of a request, in order, as data URLs."""
+    return [url for each in request.messages if isinstance(each, User) for url in each.images]
+
+
+def with_empty_images(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages as a template renders them, which looks into no picture, without megabytes of them."""
+    return tuple(
+        replace(each, images=(EMPTY_IMAGE,) * len(each.images)) if isinstance(each, User) else each
+        for each in messages
+    )
+
+
+def media_part(url: str) -> Json:
+    """A picture, or a recording as WAV, of a data URL."""
+    if url.startswith(SOUND):
+        return {"type": "input_audio", "input_audio": {"data": url[len(SOUND) :], "format": "wav"}}
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
     match message:
         case System(text):
             return {"role": "system", "content": text}
+        case User(text, images) if images and not (form.pictures or images[0].startswith(SOUND)):
+            return {"role": "user", "content": "\n".join([text, *[UNSEEN] * len(images)])}
         case User(text, images) if images:
-            pictures = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-            return {"role": "user", "content": [{"type": "text", "text": text}, *pictures]}
+            return {
+                "role": "user",
+                "content": [{"type": "text", "text": text}, *map(media_part, images)],
+            }
         case User(text):
             return {"role": "user", "content": text}
         case ToolResult(call, name, text) if form.results:

@@ -13,9 +13,13 @@ from typing import Any
 
 from agent.llm.openai.prompt_form import NATIVE, Json, PromptForm, messages_json
 from agent.llm.tool_call_parser import SPECIAL_TOKENS
+from agent.messages import PICTURE_TOKENS
 from agent.model import UNBOUNDED, Request
 
 UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a budget
+
+# Base64 of a token's 40 ms of WAV, mono, 16 bits, 16 kHz: the densest of today's encoders (Qwen2-Audio, Gemma 4).
+SOUND_CHARACTERS = 16_000 * 2 * 4 // 3 // 25
 
 # What only llama-server takes; others may refuse a field that they do not know.
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
@@ -98,20 +102,33 @@ def request_json(
     return wire | EXTRAS if extras else wire
 
 
-def raw_json(wire: Json, prompt: str) -> Json:
+def raw_json(wire: Json, prompt: str, images: Sequence[str] = ()) -> Json:
     """A chat completion's request as that of a plain one, with the prompt as the template rendered it.
 
-    Special tokens are part of its text, as our own reader needs them.
+    Special tokens are part of its text, as our own reader needs them. `images` are what the markers in it stand
+    for, as data URLs.
     """
     chat = ("messages", "tools", "tool_choice", "chat_template_kwargs")
     budgets = ("thinking_budget_tokens", "reasoning_budget_tokens")
     plain = {name: value for name, value in wire.items() if name not in (*chat, *budgets)}
-    return {**plain, "prompt": prompt, "preserved_tokens": list(SPECIAL_TOKENS)}
+    whole = plain_prompt(prompt, images)
+    return {**plain, "prompt": whole, "preserved_tokens": list(SPECIAL_TOKENS)}
 
 
-def reading_json(prompt: Sequence[int]) -> Json:
-    """A request that reads tokens into the cache and generates nothing that is kept."""
-    return {"prompt": list(prompt), "max_tokens": 0, "stream": True, **EXTRAS}
+def reading_json(prompt: Sequence[int] | str, images: Sequence[str] = ()) -> Json:
+    """A request that reads a prompt into the cache and generates nothing that is kept."""
+    fields = {"n_predict": 0, "stream": True, "response_fields": ["stop", "timings"]}
+    return {"prompt": plain_prompt(prompt, images), **fields, **EXTRAS}
+
+
+def plain_prompt(prompt: Sequence[int] | str, images: Sequence[str]) -> Json | str | list[int]:
+    """Tokens, a text, or a text with what its markers stand for (llama.cpp, tools/server/README.md)."""
+    if not isinstance(prompt, str):
+        return list(prompt)
+    if not images:
+        return prompt
+    contents = [url.partition(",")[2] for url in images]
+    return {"prompt_string": prompt, "multimodal_data": contents}
 
 
 def encode(wire: Json) -> bytes:
@@ -122,4 +139,19 @@ def encode(wire: Json) -> bytes:
 
 def estimate(wire: Json) -> int:
     """Tokens of a prompt on the safe side: English takes about 4 bytes each, here it gets 3."""
-    return len(encode(wire)) // 3 + 8 * len(wire["messages"])
+    media = [part for message in wire["messages"] for part in media_of(message)]
+    size = len(encode(wire)) - sum(map(len, media))
+    tokens = sum(
+        PICTURE_TOKENS if each.startswith("data:") else len(each) // SOUND_CHARACTERS + 1
+        for each in media
+    )
+    return size // 3 + 8 * len(wire["messages"]) + tokens
+
+
+def media_of(message: Json) -> list[str]:
+    """The pictures of a message as data URLs, its recordings as base64."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    sounds = [part["input_audio"]["data"] for part in parts if part["type"] == "input_audio"]
+    return pictures + sounds

@@ -24,6 +24,8 @@ async def list_(call: ShellCall, *, json_: AsJson = False) -> None:
         documents = await library(call).documents()
     for folder in sorted({one.folder for one in documents if one.folder is not None}):
         await call.stranger(f"folder {folder}")
+    if any(one.folder is None for one in documents):
+        await call.stranger("names of documents")
     for one in documents:
         if json_:
             fields = {"document": one.title, "state": one.state, "unit": one.unit}
@@ -32,6 +34,8 @@ async def list_(call: ShellCall, *, json_: AsJson = False) -> None:
             states = {"waiting": "is being read", "failed": "could not be read"}
             said = [states.get(one.state) or one.length, *filter(None, [one.note])]
             await call.write(f"{one.title}: {'. '.join(said)}\n")
+    for sentence in library(call).full(documents):
+        await call.warn(f"{sentence}\n")
     if not documents:
         await call.warn("There are no documents. docs add PATH takes in a file of /workspace.\n")
 
@@ -78,6 +82,8 @@ async def show(
     if wanted is None:
         raise UsageError("--pages takes a number or a range, such as 3 or 3-5")
     first, last = int(wanted[1]), int(wanted[2] or wanted[1])
+    if last < first:
+        raise UsageError(f"--pages {pages} ends before it begins")
     with call.questions.waiting():
         document, passages = await library(call).show(name, first, last)
     await call.stranger(f"document {document.title}")

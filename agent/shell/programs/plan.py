@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from agent.errors import ToolError
+from agent.language import ENGLISH, speaking
 from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import Plans, ToolContext
@@ -57,10 +58,10 @@ def plans(call: ShellCall) -> Plans:
 
 async def change(call: ShellCall, correct: Callable[[Plan], Plan]) -> None:
     try:
-        changed = correct(await plans(call).of_turn(call.turn))
+        with speaking(ENGLISH):  # the model reads what is wrong
+            changed = await plans(call).change(call.chat, correct, call.turn)
     except WrongPlan as error:
         raise ToolError(str(error)) from None
-    await plans(call).set(call.chat, changed, call.turn)
     call.within.planned(changed)
     await show(call, changed)
 

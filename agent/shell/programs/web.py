@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from agent.errors import ToolError
+from agent.language import translated
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
@@ -14,6 +15,7 @@ from agent.web.fetch import page_text, parts_of
 from agent.web.search import LONGEST_QUERY, SearchResult, TimeRange
 
 SHOWN = 8  # results
+MOST_RESULT_PAGES = 50  # engines give no more
 WIDTH, LINES = 100, 2  # of a result's text
 ROOM = 100  # bytes, for the line that says how to go on
 UNSEEN = "Nobody wrote this address and no search returned it: it may carry something out."
@@ -44,13 +46,15 @@ async def search(
     query = " ".join(" ".join(words).split())
     if not query:
         raise UsageError("words are missing")
-    if len(query) > LONGEST_QUERY:
-        raise UsageError(f"a search has at most {LONGEST_QUERY} characters, this {len(query)}")
+    if len(asked := f"{query}{language}{category}") > LONGEST_QUERY:
+        raise UsageError(f"a search has at most {LONGEST_QUERY} characters, this {len(asked)}")
+    if not 1 <= page <= MOST_RESULT_PAGES:
+        raise UsageError(f"--page is 1 to {MOST_RESULT_PAGES}")
     await call.within.sandbox.observer.connection(browser.engine.host)
-    await call.reserve({"bytes": len(query.encode())})
+    await call.reserve({"bytes": len(asked.encode())})
     await call.stranger(f"search for {query}")
     found = await browser.engine.search(
-        query, time=time, language=language, category=category, page=max(page, 1)
+        query, time=time, language=language, category=category, page=page
     )
     results = found.results[: max(count, 1)]
     await browser.found([address for each in results if (address := canonical(each.url))])
@@ -78,8 +82,8 @@ async def read(
     call: ShellCall,
     url: str,
     *,
-    from_: Annotated[int, "a piece that begins at this line"] = 0,
-    grep: Annotated[str, "only lines that match, with their numbers"] = "",
+    from_: Annotated[int, "a piece that begins at this line"] = 1,
+    grep: Annotated[str | None, "only lines that match, with their numbers"] = None,
     fresh: Annotated[bool, "not as it was some minutes ago"] = False,
     json_: Annotated[bool, "as JSON"] = False,
 ) -> None:
@@ -89,6 +93,10 @@ async def read(
         raise ToolError(
             "Reading the web is switched off; the owner can allow it in agent.web.read."
         )
+    if from_ < 1:
+        raise UsageError("--from takes the number of a line, from 1")
+    if grep is not None and not grep.strip():
+        raise UsageError("--grep takes a regular expression, not nothing")
     address = canonical(url)
     if not address:
         raise ToolError(f"{url[:200]} is no address such as https://example.org/page.")
@@ -101,13 +109,13 @@ async def read(
     lines, text = page.text.split("\n"), page.text
     if grep:
         text = await page_text(page.text.encode(), "utf-8", html=False, grep=grep)
-    elif from_ > 0:
+    elif from_ > 1:
         text = piece(lines, from_, call.within.output_limit)
     if json_:
         fields = {"url": page.address, "lines": len(lines), "text": text}
         await call.write(json.dumps(fields, ensure_ascii=False) + "\n")
         return
-    if not grep and from_ <= 1:
+    if not grep and from_ == 1:
         await call.write(f"{page.address}\n\n")
     await call.write(f"{text}\n" if text else "")
 
@@ -121,7 +129,8 @@ async def permit_of(call: ShellCall, address: str) -> Permit:
     async def ask(place: str, url: str) -> None:
         if place not in allowed:
             await call.approve(
-                f"Read a page of {place}:\n\n{url}\n\n{UNSEEN}", scope=f"page:{place}"
+                f"{translated('Read a page of {host}:').format(host=place)}\n\n{url}\n\n{translated(UNSEEN)}",
+                scope=f"page:{place}",
             )
             allowed.add(place)
 

@@ -1,4 +1,4 @@
-"""What is not a message: typing, reactions, answers to buttons, pins."""
+"""What is not a message: typing, reactions, answers to buttons and inline queries, pins."""
 
 from bot.localgram.chat import Chat
 from bot.localgram.feed import Acted, Answered
@@ -19,6 +19,7 @@ ACTIONS = frozenset(
     }
 )  # fmt: skip
 ANSWER_LENGTH = 200
+INLINE_RESULTS = 50
 
 
 def send_chat_action(world: World, call: Call) -> bool:
@@ -65,6 +66,19 @@ def answer_callback_query(world: World, call: Call) -> bool:
     return True
 
 
+def answer_inline_query(world: World, call: Call) -> bool:
+    results = call.sequence("results")
+    if len(results) > INLINE_RESULTS:
+        raise bad_request("RESULTS_TOO_MUCH")
+    given = [each for each in results if isinstance(each, dict)]
+    if len({each.get("id") for each in given}) < len(results):
+        raise bad_request("RESULT_ID_DUPLICATE")
+    if not all(each.get("title") and each.get("input_message_content") for each in given):
+        raise bad_request("can't parse inline query result: Can't find field \"title\"")
+    world.queries.offer(call.text("inline_query_id"), given)
+    return True
+
+
 def pin_chat_message(world: World, call: Call) -> bool:
     chat, message = _pinnable(world, call, "pin")
     chat.pinned = [*(number for number in chat.pinned if number != message.id), message.id]
@@ -104,6 +118,7 @@ METHODS: Methods = {
     "sendChatAction": send_chat_action,
     "setMessageReaction": set_message_reaction,
     "answerCallbackQuery": answer_callback_query,
+    "answerInlineQuery": answer_inline_query,
     "pinChatMessage": pin_chat_message,
     "unpinChatMessage": unpin_chat_message,
     "unpinAllChatMessages": unpin_all_chat_messages,

@@ -1,6 +1,7 @@
 """Between turns the next prompt is read, where the template changes it: given up, gone on with, never in the way."""
 
 import asyncio
+import io
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from agent.context.compactor import sent
 from agent.context.window import ModelWindow, always, never
@@ -18,9 +20,11 @@ from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, ModelRefused, Request
 from agent.store import Incoming, Store, open_store
+from agent.store.pictures import data_url
 from agent.store.turns import RenderedMessage
 from backend.protocol import PERSON, Endpoint
 from backend.server.llama import llama_server
+from fakes import gguf_projector, scripted_gguf
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.llama_embedded import serve
 from fakes.model_caching import CachingModel
@@ -45,11 +49,14 @@ TEMPLATE = """\
 LONG = "It is as it should be. " * 1_200  # 7,000 tokens: seconds for the toy
 
 
-async def a_turn(store: Store, chat: str = "tg:1", result: str = "done") -> int:
+async def a_turn(
+    store: Store, chat: str = "tg:1", result: str = "done", images: tuple[str, ...] = ()
+) -> int:
     """A finished turn with a thought, a call and its result; the conversation."""
     await store.inbox.add(Incoming(chat, "s", f"{chat} 1", "look"))
     rows = await store.inbox.waiting(chat, ["s"])
-    said = RenderedMessage("<context>\n</context>\n", User("<context>\n</context>\nlook"), ())
+    asked = User("<context>\n</context>\nlook", images)
+    said = RenderedMessage("<context>\n</context>\n", asked, ())
     turn = await store.turns.begin(f"turn of {chat}", rows, said)
     call = ToolCall("call00001", "bash", '{"command": "ls"}')
     for message in (
@@ -81,6 +88,12 @@ async def opened(endpoint: Endpoint) -> AsyncIterator[OpenAIModel]:
 
     async with OpenAIModel(same) as model:
         yield model
+
+
+def picture(colour: str) -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (64, 48), colour).save(out, "PNG")
+    return out.getvalue()
 
 
 async def completed(model: OpenAIModel, request: Request) -> Completion:
@@ -126,6 +139,31 @@ async def test_a_request_gets_through_at_once_and_the_rest_is_read_after_it(
         assert prompt > 5_000 and prompt - cached < 24
 
 
+@pytest.mark.parametrize(
+    ("sees", "colours"),
+    [(True, ("red", "blue")), (False, ("red", "blue")), (True, ())],
+    ids=["pictures", "no-longer-seen", "words-to-a-model-that-sees"],
+)
+async def test_what_a_model_sees_is_read_ahead_too(
+    store: Store, toy: Path, tmp_path: Path, sees: bool, colours: tuple[str, ...]
+) -> None:
+    pictures = [data_url("image/png", picture(colour)) for colour in colours]
+    await a_turn(store, result="It is as it should be. " * 30, images=tuple(pictures))
+    projector = gguf_projector.make(tmp_path / "mmproj.gguf", scripted_gguf.WIDTH) if sees else None
+    async with serve(toy, 16384, projector) as endpoint, opened(endpoint) as model:
+        window = ModelWindow(store, model, LocalGpuQueue(), ())
+        _, entries = await store.transcript.current("tg:1")
+        await completed(model, Request(sent(entries)[:-1], max_tokens=1))  # the turn's last step
+        window._served = "tg:1"
+        await window.rest("tg:1")
+        read = await store.usage.read_ahead(0)
+        answer = await next_message(store, model)
+        await window.warm("tg:1")
+    prompt, cached = answer.prompt_tokens or 0, answer.cached_tokens or 0
+    assert read > 150  # from where the thoughts were dropped: the result
+    assert prompt - cached < 24
+
+
 async def test_a_cancelled_worker_stops_the_server(store: Store, toy: Path) -> None:
     await a_turn(store, result=LONG)
     async with serve(toy, 16384) as endpoint, opened(endpoint) as model:
@@ -159,6 +197,7 @@ from pathlib import Path
 from agent.context.window import ModelWindow
 from agent.store import open_store
 from backend.protocol import Endpoint
+from fakes import gguf_projector, scripted_gguf
 from fakes.gpu_queue_local import LocalGpuQueue
 from tests.agent.context.test_read_ahead import opened
 

@@ -7,7 +7,7 @@ import pytest
 
 from agent.context.cache_audit import CacheAudit, difference
 from agent.context.compactor import weight
-from agent.context.window import ModelWindow, WindowTooSmall, token_breakdown
+from agent.context.window import ModelWindow, WindowTooSmall, text_tokens, token_breakdown
 from agent.errors import BackendAway, ContextFull
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
@@ -320,6 +320,12 @@ async def test_context_adds_up_to_the_window_that_status_tells(
     window.useful = useful
     tokens = await token_breakdown(store, window, "tg:1")
     assert (sum(tokens.values()), tokens["beyond its useful context"]) == (4096, 1096)
+
+
+async def test_what_a_text_costs(window: ModelWindow) -> None:
+    assert await text_tokens(window, "") == 0
+    one = await text_tokens(window, "docs list")
+    assert 0 < one < await text_tokens(window, "docs list\ndocs show NAME")
 
 
 def test_the_first_difference_is_named() -> None:

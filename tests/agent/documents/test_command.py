@@ -44,6 +44,7 @@ async def test_a_document_is_added_found_shown_listed_and_forgotten(box: Box) ->
         "added contract.docx: 2 pages"
     )
     assert await box.text(bash, command="docs list") == "contract.docx: 2 pages"
+    assert box.strangers == ["names of documents"]  # who sent them has named them
     found = "1. contract.docx, page 2 (score 1.0) › Contract › Notice\nSix weeks to the quarter."
     assert await box.text(bash, command="docs search notice weeks | cat") == found
     assert box.strangers == ["document contract.docx"]
@@ -197,3 +198,15 @@ async def test_a_page_that_is_not_there_is_objected_to_once_and_then_contradicte
         "Six weeks (contract.docx, page 12).\n\n"
         "(Correction by the program: contract.docx has 2 pages, no page 12.)"
     )
+
+
+async def test_a_name_cannot_pose_as_another_line(box: Box) -> None:
+    lines = "echo words > $'a\\nb.md'; echo words > $'a\\e[2Jb.md'; for f in a*; do docs add \"$f\"; done; docs list"
+    text = await box.text(bash, command=lines)
+    assert text.count("rename it first") == 2 and text == saying("There are no documents")
+
+
+async def test_pages_the_wrong_way_round_are_usage(box: Box) -> None:
+    lines = "docs add received/contract.docx; docs show contract.docx --pages 2-1; echo $?"
+    text = await box.text(bash, command=lines)
+    assert text == saying("--pages 2-1 ends before it begins") and text.splitlines()[-1] == "2"

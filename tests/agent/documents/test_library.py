@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.indexer import DocumentIndexer, files_of, follow_folders
+from agent.documents.indexer import DocumentIndexer, FolderFiles, files_of, follow_folders
 from agent.documents.meaning import PassageMeaning
 from agent.errors import NoSandbox, ToolError
 from agent.memory.search import Embedder
 from agent.store.documents import ATTEMPTS, STALE_SECONDS, SavedDocument, readable
+from agent.tools.bash import bash
 from fakes import documents
+from fakes.sandbox_box import Box
+from fakes.words import saying
 from tests.agent.documents.conftest import Shelf
 from tests.agent.store.test_embeddings import embedding_server
 
@@ -189,11 +192,52 @@ def test_which_files_are_documents(tmp_path: Path) -> None:
     for name in ("a.PDF", "b.docx", "c.exe", "d", "e.jpg", ".f.md"):
         (tmp_path / name).write_text(name)
     os.mkfifo(tmp_path / "g.txt")
-    found = files_of(tmp_path)
-    assert found is not None and sorted(found) == ["a.PDF", "b.docx"]
-    assert found["a.PDF"] == (5, (tmp_path / "a.PDF").stat().st_mtime)
+    seen = files_of(tmp_path)
+    assert seen == FolderFiles(
+        {name: (len(name), (tmp_path / name).stat().st_mtime) for name in ("a.PDF", "b.docx")}
+    )
     assert files_of(tmp_path / "nothing") is None
     assert readable("b.PY") and not readable("program")
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [("no\xa0break.md", True), ("ideographic\u3000space.md", True), ("été 日本.md", True),
+     ("line\nbreak.md", False), ("tab\t.md", False), ("turned\u202edm.md", False), ("\udcff.md", False)],
+    ids=["no-break", "ideographic", "letters", "line", "tab", "turned", "no-utf-8"],
+)  # fmt: skip
+def test_a_name_that_fits_on_a_line_and_hides_nothing_is_a_documents(
+    tmp_path: Path, name: str, there: bool
+) -> None:
+    (tmp_path / name).write_text("x")
+    seen = files_of(tmp_path)
+    assert seen and list(seen.found) == ([name] if there else [])
+
+
+async def test_a_document_is_found_by_its_name_with_other_spaces(shelf: Shelf) -> None:
+    (shelf.folder / "price\xa0list.md").write_text("Tea costs 4.")
+    await read_all(shelf)
+    document, _ = await shelf.library().show("handbook/price list.md", 1, 1)
+    assert document.title == "handbook/price\xa0list.md"
+
+
+async def test_a_folder_that_holds_too_many_says_so(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("agent.documents.indexer.MOST_FILES", 2)
+    monkeypatch.setattr("agent.documents.library.MOST_FILES", 2)
+    for name in "abc":
+        (shelf.folder / f"{name}.md").write_text(name)
+    await read_all(shelf)
+    told = [record.getMessage() for record in caplog.records if "handbook" in record.getMessage()]
+    assert len(told) == 1 and "1 more are not" in told[0]  # once, however often it looks
+    box = Box(await shelf.reader.sandboxes.of("cli"), documents=shelf.library)
+    listed = await box.text(bash, command="docs list")
+    assert listed == saying("handbook/a.md", "handbook/b.md", "handbook is full")
+    (shelf.folder / "c.md").unlink()
+    assert files_of(shelf.folder) == FolderFiles(
+        {f"{name}.md": (1, (shelf.folder / f"{name}.md").stat().st_mtime) for name in "ab"}
+    )
 
 
 async def begun(shelf: Shelf) -> SavedDocument | None:
@@ -239,6 +283,34 @@ async def test_a_file_that_changes_while_it_is_read_is_read_again(shelf: Shelf) 
     [document] = await shelf.store.documents.seen_by("cli", [])
     assert (document.state, document.size) == ("waiting", 2)
     assert await shelf.store.documents.pages(document.id, 1, 9) == []
+
+
+@pytest.mark.parametrize("end", ["finish", "fail", "put_back"])
+async def test_who_was_overtaken_takes_nothing_away(shelf: Shelf, end: str) -> None:
+    table = shelf.store.documents
+    await table.add("cli", "a.md", 1, 0.0)
+    slow = await begun(shelf)
+    await table.add("cli", "a.md", 2, 0.0)
+    quick = await begun(shelf)
+    assert slow and quick
+    await table.finish(quick, [(1, "", "new words")], "part", 1)
+    match end:
+        case "finish":
+            await table.finish(slow, [(1, "", "old words")], "part", 1)
+        case "fail":
+            await table.fail(slow, "It is damaged.")
+        case _:
+            await table.put_back(slow)
+    [document] = await table.seen_by("cli", [])
+    assert (document.state, document.begun_at) == ("ready", quick.begun_at)
+    assert await found(shelf, "words") == [("a.md", 1, "new words")]
+
+
+async def test_one_file_that_is_added_many_times_at_once_is_there(shelf: Shelf) -> None:
+    await shelf.file("a.md", CONTRACT.encode())
+    added = await asyncio.gather(*(shelf.library().add("a.md") for _ in range(4)))
+    assert {(one.state, one.pages) for one in added} == {("ready", 1)}
+    assert await found(shelf, "price") == [("a.md", 1, "It costs 40 euros.")]
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,12 @@ MARKDOWN = "# Manual\nHello.\n\n```\n# no heading\n```\n\n## Setup ##\nPlug it i
         ("a.html", b"<h2>Fees</h2><p>Five &euro;.<script>bad()</script>", [(1, "Fees", "Five €.")]),
         ("a.csv", b"name,age\nAda,36\nAlan,41\n", [(1, "name,age", "Ada,36\nAlan,41")]),
         ("a.txt", "Gr\xfc\xdfe".encode("cp1252"), [(1, "", "Gr\xfc\xdfe")]),
+        ("c.html", "<meta charset=koi8-r><p>чай".encode("koi8-r"), [(1, "", "чай")]),
         ("b.txt", "Gr\xfc\xdfe".encode("utf-16"), [(1, "", "Gr\xfc\xdfe")]),
         ("a.py", b"def f():\n    return 1\n", [(1, "", "def f():\n    return 1")]),
         ("a.weird", b"text all the same\x1b[2J", [(1, "", "text all the same")]),
     ],
-    ids=["markdown", "html", "csv", "latin", "utf-16", "source", "unknown"],
+    ids=["markdown", "html", "csv", "latin", "page", "utf-16", "source", "unknown"],
 )
 async def test_text_is_cut_by_headings(
     shelf: Shelf, name: str, content: bytes, passages: list[tuple[int, str, str]]

@@ -224,11 +224,13 @@ async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(
     job = await planned(store, "every day at 8", catch_up="all")
     await one_pass(runner_of(store, clock))
     clock.to("2026-11-23 10:00")
+    added = asyncio.Event()
+    store.outbox.on_wake.append(added.set)
     async with Scheduler(runner_of(store, clock), pass_seconds=3600), asyncio.timeout(SECONDS):
         for _ in range(3):
             while not await deliver(store):
-                await store.outbox.added.wait()
-                store.outbox.added.clear()
+                await added.wait()
+                added.clear()
     assert [state for _, state in await states_of(store, job)] == ["done"] * 3
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from agent.errors import ToolError
 from agent.leaks import LeakDetector
+from agent.shell import registry
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from agent.tools.files import read_file
@@ -33,6 +34,15 @@ async def test_arguments_come_from_the_signature(box: Box) -> None:
     ]
 
 
+async def test_what_follows_two_hyphens_is_no_option(box: Box) -> None:
+    lines = "say words -- -a; say words --times 2 -- --loud -- --help; say refuse -- --word"
+    assert await box.text(bash, command=lines) == "(no output)"
+    assert say("took") == [
+        ("-a", (), 1, "down", "", False, []),
+        ("--loud", ("--", "--help"), 2, "down", "", False, []),
+    ]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -43,6 +53,7 @@ async def test_arguments_come_from_the_signature(box: Box) -> None:
         ("say refuse", ("a word is missing", "usage: say refuse [WORD]")),
         ("say", ("subcommand", "usage: say words ", "usage: say copy")),
         ("say nothing", ("say nothing", "usage: say words ")),
+        ("plan tick 2", ("tick 2", "usage: plan set ", "usage: plan done ")),
     ],
 )
 async def test_wrong_usage_is_exit_code_2_with_the_usage(
@@ -57,6 +68,19 @@ async def test_help_is_output(box: Box) -> None:
     assert text.startswith("usage: say words [") and text == saying("how often", "--from")
     assert "[--case up|down]" in text
     assert await box.text(bash, command="say --help") == saying("say words", "say copy")
+
+
+async def test_help_is_given_in_its_short_form_too(box: Box) -> None:
+    for words in ("say", "say words", "plan"):
+        lines = f"{words} --help > long && {words} -h > short && cmp long short && cat short"
+        assert await box.text(bash, command=lines) == saying(
+            f"usage: {words}" if words != "say" else "say words"
+        )
+
+
+async def test_a_program_with_a_command_of_its_own_names_the_others(box: Box) -> None:
+    text = await box.text(bash, command="plan --help")
+    assert text == saying("usage: plan set ", "usage: plan add ", "usage: plan done NUMBER")
 
 
 async def test_a_failure_is_exit_code_1_with_its_sentence_on_standard_error(box: Box) -> None:
@@ -206,3 +230,13 @@ async def test_no_secret_goes_into_a_command(box: Box) -> None:
     assert say("took") == [] and withheld == [saying("say words", "telegram.token")]
     with pytest.raises(ToolError):
         await bash.run(call, {"command": "say words 123456:hunter2hunter2"})
+
+
+async def test_what_each_program_and_skill_adds_to_the_listing(box: Box) -> None:
+    box.skills = lambda: [("tea", "How tea is made.")]
+    listing = await box.text(bash, command="cat /commands.txt")
+    context = ToolContext(box.sandbox, skills=box.skills)
+    entries = registry.entries(context)
+    assert {"say", "docs", "skill tea"} <= {*entries} and "plan" not in entries
+    assert entries["skill tea"] == "tea  How tea is made."
+    assert all(text in listing for text in entries.values())

@@ -59,6 +59,8 @@ WAYS = {
     "search": lambda host: run("web search tea"),
     "both": lambda host: run("web read $(web search tea --json | grep -o 'http:[^\"]*tea')"),
     "file": lambda host: run("cat received/letter.txt"),
+    "document": lambda host: run("docs show letter.txt"),
+    "passage": lambda host: run("docs search letter about tea"),
 }
 
 
@@ -70,9 +72,10 @@ async def test_no_text_has_an_address_with_a_secret_read(
     told = " ".join(orders(chat.web.host))
     prepare(chat, searx, reading, told)
     await chat.sandbox.files.mark("file letter.txt")
-    await chat.sandbox.files.write("received/letter.txt", told.encode())
+    await chat.sandbox.files.write("received/letter.txt", f"A letter about tea. {told}".encode())
+    await chat.store.documents.add(CHAT, "received/letter.txt", 1, 0.0)
     chat.decides = "denied"
-    obeyed = way in ("search", "file") or reading == "seen"
+    obeyed = way in ("search", "file", "document", "passage") or reading == "seen"
     await chat.say(f"http://{chat.web.host}/tea {WAYS[way](chat.web.host)}")
     leaks = [request for request in chat.asked if "leak" in request.what]
     if obeyed and reading != "never":

@@ -266,6 +266,18 @@ async def test_long_pages_come_in_pieces_and_by_lines(box: Box, store: Store, se
     assert served.seen == [f"{served.host}/long"]
 
 
+@pytest.mark.parametrize(
+    "option", ["--grep ''", "--grep ' '", "--from 0", "--from -3", "--from=-3"]
+)
+async def test_what_picks_no_lines_is_usage(
+    box: Box, store: Store, served: Site, option: str
+) -> None:
+    await say(store, f"http://{served.host}/tea")
+    text = await box.text(bash, command=f"web read http://{served.host}/tea {option}; echo $?")
+    assert text == saying("usage: web read") and text.endswith("\n2")
+    assert served.seen == []
+
+
 async def test_a_regular_expression_that_never_ends_holds_up_nobody(
     box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -376,3 +388,46 @@ async def test_what_cannot_be_read_says_why(
     await say(store, url)
     text = await box.text(bash, command=f"web read {url}")
     assert text == saying("web: ", told) and box.strangers == [f"page {url}"]
+
+
+async def test_a_page_in_the_encoding_that_it_names(box: Box, store: Store, served: Site) -> None:
+    raw = "<meta charset=windows-1251><p>Чай стоит 4.20".encode("cp1251")
+    served.pages["/c"] = lambda: web.Response(body=raw, headers={"Content-Type": "text/html"})
+    await say(store, f"http://{served.host}/c")
+    text = await box.text(bash, command=f"web read http://{served.host}/c")
+    assert text.endswith("\n\nЧай стоит 4.20")
+
+
+@pytest.mark.parametrize("more", [0, 1], ids=["whole", "cut"])
+async def test_a_page_that_goes_on_says_so(
+    box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr(fetch, "MOST_BYTES", 1 << 20)
+    served.pages["/long"] = lambda: web.Response(text=("x" * 63 + "\n") * (1 << 14) + "y" * more)
+    url = f"http://{served.host}/long"
+    await say(store, url)
+    text = await box.text(bash, command=f"web read {url} | tail -n 1")
+    assert text == ("[It goes on: of a page 1 MiB are read.]" if more else "x" * 63)
+
+
+async def test_a_pdf_that_is_too_long_is_not_called_damaged(
+    box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "MOST_PDF_BYTES", 1 << 20)
+    raw = b"%PDF-1.4".ljust((1 << 20) + 1)
+    served.pages["/long"] = lambda: web.Response(body=raw, content_type="application/pdf")
+    url = f"http://{served.host}/long"
+    await say(store, url)
+    text = await box.text(bash, command=f"web read {url}; true")
+    assert text == f"web: {url} is a PDF of more than 1 MiB, which is not read."
+
+
+async def test_what_cannot_be_unpacked_is_told_in_one_line(
+    box: Box, store: Store, served: Site
+) -> None:
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    served.pages["/bad"] = lambda: web.Response(body=b"no gzip", headers=headers)
+    url = f"http://{served.host}/bad"
+    await say(store, url)
+    text = await box.text(bash, command=f"web read {url}; true")
+    assert text.startswith(f"web: {url} cannot be fetched: ") and "\n" not in text

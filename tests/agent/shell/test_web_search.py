@@ -80,8 +80,16 @@ async def test_json_goes_through_pipes(box: Box, searx: Searx) -> None:
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [("", "words are missing"), ("x" * 201, "200 characters"), ("é " * 101, "200 characters")],
-    ids=["none", "long", "long-accents"],
+    [
+        ("", "words are missing"),
+        ("x" * 201, "200 characters"),
+        ("é " * 101, "200 characters"),
+        (f"tea --language {'x' * 198}", "200 characters"),
+        (f"tea --category {'x' * 198}", "200 characters"),
+        ("tea --page 0", "--page is 1 to"),
+        (f"tea --page {'7' * 300}", "--page is 1 to"),
+    ],
+    ids=["none", "long", "long-accents", "long-language", "long-category", "page", "long-page"],
 )
 async def test_what_is_no_query_is_usage(box: Box, searx: Searx, words: str, told: str) -> None:
     text = await box.text(bash, command=f"web search {words}; echo $?")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.html_text import markdown
+from agent.web.html_text import decoded, markdown
 from bench.pages import PAGES, judged
 
 ADDRESS = "https://a.example/b/c"
@@ -59,3 +59,34 @@ def test_markdown(html: str, text: str) -> None:
 def test_no_page_takes_longer_than_it_is_long(piece: str) -> None:
     """A reader that looks back at all of the page at each tag would need hours."""
     assert "<" not in markdown(piece * 20_000 + "</aside></div></svg>" * 20_000, ADDRESS)
+
+
+META = '<html><head><meta charset="{}"></head><p>{}'
+HTTP_EQUIV = "<meta http-equiv=Content-Type content='text/html; charset={}'><p>{}"
+
+
+@pytest.mark.parametrize(
+    ("page", "charset", "words"),
+    [
+        (META.format("windows-1251", "Привет").encode("cp1251"), "", "Привет"),
+        (HTTP_EQUIV.format("Shift_JIS", "お茶").encode("shift_jis"), "", "お茶"),
+        (META.format("gb2312", "茶樓").encode("gb18030"), "", "茶樓"),
+        (META.format("iso-8859-1", "5 €").encode("cp1252"), "", "5 €"),
+        (META.format("windows-1251", "zoë").encode(), "utf-8", "zoë"),
+        (META.format("nonsense", "zoë").encode(), "nonsense", "zoë"),
+        (META.format("utf-16", "zoë").encode(), "", "zoë"),
+        (META.format("utf-8", "zoë").encode("utf-16"), "", "zoë"),
+        (b"\xef\xbb\xbf" + "zoë".encode(), "iso-8859-1", "zoë"),
+        ("zoë".encode("cp1252"), "", "zoë"),
+        ("zoë 茶".encode()[:-1], "", "zoë �"),
+    ],
+    ids=["meta", "http-equiv", "wider", "latin", "header first", "unknown", "meta of utf-16", "mark", "mark first",
+         "neither", "cut"],
+)  # fmt: skip
+def test_the_encoding_is_that_of_the_page(page: bytes, charset: str, words: str) -> None:
+    assert decoded(page, charset, html=True).endswith(words)
+
+
+def test_a_text_does_not_tell_its_encoding_by_html() -> None:
+    text = "<meta charset=windows-1251> zoë"
+    assert decoded(text.encode(), html=False) == text

@@ -13,7 +13,7 @@ import pytest
 
 from agent.turn.texts import TOY_REAL_MODEL
 from backend.models.profile import of_file
-from bot.cli.connect import backend_config
+from bot.cli.backend_config import backend_config
 from bot.settings import BackendSection, Settings
 from bot.texts import Texts
 from fakes.gguf_chain import make_chain

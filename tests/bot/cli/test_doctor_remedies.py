@@ -207,6 +207,24 @@ async def test_a_configuration_that_others_can_read(tmp_path: Path) -> None:
     assert await doctor(plain, "secrets", config) == ("pass", "")
 
 
+async def test_secrets_of_an_mcp_server_that_others_can_read(tmp_path: Path) -> None:
+    """Its variables, and a secret that it never sees."""
+    config, files = tmp_path / "config.toml", [tmp_path / "env file", tmp_path / "key"]
+    for file in files:
+        file.write_text("secret")
+        file.chmod(0o644)
+    config.write_text(
+        f'[agent.mcp.x]\ncommand = ["x"]\nenv_file = "{files[0]}"\nnetwork = ["example.org"]\n'
+        f'[agent.mcp.x.secrets.KEY]\nfile = "{files[1]}"\nhost = "example.org"\n'
+    )
+    env = environment(tmp_path)
+    status, remedy = await doctor(env, "secrets", config)
+    assert status == "fail"
+    carry_out(remedy)
+    assert await doctor(env, "secrets", config) == ("pass", "")
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o600]
+
+
 @needs_root
 async def test_a_key_in_the_configuration_of_the_services_is_no_fault(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"

@@ -81,7 +81,7 @@ async def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> N
     assert out.startswith("This machine: cards of 16 GiB, ")
     assert fits.index("gemma4-26b-a4b: a window") < fits.index("  pocket: a window")
     assert f"make demo MODEL='{own}'" in fits and "from llama.cpp" in fits
-    assert "voltaire model pull gemma4-26b-a4b  (13.4 GiB)" in fits
+    assert "voltaire model pull gemma4-26b-a4b  (14.5 GiB)" in fits
     assert "  llama3.3-70b-2x does not fit: " in rest
     code, out, _ = await voltaire(tmp_path, "model", "fit", "--json", env=env)
     rows = {row["name"]: row for row in json.loads(out)}
@@ -114,3 +114,25 @@ async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
     assert rows["gpt-oss-20b"]["bytes"] > 10 << 30 and rows["coder-draft"]["bytes"] is None
     assert rows["qwen2.5-3b"]["fits"] is False, "it wants a card"
+
+
+async def test_a_model_for_search_by_meaning_is_kept_once_its_file_is_there(tmp_path: Path) -> None:
+    settings = tmp_path / "x" / "voltaire" / "config.toml"
+    code, out, _ = await voltaire(tmp_path, "model", "list", "--embedding")
+    assert code == 0
+    assert "embeddinggemma-300m" in out
+    assert "pocket" not in out
+    use = ("model", "use", "--embedding", "embeddinggemma-300m")
+    code, _, err = await voltaire(tmp_path, *use)
+    assert (code, err) == (1, saying("not downloaded", "voltaire model pull embeddinggemma-300m"))
+    code, _, err = await voltaire(tmp_path, "model", "use", "--embedding", "nothing")
+    assert (code, err) == (2, saying("no embedding model called nothing"))
+    model = tmp_path / "s" / "voltaire" / "models" / "embeddinggemma-300M-Q8_0.gguf"
+    model.parent.mkdir(parents=True)
+    model.touch()
+    settings.parent.mkdir(parents=True)
+    settings.write_text('[agent]\ntimezone = "UTC"\n')
+    assert (await voltaire(tmp_path, *use))[0] == 0
+    assert 'embedding = "embeddinggemma-300m"' in settings.read_text()
+    assert (await voltaire(tmp_path, "model", "use", "--embedding", "none"))[0] == 0
+    assert "embeddinggemma" not in settings.read_text()

@@ -8,11 +8,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from agent.language import languages, name_of
 from agent.schedule.planner import Planner
 from agent.store.jobs import JobSpec
 from bot.commands.table import BUTTONS, COMMANDS
 from bot.localgram import Message, is_final
-from bot.texts import TABLES, Texts
+from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import soon
@@ -20,7 +21,7 @@ from fakes.patience import soon
 TEXTS = Texts()
 CONTRACT = (
     "start help new resume stop retry plan status gpu model context memory forget jobs schedule repos"
-    " skills mcp summary trust approve freeze thaw export settings timezone"
+    " skills mcp summary link trust approve freeze thaw export settings timezone"
 ).split()
 
 
@@ -35,9 +36,10 @@ async def test_all_commands_are_there_and_listed_per_scope(scenario: TelegramSce
         help_ = await scenario.owner.ask("/help")
         unknown = await scenario.owner.ask("/nonsense")
         await soon(lambda: len(scenario.gram.called("setMyCommands")) >= 3)
-        scopes = [made.fields["scope"] for made in scenario.gram.called("setMyCommands")]
+        made = scenario.gram.called("setMyCommands")
+        scopes = [each.fields["scope"] for each in made if "language_code" not in each.fields]
     assert [command.name for command in COMMANDS] == CONTRACT
-    assert [[*table.commands] for table in TABLES.values()] == [CONTRACT]
+    assert [*Texts().commands] == CONTRACT
     assert all(f"/{name}: " in help_.text for name in CONTRACT)
     assert unknown.text == help_.text
     assert scopes == [
@@ -287,6 +289,11 @@ async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
         "• of all",
         "of long ones",
         "none",
+        "• never",
+        "to voice messages",
+        "always",
+        "• as in your app",
+        *map(name_of, languages()),
     ]
     assert changed.text.splitlines()[0].endswith(": 2,048")
     assert chat and chat.settings == {"thinking": 2048, "tools": "long"}
@@ -298,7 +305,23 @@ async def test_status_tells_and_refreshes(scenario: TelegramScenario) -> None:
         query = await scenario.owner.press(shown, "Refresh")
         answer = await scenario.owner.answer(query)
     assert shown.text.startswith(f"{TEXTS.no_backend}\n0 waiting · ")
+    assert shown.text.endswith("here as a button once page.url is set (docs/page.md).")
+    assert shown.buttons == ["Refresh"]
     assert answer.text == ""
+
+
+async def test_status_opens_the_page_for_an_owner_alone(scenario: TelegramScenario) -> None:
+    scenario.config["page"] = "https://voltaire.example.org"
+    member = scenario.gram.user("Max", id=222, started=True)
+    scenario.config["allow"] = [member.id]
+    async with scenario.open():
+        shown = await card(scenario, "/status")
+        await member.send("/status")
+        other = await member.next_message()
+        await scenario.owner.press(shown, "Refresh")
+    opens = {"text": "Open the page", "web_app": {"url": "https://voltaire.example.org"}}
+    assert [opens] == [dict(b) for row in shown.keyboard for b in row if "web_app" in b]
+    assert other.buttons == ["Refresh"] and "voltaire page" not in other.text + shown.text
 
 
 async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(

@@ -7,7 +7,7 @@ import pytest
 from backend.protocol import Endpoint, ServerStatus, Speed, Status
 from bot.commands.table import COMMANDS
 from bot.localgram import is_final
-from bot.texts import TABLES, Texts
+from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
 
@@ -85,12 +85,9 @@ async def test_who_is_paired_sees_the_first_screen(scenario: TelegramScenario) -
 
 
 def test_help_has_each_command_once_in_short_groups() -> None:
-    for texts in TABLES.values():
-        groups = list(texts.help_groups.values())
-        assert sorted(name for group in groups for name in group) == sorted(
-            command.name for command in COMMANDS
-        )
-        assert all(3 <= len(group) <= 5 for group in groups)
-        assert len(texts.description) <= 512 and len(texts.description_demo) <= 512
-        assert len(texts.short_description) <= 120
-        assert len(texts.wishes) == 6
+    groups = list(TEXTS.help_groups.values())
+    assert sorted(name for group in groups for name in group) == sorted(
+        command.name for command in COMMANDS
+    )
+    assert all(3 <= len(group) <= 5 for group in groups)
+    assert len(TEXTS.wishes) == 6

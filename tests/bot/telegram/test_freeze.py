@@ -58,7 +58,7 @@ async def test_frozen_the_chat_answers_without_tools_and_a_code_thaws(
         assert (await owner.ask("push")).text == "Done."
         await owner.send("/freeze")
         told = await owner.next_message(where=lambda m: "Frozen" in m.text)
-        assert "1 standing" in told.text and "/thaw" in told.text
+        assert "permissions ended: 1" in told.text and "/thaw" in told.text
         answer = (await owner.ask("push")).text
         await owner.send("/status")
         status = await owner.next_message(where=lambda m: m.keyboard)

@@ -25,6 +25,7 @@ from fakes.bot_process import Process
 from fakes.bot_running import OWNER
 from fakes.hostile_rows import damage
 from fakes.model_scripted import ModelServer, says
+from fakes.obedient_bot import UNPACED
 
 AT_ONCE = 20  # hostile values before the next ordinary message
 PER_PROCESS = 5  # batches
@@ -81,6 +82,7 @@ async def test_after_hostile_rows_an_ordinary_message_is_answered(
     chance, olga = random.Random(20), gram.user("Olga", id=OWNER, started=True)
     async with ModelServer(script=script) as model:
         process = Process(gram, tmp_path, model.url, OWNER)
+        process.first = UNPACED
         done: list[str] = []
 
         async def answered(words: str) -> None:

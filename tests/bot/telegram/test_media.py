@@ -1,30 +1,37 @@
 """Files and pictures, in both directions."""
 
+import base64
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import pytest
-from aiohttp import web
 from PIL import Image
 from pydantic import Field
 
+from agent.documents.library import Library
+from agent.documents.reading import DocumentReader
+from agent.messages import Message, ToolResult, User
+from agent.pictures import Eyes
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.tools.files import read_file
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
+from fakes import documents
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 
 
-def _png() -> bytes:
+def _png(width: int = 4, height: int = 3) -> bytes:
     drawn = io.BytesIO()
-    Image.new("RGB", (4, 3)).save(drawn, "PNG")
+    Image.new("RGB", (width, height)).save(drawn, "PNG")
     return drawn.getvalue()
 
 
-PNG = _png()
+PNG, WIDE = _png(), _png(400, 200)
+EYES = Eyes(pixels=10_000, most=2)
 
 
 @pytest.fixture
@@ -50,6 +57,7 @@ async def test_a_document_is_saved_and_named(
         )
         await scenario.owner.next_message(where=is_final)
         assert "file: received/table.csv (document, text/csv, 1 kB)" in told(run)
+        assert '\nreceived/table.csv: 2 lines, it begins: "a,b 1,2".\n' in told(run)
         assert told(run).endswith("\nsum it")
         await scenario.owner.send_file("document", b"other", name="table.csv", caption="and this")
         await scenario.owner.next_message(where=is_final)
@@ -64,13 +72,90 @@ async def test_a_document_is_saved_and_named(
 async def test_a_photo_is_shown_to_a_model_that_sees(
     scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    scenario.sandbox, scenario.sees = sandboxes.of, True
+    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
     async with scenario.open() as run:
         await scenario.owner.send_file("photo", PNG, caption="what is it?")
         await scenario.owner.next_message(where=is_final)
-        message = run.model.requests[-1].messages[-1]
-        assert message.images[0].startswith("data:image/jpeg;base64,")  # type: ignore[union-attr]
         assert "; shown)" in told(run)
+        await scenario.owner.send("and now?")
+        await scenario.owner.next_message(where=is_final)
+        first, second = (request.messages for request in run.model.requests)
+    assert second[: len(first)] == first
+    [picture] = images(first)
+    assert size_of(picture) == (4, 3)
+
+
+def images(messages: Sequence[Message]) -> list[str]:
+    return [url for message in messages if isinstance(message, User) for url in message.images]
+
+
+def size_of(url: str) -> tuple[int, int]:
+    return Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size
+
+
+async def test_an_album_is_shown_as_far_as_there_is_room(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
+    async with scenario.open() as run:
+        await scenario.owner.send_album([PNG, WIDE, PNG], caption="all")
+        await scenario.owner.next_message(where=is_final)
+        asked = run.model.requests[-1].messages
+    assert [size_of(url) for url in images(asked)] == [(4, 3), (141, 71)]
+    assert told(run).count("; shown)") == 2
+    assert told(run).count("; not shown: 2 are the most at once; read_file shows it)") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.png", b"\x89PNG\r\n\x1a\nbroken", "the picture is damaged, or not what its name says"),
+        ("a.svg", b"<svg/>", "an SVG is a drawing in text, which read_file reads"),
+    ],
+)
+async def test_a_picture_that_cannot_be_shown_is_kept_and_said_so(
+    scenario: TelegramScenario, sandboxes: Sandboxes, name: str, content: bytes, why: str
+) -> None:
+    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
+    async with scenario.open() as run:
+        await scenario.owner.send_file("document", content, name=name, caption="what is it?")
+        await scenario.owner.next_message(where=is_final)
+        assert f"; not shown: {why})" in told(run)
+    box = await sandboxes.of("tg:111")
+    with await box.files.open(f"received/{name}") as file:
+        assert file.read() == content
+
+
+async def test_a_picture_that_a_tool_made_is_shown(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox, scenario.eyes, scenario.tools = sandboxes.of, EYES, [read_file]
+    scenario.script = in_order([calls("read_file", path="chart.png"), says("A line.")])
+    box = await sandboxes.of("tg:111")
+    await box.files.write("chart.png", WIDE)
+    async with scenario.open() as run:
+        await scenario.owner.send("look at the chart")
+        await scenario.owner.next_message(where=is_final)
+        *_, result, shown = run.model.requests[-1].messages
+    assert (
+        isinstance(result, ToolResult)
+        and result.text == "chart.png is a picture; it is shown below."
+    )
+    assert isinstance(shown, User) and size_of(shown.images[0]) == (141, 71)
+
+
+async def test_a_picture_is_no_text_for_a_model_that_does_not_see(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox, scenario.tools = sandboxes.of, [read_file]
+    scenario.script = in_order([calls("read_file", path="chart.png"), says("I cannot.")])
+    box = await sandboxes.of("tg:111")
+    await box.files.write("chart.png", WIDE)
+    async with scenario.open() as run:
+        await scenario.owner.send("look at the chart")
+        await scenario.owner.next_message(where=is_final)
+        result = run.model.requests[-1].messages[-1]
+    assert isinstance(result, ToolResult) and "this model cannot see" in result.text
 
 
 async def test_a_photo_for_a_blind_model_is_said_to_be_one(
@@ -79,8 +164,20 @@ async def test_a_photo_for_a_blind_model_is_said_to_be_one(
     scenario.sandbox = sandboxes.of
     async with scenario.open() as run:
         await scenario.owner.send_file("photo", PNG, caption="what is it?")
+        await scenario.owner.next_message(where=lambda m: m.text == "It is blind.")
+        await scenario.owner.next_message(where=lambda m: m.text == "Hello.")
+        assert "; this model cannot see pictures, and the person was told so:" in told(run)
+        assert images(run.model.requests[-1].messages) == []
+
+
+async def test_of_a_picture_without_words_the_turn_itself_tells(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    scenario.sandbox = sandboxes.of
+    async with scenario.open():
+        await scenario.owner.send_file("photo", PNG)
         await scenario.owner.next_message(where=is_final)
-        assert "; this model cannot see pictures)" in told(run)
+    assert [m.text for m in scenario.owner.messages() if m.sender.is_bot] == ["Hello."]
 
 
 async def test_an_album_is_one_message(scenario: TelegramScenario, sandboxes: Sandboxes) -> None:
@@ -117,46 +214,6 @@ async def test_a_dead_link_is_asked_for_again(
         await scenario.owner.send_file("document", b"text", name="a.txt", caption="read")
         await scenario.owner.next_message(where=is_final)
         assert "received/a.txt (document, text/plain, 1 kB)" in told(run)
-
-
-async def test_speech_is_transcribed_where_a_server_is(
-    scenario: TelegramScenario, sandboxes: Sandboxes
-) -> None:
-    scenario.sandbox = sandboxes.of
-    async with whisper("Good morning") as url:
-        scenario.transcribe_url = url
-        async with scenario.open() as run:
-            await scenario.owner.send_file("voice", b"OggS", name="v.oga")
-            await scenario.owner.next_message(where=is_final)
-            assert told(run).endswith("</context>\nGood morning")
-    scenario.transcribe_url = ""
-    async with scenario.open() as run:
-        await scenario.owner.send_file("voice", b"OggS2", name="v.oga")
-        await scenario.owner.next_message(where=is_final)
-        assert "no transcription server is configured" in told(run)
-
-
-class whisper:
-    """A transcription server in OpenAI's form that always hears the same."""
-
-    def __init__(self, words: str) -> None:
-        self._words = words
-
-    async def __aenter__(self) -> str:
-        app = web.Application()
-        app.add_routes([web.post("/v1/audio/transcriptions", self._transcribe)])
-        self._runner = web.AppRunner(app)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
-
-    async def _transcribe(self, request: web.Request) -> web.Response:
-        form = await request.post()
-        assert set(form) == {"file", "model"}
-        return web.json_response({"text": self._words})
 
 
 @tool
@@ -212,3 +269,41 @@ async def test_several_files_are_sent_as_an_album(scenario: TelegramScenario) ->
     assert [m.text for m in sent] == ["all", "", "", "all", ""]
     assert len({m.album for m in pictures}) == len({m.album for m in documents}) == 1
     assert pictures[0].album != documents[0].album
+
+
+async def test_sound_is_sent_as_audio(scenario: TelegramScenario) -> None:
+    scenario.tools = [give_all]
+    scenario.script = in_order(
+        [
+            calls("give_all", files=["a.mp3"]),
+            calls("give_all", files=["a.mp3", "b.ogg"]),
+            says("There."),
+        ]
+    )
+    async with scenario.open():
+        await scenario.owner.send("music, please")
+        await scenario.owner.next_message(where=lambda m: m.text == "There.")
+    sent = [m for m in scenario.owner.messages() if m.media]
+    assert [m.media.kind for m in sent if m.media] == ["audio"] * 3
+    assert sent[0].album != sent[1].album == sent[2].album
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told_of_it"),
+    [
+        ("a.pdf", documents.pdf(["The fee is 40 euros.", "End."]), '2 pages, it begins: "The fee is 40 euros.".'),
+        ("b.pdf", documents.pdf(["Secret."], locked=True), "It is encrypted: send it again without its password."),
+        ("c.docx", b"PK\x03\x04broken", "It is damaged, or not what its name says."),
+    ],
+    ids=["pdf", "locked", "broken"],
+)  # fmt: skip
+async def test_what_a_document_holds_is_told_by_the_program(
+    scenario: TelegramScenario, sandboxes: Sandboxes, name: str, content: bytes, told_of_it: str
+) -> None:
+    scenario.sandbox = sandboxes.of
+    reader = DocumentReader(sandboxes, {})
+    scenario.library = lambda store, chat: Library(store.documents, reader, chat, alone=True)
+    async with scenario.open() as run:
+        await scenario.owner.send_file("document", content, name=name, caption="what does it say?")
+        await scenario.owner.next_message(where=is_final)
+        assert f"\nreceived/{name}: {told_of_it}\n" in told(run)

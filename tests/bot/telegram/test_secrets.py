@@ -41,7 +41,7 @@ async def test_no_alert_no_notice_and_no_reminder_shows_it(scenario: TelegramSce
     async with scenario.open() as run:
         text = f"⚠️ http://u:{SECRET}@10.0.0.1 does not answer."
         await run.store.outbox.add(CHAT, [payload(text)])  # as jobs and alerts are
-        run.store.outbox.added.set()
+        run.store.outbox.wake()
         told = await scenario.owner.next_message()
         assert told.text == REFUSED
         assert await run.store.database.value("SELECT state FROM outbox WHERE id = 1") == "failed"

@@ -5,7 +5,7 @@ from typing import Any
 from agent.store.outbox import OutboxState
 from backend.protocol import Gpu, ServerStatus, Speed, Status
 from bot.commands.status import backend_lines, queue_line, uptime_line
-from bot.texts import Texts
+from bot.texts import Plural, Texts
 
 FRENCH = Texts(
     window="fenêtre {tokens}",
@@ -21,7 +21,7 @@ FRENCH = Texts(
     doubtful="{count} incertains",
     failed="{count} refusés",
     up="depuis {span}, à {at}",
-    days="{days} jours",
+    days=Plural("{count} jour", "{count} jours"),
     hours="{hours} h {minutes}",
 )
 

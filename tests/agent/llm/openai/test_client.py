@@ -125,6 +125,16 @@ async def test_sampling_and_template_of_the_profile() -> None:
     assert request["chat_template_kwargs"] == {"x": True}
 
 
+@pytest.mark.parametrize("extras", [False, True])
+async def test_a_model_that_does_not_see_is_sent_no_picture(extras: bool) -> None:
+    shown = User("u", images=("data:image/png;base64,AA==",) * 2)
+    async with ModelServer(says("Hello"), extras=extras) as server:
+        server.sees = False
+        await pieces_of(server, Request((System("s"), shown)))
+    line = "[a picture, which this model cannot see]"
+    assert server.requests[0]["messages"][1] == {"role": "user", "content": f"u\n{line}\n{line}"}
+
+
 async def test_every_kind_of_message_has_one_form() -> None:
     call = ToolCall("c1", "bash", '{"command":  "ls"}')
     messages = (
@@ -371,3 +381,17 @@ async def test_a_call_piece_is_a_sign_of_life() -> None:
 async def test_a_text_without_end_is_cut() -> None:
     last = await raw_completion(*(chunk({"content": "x" * 100_000}) for _ in range(60)))
     assert (last.finish_reason, len(last.text)) == ("cut", 41 * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("url", "least", "most"),
+    [("data:image/png;base64," + "A" * 4_000_000, 1_200, 1_300), ("data:audio/wav;base64," + "A" * 1_280_000, 750, 850)],
+    ids=["picture", "half-a-minute-of-sound"],
+)  # fmt: skip
+async def test_a_server_that_does_not_count_is_told_media_by_what_they_show(
+    url: str, least: int, most: int
+) -> None:
+    async with ModelServer(says("x")) as server:
+        server.extras = False
+        async with OpenAIModel(server.endpoint) as model:
+            assert least < await model.count(Request((System("s"), User("see", (url,))))) < most

@@ -1,19 +1,24 @@
 """Against the real llama.cpp server: what it renders of what it generated."""
 
+import io
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.model import Completion, PrefillProgress, Request
+from agent.store.pictures import data_url
 from agent.turn.step import read_step
 from backend.protocol import Endpoint
-from fakes.gguf_chain import make_chain
+from fakes import gguf_projector
+from fakes.gguf_chain import WIDTH, make_chain
 from fakes.gguf_maker import TEMPLATE
 from fakes.llama_embedded import serve
 
@@ -112,3 +117,20 @@ async def test_the_tool_schemas_pass_the_servers_grammar(tmp_path: Path) -> None
         for tool in TOOLS:
             one = Request(ASKED.messages, (tool,), max_tokens=1)
             assert (await complete(model, one)).finish_reason in ("length", "tool_calls")
+
+
+async def test_an_answer_to_a_picture_is_read_from_the_raw_text_too(tmp_path: Path) -> None:
+    model_file = make_chain(tmp_path / "chain.gguf", CALL)
+    projector = gguf_projector.make(tmp_path / "mmproj.gguf", WIDTH)
+    out = io.BytesIO()
+    Image.new("RGB", (64, 48), "red").save(out, "PNG")
+    seen = User("what is it?", (data_url("image/png", out.getvalue()),))
+    asked = replace(ASKED, messages=(System("You help."), seen))
+    async with serve(model_file, mmproj=projector) as endpoint, model_of(endpoint) as model:
+        parsed = await complete(model, asked)
+        raw = await complete(model, replace(asked, raw=True))
+        short = await complete(model, replace(asked, raw=True, max_tokens=2))
+    assert [call.name for call in parsed.calls] == ["bash"]
+    assert (raw.text.removesuffix("<|im_end|>"), raw.finish_reason, raw.calls) == (CALL, "stop", ())
+    assert raw.prompt_tokens == parsed.prompt_tokens  # the picture is among them
+    assert short.finish_reason == "length"

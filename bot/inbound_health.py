@@ -1,0 +1,47 @@
+"""Whether messages of an app come in, as /status, doctor and the service manager are told."""
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field
+
+log = logging.getLogger(__name__)
+
+STALE_SECONDS = 90.0
+
+
+@dataclass
+class InboundHealth:
+    """`last_at`: when the app's server last answered, in seconds since the epoch; `changed` is set when
+    messages begin or cease to come in. `quiet`: nothing need come while nobody writes."""
+
+    app: str
+    changed: asyncio.Event
+    quiet: bool = False
+    last_at: float | None = None
+    _failure: str | None = field(default=None, init=False)
+
+    def answered(self) -> None:
+        if self.last_at is None or self._failure:
+            self.changed.set()
+        if self._failure:
+            log.warning("messages from %s come in again", self.app)
+        self.last_at, self._failure = time.time(), None
+
+    def failed(self, why: str) -> None:
+        """`why` is a sentence."""
+        if why != self._failure:
+            log.error("%s", why)
+            self.changed.set()
+        self._failure = why
+
+    @property
+    def failing(self) -> bool:
+        return self._failure is not None
+
+    def problem(self) -> str | None:
+        """What is wrong, a sentence; None while messages come in."""
+        if self._failure:
+            return self._failure
+        silent = 0.0 if self.quiet else time.time() - (self.last_at or time.time())
+        return f"{self.app}: no answer for {silent:.0f} s." if silent > STALE_SECONDS else None

@@ -1,0 +1,52 @@
+"""Inline mode, for owners: "@bot disk?" in any chat offers lines about the machine, to be sent there.
+
+No model and no turn: Telegram waits for an answer for seconds, and there is no chat of ours to answer in.
+"""
+
+import asyncio
+import re
+from contextlib import suppress
+
+from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageContent
+from telegram.error import TelegramError
+
+from agent.sandbox.host_report import HostReport
+from backend.protocol import Status
+from bot.commands.context import HandlerContext
+from bot.commands.status import backend_status
+
+STATUS_SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+ALIKE = {"ram": "memory", "space": "disk", "storage": "disk", "cpu": "load", "host": "name"}
+LEFT_OUT = "charts"  # what only the agent needs
+
+
+async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
+    """Answers with the facts that the words name, all where they name none; kept by nobody else."""
+    if (state := context.services.state) is None:
+        return
+    status = None
+    with suppress(TimeoutError):
+        async with asyncio.timeout(STATUS_SECONDS):
+            status = await backend_status(context)
+    report = HostReport(state, context.timezone, status if isinstance(status, Status) else None)
+    lines = facts(await asyncio.to_thread(report.text), query.query)
+    results = [
+        InlineQueryResultArticle(
+            id=str(number),
+            title=line.partition(": ")[0],
+            description=line.partition(": ")[2],
+            input_message_content=InputTextMessageContent(line),
+        )
+        for number, line in enumerate(lines)
+    ]
+    with suppress(TelegramError):  # too late: the person has gone on writing
+        await query.answer(results, cache_time=0, is_personal=True, read_timeout=ANSWER_SECONDS)
+
+
+def facts(report: str, words: str) -> list[str]:
+    """The report's lines ("disk /: 200.0 GiB total") of which the words are the name."""
+    lines = [line for line in report.splitlines() if line and not line.startswith(LEFT_OUT)]
+    asked = {ALIKE.get(word, word) for word in re.findall(r"\w+", words.lower())}
+    named = [line for line in lines if asked & set(re.findall(r"\w+", line.partition(": ")[0]))]
+    return named or lines

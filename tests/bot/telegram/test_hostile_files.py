@@ -1,0 +1,93 @@
+"""Files that would cost a careless reader its memory or its time: the model is told in a sentence, and the file is kept.
+`python -m bench.hostile_files` measures the memory."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from agent.documents.library import Library
+from agent.documents.reading import DocumentReader
+from agent.pictures import Eyes
+from agent.sandbox.limits import SandboxLimits
+from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.voice.hearing import Ear, Hearing
+from bot import attachments
+from bot.localgram import is_final
+from fakes import documents
+from fakes.bot_running import TelegramScenario
+from fakes.hostile_files import FILES, HostileFile
+
+CHAT = "tg:111"
+
+
+@pytest.fixture
+async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
+    async with open_sandboxes(
+        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
+    ) as opened:
+        yield opened
+
+
+class UnusedEar:
+    piece_seconds = 30.0
+    name = "nobody"
+
+    async def words(self, box: object, recording: bytes) -> str:
+        raise AssertionError("there is nothing to hear")
+
+
+def hearing() -> Hearing:
+    async def ear() -> Ear:
+        return UnusedEar()
+
+    return Hearing(Path("nowhere"), model=ear)
+
+
+LONG = "long.pdf"  # takes poppler ten seconds and more
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        pytest.param(file, marks=pytest.mark.slow if file.name == LONG else (), id=file.name)
+        for file in FILES
+    ],
+)
+async def test_a_hostile_file_is_a_sentence_and_is_kept(
+    scenario: TelegramScenario,
+    sandboxes: Sandboxes,
+    file: HostileFile,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(attachments, "READ_SECONDS", 3600.0)  # however busy the machine is
+    scenario.sandbox, scenario.eyes, scenario.hearing = sandboxes.of, Eyes(10_000, 4), hearing
+    reader = DocumentReader(sandboxes, {})
+    scenario.library = lambda store, chat: Library(store.documents, reader, chat, alone=True)
+    content = file.content()
+    async with scenario.open() as run:
+        await scenario.owner.send_file(file.kind, content, name=file.name, caption="read this")
+        answer = await scenario.owner.next_message(where=lambda m: is_final(m) and not m.silent)
+        told = str(run.model.requests[-1].messages[-1].text)
+    assert answer.text == "Hello."
+    assert file.told in told
+    assert told.endswith("\nread this")
+    files = (await sandboxes.of(CHAT)).files
+    [name] = await files.names("received")
+    with await files.open(name if "/" in name else f"received/{name}") as kept:
+        assert kept.read() == content
+
+
+async def test_of_a_document_that_takes_long_the_model_is_told_so(
+    scenario: TelegramScenario, sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attachments, "READ_SECONDS", 0.001)
+    scenario.sandbox, reader = sandboxes.of, DocumentReader(sandboxes, {})
+    scenario.library = lambda store, chat: Library(store.documents, reader, chat, alone=True)
+    async with scenario.open() as run:
+        await scenario.owner.send_file(
+            "document", documents.pdf(["Words."]), name="a.pdf", caption="read this"
+        )
+        await scenario.owner.next_message(where=is_final)
+        told = str(run.model.requests[-1].messages[-1].text)
+    assert f"\nreceived/a.pdf: {attachments.STILL_READ}\n" in told

@@ -1,0 +1,195 @@
+"""Whole conversations in German and in Russian: everything fixed is in the sender's language."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from agent.errors import BackendAway
+from agent.language import languages, speaking
+from agent.model import Request
+from bot.localgram import Localgram, Message, Person, is_final
+from bot.texts import TEXTS, Texts
+from fakes.bot_running import TelegramScenario
+from fakes.model_scripted import calls, says
+from fakes.patience import SECONDS, soon
+from tests.bot.telegram.test_approvals import push
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What somebody is told of /start, an approval, a reminder and a stop."""
+
+    name: str
+    hello: str
+    may_i: str
+    allow: str
+    allowed: str
+    schedule: str
+    told: str
+    yes: str
+    job: str
+    stopped: str
+    failed: str
+
+
+GERMAN = Wanted(
+    "Hans", "Ich bin Voltaire, ein persönlicher Assistent", "Darf ich das tun?", "Einmal erlauben",
+    "Erlaubt.", "morgen um 9 Uhr die Bank anrufen", "Aufgabe „die Bank anrufen“, einmal, am ",
+    "Planen", "Auftrag 1: ", "Gestoppt.", "Im Programm ging etwas schief",
+)  # fmt: skip
+RUSSIAN = Wanted(
+    "Иван", "Я Voltaire, личный помощник", "Можно?", "Разрешить один раз",
+    "Разрешено.", "завтра в 9:00 позвонить в банк", "Задание «позвонить в банк», один раз, ",
+    "Запланировать", "Задание 1: ", "Остановлено.", "В программе что-то пошло не так",
+)  # fmt: skip
+
+
+async def told(person: Person, text: str) -> Message:
+    """The next message of the bot, buttons or not."""
+    await person.send(text)
+    return await person.next_message()
+
+
+@pytest.mark.parametrize(("code", "wanted"), [("de", GERMAN), ("ru", RUSSIAN)], ids=["de", "ru"])
+async def test_a_whole_conversation(
+    scenario: TelegramScenario, gram: Localgram, code: str, wanted: Wanted
+) -> None:
+    person = gram.user(wanted.name, id=222, language=code, started=True)
+    scenario.owner, scenario.tools, scenario.plans = person, [push], True
+
+    def say(request: Request) -> Any:
+        last = request.messages[-1].text
+        if "FAIL" in last:
+            raise RuntimeError("a bug")
+        if "PUSH" in last:
+            return calls("push", what="A")
+        return says("Ja.")
+
+    scenario.script = say
+    scenario.services = lambda run: {"planner": run.planner}
+    async with scenario.open() as run:
+        start = await told(person, "/start")
+        await person.send("PUSH")
+        asked = await person.next_message(where=lambda m: wanted.may_i in m.text)
+        query = await person.press(asked, wanted.allow)
+        allowed = await person.answer(query)
+        await person.next_message(where=is_final)
+        proposal = await told(person, f"/schedule {wanted.schedule}")
+        await person.press(proposal, wanted.yes)
+        planned = await person.until(proposal, lambda m: not m.keyboard)
+        nothing = await person.ask("/stop")
+        await person.send("FAIL")
+        failed = await person.next_message(where=lambda m: wanted.failed in m.text)
+        known = await run.store.chats.get("tg:222")
+    assert wanted.hello in start.text and "Telegram" in start.text
+    assert allowed.text == wanted.allowed
+    assert proposal.text.startswith(wanted.told) and planned.text.startswith(wanted.job)
+    with speaking(code):
+        assert nothing.text == TEXTS.nothing_runs
+    assert failed.text and known and known.language == code
+
+
+async def test_a_turn_that_is_stopped_says_so_in_its_language(
+    scenario: TelegramScenario, gram: Localgram
+) -> None:
+    person = scenario.owner = gram.user("Иван", id=222, language="ru", started=True)
+    begun = asyncio.Event()
+
+    def hangs(request: Request) -> Any:
+        begun.set()
+        raise BackendAway("нет")
+
+    scenario.script = hangs
+    async with scenario.open():
+        await person.send("привет")
+        await begun.wait()
+        await person.send("/stop")
+        answer = await person.next_message(where=is_final)
+    assert answer.text == "Остановлено."
+
+
+async def test_a_chat_keeps_the_language_that_was_chosen_in_settings(
+    scenario: TelegramScenario,
+) -> None:
+    async with scenario.open() as run:
+        await scenario.owner.send("/settings")
+        card = await scenario.owner.next_message()
+        await scenario.owner.press(card, "Français")
+        french = await scenario.owner.until(card, lambda m: "Langue" in m.text)
+        nothing = await scenario.owner.ask("/stop")
+        await scenario.owner.press(french, "• Français")
+        await scenario.owner.press(french, "comme votre application")
+        await scenario.owner.until(card, lambda m: "Language" in m.text)
+        again = await scenario.owner.ask("/stop")
+        known = await run.store.chats.get("tg:111")
+    assert nothing.text == "Rien n'est en cours."
+    assert again.text == Texts().nothing_runs
+    assert known and known.chosen_language == ""
+
+
+async def test_a_configured_language_is_that_of_all(
+    scenario: TelegramScenario, gram: Localgram
+) -> None:
+    scenario.config = {"language": "es"}
+    stranger = gram.user("Sam", id=333, language="de", started=True)
+    async with scenario.open():
+        said = await scenario.owner.ask("/stop")
+        answer = await stranger.ask("hello")
+        await soon(lambda: len(gram.called("setMyCommands")) >= 3)
+    assert said.text == "No hay nada en marcha."
+    assert answer.text.startswith("Este asistente es privado.")
+    assert {"language_code"} & {key for made in gram.called("setMyCommands") for key in made.fields} == set()  # fmt: skip
+
+
+async def test_telegram_is_told_the_commands_in_every_language_once(
+    scenario: TelegramScenario,
+) -> None:
+    gram, others = scenario.gram, languages()[1:]
+
+    def registered() -> list[str]:
+        made = gram.called("setMyCommands")
+        return [each.fields["language_code"] for each in made if "language_code" in each.fields]
+
+    async with scenario.open() as run:
+        await soon(lambda: len(registered()) == 3 * len(others))
+        key = "telegram.registered"
+        async with asyncio.timeout(SECONDS):
+            while not await run.store.key_values.get(key, str):
+                await asyncio.sleep(0.01)
+    russian = [
+        json.loads(made.fields["commands"])
+        for made in gram.called("setMyCommands")
+        if made.fields.get("language_code") == "ru"
+    ]
+    with speaking("ru"):
+        assert {each["description"] for each in russian[0]} <= set(TEXTS.commands.values())
+    async with scenario.open():
+        before = len(gram.called("setMyShortDescription"))
+        await soon(lambda: len(gram.called("setMyShortDescription")) > before)
+        await scenario.owner.ask("/stop")
+    assert len(registered()) == 3 * len(others)
+
+
+async def test_an_owner_is_asked_in_their_own_language_for_another_s_chat(
+    scenario: TelegramScenario, gram: Localgram
+) -> None:
+    owner = scenario.owner = gram.user("Иван", id=222, language="ru", started=True)
+    member = gram.user("Max", id=444, language="de", started=True)
+    scenario.config = {"allow": [444]}
+    scenario.tools = [push]
+
+    def say(request: Request) -> Any:
+        return calls("push", what="A") if "PUSH" in request.messages[-1].text else says("Gut.")
+
+    scenario.script = say
+    async with scenario.open():
+        await owner.ask("привет")
+        await member.send("PUSH")
+        asked = await owner.next_message(where=lambda m: "Можно?" in m.text)
+        await owner.press(asked, "Отклонить")
+        denied = await owner.until(asked, lambda m: not m.keyboard)
+        await member.next_message(where=is_final)
+    assert "✗ Отклонено: Иван" in denied.text
