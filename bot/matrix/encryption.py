@@ -30,6 +30,7 @@ from bot.matrix.session import KEYS, MatrixSession, read_session
 log = logging.getLogger(__name__)
 
 MEGOLM = "m.megolm.v1.aes-sha2"
+SHARES = 8  # times that a room's key is given out anew for one message, as its members change
 FAULTS = (EncryptionError, LookupError, TypeError, ValueError)  # the last: of vodozemac, too
 
 
@@ -244,24 +245,32 @@ class Encryption:
         """The content of an m.room.encrypted event, once all who may read it have its key. Raises
         HomeserverError."""
         async with self._keys:
-            await self._query()
             machine = self.machine
-            if machine.should_share_group_session(room.id):
-                await self._share(room)
+            for _ in range(SHARES):
+                await self._query()
+                if not machine.should_share_group_session(room.id):
+                    break
+                await self._share(room)  # meanwhile a sync may tell of other members
+            else:
+                raise HomeserverAway(f"the members of {room.id} change all the time")
             written = machine.group_encrypt(room.id, {"type": kind, "content": content})
         if relation := content.get("m.relates_to"):  # servers group by it: it is never encrypted
             written["m.relates_to"] = relation
         return dict(written)
 
     async def _share(self, room: JoinedRoom) -> None:
+        """Give the room's readers a key. One that the room has dropped meanwhile stays unused."""
         machine, readers = self.machine, sorted(room.members)
         if missing := machine.get_missing_sessions(readers):
             await self._claim(missing)
         for shared, content in machine.share_group_session_parallel(
             room.id, readers, ignore_unverified_devices=True
         ):
+            key = machine.outbound_group_sessions[room.id]
             await self.to_device("m.room.encrypted", content["messages"])
-            machine.outbound_group_sessions[room.id].users_shared_with.update(shared)
+            if machine.outbound_group_sessions.get(room.id) is not key:
+                return
+            key.users_shared_with.update(shared)
         machine.outbound_group_sessions[room.id].shared = True
 
 

@@ -15,10 +15,11 @@ from bot.attachments import from_json
 from bot.channel import ChannelFileSender, MessageRefused
 from bot.matrix.rooms import RoomKey
 from fakes.bot_running import RunningBot
+from fakes.homeserver_proxy import HomeserverProxy
 from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import says
-from fakes.patience import soon
+from fakes.patience import SECONDS, soon
 from fakes.synapse import Synapse
 
 
@@ -232,3 +233,28 @@ async def test_a_reaction_on_an_answer_judges_it(
         await olga.say(room, "!timezone")
         await olga.next(lambda e: "time zone" in e.body)
         assert await feedback() == [-1]
+
+
+async def test_who_comes_while_a_key_is_given_out_gets_one_too(
+    scenario: MatrixScenario,
+    olga: MatrixPerson,
+    proxy: HomeserverProxy,
+    server: Synapse,
+    tmp_path: Path,
+) -> None:
+    eve_id = await server.account("eve")
+    async with scenario.open() as run, matrix_person(server.url, eve_id, tmp_path / "eve") as eve:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        sharing = proxy.rule(r"PUT .*/sendToDevice/m\.room\.encrypted", "late")
+        await olga.say(room, "hi")
+        await asyncio.wait_for(sharing.arrived.wait(), SECONDS)
+        await olga.client.room_invite(room, eve_id)
+        await eve.until(lambda: room in eve.client.invited_rooms)
+        await eve.client.join(room)
+        encryption = run.bot.channel.encryption
+        await soon(lambda: encryption and eve_id in encryption.rooms[room].joined)
+        sharing.released.set()
+        assert (await olga.next()).body == "Hello."
+        assert (await eve.next()).body == "Hello."
+        (state,) = [row[0] for row in await run.store.database.all("SELECT state FROM outbox")]
+    assert state == "delivered"
