@@ -155,7 +155,8 @@ class DeviceVerification:
     async def _tell(
         self, stage: Literal["shown", "verified", "failed"], device: str = "", told: str = ""
     ) -> None:
-        if talk := await self._talk():
+        talk = await self._talk()
+        if talk and talk.stage not in ("verified", "failed"):  # the first reason is the one
             new = talk._replace(stage=stage, device=device or talk.device, told=told)
             await self._key_values.put(VERIFICATION, new)
 
