@@ -102,7 +102,7 @@ class MessagingApp(ABC):
         self.approvals = OwnerApprovals(channel, access, TEXTS, store)
         self.reactions = Reactions(channel, reactions)
         self.replies = Replies(channel, TEXTS, self.approvals.whom, self.reactions.ended)
-        self.delivery = Delivery(store, channel, TEXTS, self.replies.final)
+        self.delivery = Delivery(store, channel, TEXTS, self.replies.final, self.replies.sent)
         self.demo = demo
         self.health_changed = asyncio.Event()  # to be told at once
 

@@ -48,7 +48,8 @@ NOTICE_ATTEMPTS = 5
 class Delivery:
     """Delivers the rows of one messaging app, those whose chat's key has its prefix.
 
-    `before_final` is called with a turn's id before its text is sent, within the chat's permit.
+    `before_final` is called with a turn's id before its text is sent, within the chat's permit;
+    `after_final` once it, or its first part, was sent.
     """
 
     def __init__(
@@ -57,12 +58,14 @@ class Delivery:
         channel: Channel,
         texts: Texts,
         before_final: Callable[[str], Awaitable[None]] | None = None,
+        after_final: Callable[[str], None] = lambda turn: None,
     ) -> None:
         self._store = store
         self._outbox = store.outbox
         self._channel = channel
         self._texts = texts
         self._before_final = before_final
+        self._after_final = after_final
         # What of a row's message is said, where it is to be; set once there is something that speaks.
         self.speak: Callable[[OutboxRow, OutgoingMessage], Awaitable[VoiceSound | None]] | None = (
             None
@@ -161,6 +164,7 @@ class Delivery:
                 except ChannelError as error:
                     return await self._not_delivered(row, message, error)
                 payload = rest.to_json() if rest else ""
+            self._after_final(row.turn or "")
             if rest is None:
                 await self._record(row, lambda: self._outbox.delivered(row.id, [id]))
             else:

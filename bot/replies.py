@@ -37,6 +37,7 @@ TYPING_SECONDS = 4.5  # apps show it for 5 s
 REFRESH_SECONDS = 5.0  # between two looks at the clock; a draft fades after 30 s
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
+TEXT_FIRST = 1.0  # seconds for which a reaction waits for the answer to be sent
 SUMMARY_CHARACTERS = 80
 QUIET_SECONDS = 3.0  # without a new word, after which the time that goes by is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
@@ -52,7 +53,8 @@ class Replies:
 
     `on_approval` is called with the id of an approval that was decided or has expired,
     `on_end` with the id of each turn that ended without an answer. `whom` names who is asked for
-    what a chat wants; `ended` is told of each turn's end, with the messages that it answers.
+    what a chat wants; `ended` is told of each turn's end, with the messages that it answers, once its
+    text is sent.
     """
 
     def __init__(
@@ -71,6 +73,9 @@ class Replies:
         self._speeds: dict[str, ReadingSpeed] = {}
         self._open: dict[str, LiveReply] = {}
         self._unsent: dict[str, LiveReply] = {}  # ended, their text not sent
+        self._sent: dict[
+            str, asyncio.Event
+        ] = {}  # of turns whose end is told once their text is sent
         self.tasks = BackgroundTasks()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
@@ -96,7 +101,7 @@ class Replies:
                 if len(self._unsent) > MOST_UNSENT:
                     del self._unsent[next(iter(self._unsent))]
             if self._ended and assignment.answers:
-                self.tasks.start(self._ended(assignment.answers, event.reason), "a reaction")
+                self.tasks.start(self._told(assignment, event.reason), "a reaction")
             if event.reason != "done":
                 self.on_end(turn)
 
@@ -114,6 +119,21 @@ class Replies:
         reply = self._unsent.pop(turn, None) or self._open.get(turn)
         if reply is not None:
             await reply.final()
+
+    def sent(self, turn: str) -> None:
+        """The turn's text, or its first part, has been sent."""
+        if turn in self._sent:
+            self._sent[turn].set()
+
+    async def _told(self, assignment: Assignment, reason: Reason) -> None:
+        """Tell of a turn's end once the text that people wait for is sent; some end without one."""
+        assert self._ended
+        sent = self._sent[assignment.turn.id] = asyncio.Event()
+        try:
+            await set_within(sent, TEXT_FIRST)
+        finally:
+            del self._sent[assignment.turn.id]
+        await self._ended(assignment.answers, reason)
 
 
 class LiveReply:
