@@ -4,5 +4,5 @@ times/          times in words as rules, and when a rule is due
 job_kind.py     which kind of job the words of a task ask for
 planner.py      jobs made, shown and changed in words
 job_actions.py  what a reminder, a task and a summary do
-scheduler.py    due times entered as occurrences, run, posted; the triggers (APScheduler, in memory)
+scheduler.py    due times entered as occurrences, run, posted
 """

@@ -182,7 +182,7 @@ def start_logging(verbose: bool, *, service: bool = False) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     of_mcp = ("mcp", "httpx2", "httpcore2")  # addresses and whole messages stand in it
     of_apps = ("httpx", "httpcore", "telegram.ext")
-    for chatty in (*of_mcp, *of_apps, "aiosqlite", "apscheduler", "asyncio"):
+    for chatty in (*of_mcp, *of_apps, "aiosqlite", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # A gateway's page in place of JSON is told with a traceback; whoever called tells it in a line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
