@@ -3,8 +3,8 @@
 A row is ended in its own table (unreadable); an update of a messaging app, which has none, is
 acknowledged.
 
-Attempts at what may take the whole program down are counted as the bytes of a file each: they
-must outlive the process, not a power cut, and a transaction is synced to the disk, which each
+Attempts at what may take the whole program down are counted by a file each, as a byte for each after the
+first: they must outlive the process, not a power cut, and a transaction is synced to the disk, which each
 message would wait for.
 """
 
@@ -78,9 +78,10 @@ class SetAsideTable:
         was under way is counted when the next one ends.
         """
         file = self.attempts / f"{table}-{key}"
-        async with self.alone if file.exists() else nullcontext():
+        first = _first_attempt(file)
+        async with nullcontext() if first else self.alone:
             try:
-                attempts = _count_attempt(file)
+                attempts = 1 if first else _count_attempt(file)
                 if attempts > CRASHES:
                     error = RuntimeError(f"The program ended {CRASHES} times at it.")
                     await self.add(table, key, error, raw)
@@ -129,12 +130,23 @@ def update_key(source: str, raw: str) -> str:
     return f"{source}:{hashlib.sha256(storable(raw).encode()).hexdigest()}"
 
 
+def _first_attempt(file: Path) -> bool:
+    """Note that an attempt begins, where none began before; True also where nothing can be noted."""
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
 def _count_attempt(file: Path) -> int:
     """How many attempts have begun, this one included; 0 where that cannot be written down."""
     try:
         with file.open("ab", buffering=0) as counted:
             counted.write(b".")
-            return os.fstat(counted.fileno()).st_size
+            return 1 + os.fstat(counted.fileno()).st_size
     except OSError:
         return 0
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
 from typing import Any, BinaryIO
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
@@ -29,6 +29,7 @@ FREE_SECONDS = 30.0  # for a connection to become free
 KEPT_SECONDS = 5.0  # a connection unused for longer may be closed at the other end
 CONNECTIONS = 64
 PIECE = 1 << 16  # bytes
+URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
 
 # Raised before a request has left this machine.
 NO_URL = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError)
@@ -85,10 +86,10 @@ class Connection(BaseRequest):
             sock_connect=given(connect_timeout, CONNECT_SECONDS),
             sock_read=given(read_timeout, self._read_seconds),
         )
-        form = form_data(request_data, given(write_timeout, WRITE_SECONDS))
+        body, headers = request_body(request_data, given(write_timeout, WRITE_SECONDS))
         try:
             async with self._session.request(
-                method, url, data=form, timeout=timeout, allow_redirects=False
+                method, url, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
                 return answer.status, await answer.read()
         except TimeoutError as error:
@@ -121,16 +122,21 @@ class Upload(aiohttp.payload.Payload):
                 await writer.write(piece)
 
 
-def form_data(request: RequestData | None, piece_seconds: float | None) -> aiohttp.FormData | None:
+def request_body(
+    request: RequestData | None, piece_seconds: float | None
+) -> tuple[aiohttp.FormData | bytes | None, Mapping[str, str]]:
+    """The body of a request, and the headers that go with it."""
     if request is None:
-        return None
-    form = aiohttp.FormData(request.json_parameters, quote_fields=False)
+        return None, {}
     files: Mapping[str, tuple[str, Any, str]] = request.multipart_data or {}
+    if not files:  # as FormData would write it, at a third of its cost
+        return urlencode(request.json_parameters).encode(), URLENCODED
+    form = aiohttp.FormData(request.json_parameters, quote_fields=False)
     for field, (name, content, kind) in files.items():
         file = BytesIO(content) if isinstance(content, bytes) else content
         one_line = re.sub(r"[\r\n\0]", "_", name)
         form.add_field(field, Upload(file, kind, piece_seconds), filename=one_line)
-    return form
+    return form, {}
 
 
 def given(seconds: ODVInput[float], usual: float) -> float | None:
