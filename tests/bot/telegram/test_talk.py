@@ -33,6 +33,9 @@ async def test_a_message_is_seen_and_answered_once(scenario: TelegramScenario) -
     asked = scenario.owner.messages()[0]
     assert [emoji for _, emoji in asked.reactions] == ["👌"]
     assert [m.text for m in scenario.owner.messages()] == ["hi", "Hello, Olga."]
+    shown = ("sendMessage", "setMessageReaction")
+    made = [call.method for call in scenario.gram.calls if call.method in shown]
+    assert made == ["setMessageReaction", *shown]  # nobody waits for the second reaction
 
 
 def shown_on(scenario: TelegramScenario) -> list[str]:
