@@ -482,6 +482,9 @@ async def tool_servers(
                 SecretBinding(variable, each.file, each.host, each.header.lower())
                 for variable, each in section.secrets.items()
             ],
+            client_id=section.client_id,
+            client_secret_file=section.client_secret_file,
+            callback_port=section.callback_port,
         )
         for name, section in settings.agent.mcp.items()
     ]

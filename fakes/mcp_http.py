@@ -15,7 +15,8 @@ from fakes.mcp_server import Server
 @dataclass
 class HttpServer:
     """`mode` "json" or "events" answers as the protocol has it; "redirect" leads to `elsewhere`, "bomb" answers with
-    little that unpacks to much, "large" with too much, "values" with too many values, "refuse" with 401."""
+    little that unpacks to much, "large" with too much, "values" with too many values, "refuse" with 401, "forget" with 404
+    to what comes in a session."""
 
     url: str = ""
     mode: str = "json"
@@ -30,6 +31,8 @@ class HttpServer:
             return web.Response(status=405)
         if self.mode == "refuse":
             return web.Response(status=401)
+        if self.mode == "forget" and "mcp-session-id" in request.headers:
+            return web.Response(status=404)
         if self.mode == "redirect":
             return web.Response(status=307, headers={"location": self.elsewhere})
         message: dict[str, Any] = await request.json()

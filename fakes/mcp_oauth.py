@@ -22,18 +22,19 @@ from mcp.server.auth.provider import (
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, AnyUrl
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 @dataclass
 class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Whoever comes is let in, and is led on at once. `refuses`: nobody is. `seconds` is how long a token
-    holds, `rotates` whether a refresh token is good for one time."""
+    """Whoever comes is let in, and is led on at once. `refuses`: nobody is. `withholds`: no scope is given. `seconds` is
+    how long a token holds, `rotates` whether a refresh token is good for one time."""
 
     refuses: bool = False
+    withholds: bool = False
     seconds: int = 3600
     rotates: bool = True
     clients: dict[str, OAuthClientInformationFull] = field(default_factory=dict)
@@ -56,7 +57,7 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
             return construct_redirect_uri(back, error="access_denied", state=params.state)
         code = AuthorizationCode(
             code=secrets.token_urlsafe(24),
-            scopes=params.scopes or [],
+            scopes=[] if self.withholds else params.scopes or [],
             expires_at=time.time() + 60,
             client_id=client.client_id,
             code_challenge=params.code_challenge,
@@ -119,13 +120,24 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 @dataclass
 class SignInServer:
     """`hidden`: paths that are answered with 404; `seen` are the values of Authorization that came. `greets`: everybody
-    may begin."""
+    may begin. `scope`: a token without it may not call tools."""
 
     url: str
     accounts: Accounts
     hidden: tuple[str, ...] = ()
     greets: bool = False
+    scope: str = ""
     seen: list[str] = field(default_factory=list)
+
+    def register(self, client_id: str, secret: str, redirect: str) -> None:
+        """A client beforehand, which authenticates itself by Basic; nobody can register another."""
+        self.hidden = ("/register",)
+        self.accounts.clients[client_id] = OAuthClientInformationFull(
+            client_id=client_id,
+            client_secret=secret,
+            redirect_uris=[AnyUrl(redirect)],
+            token_endpoint_auth_method="client_secret_basic",
+        )
 
     async def browse(self, link: str, *, follow: bool = True) -> str:
         """Open a link as a browser does; the address where that led to, or what stood there."""
@@ -151,6 +163,12 @@ def not_yet(scope: Scope) -> bool:
         and scope["path"] == "/mcp"
         and not any(name == b"authorization" for name, _ in scope["headers"])
     )
+
+
+def too_narrow(served: SignInServer, scope: Scope, body: bytes) -> bool:
+    header = next((v.decode() for k, v in scope["headers"] if k == b"authorization"), "")
+    token = served.accounts.access.get(header.removeprefix("Bearer "))
+    return b"tools/call" in body and token is not None and served.scope not in token.scopes
 
 
 @asynccontextmanager
@@ -180,6 +198,17 @@ async def sign_in_server() -> AsyncIterator[SignInServer]:
             if any(str(scope["path"]).startswith(path) for path in served.hidden):
                 scope = {**scope, "path": "/nothing"}
         inner: ASGIApp = app
+        if served.scope and scope["type"] == "http" and scope["method"] == "POST":
+            body = await Request(scope, receive).body()
+            if too_narrow(served, scope, body):
+                told = f'Bearer error="insufficient_scope", scope="{served.scope}"'
+                inner = Response(status_code=403, headers={"www-authenticate": told})
+            unread = receive
+            pieces: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+            async def receive() -> Message:
+                return pieces.pop() if pieces else await unread()
+
         if served.greets and scope["type"] == "http" and not_yet(scope):
             body = await Request(scope, receive).json()
             if body.get("method") == "initialize":

@@ -43,6 +43,7 @@ MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
 STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON; one without an end, too
 PIECE = 1 << 16  # bytes that are looked at in one go
+SESSION = "mcp-session-id"
 ASKED = {
     "sampling/createMessage": "wanted to use the model",
     "elicitation/create": "wanted to ask the person something",
@@ -57,7 +58,11 @@ class BrokenServer(ToolError):
 
 
 class SignInNeeded(BrokenServer):
-    """Its owner has to sign in (agent.mcp.oauth)."""
+    """Its owner has to sign in (agent.mcp.oauth). `forbidden`: to be allowed more than the token of now allows."""
+
+    def __init__(self, name: str, *, forbidden: bool = False) -> None:
+        super().__init__(f"{name} wants its owner to sign in.")
+        self.forbidden = forbidden
 
 
 @dataclass
@@ -72,6 +77,8 @@ class Screen:
     changed: bool = True  # its list of tools
     reason: str = ""  # why it was cut off
     unauthorized: bool = False  # its last answer to a request was 401
+    forbidden: bool = False  # it was 403: the token does not allow enough
+    lost: bool = False  # it was 404: it does not know the session
 
     def renew(self, longest: int) -> None:
         self.count = self.size = self.nonsense = 0
@@ -94,6 +101,20 @@ class Screen:
     def refuse(self, why: str) -> None:
         self.reason = why
         raise BrokenServer(why)
+
+    def look_at_status(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        self.unauthorized = response.status_code == 401
+        self.forbidden = lacks_scope(response)
+        self.lost = response.status_code == 404 and SESSION in request.headers
+
+    def check_status(self, name: str) -> None:
+        """BrokenServer where its last answer was that the request is not taken in this session."""
+        if self.unauthorized or self.forbidden:
+            raise SignInNeeded(name, forbidden=self.forbidden) from None
+        if self.lost:
+            raise BrokenServer(
+                f"{name} does not know this session any more, so nothing was done. Try again."
+            ) from None
 
     def look(self, message: SessionMessage) -> None:
         method = getattr(message.message, "method", "")
@@ -182,8 +203,7 @@ class ServerConnection:
             async with asyncio.timeout(CALL_SECONDS) as limit:
                 result = await self.session.send_request(request, kind, progress_callback=lives)
         except MCPError as error:
-            if self.screen.unauthorized:
-                raise SignInNeeded(f"{self.name} wants its owner to sign in.") from None
+            self.screen.check_status(self.name)
             if error.code == types.CONNECTION_CLOSED:
                 raise BrokenServer(self._gone()) from None
             said = visible(error.message[:LONGEST_SAID])
@@ -318,8 +338,7 @@ async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConn
             f"{name} did not begin within {START_SECONDS} s, so it was ended."
         ) from None
     except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
-        if screen.unauthorized:
-            raise SignInNeeded(f"{name} wants its owner to sign in.") from None
+        screen.check_status(name)
         said = visible(str(getattr(error, "message", "")))[:LONGEST_SAID]
         why = (
             f"{name} {screen.reason}"
@@ -353,6 +372,12 @@ async def over_http(
         yield await begun(name, session, screen)
 
 
+def lacks_scope(response: httpx2.Response) -> bool:
+    """Whether a token with more rights is wanted (RFC 6750, 3.1)."""
+    challenge = response.headers.get("www-authenticate", "")
+    return response.status_code == 403 and "insufficient_scope" in challenge
+
+
 class BoundedTransport(httpx2.AsyncHTTPTransport):
     """Counts what comes, and does not unpack it: a small answer could become a large one. Other hosts than the server's
     are where its owner signs in: those must be public and HTTPS."""
@@ -372,7 +397,7 @@ class BoundedTransport(httpx2.AsyncHTTPTransport):
                 raise httpx2.ConnectError(str(error)) from None
         response = await super().handle_async_request(request)
         if (host, request.url.path) == (self.host, self.path):
-            self.screen.unauthorized = response.status_code == 401
+            self.screen.look_at_status(request, response)
         response.headers.pop("content-encoding", None)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = CountedStream(response.stream, self.screen)

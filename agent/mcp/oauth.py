@@ -3,6 +3,9 @@
 The owner opens a link; the authorization server then leads the browser to a loopback address of this machine. Where the
 browser runs here, a listener takes that; elsewhere (on a phone) the owner gives the address that could not be
 opened. The tokens are kept in a file of the state that only its user can read, and are refreshed without the owner.
+
+Where a token does not allow what a call needs (403, insufficient_scope), what it lacks is kept too, and the owner signs
+in again for that as well; once: what an owner was asked for and did not give is not asked for again.
 """
 
 import asyncio
@@ -10,7 +13,6 @@ import logging
 import os
 import re
 import socket
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -33,7 +35,13 @@ from pydantic import AnyUrl, BaseModel
 
 from agent.errors import ToolError
 from agent.files import replacing
-from agent.mcp.connection import BoundedTransport, Screen, SignInNeeded
+from agent.mcp.connection import (
+    SESSION,
+    BoundedTransport,
+    Screen,
+    SignInNeeded,
+    lacks_scope,
+)
 from agent.sandbox.output_buffer import visible
 
 SIGN_IN_SECONDS = 3600
@@ -41,6 +49,7 @@ LOOPBACK = "127.0.0.1"
 LONGEST_ANSWER = 8192  # characters that an owner pastes
 SAID = 200  # characters of what an authorization server says of an error
 CODE = re.compile(r"[!-~]{4,2048}")
+SCOPE = re.compile(r"[!#-\[\]-~ ]{1,2048}")  # RFC 6749, 3.3
 BEGIN = {
     "jsonrpc": "2.0",
     "id": 0,
@@ -52,14 +61,14 @@ BEGIN = {
     },
 }
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-SESSION = "mcp-session-id"
+BASIC = "client_secret_basic"
 ACCEPT = {"accept": "application/json, text/event-stream", "accept-encoding": "identity"}
 logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)  # states and answers stand in it
 
 
 class KeptSignIn(BaseModel):
     """What is kept of a sign-in. `expires_at` is in seconds since the epoch; the metadata say where a token is
-    refreshed."""
+    refreshed. `asked` is the scope that the owner was asked for, `wanted` what a call was refused without."""
 
     url: str
     redirect: str
@@ -68,6 +77,13 @@ class KeptSignIn(BaseModel):
     expires_at: float | None
     metadata: OAuthMetadata | None
     resource: ProtectedResourceMetadata | None
+    asked: str = ""
+    wanted: str = ""
+
+    @property
+    def lacking(self) -> str:
+        """What the owner has not been asked for yet."""
+        return " ".join(each for each in self.wanted.split() if each not in self.asked.split())
 
 
 def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
@@ -84,16 +100,33 @@ class Tokens(OAuthClientProvider):
 
     def __init__(self, name: str, path: Path, url: str, redirect: str) -> None:
         self.name, self.path, self.secrets = name, path, list[str]()
-        self._seen, self._refreshing = 0, ""
+        self.asked = self.wanted = self._refreshing = ""
+        self._seen, self._forbidden = 0, False
         metadata = OAuthClientMetadata(client_name="Voltaire", redirect_uris=[AnyUrl(redirect)])
         super().__init__(url, metadata, self)
 
-    def _auth_flow(
+    async def _auth_flow(
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if self._changed():  # another process has refreshed it, or the owner has signed in anew
             self._initialized = False
-        return super()._auth_flow(request)
+        flow = super()._auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = self._known_answer() if outgoing is request else None
+                response = response or (yield outgoing)
+                if outgoing is request:
+                    self._forbidden = lacks_scope(response)
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    def _known_answer(self) -> httpx2.Response | None:
+        """To the request, without asking."""
+        return None
 
     def _changed(self) -> bool:
         try:
@@ -103,10 +136,14 @@ class Tokens(OAuthClientProvider):
 
     async def _perform_authorization(self) -> httpx2.Request:
         tokens = self.context.current_tokens
+        if self._forbidden and tokens:
+            self.wanted = self.context.client_metadata.scope or ""
+            self._keep(tokens)
+            raise SignInNeeded(self.name, forbidden=True)
         if self.context.can_refresh_token() and tokens:  # it was taken back before its time
             self._refreshing = tokens.refresh_token or ""
             return await self._refresh_token()
-        raise SignInNeeded(f"{self.name} wants its owner to sign in.")
+        raise SignInNeeded(self.name)
 
     # -- the SDK's TokenStorage --
 
@@ -121,6 +158,7 @@ class Tokens(OAuthClientProvider):
         if kept.resource and kept.resource.authorization_servers:
             self.context.auth_server_url = str(kept.resource.authorization_servers[0])
         self.context.token_expiry_time = kept.expires_at
+        self.asked, self.wanted = kept.asked, kept.wanted
         self._hide(kept.tokens)
         return kept.tokens
 
@@ -132,17 +170,22 @@ class Tokens(OAuthClientProvider):
         """It is kept with the tokens."""
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        context = self.context
         tokens.refresh_token = tokens.refresh_token or self._refreshing or None
+        self._keep(tokens)
+
+    def _keep(self, tokens: OAuthToken) -> None:
+        context = self.context
         assert context.client_info and context.client_metadata.redirect_uris
         kept = KeptSignIn(
             url=context.server_url,
             redirect=str(context.client_metadata.redirect_uris[0]),
             client=context.client_info,
             tokens=tokens,
-            expires_at=time.time() + tokens.expires_in if tokens.expires_in else None,
+            expires_at=context.token_expiry_time,
             metadata=context.oauth_metadata,
             resource=context.protected_resource_metadata,
+            asked=self.asked,
+            wanted=self.wanted,
         )
         self._hide(tokens)
         with suppress(FileExistsError):
@@ -215,16 +258,63 @@ Show = Callable[[SignIn], Awaitable[None]]
 """Shows the owner the link, and returns; `give` is called with what comes of it."""
 
 
-class InteractiveTokens(Tokens):
-    """Those that an owner is just signing in for: known to the authorization server as a new program."""
+@dataclass(frozen=True, slots=True)
+class RegisteredClient:
+    """What a program is known as to the authorization server, where an owner has registered it there beforehand."""
 
-    def __init__(self, sign_in: SignIn, path: Path, url: str, redirect: str, show: Show) -> None:
+    client_id: str
+    secret: str = ""
+    port: int = 0  # of the loopback address that is registered; 0: any
+
+    def at(self, redirect: str) -> OAuthClientInformationFull:
+        return OAuthClientInformationFull(
+            client_id=self.client_id,
+            client_secret=self.secret or None,
+            redirect_uris=[AnyUrl(redirect)],
+        )
+
+
+class InteractiveTokens(Tokens):
+    """Those that an owner is just signing in for: known to the authorization server as a new program, or as `client`.
+    `wanted` is the scope that a call was refused without."""
+
+    def __init__(
+        self,
+        sign_in: SignIn,
+        path: Path,
+        url: str,
+        redirect: str,
+        show: Show,
+        client: OAuthClientInformationFull | None,
+    ) -> None:
         super().__init__(sign_in.name, path, url, redirect)
-        self.sign_in, self.to_owner = sign_in, show
+        self.sign_in, self.to_owner, self.client = sign_in, show, client
+        kept = kept_sign_in(path, url)
+        self.wanted = kept.wanted if kept and SCOPE.fullmatch(kept.wanted) else ""
         self.context.redirect_handler, self.context.callback_handler = self.show, self.answer
 
+    def _known_answer(self) -> httpx2.Response | None:
+        """What the call was answered with: the SDK then asks the owner for that scope, too."""
+        wanted, self.wanted = self.wanted, ""
+        if not wanted:
+            return None
+        challenge = f'Bearer error="insufficient_scope", scope="{wanted}"'
+        return httpx2.Response(403, headers={"www-authenticate": challenge})
+
     async def _perform_authorization(self) -> httpx2.Request:
-        return await OAuthClientProvider._perform_authorization(self)
+        if self.client:
+            self.client.token_endpoint_auth_method = self._authentication(self.client)
+        request = await OAuthClientProvider._perform_authorization(self)
+        request.headers["accept"] = "application/json"  # GitHub's else answers with a form
+        return request
+
+    def _authentication(self, client: OAuthClientInformationFull) -> str:
+        metadata = self.context.oauth_metadata
+        offered = metadata.token_endpoint_auth_methods_supported if metadata else None
+        if not client.client_secret:
+            return "none"
+        # RFC 8414: what names none takes Basic.
+        return "client_secret_post" if offered and BASIC not in offered else BASIC
 
     async def show(self, link: str) -> None:
         host, own = urlsplit(link).hostname, urlsplit(self.context.server_url).hostname
@@ -240,14 +330,29 @@ class InteractiveTokens(Tokens):
         return None
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        return None
+        return self.client
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        self.asked = self.context.client_metadata.scope or ""
+        await super().set_tokens(tokens)
 
 
-async def sign_in(name: str, url: str, headers: Mapping[str, str], path: Path, show: Show) -> None:
+async def sign_in(
+    name: str,
+    url: str,
+    headers: Mapping[str, str],
+    path: Path,
+    show: Show,
+    registered: RegisteredClient | None = None,
+) -> None:
     """Have an owner sign in, and keep the tokens in the file at `path`; ToolError says why that is not done."""
     try:
-        async with asyncio.timeout(SIGN_IN_SECONDS), listening(SignIn(name)) as (waiting, redirect):
-            tokens = InteractiveTokens(waiting, path, url, redirect, show)
+        async with (
+            asyncio.timeout(SIGN_IN_SECONDS),
+            listening(SignIn(name), registered.port if registered else 0) as (waiting, redirect),
+        ):
+            known = registered.at(redirect) if registered else None
+            tokens = InteractiveTokens(waiting, path, url, redirect, show, known)
             transport = BoundedTransport(Screen(), url)
             asked = {**headers, **ACCEPT}
             async with httpx2.AsyncClient(auth=tokens, transport=transport, timeout=30) as client:
@@ -264,8 +369,8 @@ async def sign_in(name: str, url: str, headers: Mapping[str, str], path: Path, s
         ) from None
     except OAuthRegistrationError as error:
         raise ToolError(
-            f"{name} wants a sign-in, but where that is done no new programs are taken ({said(error)}). A token of "
-            "yours can stand in its env_file, as Authorization=Bearer ..."
+            f"{name} wants a sign-in, but where that is done no new programs are taken ({said(error)}). "
+            "Register one there, and name its client_id, or put a token of yours into env_file: docs/mcp.md"
         ) from None
     except (OAuthFlowError, ValueError) as error:
         raise ToolError(f"The sign-in to {name} failed: {said(error)}.") from None
@@ -282,8 +387,8 @@ def said(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def listening(sign_in: SignIn) -> AsyncIterator[tuple[SignIn, str]]:
-    """Also the address of a loopback port at which the answer is taken."""
+async def listening(sign_in: SignIn, port: int) -> AsyncIterator[tuple[SignIn, str]]:
+    """Also the address of a loopback port at which the answer is taken; 0: any port."""
 
     async def take(request: web.Request) -> web.Response:
         try:
@@ -297,7 +402,12 @@ async def listening(sign_in: SignIn) -> AsyncIterator[tuple[SignIn, str]]:
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
-        listener = socket.create_server((LOOPBACK, 0))
+        try:
+            listener = socket.create_server((LOOPBACK, port))
+        except OSError:
+            raise ToolError(
+                f"The port {port}, which the browser is led to, is taken. End what has it, and sign in again."
+            ) from None
         await web.SockSite(runner, listener).start()
         yield sign_in, f"http://{LOOPBACK}:{listener.getsockname()[1]}/callback"
     finally:

@@ -99,6 +99,11 @@ class ServerConfig:
     allow: Sequence[str] = ()
     tools: Sequence[str] = ()
     secrets: Sequence[SecretBinding] = ()
+    client_id: str = (
+        ""  # of the program, where an owner has registered it beforehand (agent.mcp.oauth)
+    )
+    client_secret_file: str = ""
+    callback_port: int = 0
 
     @property
     def source(self) -> str:
@@ -135,6 +140,17 @@ class ServerConfig:
     def has_authorization(self) -> bool:
         """Whether its env_file says who asks, so that no owner signs in."""
         return any(name.lower() == "authorization" for name in self.variables())
+
+    def client_secret(self) -> str:
+        """ToolError where its file cannot be read."""
+        if not self.client_secret_file:
+            return ""
+        try:
+            return Path(self.client_secret_file).expanduser().read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError):
+            raise ToolError(
+                f"The client_secret_file of {self.name} cannot be read; the owner can mend that."
+            ) from None
 
     def variables(self) -> dict[str, str]:
         """Of its env_file; ToolError where that cannot be read."""
@@ -308,7 +324,7 @@ class ToolServers:
                 self._ended(key)
                 running.stop.set()
             if isinstance(error, module.SignInNeeded):
-                raise self._sign_in_first(server, chat) from None
+                raise await self._sign_in_first(server, chat, error.forbidden) from None
             raise
         finally:
             running.busy -= 1
@@ -331,23 +347,41 @@ class ToolServers:
         except asyncio.CancelledError:
             ready.cancel()
             raise
-        except needed:
-            raise self._sign_in_first(server, chat) from None
+        except needed as error:
+            forbidden: bool = error.forbidden  # type: ignore[attr-defined]
+            raise await self._sign_in_first(server, chat, forbidden) from None
 
-    def _sign_in_first(self, server: ServerConfig, chat: str) -> ToolError:
-        """What is told where a server wants its owner, who is asked to sign in."""
+    async def _sign_in_first(self, server: ServerConfig, chat: str, forbidden: bool) -> ToolError:
+        """What is told where a server wants its owner, who is asked to sign in: to what it allows, or, `forbidden`, for
+        more."""
         self._ends.pop((server.name, chat), None)  # it has not failed
         name = server.name
         if server.has_authorization():
-            return ToolError(f"{name} refuses the Authorization of its env_file (401).")
+            status = 403 if forbidden else 401
+            return ToolError(f"{name} refuses the Authorization of its env_file ({status}).")
+        lacking = await self.lacking(name) if forbidden else ""
+        if forbidden and not lacking and self.tokens_file(name).exists():
+            return ToolError(
+                f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
+            )
+        more = f" for more ({lacking})" if lacking else ""
         if self.sign_in_needed is None:
-            return SignInFirst(f"{name} wants its owner to sign in: voltaire mcp test {name}")
+            return SignInFirst(f"{name} wants its owner to sign in{more}: voltaire mcp test {name}")
         if time.monotonic() >= self._ask_again.get(name, 0.0):
             self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
             self.sign_in_needed(name)
         return SignInFirst(
-            f"{name} wants its owner to sign in first. The owner was sent the link; go on without it, or try again later."
+            f"{name} wants its owner to sign in first{more}. The owner was sent the link; go on without it, or try again later."
         )
+
+    async def lacking(self, name: str) -> str:
+        """The scope that a call was refused without, as far as no owner was asked for it; empty: none."""
+        server = self.named(name)
+        if not self.tokens_file(name).exists() or server.has_authorization():
+            return ""
+        oauth = await imported_module("agent.mcp.oauth")
+        kept = oauth.kept_sign_in(self.tokens_file(name), server.url)
+        return visible(kept.lacking)[:SAID] if kept else ""
 
     def tokens_file(self, name: str) -> Path:
         return self.sign_ins / f"{name}.json"
@@ -370,11 +404,18 @@ class ToolServers:
 
         try:
             module = await imported_module("agent.mcp.oauth")
+            client = None
+            if server.client_id:
+                secret = server.client_secret()
+                client = module.RegisteredClient(server.client_id, secret, server.callback_port)
             path = self.tokens_file(name)
-            await module.sign_in(name, server.url, server.variables(), path, shown)
+            await module.sign_in(name, server.url, server.variables(), path, shown, client)
         finally:
             del self.signing_in[name]
         self._ask_again.pop(name, None)
+        for (each, _), running in self.running.items():
+            if each == name:  # a session is bound to who began it
+                running.stop.set()
         return True
 
     def take_answer(self, name: str, text: str) -> None:

@@ -98,6 +98,8 @@ async def test(options: Options, name: str, yes: bool) -> int:
         answers = None if yes else lines
         try:
             try:
+                if await servers.lacking(name):
+                    await sign_in(servers, name, lines)
                 return await look(servers, name, answers, settings.agent.tools)
             except SignInFirst:
                 await sign_in(servers, name, lines)
@@ -173,6 +175,9 @@ async def confirmed(lines: InputLines, what: str) -> bool:
     metavar="VARIABLE FILE HOST HEADER",
     help="A secret that it never sees: the proxy puts it into that header of requests to that host.",
 )
+@click.option("--client-id", default="", help="Of Voltaire, where you have registered it yourself.")
+@click.option("--client-secret-file", default="", help="Holds the secret of that client_id.")
+@click.option("--callback-port", default=0, help="Of the redirect address that is registered.")
 @click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
 @click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
 @click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
@@ -185,6 +190,9 @@ async def add(
     url: str,
     env_file: str,
     secret: tuple[tuple[str, str, str, str], ...],
+    client_id: str,
+    client_secret_file: str,
+    callback_port: int,
     network: tuple[str, ...],
     folder: tuple[str, ...],
     new: bool,
@@ -196,7 +204,9 @@ async def add(
     path = writable_config(options)
     if name in settings.agent.mcp:
         raise Failed(f"There is a server named {name} already: voltaire mcp remove {name}")
-    values = {"command": list(words), "url": url, "env_file": env_file}
+    values: dict[str, Any] = {"command": list(words), "url": url, "env_file": env_file}
+    values |= {"client_id": client_id, "client_secret_file": client_secret_file}
+    values["callback_port"] = callback_port
     lists = {"network": list(network), "folders": list(folder)}
     bound = {name: {"file": f, "host": host, "header": header} for name, f, host, header in secret}
     section: dict[str, Any] = {

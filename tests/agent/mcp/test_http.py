@@ -55,6 +55,20 @@ async def test_a_flood_over_http_costs_one_call(
     assert await mcp(box, "tea say text=again") == "again"
 
 
+async def test_a_session_that_a_server_forgot_is_begun_anew(
+    servers: FakeServers, http: HttpServer
+) -> None:
+    """As after it was started again."""
+    box = await servers.open(command=(), url=http.url)
+    await mcp(box, "tea")
+    http.mode = "forget"
+    told = "tea does not know this session any more, so nothing was done. Try again."
+    assert told in await mcp(box, "tea say text=x")
+    http.mode = "json"
+    assert await mcp(box, "tea say text=again") == "again"
+    assert http.methods.count("initialize") == 2
+
+
 async def test_it_leads_nowhere_else(servers: FakeServers, http: HttpServer) -> None:
     async with mcp_over_http() as other:
         http.mode, http.elsewhere = "redirect", other.url

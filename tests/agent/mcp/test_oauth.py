@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import socket
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -189,6 +190,81 @@ async def test_a_sign_in_that_fails_is_one_sentence(
         await tools.sign_in("tea", browse)
     assert not tools.tokens_file("tea").exists() and tools.signing_in == {}
     assert "wants its owner to sign in" in await mcp(box, "tea")
+
+
+async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: SignInServer) -> None:
+    """A server answers a call with 403 and insufficient_scope; calls that need less go on."""
+    box, tools = await opened(servers, server)
+    await signed_in(tools, server)
+    server.scope = "tea:strong"
+    assert "brew leaf" in await mcp(box, "tea")
+    assert "for more (tea:strong): voltaire mcp test tea\n" in await mcp(box, "tea brew leaf=green")
+    asked: list[str] = []
+    tools.sign_in_needed = asked.append
+    for _ in range(2):
+        assert "sign in first for more (tea:strong). The owner was sent the link" in await mcp(
+            box, "tea brew leaf=green"
+        )
+    assert asked == ["tea"]
+    assert "brew leaf" in await mcp(box, "tea")
+    # Another program knows of it, too.
+    other, _ = await opened(servers, server, "other")
+    assert other.servers and await other.servers.lacking("tea") == "tea:strong"
+    links: list[str] = []
+
+    async def show(sign_in: SignIn) -> None:
+        links.append(sign_in.link)
+        await server.browse(sign_in.link)
+
+    assert await tools.sign_in("tea", show)
+    assert "scope=tea%3Astrong" in links[0] and await tools.lacking("tea") == ""
+    assert (await mcp(box, "tea brew leaf=green")).startswith("green with Bearer [a secret")
+    # It is refreshed with what it allows; what comes on top is asked for beside it.
+    server.accounts.access.clear()
+    assert (await mcp(box, "tea brew leaf=black")).startswith("black with Bearer")
+    server.scope = "tea:hot"
+    assert "for more (tea:hot)" in await mcp(box, "tea brew leaf=green")
+    # An owner who gives less is not asked again.
+    server.accounts.withholds = True
+    assert await tools.sign_in("tea", show)
+    assert "scope=tea%3Astrong+tea%3Ahot" in links[1]
+    told = (
+        "tea does not allow this: its owner was asked for all that it wants, and did not give it."
+    )
+    for _ in range(2):
+        assert told in await mcp(box, "tea brew leaf=green")
+    assert asked == ["tea", "tea"]
+    assert "brew leaf" in await mcp(box, "tea")
+
+
+async def test_a_client_that_was_registered_beforehand(
+    servers: FakeServers, server: SignInServer, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server.register("voltaire-1", "s3cret-of-it", f"http://127.0.0.1:{port}/callback")
+        (tmp_path / "secret").write_text("s3cret-of-it\n")
+        box = await servers.open(
+            command=(),
+            url=server.url,
+            client_id="voltaire-1",
+            client_secret_file=str(tmp_path / "secret"),
+            callback_port=port,
+        )
+        assert box.servers
+        with pytest.raises(ToolError, match=f"The port {port}, which .* is taken"):
+            await signed_in(box.servers, server)
+    await signed_in(box.servers, server)
+    assert (await mcp(box, "tea brew leaf=green")).startswith("green with Bearer")
+    server.accounts.access.clear()
+    assert (await mcp(box, "tea brew leaf=black")).startswith("black with Bearer")
+    assert server.accounts.refreshed == 1 and list(server.accounts.clients) == ["voltaire-1"]
+    (tmp_path / "secret").write_text("another\n")
+    with pytest.raises(ToolError, match=r"^The sign-in to tea failed: .*Invalid client_secret"):
+        await signed_in(box.servers, server)
+    (tmp_path / "secret").unlink()
+    with pytest.raises(ToolError, match="The client_secret_file of tea cannot be read"):
+        await signed_in(box.servers, server)
 
 
 async def test_where_nobody_signs_in(
