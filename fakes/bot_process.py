@@ -20,6 +20,9 @@ class Process:
 
     def __init__(self, gram: Localgram | None, folder: Path, model: str, owner: int = 0) -> None:
         self.database = folder / "voltaire.db"
+        config = folder / "config" / "voltaire" / "config.toml"  # else the machine's is read
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.touch()
         self._environment = {
             **{name: value for name, value in os.environ.items() if not _of_a_service(name)},
             "XDG_CONFIG_HOME": str(folder / "config"),
