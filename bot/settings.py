@@ -76,6 +76,8 @@ class TelegramSection(Section):
     """In groups: answer when mentioned or replied to, answer everything, or nothing."""
     reactions: Literal["done", "seen", "off"] = "done"
     """What the bot's reaction on a message says: 👀 once it is kept, then 👌 or 😢 once it is answered or has failed; only the first; nothing."""
+    rich_messages: bool = False
+    """Send answers with tables or headings as rich messages (Bot API 10.1), laid out by the app. Some apps show nothing of them yet."""
     language: str = "auto"
     """Language of the bot's fixed texts: "auto" is each sender's own, as their Telegram says, where it is one of English (en), German (de), Spanish (es), French (fr), Russian (ru) and Chinese (zh); else one of these for all. /settings changes it for a chat. docs/languages.md tells how to add one."""
     webhook_url: str = ""

@@ -9,74 +9,28 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from bot.markdown_dialect import NESTING, parser
+from bot.markdown_html import as_html, html_renderer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from markdown_it.renderer import RendererHTML
-    from markdown_it.token import Token
 
 PART_BYTES = 12_000  # of Markdown; an event has 65,536, encrypted and with its HTML
 HTML_BYTES = 30_000
 FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
-LINKABLE = re.compile(r"(?:https?|mailto|matrix):|https://matrix\.to/", re.IGNORECASE)
 
 
 def message_content(text: str, kind: str = "m.text") -> dict[str, Any]:
     """The content of an m.room.message."""
     content: dict[str, Any] = {"msgtype": kind, "body": text}
-    html = as_html(text)
+    html = as_html(text, renderer())
     if html != f"<p>{escape(text, quote=False)}</p>" and len(html.encode()) <= HTML_BYTES:
         content |= {"format": "org.matrix.custom.html", "formatted_body": html}
     return content
 
 
-def as_html(text: str) -> str:
-    """Too deeply nested sources come as text."""
-    markdown = parser()
-    tokens = markdown.parse(text)
-    if any(token.level >= NESTING for token in tokens):
-        return f"<p>{escape(text, quote=False)}</p>"
-    return renderer().render(tokens, markdown.options, {}).strip()
-
-
 @cache
 def renderer() -> "RendererHTML":
-    from markdown_it.renderer import RendererHTML
-
-    made = RendererHTML()
-
-    def source(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        return f"<p>{escape(tokens[index].content, quote=False)}</p>\n"
-
-    def code(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        return f"<pre><code>{escape(tokens[index].content, quote=False)}</code></pre>\n"
-
-    def picture(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        token = tokens[index]
-        address, words = str(token.attrs.get("src") or ""), token.content
-        shown = escape(words or address, quote=False)
-        if not LINKABLE.match(address):
-            return shown
-        return f'<a href="{escape(address)}">{shown}</a>'
-
-    def row_end(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        """With the cells beyond the header's."""
-        start = max(n for n in range(index) if tokens[n].type == "tr_open")
-        beyond = tokens[start].meta.get("beyond", ())
-        return "".join(f"<td>{escape(cell, quote=False)}</td>" for cell in beyond) + "</tr>\n"
-
-    rules: dict[str, Any] = {
-        "tr_close": row_end,
-        "maths": code,
-        "definition": source,
-        "image": picture,
-        "spoiler_open": lambda *_: "<span data-mx-spoiler>",
-        "spoiler_close": lambda *_: "</span>",
-    }
-    made.rules |= rules
-    return made
+    return html_renderer({"spoiler_open": "<span data-mx-spoiler>", "spoiler_close": "</span>"})
 
 
 def split(text: str, most: int = PART_BYTES) -> list[str]:

@@ -12,6 +12,7 @@ message_calls.py     Bot API calls on messages: chats by key, each at its chat's
 pacer.py             when something may be sent
 connection.py        how calls reach the server
 markdown.py          Markdown to styled text
+rich.py              answers with tables or headings as rich messages
 styled.py            styled text: building it, cutting it, Telegram's form of it
 """
 

@@ -75,7 +75,14 @@ class TelegramApp(MessagingApp):
         own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
-            TelegramChannel(self.calls, self.unfinished, leaks, TEXTS, own_server=own_server),
+            TelegramChannel(
+                self.calls,
+                self.unfinished,
+                leaks,
+                TEXTS,
+                own_server=own_server,
+                rich=config.rich_messages,
+            ),
             Access(store.people, SOURCE, owners, allow, config.groups),
             timezone=config.timezone,
             repos=config.repos,

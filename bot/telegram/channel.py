@@ -1,12 +1,13 @@
 """Telegram as a channel: texts in parts, files, edits, reactions."""
 
+import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
 from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
-from telegram.error import BadRequest, RetryAfter, TelegramError
+from telegram.error import BadRequest, EndPointNotFound, RetryAfter, TelegramError
 
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
@@ -32,6 +33,7 @@ from bot.telegram.message_calls import (
     inline_keyboard,
     parse,
 )
+from bot.telegram.rich import rich_html
 from bot.telegram.styled import (
     CAPTION_UNITS,
     TEXT_UNITS,
@@ -44,6 +46,8 @@ from bot.telegram.styled import (
     split,
 )
 from bot.texts import Texts
+
+log = logging.getLogger(__name__)
 
 MOST_PARTS = 4  # longer answers come as a document
 ANSWER_FILE = "answer.md"
@@ -58,7 +62,7 @@ NAME_SECONDS = 3.0
 
 class TelegramChannel:
     """A Channel over one bot. `leaks` knows what must not leave; `own_server` is a Bot API server of
-    one's own, with its larger limits."""
+    one's own, with its larger limits; `rich`: tables and headings go out as rich messages."""
 
     source = SOURCE
     prefix = PREFIX
@@ -72,6 +76,7 @@ class TelegramChannel:
         texts: Texts,
         *,
         own_server: bool = False,
+        rich: bool = False,
     ) -> None:
         self._calls = calls
         self._bot = calls.bot
@@ -79,6 +84,7 @@ class TelegramChannel:
         self._texts = texts
         self._leaks = leaks
         self._own_server = own_server
+        self._rich = rich
         self._newest: dict[str, int] = {}
 
     def private_chat(self, user: str) -> str:
@@ -116,6 +122,10 @@ class TelegramChannel:
                 MessageRefused
             ):  # a person may have forbidden them: then it comes as text
                 return await self._send_voice(chat, message, message.sound)
+        if self._rich and (html := rich_html(message.text)) and not message.keyboard:
+            with channel_errors():
+                if id := await self._send_rich(chat, html, message):
+                    return id, None
         parts = message_parts(message.text, self._texts)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
@@ -129,6 +139,22 @@ class TelegramChannel:
                 self._calls.pacer(chat).pause(refusal)
                 raise
         return id, None if last else replace(message, part=message.part + 1)
+
+    async def _send_rich(self, chat: str, html: str, message: OutgoingMessage) -> str:
+        """ "" where the server knows no rich messages, or takes this one for none."""
+        if message.part:
+            return ""
+        try:
+            reply_to = self._quoted(chat, message)
+            return await self._calls.send_rich(chat, html, silent=message.silent, reply_to=reply_to)
+        except EndPointNotFound:
+            self._rich = False
+        except BadRequest as refusal:
+            log.warning("a rich message was refused: %s", refusal)
+        except RetryAfter as refusal:
+            self._calls.pacer(chat).pause(refusal)
+            raise
+        return ""
 
     async def _send_voice(
         self, chat: str, message: OutgoingMessage, sound: VoiceSound
@@ -159,10 +185,7 @@ class TelegramChannel:
     async def _send_text(
         self, chat: str, part: Styled, keyboard: Keyboard, message: OutgoingMessage
     ) -> str:
-        """In a private chat the answer to the newest message needs no quote of it; a question does."""
-        reply_to = message.reply_to if not message.part else ""
-        if reply_to and parse(chat).private and not keyboard:
-            reply_to = reply_to if int(reply_to) < self._newest.get(chat, 0) else ""
+        reply_to = self._quoted(chat, message, keyboard)
         try:
             return await self._calls.send_text(
                 chat, part, keyboard, silent=message.silent, reply_to=reply_to
@@ -173,6 +196,13 @@ class TelegramChannel:
             return await self._calls.send_text(
                 chat, plain(part.text), keyboard, silent=message.silent, reply_to=reply_to
             )
+
+    def _quoted(self, chat: str, message: OutgoingMessage, keyboard: Keyboard = ()) -> str:
+        """In a private chat the answer to the newest message needs no quote of it; a question does."""
+        reply_to = message.reply_to if not message.part else ""
+        if reply_to and parse(chat).private and not keyboard:
+            reply_to = reply_to if int(reply_to) < self._newest.get(chat, 0) else ""
+        return reply_to
 
     async def _send_document(
         self, chat: str, text: str, keyboard: Keyboard, *, silent: bool

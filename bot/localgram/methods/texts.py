@@ -7,6 +7,7 @@ from bot.localgram.entities import formatted
 from bot.localgram.feed import Drafted
 from bot.localgram.message import Message
 from bot.localgram.methods import Methods
+from bot.localgram.methods.rich import rich_text
 from bot.localgram.methods.targets import (
     TEXT_LIMIT,
     caption_of,
@@ -39,6 +40,24 @@ def send_message(world: World, call: Call) -> Json:
         keyboard=keyboard_of(call),
         silent=call.flag("disable_notification"),
         preview=call.nested("link_preview_options"),
+    )
+    return world.json(place.chat, world.post(place.chat, message))
+
+
+def send_rich_message(world: World, call: Call) -> Json:
+    """Of the three forms only HTML is known."""
+    html = str(call.mapping("rich_message").get("html") or "")
+    if not html:
+        raise bad_request("rich message must be non-empty")
+    place = target(world, call)
+    message = Message(
+        sender=world.bot,
+        text=rich_text(html),
+        rich=html,
+        thread=place.thread,
+        reply_to=place.reply_to,
+        quote=place.quote,
+        silent=call.flag("disable_notification"),
     )
     return world.json(place.chat, world.post(place.chat, message))
 
@@ -174,6 +193,7 @@ def _repost(world: World, call: Call, source: Message) -> Json:
 
 METHODS: Methods = {
     "sendMessage": send_message,
+    "sendRichMessage": send_rich_message,
     "sendMessageDraft": send_message_draft,
     "editMessageText": edit_message_text,
     "editMessageCaption": edit_message_caption,

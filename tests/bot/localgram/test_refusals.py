@@ -338,7 +338,7 @@ async def test_wrong_tokens(raw: Raw, token: str, code: int, text: str) -> None:
 
 
 async def test_unknown_methods_and_case(raw: Raw) -> None:
-    assert await raw.refusal("sendRichMessage") == "Not Found: method not found"
+    assert await raw.refusal("sendStory") == "Not Found: method not found"
     assert await raw.ok("GETME") == await raw.ok("getMe")
 
 

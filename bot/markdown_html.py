@@ -1,0 +1,62 @@
+"""Markdown to HTML, in the tags that messaging apps show. No picture is named that an app would fetch
+from elsewhere: it is a link."""
+
+import re
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from bot.markdown_dialect import NESTING, parser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from markdown_it.renderer import RendererHTML
+    from markdown_it.token import Token
+
+LINKABLE = re.compile(r"(?:https?|mailto|matrix):|https://matrix\.to/", re.IGNORECASE)
+
+
+def as_html(text: str, renderer: "RendererHTML") -> str:
+    """Too deeply nested sources come as text."""
+    markdown = parser()
+    tokens = markdown.parse(text)
+    if any(token.level >= NESTING for token in tokens):
+        return f"<p>{escape(text, quote=False)}</p>"
+    return renderer.render(tokens, markdown.options, {}).strip()
+
+
+def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
+    """`tags` are those of one app, by markdown-it's name of the token."""
+    from markdown_it.renderer import RendererHTML
+
+    made = RendererHTML()
+
+    def source(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
+        return f"<p>{escape(tokens[index].content, quote=False)}</p>\n"
+
+    def code(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
+        return f"<pre><code>{escape(tokens[index].content, quote=False)}</code></pre>\n"
+
+    def picture(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
+        token = tokens[index]
+        address, words = str(token.attrs.get("src") or ""), token.content
+        shown = escape(words or address, quote=False)
+        if not LINKABLE.match(address):
+            return shown
+        return f'<a href="{escape(address)}">{shown}</a>'
+
+    def row_end(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
+        """With the cells beyond the header's."""
+        start = max(n for n in range(index) if tokens[n].type == "tr_open")
+        beyond = tokens[start].meta.get("beyond", ())
+        return "".join(f"<td>{escape(cell, quote=False)}</td>" for cell in beyond) + "</tr>\n"
+
+    rules: dict[str, Any] = {
+        "tr_close": row_end,
+        "maths": code,
+        "definition": source,
+        "image": picture,
+        **{name: lambda *_, tag=tag: tag for name, tag in tags.items()},
+    }
+    made.rules |= rules
+    return made
