@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants templates card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants mcp-conformance templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -227,6 +227,17 @@ card:  ## on a machine with an NVIDIA card, nvcc and CMake: what only a card can
 
 card-kit: dev  ## pack what `make card` needs on a machine without a network: build/card-kit.tar.xz
 	@$(BIN)/python -m bench.card.kit
+
+CONFORMANCE := .cache/mcp-conformance/.stamp
+$(CONFORMANCE): fakes/mcp-conformance/package-lock.json | $(STAMP)-dev
+	@command -v npm >/dev/null || { echo "npm is missing: apt-get install npm"; exit 1; }
+	@mkdir -p $(@D)
+	@cp fakes/mcp-conformance/package*.json $(@D)
+	@npm ci --silent --ignore-scripts --no-audit --no-fund --prefix $(@D)
+	@touch $@
+
+mcp-conformance: dev $(CONFORMANCE)  ## the published checks of the Model Context Protocol, against our client and server
+	@$(BIN)/python -m bench.mcp_conformance
 
 structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
 	@$(BIN)/python -m bench.structure

@@ -5,6 +5,7 @@ import json
 import os
 import shlex
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -255,9 +256,13 @@ async def test_it_reaches_nothing_of_the_host_or_of_a_chat(servers: FakeServers)
     assert await mcp(box, "tea run code='sorted(os.listdir(\"/workspace\"))'") == "['calls']"
     token = 'open("/proc/1/environ", "rb").read() + open("/etc/passwd", "rb").read()'
     assert "token" not in (await mcp(box, f"tea run code='{token}'")).lower()
-    network = '__import__("socket").create_connection(("127.0.0.1", 1), 1)'
-    connect = f"tea run code='{network}'"
-    assert "It was not asked twice" in await mcp(box, connect)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        connect = f'__import__("socket").socket().connect_ex(("127.0.0.1", {port}))'
+        assert await mcp(box, f"tea run code='{connect}'") != "0"
+        listening.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
 
 
 async def test_it_sees_the_folders_of_its_section_alone(
