@@ -137,6 +137,11 @@ class Texts(NamedTuple):
         "I cannot read your last message: {why}. I have asked your app for its key and answer once it"
         " comes; else please send it again."
     )
+    put_out: str = (
+        "{by} has put me out of the room {room}: what I have to say there waits until I am invited"
+        " again."
+    )
+    upgraded: str = "The room {room} was upgraded: I go on with our chat in the new one."
     in_plain: str = "Your message came unencrypted into an encrypted room, so I did not read it."
     # messages from before the start
     backlog: Plural = Plural(

@@ -61,6 +61,18 @@ class OutboxTable:
         self.wake()
         return ids
 
+    async def add_once(self, key: str, to: Sequence[str], payload: str) -> bool:
+        """Put a payload behind whatever waits for each of these chats, the first time that it is called
+        with this key (of KeyValueTable); whether it was that."""
+        async with self.database.write() as tx:
+            first = await tx.value(_FIRST, key) is not None
+            for chat in to if first else ():
+                await chats.ensure(tx, chat)
+                await put(tx, chat, [payload])
+        if first:
+            self.wake()
+        return first
+
     async def chats_waiting(self, prefix: str = "") -> list[str]:
         """Chats, not blocked, for which something waits; the longest waiting first."""
         sql = (
@@ -211,6 +223,9 @@ def _outbox_row(row: Row) -> OutboxRow:
     number, chat, turn, payload, silent, state, ids, *rest = row
     ids = tuple(str(id) for id in IDS.validate_json(ids))
     return OutboxRow(number, chat, turn, payload, bool(silent), state, ids, *rest)
+
+
+_FIRST = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
 
 
 async def put(

@@ -96,6 +96,7 @@ class MatrixChannel:
         self._newest: dict[str, str] = {}
         self._opening = asyncio.Lock()
         self._looked_up: set[str] = set()  # rooms whose encryption the homeserver was asked for
+        self._asked: dict[str, tuple[str, Keyboard]] = {}  # questions on their way, by transaction
         self.invited_by: Callable[[str], str | None] = lambda user: None
 
     # -- names ----------------------------------------------------------------
@@ -153,11 +154,20 @@ class MatrixChannel:
         last = message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
         text = with_buttons(parts[message.part], keyboard, self._texts)
+        if keyboard:
+            self._asked[transaction] = chat, keyboard
         id = await self._send(chat, message_content(text, kind), transaction, reply_to)
         if keyboard:
             await self._keep_keyboard(chat, id, keyboard)
+            self._asked.pop(transaction, None)
             self.tasks.start(self._offer(chat, id, keyboard, transaction), "reactions to press")
         return id, None if last else replace(message, part=message.part + 1)
+
+    async def seen(self, transaction: str, id: str) -> None:
+        """An event of ours has come by a sync, before the answer to its send perhaps: a question may be
+        answered from now on."""
+        if asked := self._asked.pop(transaction, None):
+            await self._keep_keyboard(asked[0], id, asked[1])
 
     def _quoted(self, chat: str, message: OutgoingMessage) -> str:
         """In a room of two the answer to the newest message needs no quote of it; a question does."""
@@ -198,28 +208,37 @@ class MatrixChannel:
     ) -> str:
         """Send an event, encrypted where the room is; its id. Apps read reactions in plain alone: they
         are sent so, and hold no words. Raises ChannelError."""
-        assert self.encryption
+        encryption = self._logged_in()
         with channel_errors(room):
             await self._learn_encryption(room)
             if room.encrypted and not plain:
                 try:
-                    content = await self.encryption.encrypt(room, kind, content)
+                    content = await encryption.encrypt(room, kind, content)
                 except FAULTS as error:
                     raise MessageRefused(f"it cannot be encrypted ({error})") from error
                 kind = "m.room.encrypted"
+            self._logged_in(encryption)
             path = room_path(room.id, "send", kind, transaction)
             return str((await self.server.put(path, content))["event_id"])
+
+    def _logged_in(self, since: Encryption | None = None) -> Encryption:
+        """Our keys. Raises NotSent where the homeserver has ended the session, also if only `since` then:
+        with the keys of one device nothing is sent as another."""
+        if self.encryption is None or since not in (None, self.encryption):
+            raise NotSent("the bot logs in anew", 1.0)
+        return self.encryption
 
     async def _learn_encryption(self, room: JoinedRoom) -> None:
         """The first time, a room that no sync has called encrypted is asked whether it is."""
         if room.encrypted or room.id in self._looked_up:
             return
+        encryption = self._logged_in()
         try:
             content = await self.server.get(room_path(room.id, "state", "m.room.encryption", ""))
             event = {"type": "m.room.encryption", "state_key": "", "content": content}
-            assert self.encryption
-            self.encryption.change(room, event)
-            self.encryption.settle(room)
+            self._logged_in(encryption)
+            encryption.change(room, event)
+            encryption.settle(room)
         except HomeserverRefused as error:
             if error.code != "M_NOT_FOUND":
                 raise
@@ -237,7 +256,7 @@ class MatrixChannel:
                 raise ChatGone(f"the bot is not in the room {id}")
             return rooms[id]
         async with self._opening:
-            if found := rooms.direct(id):
+            if found := self._logged_in().rooms.direct(id):
                 return found[-1]
             with channel_errors():
                 if invited := self.invited_by(id):
@@ -246,7 +265,7 @@ class MatrixChannel:
                 return await self._open_direct(id)
 
     async def _open_direct(self, user: str) -> JoinedRoom:
-        encryption = {
+        encrypted = {
             "type": "m.room.encryption",
             "state_key": "",
             "content": {"algorithm": "m.megolm.v1.aes-sha2"},
@@ -255,14 +274,15 @@ class MatrixChannel:
             "preset": "trusted_private_chat",
             "is_direct": True,
             "invite": [user],
-            "initial_state": [encryption],
+            "initial_state": [encrypted],
         }
         room = str((await self.server.post(f"{CLIENT}/createRoom", wanted))["room_id"])
-        assert self.encryption
-        opened = self.encryption.rooms.opened(room)  # the next sync says the same
+        encryption = self._logged_in()
+        me = encryption.rooms.me
+        opened = encryption.rooms.opened(room)  # the next sync says the same, or one has meanwhile
         opened.encrypted = True
-        opened.members |= {user: user, self.encryption.rooms.me: self.encryption.rooms.me}
-        self.encryption.settle(opened)
+        opened.members = {user: user, me: me, **opened.members}
+        encryption.settle(opened)
         return opened
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
@@ -431,6 +451,6 @@ def channel_errors(room: JoinedRoom | None = None) -> Iterator[None]:
     except HomeserverRefused as error:
         if room and room.successor and error.code in GONE:
             raise ChatMoved(str(RoomKey(room.successor))) from error
-        if error.code == "M_UNKNOWN_TOKEN":
+        if error.code in ("M_UNKNOWN_TOKEN", "M_MISSING_TOKEN"):  # it logs in anew
             raise NotSent(str(error), 2.0) from error
         raise (ChatGone if error.code in GONE else MessageRefused)(str(error)) from error

@@ -70,8 +70,11 @@ class Encryption:
         self.rooms = JoinedRooms(session.user, self._store.load_encrypted_rooms())
         self._remembered: set[str] = set(self._store.load_encrypted_rooms())
         self._keys = asyncio.Lock()  # one change of the keys at a time
+        self._closed = False
 
     def close(self) -> None:
+        """What still goes on ends with HomeserverAway, and touches no key."""
+        self._closed = True
         self._store.database.close()
 
     # -- what a sync brings ---------------------------------------------------
@@ -80,24 +83,36 @@ class Encryption:
         """Take in what a sync tells of keys and devices; whether a key came for messages."""
         came = False
         for raw in sync.get("to_device", {}).get("events", []):
-            try:
-                event = ToDeviceEvent.parse_event(raw)
-                came |= self.machine.handle_to_device_event(event) is not None
-            except Exception:  # what the library makes of a stranger's bytes; the others go on
-                log.warning("a to-device event cannot be read", exc_info=True)
+            came |= self.receive_event(raw)
         self.machine.collect_key_requests()
         lists = sync.get("device_lists", {})
-        changed = {*lists.get("changed", []), *lists.get("left", [])}
-        self.machine.add_changed_users(changed & self._readers())
+        changed, readers = {*lists.get("changed", []), *lists.get("left", [])}, self._readers()
+        self.machine.add_changed_users(changed & readers)
+        self.machine.tracked_users -= changed - readers  # looked up once they are in a room again
         # An algorithm that is not named has none left.
         count = sync.get("device_one_time_keys_count", {}).get("signed_curve25519", 0)
         self.machine.uploaded_key_count = count
         return came
 
+    def receive_event(self, raw: MatrixJson) -> bool:
+        """Take in a to-device event; whether it was a key for messages."""
+        try:
+            event = ToDeviceEvent.parse_event(raw)
+            return self.machine.handle_to_device_event(event) is not None
+        except Exception:  # what the library makes of a stranger's bytes; the others go on
+            log.warning("a to-device event cannot be read", exc_info=True)
+            return False
+
     def change(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """Take in a room's state event: who joins or leaves gets other keys than those before."""
+        """Take in a room's state event: who joins or leaves gets other keys than those before. Whose
+        devices are not known is looked up before the next message, which may go out at any await."""
+        encrypted, machine = room.encrypted, self.machine
         if room.change(event):
-            self.machine.outbound_group_sessions.pop(room.id, None)
+            machine.outbound_group_sessions.pop(room.id, None)
+            if encrypted and (user := event["state_key"]) in room.members:
+                machine.add_changed_users({user} - machine.tracked_users)
+        if room.encrypted and not encrypted:
+            machine.update_tracked_users(_Readers(room))
 
     def settle(self, room: JoinedRoom) -> None:
         """What has changed of a room lasts, and the devices of whoever is new there are looked up."""
@@ -114,6 +129,8 @@ class Encryption:
 
     def decrypt(self, room: str, raw: MatrixJson) -> MatrixJson:
         """The event in plain. Raises Undecryptable."""
+        if self._closed:
+            raise Undecryptable("the bot logs in anew")
         machine, event = self.machine, self._megolm(room, raw)
         sender_key, session_id = str(event.sender_key), str(event.session_id)
         held = machine.inbound_group_store.get(room, sender_key, session_id)
@@ -179,6 +196,7 @@ class Encryption:
         """Upload what keys of ours are missing, look up devices, and send what is due. Raises
         HomeserverError; what was left undone is done the next time."""
         async with self._keys:
+            self._check_open()
             await self._upload()
             await self._query()
             machine = self.machine
@@ -196,27 +214,30 @@ class Encryption:
             return
         keys = machine.share_keys()
         machine.save_account()  # before anybody can use them
-        answer = await self._server.post(f"{CLIENT}/keys/upload", keys)
-        self._handle(self._read(KeysUploadResponse, answer))
+        self._handle(await self._post(KeysUploadResponse, "upload", keys))
 
     async def _query(self) -> None:
-        users = set(self.machine.users_for_key_query)
+        machine, users = self.machine, self.machine.users_for_key_query
         if not users:
             return
-        asked: MatrixJson = {"device_keys": {user: [] for user in users}}
-        answer = await self._server.post(f"{CLIENT}/keys/query", asked)
-        response = self._read(KeysQueryResponse, answer)
-        self._handle(response)
+        machine.users_for_key_query = set()  # a sync puts in who changes while we ask
+        try:
+            asked: MatrixJson = {"device_keys": {user: [] for user in users}}
+            response = await self._post(KeysQueryResponse, "query", asked)
+            changed = set(machine.users_for_key_query)
+            self._handle(response)
+        except BaseException:
+            machine.users_for_key_query |= users
+            raise
         # Users of a server that is away: asked again when they change, or the next time they write.
-        self.machine.users_for_key_query -= users
+        machine.users_for_key_query = changed
         for room in self.rooms.values():
             if not room.members.keys().isdisjoint(response.changed):
-                self.machine.outbound_group_sessions.pop(room.id, None)
+                machine.outbound_group_sessions.pop(room.id, None)
 
     async def _claim(self, devices: dict[str, list[str]]) -> None:
         wanted = {u: dict.fromkeys(ids, "signed_curve25519") for u, ids in devices.items()}
-        answer = await self._server.post(f"{CLIENT}/keys/claim", {"one_time_keys": wanted})
-        self._handle(self._read(KeysClaimResponse, answer))
+        self._handle(await self._post(KeysClaimResponse, "claim", {"one_time_keys": wanted}))
 
     async def send_to_device(self, message: ToDeviceMessage) -> None:
         """Raises HomeserverError."""
@@ -226,12 +247,20 @@ class Encryption:
         """Send by user and device. Raises HomeserverError."""
         path = f"{CLIENT}/sendToDevice/{kind}/{uuid.uuid4()}"
         await self._server.put(path, {"messages": messages})
+        self._check_open()
 
-    def _read(self, kind: Any, answer: MatrixJson) -> Any:
-        response = kind.from_dict(answer)
+    async def _post(self, kind: Any, what: str, body: MatrixJson) -> Any:
+        """The answer as nio's. Raises HomeserverError."""
+        response = kind.from_dict(await self._server.post(f"{CLIENT}/keys/{what}", body))
+        self._check_open()
         if not isinstance(response, kind):
             raise HomeserverAway(f"{self._server.url} gives no whole answer")
         return response
+
+    def _check_open(self) -> None:
+        """While something was waited for the session may have ended, and its keys with it."""
+        if self._closed:
+            raise HomeserverAway("the bot logs in anew")
 
     def _handle(self, response: Any) -> None:
         try:
@@ -245,12 +274,15 @@ class Encryption:
         """The content of an m.room.encrypted event, once all who may read it have its key. Raises
         HomeserverError."""
         async with self._keys:
+            self._check_open()
             machine = self.machine
-            for _ in range(SHARES):
+            for _ in range(SHARES):  # at each await a sync may tell of other members and devices
                 await self._query()
+                if not machine.users_for_key_query.isdisjoint(room.members):
+                    continue
                 if not machine.should_share_group_session(room.id):
                     break
-                await self._share(room)  # meanwhile a sync may tell of other members
+                await self._share(room)
             else:
                 raise HomeserverAway(f"the members of {room.id} change all the time")
             written = machine.group_encrypt(room.id, {"type": kind, "content": content})
@@ -259,10 +291,13 @@ class Encryption:
         return dict(written)
 
     async def _share(self, room: JoinedRoom) -> None:
-        """Give the room's readers a key. One that the room has dropped meanwhile stays unused."""
+        """Give the room's readers a key, unless others read it meanwhile. One that the room has dropped
+        stays unused."""
         machine, readers = self.machine, sorted(room.members)
         if missing := machine.get_missing_sessions(readers):
             await self._claim(missing)
+            if sorted(room.members) != readers:
+                return
         for shared, content in machine.share_group_session_parallel(
             room.id, readers, ignore_unverified_devices=True
         ):

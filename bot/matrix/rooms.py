@@ -93,5 +93,6 @@ class JoinedRooms(dict[str, JoinedRoom]):
 
     def direct(self, user: str) -> list[JoinedRoom]:
         """The rooms of that user and the bot alone, encrypted ones last."""
-        found = [room for room in self.values() if self.partner(room.id) == user]
+        own = [room for room in self.values() if self.partner(room.id) == user]
+        found = [room for room in own if room.successor not in self]
         return sorted(found, key=lambda room: (room.encrypted, user in room.joined))

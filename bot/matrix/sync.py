@@ -90,6 +90,7 @@ class Syncs:
         self._horizon = 0  # what was sent until then is known; in milliseconds since the epoch
         self._backoff = FIRST_BACKOFF
         self._tending: asyncio.Task[None] | None = None
+        self._tend_again = False
 
     async def run(self) -> None:
         """Raises LoggedOut."""
@@ -158,8 +159,8 @@ class Syncs:
         newest = self._place.newest
         for id, told in rooms.get("join", {}).items():
             newest = max(newest, await self._take_room(id, told))
-        for id in rooms.get("leave", {}):
-            await self._patiently(partial(self._timeline.put_out, id))
+        for id, told in rooms.get("leave", {}).items():
+            await self._patiently(partial(self._timeline.put_out, id, told))
         place = SyncPlace(str(answer["next_batch"]), newest)
         await self._patiently(lambda: self._key_values.put(PLACE, place))
         self._place = place
@@ -249,13 +250,16 @@ class Syncs:
                 await asyncio.sleep(1.0)
 
     def _tend(self) -> None:
-        """Look after the keys beside the syncs."""
+        """Look after the keys beside the syncs; once more for what came while that went on."""
+        self._tend_again = True
         if self._tending is None or self._tending.done():
             self._tending = asyncio.create_task(self._tend_keys())
 
     async def _tend_keys(self) -> None:
         with suppress(HomeserverError):  # after the next sync again
-            await self._encryption.tend()
+            while self._tend_again:
+                self._tend_again = False
+                await self._encryption.tend()
 
 
 def sent_at(event: MatrixJson) -> int:

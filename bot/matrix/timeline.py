@@ -14,8 +14,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from agent.language import speaking
+from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
-from bot.channel import Button
+from bot.channel import Button, OutgoingMessage
 from bot.commands import intake
 from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
@@ -47,6 +48,7 @@ log = logging.getLogger(__name__)
 
 WAITS = "matrix-waits:"  # messages without their key, by event
 INVITATIONS = "matrix-invitation:"  # who has invited the bot, by room
+TOLD = "matrix-told:"  # what owners were told of rooms, once
 SAID = 500  # messages remembered, to be quoted
 NAMES = {command.name for command in (*COMMANDS, *HIDDEN)}
 RETRY_SECONDS = 10.0
@@ -122,7 +124,11 @@ class Timeline:
         try:
             message = parsed(room.id, event)
             self._remember(message)
-            if message.sender == self.me or message.kind == "m.notice":
+            if message.sender == self.me:
+                transaction = str((event.get("unsigned") or {}).get("transaction_id"))
+                await self._channel.seen(transaction, message.id)
+                return
+            if message.kind == "m.notice":
                 return
             incoming_message(message, sender="", me=(), quote=None, origin="person")
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -365,13 +371,16 @@ class Timeline:
 
     async def moved(self, room: JoinedRoom) -> None:
         """The room was replaced by another one: its chat goes on there."""
-        new = room.successor
+        new, chat = room.successor, str(RoomKey(room.id))
         if new in self._followed:
             return
         if new in self._encryption.rooms:
             log.info("the room %s was replaced by %s: its chat goes on there", room.id, new)
+            if await self._store.chats.get(chat):
+                text = self._context.texts.upgraded.format(room=self._called(room))
+                await self._tell_owners(f"{TOLD}{room.id} {new}", text)
             self._followed.add(new)
-            await self._store.chats.rename(str(RoomKey(room.id)), str(RoomKey(new)))
+            await self._store.chats.rename(chat, str(RoomKey(new)))
             access = self._context.access
             if room.id in access.members and new not in access.members:
                 await access.put(new, "member", "", room.id)
@@ -380,9 +389,41 @@ class Timeline:
             self.invitations[new] = self.me
             self._context.start(self.answer_invitation(new))
 
-    async def put_out(self, room: str) -> None:
-        """The bot was put out of a room."""
-        await self.forget_invitation(room)
-        log.warning("the bot was put out of the room %s: what it has to say there waits", room)
-        self._encryption.rooms.pop(room, None)
-        await self._store.chats.set_blocked(str(RoomKey(room)), blocked=True)
+    async def put_out(self, id: str, told: MatrixJson) -> None:
+        """The bot was put out of a room, or an invitation was taken back."""
+        await self.forget_invitation(id)
+        known = id in self._encryption.rooms
+        room = self._encryption.rooms.get(id) or JoinedRoom(id)
+        by, key = "", ""
+        for event in [
+            e for part in ("state", "timeline") for e in told.get(part, {}).get("events", [])
+        ]:
+            if event.get("type") != "m.room.member" or event.get("state_key") != self.me:
+                room.change(event)
+            elif event["content"].get("membership") in ("leave", "ban"):
+                before = event.get("unsigned", {}).get("prev_content", {}).get("membership")
+                by = str(event["sender"]) if known or before == "join" else ""
+                key = f"{TOLD}{event['event_id']}"
+        await self._store.chats.set_blocked(str(RoomKey(id)), blocked=True)
+        if by not in ("", self.me):
+            who = f"{visible(room.name(by))} ({by})"
+            text = self._context.texts.put_out.format(by=who, room=self._called(room))
+            await self._tell_owners(key, text, by, id)
+        if known or by:
+            log.warning("the bot was put out of the room %s: what it has to say there waits", id)
+        self._encryption.rooms.pop(id, None)
+
+    def _called(self, room: JoinedRoom) -> str:
+        """What owners know a room by."""
+        return visible(room.title or self._encryption.rooms.called(room.id)) or room.id
+
+    async def _tell_owners(self, key: str, text: str, by: str = "", of: str = "") -> None:
+        """Once, whatever comes again after a kill. Who did it is told where another room than that is
+        open with them."""
+        direct = self._encryption.rooms.direct
+        chats = [
+            self._channel.private_chat(owner)
+            for owner in sorted(self._context.access.owners)
+            if owner != by or any(room.id != of for room in direct(owner))
+        ]
+        await self._store.outbox.add_once(key, chats, OutgoingMessage(text).to_json())

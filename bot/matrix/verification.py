@@ -94,7 +94,7 @@ class DeviceVerification:
         verifications = self._encryption.machine.key_verifications
         if transaction not in verifications:  # of a device that was not looked up yet
             await self._encryption.tend()
-            self._encryption.receive({"to_device": {"events": [raw]}})
+            self._encryption.receive_event(raw)
         if sas := verifications.get(transaction):
             accepted = sas.accept_verification()
             if MAC_V2 in sas.mac_methods:

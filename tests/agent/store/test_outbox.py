@@ -38,6 +38,14 @@ async def test_one_at_a_time_and_in_order_per_chat(store: Store) -> None:
     assert done and (done.state, done.message_ids) == ("delivered", ("101",))
 
 
+async def test_what_is_told_once_is_put_in_once(store: Store) -> None:
+    assert await store.outbox.add_once("told:1", ["tg:1", "tg:2"], '"a"')
+    assert not await store.outbox.add_once("told:1", ["tg:1", "tg:2"], '"a"')
+    assert await store.outbox.add_once("told:2", [], '"b"')
+    assert await store.outbox.counts() == {"waiting": 2}
+    assert (await claimed(store)).payload == (await claimed(store, "tg:2")).payload == '"a"'
+
+
 async def test_a_penalty_of_one_chat_is_its_own(store: Store, clock: Clock) -> None:
     [row] = await put(store, "a")
     await put(store, "b", chat="tg:2")

@@ -14,12 +14,12 @@ from agent.store import Incoming
 from bot.attachments import from_json
 from bot.channel import ChannelFileSender, MessageRefused
 from bot.matrix.rooms import RoomKey
+from bot.matrix.sync import PLACE, SyncPlace
 from fakes.bot_running import RunningBot
-from fakes.homeserver_proxy import HomeserverProxy
 from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import says
-from fakes.patience import SECONDS, soon
+from fakes.patience import soon
 from fakes.synapse import Synapse
 
 
@@ -163,6 +163,9 @@ async def test_a_room_that_puts_the_bot_out_and_takes_it_back(
         assert encryption
         await soon(lambda: room not in encryption.rooms)
         assert caplog.text.count("was put out of the room") == 1
+        assert (
+            len(olga.client.invited_rooms) == 0
+        )  # she knows it: no other room is opened to say so
         chat = str(RoomKey(room))
         await run.store.inbox.add(Incoming(chat, "matrix", "later", "a job", kind="job"))
         run.services.chats.wake(chat)
@@ -195,8 +198,44 @@ async def test_a_room_that_is_upgraded_is_followed(
         await olga.until(lambda: new in olga.client.rooms and olga._joined(new, scenario.account))
         await olga.say(new, "in the new one")
         await soon(lambda: "in the new one" in said(run))
+        told = await olga.next(lambda e: "was upgraded" in e.body)
     assert "in the old one" in str(run.model.requests[-1].messages)
     assert caplog.text.count(f"the room {room} was replaced by {new}") == 1
+    async with scenario.open():  # the first sync tells of the old room again
+        await olga.say(new, "once more")
+        await olga.until(lambda: olga.finals(new).count("Hello.") == 2)
+    assert told.room == new and told.body.startswith("The room olga")
+    assert sum("was upgraded" in e.body for e in olga.seen) == 1
+
+
+async def test_owners_are_told_once_who_has_put_the_bot_out(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    """Also where what tells of it comes again, as after a kill."""
+    async with scenario.open() as run:
+        home = await olga.room_with(scenario.account, encrypted=True)
+        room = await olga.room_with(scenario.account, direct=False)
+        await olga.client.room_put_state(room, "m.room.name", {"name": "the kitchen"})
+        encryption = run.bot.channel.encryption
+        assert encryption
+        await soon(lambda: encryption.rooms[room].title)
+        await olga.say(home, "!timezone")
+        await olga.next()
+        before = await run.store.key_values.get(PLACE, SyncPlace)
+        await olga.client.room_kick(room, scenario.account)
+        told = await olga.next()
+        await soon(lambda: room not in encryption.rooms)
+        await run.store.key_values.put(PLACE, before)
+    async with scenario.open():
+        await olga.say(home, "!timezone")
+        await olga.next(lambda e: "time zone" in e.body)
+    name = olga.id.partition(":")[0].removeprefix("@")
+    assert told.room == home and told.encrypted
+    assert told.body == (
+        f"{name} ({olga.id}) has put me out of the room the kitchen: what I have to say there waits"
+        " until I am invited again."
+    )
+    assert sum("has put me out" in e.body for e in olga.seen) == 1
 
 
 async def test_a_reaction_on_an_answer_judges_it(
@@ -233,28 +272,3 @@ async def test_a_reaction_on_an_answer_judges_it(
         await olga.say(room, "!timezone")
         await olga.next(lambda e: "time zone" in e.body)
         assert await feedback() == [-1]
-
-
-async def test_who_comes_while_a_key_is_given_out_gets_one_too(
-    scenario: MatrixScenario,
-    olga: MatrixPerson,
-    proxy: HomeserverProxy,
-    server: Synapse,
-    tmp_path: Path,
-) -> None:
-    eve_id = await server.account("eve")
-    async with scenario.open() as run, matrix_person(server.url, eve_id, tmp_path / "eve") as eve:
-        room = await olga.room_with(scenario.account, encrypted=True)
-        sharing = proxy.rule(r"PUT .*/sendToDevice/m\.room\.encrypted", "late")
-        await olga.say(room, "hi")
-        await asyncio.wait_for(sharing.arrived.wait(), SECONDS)
-        await olga.client.room_invite(room, eve_id)
-        await eve.until(lambda: room in eve.client.invited_rooms)
-        await eve.client.join(room)
-        encryption = run.bot.channel.encryption
-        await soon(lambda: encryption and eve_id in encryption.rooms[room].joined)
-        sharing.released.set()
-        assert (await olga.next()).body == "Hello."
-        assert (await eve.next()).body == "Hello."
-        (state,) = [row[0] for row in await run.store.database.all("SELECT state FROM outbox")]
-    assert state == "delivered"
