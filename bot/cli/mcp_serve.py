@@ -1,6 +1,7 @@
 """Voltaire as an MCP server, on standard input and output or behind the control socket: what it knows, and `ask`, for
 one chat, with the rights of whoever starts it."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -73,10 +74,14 @@ async def serve_on_socket(server: MCPServer, path: Path) -> None:
     app = server.streamable_http_app()
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
     log.warning("offered at /v1/mcp of the control socket")
+    offered = uvicorn.Server(config)
+    serving = asyncio.create_task(offered.serve(sockets=[listener]))
     try:
-        await uvicorn.Server(config).serve(sockets=[listener])
+        await asyncio.shield(serving)
     finally:
+        offered.should_exit = True  # cancelled, it would print a traceback
         path.unlink(missing_ok=True)
+        await serving
 
 
 def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str, Any]]]:

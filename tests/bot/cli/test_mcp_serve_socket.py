@@ -31,7 +31,8 @@ async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
                 )
             (tmp_path / "c.toml").write_text(text)
             words = ("--config", tmp_path / "c.toml", "mcp", "serve", "--socket", "--chat", "tea")
-            process = await asyncio.create_subprocess_exec(VOLTAIRE, *words)
+            said = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(VOLTAIRE, *words, stderr=said)
             try:
                 socket = control.with_name("mcp.sock")
                 await soon(socket.is_socket)
@@ -50,7 +51,8 @@ async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
                 assert again[2].strip() == "It is offered on the control socket already."
             finally:
                 process.terminate()
-                assert await asyncio.wait_for(process.wait(), SECONDS) == 130
+                _, errors = await asyncio.wait_for(process.communicate(), SECONDS)
+                assert (process.returncode, b"Traceback" in errors) == (130, False), errors
             assert not socket.exists()
 
 
