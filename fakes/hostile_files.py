@@ -71,6 +71,11 @@ FILES = (
         "Only the first 3000 of its 5000 pages were read.",
     ),
     HostileFile(
+        "blank.pdf",
+        lambda: documents.pdf([""] * 5000),
+        "There is no text in it: only the first 3000 of its 5000 pages were read.",
+    ),
+    HostileFile(
         "locked.pdf",
         lambda: documents.pdf(["Secret."], locked=True),
         "locked.pdf: It is encrypted: send it again without its password.",

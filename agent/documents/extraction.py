@@ -17,7 +17,8 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
 from typing import IO, TypeAlias
@@ -35,6 +36,8 @@ MOST_OUTPUT = 15 << 20  # bytes; the sandbox ends a call at 16 MiB
 MOST_FILE = 64 << 20  # bytes of a text file, and of a file in an archive
 MOST_SCANS = 200  # pages that tesseract reads
 SCAN_PIXELS = 2_400  # of the longer side: 200 dpi of an A4 page
+PROBE_PIXELS = 100  # of the longer side: a full stop of 11 pt is still darker than the paper
+PGM = re.compile(rb"P5\s(\d+)\s(\d+)\s255\s")  # poppler's grey pictures, one after another
 WORDLESS = 8  # letters and digits, fewer of which make a page a picture
 KINDS = "PDF, Word (.docx), OpenDocument, EPUB, HTML, Markdown, text, CSV and source"
 
@@ -80,7 +83,7 @@ def main(path: str, seconds: float) -> None:
             document.pages = max(document.pages, page)
             sys.stdout.buffer.write(raw)
         if not written:
-            raise Refused(" ".join(["There is no text in it.", *document.notes]))
+            raise Refused(no_text(document.notes))
         last: dict[str, object] = {
             "unit": document.unit,
             "pages": document.pages,
@@ -108,6 +111,12 @@ def main(path: str, seconds: float) -> None:
     ):
         last = {"error": DAMAGED}
     sys.stdout.buffer.write(json.dumps(last, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+
+
+def no_text(notes: Sequence[str]) -> str:
+    """One sentence, with what the notes say of it."""
+    why = " and ".join(note[0].lower() + note[1:].rstrip(".") for note in notes)
+    return f"There is no text in it{why and f': {why}'}."
 
 
 def blocks(document: Document) -> Iterator[Block]:
@@ -159,22 +168,66 @@ def pdf(document: Document) -> Iterator[Block]:
     command = ["pdftotext", "-q", "-enc", "UTF-8", "-l", str(document.pages), document.path, "-"]
     pages = run(document, command).decode("utf-8", "replace").split("\f")[: document.pages]
     ocr = shutil.which("tesseract")
+    wordless = [number for number, text in enumerate(pages, 1) if not has_words(text)]
+    drawn = set(wordless) - blank_pages(document, wordless)
     scans, unread = 0, 0
     for number, text in enumerate(pages, 1):
         yield "page", number, ""
-        if len(re.findall(r"\w", text[:1000])) < WORDLESS:
-            scans += 1
-            if ocr and scans <= MOST_SCANS and document.left() > 0:
-                options = ["-f", str(number), "-l", str(number), "-scale-to", str(SCAN_PIXELS)]
-                image = run(document, ["pdftoppm", "-q", "-gray", *options, document.path])
-                text = scanned(document, image)
-            else:
-                unread += 1
+        if number in drawn:
+            found = None
+            if ocr and scans < MOST_SCANS and document.left() > 0:
+                scans += 1
+                found = scanned_page(document, number)
+            text = found or text
+            unread += found is None or not re.search(r"\w", text)
         yield from paragraphs(text)
     if unread:
         named = "its pages" if unread == len(pages) else f"{unread} of its {len(pages)} pages"
         why = "" if ocr else "; with tesseract-ocr on this computer, scans can be read"
         document.notes.append(f"No text was found on {named}{why}.")
+
+
+def has_words(text: str) -> bool:
+    """Whether a page has more than a number or a line of its frame."""
+    return len(re.findall(r"\w", text[:1000])) >= WORDLESS
+
+
+def blank_pages(document: Document, wordless: Sequence[int]) -> set[int]:
+    """Those of them that show nothing at all, so that there is nothing to recognise.
+
+    One small picture of each page tells: 3,000 of them take poppler half a second, tesseract as many minutes.
+    None where poppler left a page out or takes long: then their numbers are not known.
+    """
+    if not wordless:
+        return set()
+    first, last = wordless[0], wordless[-1]
+    command = ["pdftoppm", "-q", "-gray", "-f", f"{first}", "-l", f"{last}"]
+    try:
+        shown = run(
+            document,
+            [*command, "-scale-to", str(PROBE_PIXELS), document.path],
+            seconds=document.left() / 3,
+        )
+    except subprocess.TimeoutExpired:
+        return set()
+    blank, at, number = set[int](), 0, first
+    while head := PGM.match(shown, at):
+        end = head.end() + int(head[1]) * int(head[2])
+        pixels = shown[head.end() : end]
+        if not pixels.strip(pixels[:1]):
+            blank.add(number)
+        at, number = end, number + 1
+    return blank.intersection(wordless) if number == last + 1 else set()
+
+
+def scanned_page(document: Document, number: int) -> str | None:
+    """The text of a page that is a picture; None where the document's time is up."""
+    options = ["-f", str(number), "-l", str(number), "-scale-to", str(SCAN_PIXELS)]
+    try:
+        image = run(document, ["pdftoppm", "-q", "-gray", *options, document.path])
+        return scanned(document, image).strip()
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def picture(document: Document) -> Iterator[Block]:
@@ -188,16 +241,24 @@ def picture(document: Document) -> Iterator[Block]:
 
 def scanned(document: Document, image: bytes) -> str:
     """The text of a picture, in the languages that tesseract has been given."""
-    names = run(document, ["tesseract", "--list-langs"]).decode().split("\n")[1:]
-    languages = "+".join([name for name in names if name and name != "osd"][:4]) or "eng"
-    command = ["tesseract", "stdin", "stdout", "-l", languages]
+    command = ["tesseract", "stdin", "stdout", "-l", languages(document)]
     return run(document, command, image).decode("utf-8", "replace")
 
 
+@cache
+def languages(document: Document) -> str:
+    names = run(document, ["tesseract", "--list-langs"]).decode().split("\n")[1:]
+    return "+".join([name for name in names if name and name != "osd"][:4]) or "eng"
+
+
 def run(
-    document: Document, command: list[str], given: bytes = b"", errors: int = subprocess.DEVNULL
+    document: Document,
+    command: list[str],
+    given: bytes = b"",
+    errors: int = subprocess.DEVNULL,
+    seconds: float | None = None,
 ) -> bytes:
-    """What a program prints, up to MOST_FILE; TimeoutExpired at the document's end."""
+    """What a program prints, up to MOST_FILE; TimeoutExpired after `seconds`, or at the document's end."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -206,7 +267,8 @@ def run(
         env={**os.environ, "OMP_THREAD_LIMIT": "1"},
     ) as process:
         try:
-            printed, _ = process.communicate(given, timeout=max(document.left(), 1))
+            left = document.left() if seconds is None else seconds
+            printed, _ = process.communicate(given, timeout=max(left, 1))
         finally:
             process.kill()
     return printed[:MOST_FILE]

@@ -1,7 +1,10 @@
 """Documents to passages, by the real programs in the real sandbox."""
 
+import os
 import shutil
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -107,6 +110,31 @@ async def test_where_there_are_no_pages_parts_are_about_as_long_as_one(shelf: Sh
 async def test_a_scan_is_read(shelf: Shelf) -> None:
     found = await shelf.passages("scan.pdf", documents.scanned_pdf(["Invoice number 4711"]))
     assert found == [(1, "", "Invoice number 4711")]
+
+
+@needs_poppler
+async def test_only_pages_that_show_something_are_recognised(shelf: Shelf) -> None:
+    await shelf.file("blank.pdf", documents.pdf(["", *["."] * 2, "", "Words of the last page."]))
+    passages, facts = await shelf.reader.read("cli", "", "blank.pdf")
+    assert passages[-1].text == "Words of the last page."
+    [note] = facts.notes
+    assert note.startswith("No text was found on 2 of its 5 pages")
+
+
+@needs_poppler
+async def test_a_scan_that_takes_long_loses_no_text_of_other_pages(
+    shelf: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "tesseract"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    pdf = tmp_path / "a.pdf"
+    pdf.write_bytes(documents.pdf([".", "The last page is read.", "."]))
+    document = extraction.Document(str(pdf), time.monotonic() + 2)
+    texts = [words for kind, _, words in extraction.blocks(document) if kind == "text"]
+    assert "The last page is read." in " ".join(texts)
+    assert document.notes == ["No text was found on 2 of its 3 pages."]
 
 
 @needs_poppler

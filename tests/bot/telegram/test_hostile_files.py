@@ -44,16 +44,7 @@ def hearing() -> Hearing:
     return Hearing(Path("nowhere"), model=ear)
 
 
-LONG = "long.pdf"  # takes poppler ten seconds and more
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param(file, marks=pytest.mark.slow if file.name == LONG else (), id=file.name)
-        for file in FILES
-    ],
-)
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 async def test_a_hostile_file_is_a_sentence_and_is_kept(
     scenario: TelegramScenario,
     sandboxes: Sandboxes,
