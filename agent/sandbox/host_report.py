@@ -12,9 +12,8 @@ from zoneinfo import ZoneInfo
 from backend.protocol import Gpu, Status
 
 GIB = 2**30
-MATPLOTLIB = Path("/usr/lib/python3/dist-packages/matplotlib")  # Debian's, which the sandbox sees
 CHARTS = "python3 has matplotlib (Agg); savefig into /workspace, then send_file"
-NO_CHARTS = "python3 has no matplotlib, until the owner installs python3-matplotlib"
+NO_CHARTS = "python3 has no matplotlib, until the owner runs: apt-get install python3-matplotlib"
 
 
 @dataclass
@@ -47,8 +46,21 @@ class HostReport:
                 if speed.prefill_tok_s:
                     prefill = f", reading {speed.prefill_tok_s:.0f} tokens/s"
                 lines.append(f"speed: {speed.decode_tok_s:.0f} tokens/s{prefill}")
-        lines.append(f"charts: {CHARTS if MATPLOTLIB.is_dir() else NO_CHARTS}")
+        lines.append(f"charts: {CHARTS if has_matplotlib() else NO_CHARTS}")
         return "\n".join(lines) + "\n"
+
+
+def has_matplotlib(usr: Path = Path("/usr")) -> bool:
+    """Whether the sandbox's python3 has it: from a package of Debian, or installed for the whole system by pip."""
+    found = shutil.which("python3", path=f"{usr}/local/bin:{usr}/bin")
+    if found is None:
+        return False
+    python = Path(found)
+    of_pip = usr / "local/lib" / python.resolve().name
+    places = [of_pip / "site-packages"]  # of a Python in /usr/local
+    if python.parent == usr / "bin":
+        places = [usr / "lib/python3/dist-packages", of_pip / "dist-packages"]
+    return any((place / "matplotlib").is_dir() for place in places)
 
 
 def uptime() -> str:

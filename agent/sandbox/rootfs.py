@@ -106,6 +106,8 @@ def make_etc(etc: Path, zone: str) -> None:
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
         "timezone": f"{zone}\n",
         "gitconfig": "",
+        # Debian's matplotlib does not start without one, and its own asks for a window.
+        "matplotlibrc": "backend: Agg\n",
         # A repository without a commit, for its ignore rules (tools/search.sh).
         "voltaire/empty.git/HEAD": "ref: refs/heads/none\n",
         "voltaire/empty.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
