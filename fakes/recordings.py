@@ -13,6 +13,15 @@ def spoken(words: str) -> bytes:
     return run(["ffmpeg", "-v", "error", "-i", "pipe:0", "-ac", "1", *OPUS], said)
 
 
+def video_note(words: str, folder: Path) -> bytes:
+    """A round video of a face that says them: MP4 with AAC, its index at the end."""
+    file = folder / "round.mp4"
+    said = run(["espeak-ng", "--stdout", words])
+    face = ("-f", "lavfi", "-i", "color=s=64x64:r=5")
+    run(["ffmpeg", "-v", "error", "-i", "pipe:0", *face, "-shortest", "-c:v", "mpeg4", "-c:a", "aac", str(file)], said)  # fmt: skip
+    return file.read_bytes()
+
+
 def tones(*seconds: float) -> bytes:
     """OGG/Opus: tones of so many seconds, a second of silence behind each."""
     parts = [

@@ -2,6 +2,7 @@
 spoken."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
@@ -16,8 +17,10 @@ from agent.trust import Taint
 from agent.turn.journal import TurnReply
 from agent.turn.texts import STOPPED
 from agent.voice.hearing import Ear, Hearing
+from agent.voice.sound import HEARD_RATE
 from bot.channel import OutgoingMessage
 from bot.localgram import is_final
+from bot.localgram.feed import Drafted
 from bot.localgram.message import Message
 from bot.telegram.app import TelegramApp
 from fakes import recordings
@@ -37,19 +40,22 @@ async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
 
 
 class ScriptedEar:
-    """Hears each piece as its number, once `may` is set."""
+    """Hears each piece as its number, once `may` is set; the first `free` of them at once."""
 
     piece_seconds = 10.0
     name = "a script"
 
     def __init__(self) -> None:
-        self.heard = 0
+        self.heard = self.free = 0
+        self.recordings = list[bytes]()
         self.may = asyncio.Event()
         self.may.set()
 
     async def words(self, box: object, recording: bytes) -> str:
         self.heard += 1
-        await self.may.wait()
+        self.recordings.append(recording)
+        if self.heard > self.free:
+            await self.may.wait()
         return f"piece {self.heard}"
 
     def hearing(self) -> Hearing:
@@ -86,6 +92,20 @@ async def test_what_was_said_reaches_the_model_and_is_shown(
         assert told(run).endswith("</context>\npiece 1")
         assert "; transcribed)" in told(run)
         assert await run.store.taints.of(1) == []  # a person's own words
+
+
+async def test_a_video_note_is_heard(
+    scenario: TelegramScenario, ear: ScriptedEar, tmp_path: Path
+) -> None:
+    async with scenario.open() as run:
+        note = recordings.video_note("Good morning.", tmp_path)
+        await scenario.owner.send_file("video_note", note, seconds=2)
+        shown = await scenario.owner.next_message(where=quoted)
+        await scenario.owner.next_message(where=is_final)
+        assert (shown.text, told(run).endswith("</context>\npiece 1")) == ("piece 1", True)
+        assert await run.store.taints.of(1) == []  # a person's own words
+    form, codec, seconds = recordings.probed(ear.recordings[0], tmp_path)
+    assert (form, codec) == ("wav", "pcm_s16le") and 0.5 < seconds < 3
 
 
 async def test_words_of_others_are_strangers_text(
@@ -128,7 +148,32 @@ async def test_where_nothing_hears_the_person_learns_how_to_get_it(
         await scenario.owner.next_message(where=is_final)
 
 
-async def test_a_long_recording_shows_how_far_it_is_and_stop_ends_it(
+async def listening(scenario: TelegramScenario, pattern: str) -> None:
+    """Wait for the draft that says so."""
+    await scenario.owner.event(
+        lambda e: e if isinstance(e, Drafted) and re.fullmatch(pattern, e.text) else None
+    )
+
+
+async def test_a_long_recording_is_heard_in_pieces_and_shows_how_far_it_is(
+    scenario: TelegramScenario, ear: ScriptedEar
+) -> None:
+    ear.may.clear()
+    ear.free = 1
+    async with scenario.open() as run:
+        await scenario.owner.send_file("voice", recordings.tones(8, 8, 8), seconds=7200)
+        await listening(scenario, "listening: 0:00 of 2:00:00")
+        await listening(scenario, "listening: 0:0[89] of 2:00:00")
+        ear.may.set()
+        shown = await scenario.owner.next_message(where=quoted)
+        await scenario.owner.next_message(where=is_final)
+        words = " ".join(f"piece {n}" for n in range(1, ear.heard + 1))
+    assert shown.text == words and ear.heard >= 3
+    assert told(run).endswith(f"</context>\n{words}")
+    assert all(len(each) <= 10 * 2 * HEARD_RATE + 44 for each in ear.recordings)
+
+
+async def test_stop_ends_the_hearing_of_a_long_recording(
     scenario: TelegramScenario, ear: ScriptedEar
 ) -> None:
     ear.may.clear()
