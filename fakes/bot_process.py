@@ -16,9 +16,17 @@ from fakes.patience import SECONDS, soon
 
 
 class Process:
-    """`voltaire run` against a Bot API server, unless it is None, and a model server."""
+    """`voltaire run` against a Bot API server, unless it is None, and a model server; `command` "bot" is the
+    bot alone."""
 
-    def __init__(self, gram: Localgram | None, folder: Path, model: str, owner: int = 0) -> None:
+    def __init__(
+        self,
+        gram: Localgram | None,
+        folder: Path,
+        model: str,
+        owner: int = 0,
+        command: str = "run",
+    ) -> None:
         self.database = folder / "voltaire.db"
         config = folder / "config" / "voltaire" / "config.toml"  # else the machine's is read
         config.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +42,7 @@ class Process:
         if gram is not None:
             bot = {"TOKEN": gram.token, "BASE_URL": gram.url, "OWNERS": str(owner)}
             self.configure(**{f"TELEGRAM__{key}": value for key, value in bot.items()})
+        self._command = command
         self.first = ""  # Python that the process runs before the program
         self._log = folder / "log.txt"
         self._process: asyncio.subprocess.Process | None = None
@@ -83,7 +92,7 @@ class Process:
         """Started; killed with SIGKILL at the end, whatever it is doing."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", f"{self.first}\nfrom bot.cli import main; main()", "run",
+                sys.executable, "-c", f"{self.first}\nfrom bot.cli import main; main()", self._command,
                 env=self._environment, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
         try:

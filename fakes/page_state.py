@@ -27,6 +27,7 @@ from backend.protocol import (
     GpuMinute,
     MemoryUse,
     ProfileSummary,
+    ServerState,
     ServerStatus,
     Speed,
     Status,
@@ -306,6 +307,9 @@ class CardBackend:
             web.get("/v1/profiles", self.get_profiles),
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/endpoint", self.get_endpoint),
+            web.post("/v1/ready", self.post_ready),
+            web.post("/v1/warm", self.accept),
+            web.post("/v1/report", self.accept),
             web.post("/apply-template", self.render),
         ]
 
@@ -386,6 +390,13 @@ class CardBackend:
     async def get_endpoint(self, request: web.Request) -> web.Response:
         endpoint = Endpoint(url=f"http://127.0.0.1:{self.port}", n_ctx=32768)
         return web.Response(text=endpoint.model_dump_json(), content_type="application/json")
+
+    async def post_ready(self, request: web.Request) -> web.Response:
+        return web.Response(text=ServerState(state="ready").model_dump_json() + "\n")
+
+    async def accept(self, request: web.Request) -> web.Response:
+        """What a bot that starts tells its backend."""
+        return web.Response(text="{}")
 
     async def render(self, request: web.Request) -> web.Response:
         """A template such as ChatML."""

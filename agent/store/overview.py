@@ -279,11 +279,11 @@ class Overview:
         )
 
     async def occurrences(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest of all jobs."""
+        """Those of all jobs that were due last."""
         return await self._dicts(
             ("id", "job", "task", "due_at", "state", "detail", "turn", "started_at", "ended_at"),
             "SELECT o.id, o.job, j.task, o.due_at, o.state, o.detail, o.turn, o.started_at, o.ended_at"
-            " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.id DESC LIMIT ?",
+            " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.due_at DESC, o.id DESC LIMIT ?",
             limit,
         )
 

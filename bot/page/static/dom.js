@@ -85,7 +85,7 @@ export async function copy(text, told = "Copied") {
 }
 
 // Asks before something is done: true, or the text that was written; null where it was not wanted.
-export function ask(title, { text = "", value = null, yes = "Yes", danger = false, area = false } = {}) {
+export function ask(title, { text = "", value = null, yes = "Yes", no = "Cancel", danger = false, area = false } = {}) {
   const dialog = byId("dialog");
   return new Promise((answer) => {
     let given = null;
@@ -97,7 +97,7 @@ export function ask(title, { text = "", value = null, yes = "Yes", danger = fals
       dialog.close();
     } },
     h("h2", { id: "dialog-title" }, title), text && h("p", text), value !== null && label,
-    h("div.actions", button("Cancel", () => dialog.close()), h(`button.${danger ? "danger" : "primary"}`, { type: "submit" }, yes)));
+    h("div.actions", no && button(no, () => dialog.close()), h(`button.${danger ? "danger" : "primary"}`, { type: "submit" }, yes)));
     if (value !== null) field.value = value;
     dialog.replaceChildren(form);
     dialog.onclose = () => answer(given);

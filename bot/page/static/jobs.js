@@ -1,7 +1,7 @@
 // Jobs: the next times on a line of days, how the last ones ended, pause, run, edit.
 
 import { get, press } from "./api.js";
-import { ask, button, empty, h, s, table, tag, toast } from "./dom.js";
+import { ask, button, empty, h, long, s, table, tag, toast } from "./dom.js";
 import { clock, day, when } from "./format.js";
 
 const DAYS = 7;
@@ -11,9 +11,9 @@ export async function showJobs(into) {
     const { jobs, occurrences } = await get("jobs");
     into.replaceChildren(h("h1", "Jobs"), jobs.length ? days(jobs) : empty("No jobs. In the chat: “every weekday at 8 summarise the website repo”."),
       h("ul.rows", jobs.map(item)),
-      h("h2", "What became of them"), occurrences.length ? table("Occurrences", ["Due", "Job", "Ended as", ""], occurrences.map((each) => [
-        h("span.moment", when(each.due_at)), each.task, tag(each.state, { failed: "warning", missed: "warning", done: "good" }[each.state] ?? ""),
-        h("span", each.detail, " ", each.turn && h("a", { href: `#/turns/${encodeURIComponent(each.turn)}` }, "turn")),
+      h("h2", "What became of them"), occurrences.length ? table("Occurrences", ["Due", "Job", "Ended as", "Why"], occurrences.map((each) => [
+        h("span.moment", when(each.due_at)), long(each.task, "span", 120), tag(each.state, { failed: "warning", missed: "warning", done: "good" }[each.state] ?? ""),
+        h("span", long(each.detail, "span", 300), " ", each.turn && h("a", { href: `#/turns/${encodeURIComponent(each.turn)}` }, "turn")),
       ])) : empty("Nothing was due yet."));
   };
   const act = async (change, fields) => {
@@ -21,7 +21,7 @@ export async function showJobs(into) {
     try { await draw(); } catch (error) { toast(error.message); }
   };
   const item = (job) => h("li",
-    h("div.grow", h("p.what.whole", job.task), h("p.meta", [job.words, job.title || job.chat, job.kind, job.made_by === "model" && "planned by the agent", job.state === "paused" ? "paused" : job.next_at && `next ${when(job.next_at)}`].filter(Boolean).join(" · "), " ",
+    h("div.grow", long(job.task, "p.what.whole", 400), h("p.meta", [job.words, job.title || job.chat, job.kind, job.made_by === "model" && "planned by the agent", job.state === "paused" ? "paused" : job.next_at && `next ${when(job.next_at)}`].filter(Boolean).join(" · "), " ",
       job.stranger && tag(`strangers' text: ${job.stranger}`, "warning"))),
     h("div.acts",
       button(job.state === "paused" ? "Go on" : "Pause", () => act("job-pause", { chat: job.chat, number: job.id, on: job.state !== "paused" }), "quiet"),
@@ -42,7 +42,7 @@ export async function showJobs(into) {
 // The coming days side by side, each due time where it lies in its day.
 function days(jobs) {
   const start = new Date(new Date().toDateString());
-  const due = jobs.flatMap((job) => job.times.map((at) => ({ at, task: job.task }))).sort((a, b) => a.at - b.at);
+  const due = jobs.flatMap((job) => job.times.map((at) => ({ at, task: job.task.slice(0, 120) }))).sort((a, b) => a.at - b.at);
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "The next seven days" }, h("ol.days", Array.from({ length: DAYS }, (_, place) => {
     const from = new Date(start.getFullYear(), start.getMonth(), start.getDate() + place).getTime() / 1000;
     const to = new Date(start.getFullYear(), start.getMonth(), start.getDate() + place + 1).getTime() / 1000;

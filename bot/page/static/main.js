@@ -79,13 +79,18 @@ function badges(now) {
     deliveries: now.uncertain,
     people: now.questions?.length,
   };
+  let moved = false;
   for (const a of byId("nav").querySelectorAll("a")) {
     const count = counts[a.dataset.name] || 0;
     const badge = a.querySelector(".badge");
-    badge.textContent = count ? String(count) : "";
+    const told = count ? String(count) : "";
+    moved ||= badge.textContent !== told;
+    badge.textContent = told;
     badge.hidden = !count;
     a.setAttribute("aria-label", SECTIONS[a.dataset.name][0] + (count ? `, ${count} to look at` : ""));
   }
+  // A badge that came or went has moved the ones beside it.
+  if (moved) byId("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 byId("nav").append(h("ul", Object.entries(SECTIONS).map(([name, [title]]) =>

@@ -48,7 +48,7 @@ export async function showPeople(into) {
   };
   const pair = async () => {
     const code = await press("pair", {}, { quiet: true });
-    if (code) await ask("A code for one person, for an hour", { text: `Whoever sends this to the bot may talk from then on:  /start ${code}`, yes: "Done" });
+    if (code) await ask("A code for one person, for an hour", { text: `Whoever sends this to the bot may talk from then on:  /start ${code}`, yes: "Done", no: "" });
   };
   await draw();
   return (now) => {

@@ -154,7 +154,7 @@ function rendered(id) {
 
 function callTable(calls) {
   return h("div.scroll", { tabindex: 0, role: "region", "aria-label": "Model calls" }, h("table",
-    h("thead", h("tr", ["", "Prompt", "Cached", "New", "Read again", "Written", "First word", "Reads", "Writes"].map((head) => h("th", { scope: "col" }, head)))),
+    h("thead", h("tr", ["When", "Prompt", "Cached", "New", "Read again", "Written", "First word", "Reads", "Writes"].map((head) => h("th", { scope: "col" }, head)))),
     h("tbody", calls.flatMap((call) => [
       h("tr", h("td", call.purpose === "turn" ? clock(call.at) : `${clock(call.at)} ${call.purpose}`),
         [int(call.prompt_tokens), int(call.cached_tokens), int(call.new_tokens), int(call.reread), int(call.completion_tokens), seconds(call.ttft_ms === null ? NaN : call.ttft_ms / 1000), number(call.prefill_tok_s), number(call.decode_tok_s, 1)].map((cell) => h("td.num", cell))),

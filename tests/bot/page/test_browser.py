@@ -1,11 +1,14 @@
 """The owner's page in Chromium: every section, by keyboard, with hostile words, looked at by axe."""
 
 import re
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from bot.page.server import ServedPage
@@ -22,6 +25,7 @@ ARGS = [
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-dev-shm-usage",
+    "--host-resolver-rules=MAP rebound.test 127.0.0.1",
 ]
 SECTIONS = ("Now", "Turns", "Chats", "Jobs", "Deliveries", "People", "Settings", "Logs")
 expect.set_options(timeout=SECONDS * 1000)
@@ -146,34 +150,87 @@ async def test_a_note_is_added_and_a_conversation_read(page: Page) -> None:
     assert "Bins on Tuesday." in Path(await (await download.value).path()).read_text("utf-8")
 
 
-async def test_by_keyboard_alone(page: Page) -> None:
-    """From the top of the page to a job that is paused, without a pointer."""
+REACHABLE = """(within) => [...document.querySelectorAll(
+    `${within} :is(a[href], button, input, select, textarea, summary, [tabindex="0"])`)]
+  .filter((each) => !each.disabled && each.checkVisibility()).map((each) => NAME(each))"""
+NAME = """(each => each.getAttribute("href") || each.getAttribute("aria-label")
+  || `${each.tagName} ${each.textContent.slice(0, 40)}`)"""
 
-    async def tab_to(name: str) -> None:
-        for _ in range(60):
+
+SAID = "document.activeElement.getAttribute('aria-label') || document.activeElement.textContent"
+
+
+async def tab_to(page: Page, name: str) -> None:
+    for _ in range(120):
+        await page.keyboard.press("Tab")
+        said = await page.evaluate(SAID)
+        if re.fullmatch(f"{name}(, \\d+ to look at)?", said.strip()):
+            return
+    raise AssertionError(f"{name} is not reached")
+
+
+async def test_every_view_by_keyboard_alone(page: Page) -> None:
+    """From the skip link through each section: whatever can be pressed is reached by Tab, and is seen to be."""
+
+    async def reaches_all(within: str) -> None:
+        wanted = set(await page.evaluate(REACHABLE.replace("NAME", NAME), within))
+        assert wanted
+        for _ in range(3 * len(wanted) + 30):
             await page.keyboard.press("Tab")
-            focused = page.locator(":focus")
-            said = await focused.get_attribute("aria-label") or await focused.inner_text()
-            if said.strip() == name:
-                shown = await focused.evaluate("e => getComputedStyle(e).outlineStyle")
-                assert shown != "none"
+            name, outline = await page.evaluate(
+                f"[{NAME}(document.activeElement), getComputedStyle(document.activeElement).outlineStyle]"
+            )
+            assert outline != "none" or name.startswith("BODY"), name
+            wanted.discard(name)
+            if not wanted:
                 return
-        raise AssertionError(f"{name} is not reached")
+        raise AssertionError(f"not reached: {wanted}")
 
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    await tab_to("Jobs")
+    for section in SECTIONS:
+        await page.evaluate("document.activeElement.blur()")
+        await tab_to(page, section)
+        await page.keyboard.press("Enter")
+        await expect(
+            page.get_by_role("heading", level=1, name=section, exact=True)
+        ).to_be_attached()
+        await expect(page.locator("#main")).to_be_focused()
+        await reaches_all("main")
+    for section, link in (("Turns", "#/turns/t00069"), ("Chats", "#/chats/tg%3A111")):
+        await page.evaluate("document.activeElement.blur()")
+        await tab_to(page, section)
+        await page.keyboard.press("Enter")
+        await expect(page.locator("#main")).to_be_focused()
+        row = page.locator(f'main a[href="{link}"]')
+        while not await row.evaluate("e => e === document.activeElement"):
+            await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await expect(page.locator(f'.view[data-view="{link}"]')).to_be_visible()
+        await reaches_all("main")
+
+
+async def test_changes_by_keyboard_alone(page: Page) -> None:
+    await tab_to(page, "Jobs")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", level=1, name="Jobs")).to_be_visible()
     await expect(page.locator("#main")).to_be_focused()
-    await tab_to("Pause")
+    await tab_to(page, "Pause")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("button", name="Go on")).to_be_visible()
-    await tab_to("Delete")
+    await tab_to(page, "Edit")
+    await page.keyboard.press("Enter")
+    field = page.get_by_role("dialog").get_by_label("Text")
+    await expect(field).to_be_focused()
+    await field.press("Control+a")
+    await page.keyboard.type("every day at 7:15")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#toast")).to_contain_text("7:15")
+    await tab_to(page, "Delete")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("dialog")).to_be_visible()
     await page.keyboard.press("Escape")
     await expect(page.get_by_role("dialog")).to_be_hidden()
+    await expect(page.get_by_role("button", name="Delete").first).to_be_focused()
 
 
 async def test_a_page_that_ended_says_so_and_changes_nothing(
@@ -191,8 +248,30 @@ async def test_a_page_that_ended_says_so_and_changes_nothing(
     await page.close()
 
 
+def lengthen(database: Path) -> None:
+    """A line of a million letters behind each text that others can write."""
+    texts = (
+        ("chats", "title", "key = 'tg:222'"),
+        ("conversations", "title", "id = 2"),
+        ("conversations", "summary", "1"),
+        ("transcript", "text", "turn IN ('t00003', 'open')"),
+        ("inbox", "words", "update_id IN ('t00003', 'open', 'next')"),
+        ("outbox", "error", "error <> ''"),
+        ("notes", "text", "1"),
+        ("jobs", "task", "1"),
+        ("occurrences", "detail", "detail <> ''"),
+        ("people", "name", "1"),
+    )
+    with closing(sqlite3.connect(database)) as db, db:
+        for table, column, where in texts:
+            long = f"{column} || ' ' || printf('%.*c', 1000000, 'x')"
+            changed = db.execute(f"UPDATE {table} SET {column} = {long} WHERE {where}").rowcount
+            assert changed, table
+
+
 async def test_hostile_words_are_words(browser: Browser, tmp_path: Path) -> None:
     await fill_state(tmp_path / "voltaire.db", turns=8, hostile=True)
+    lengthen(tmp_path / "voltaire.db")
     wrong: list[str] = []
     asked: list[str] = []
     async with backend_with_card(tmp_path / "b.sock", hostile=True), served(tmp_path) as serving:
@@ -228,30 +307,141 @@ async def test_hostile_words_are_words(browser: Browser, tmp_path: Path) -> None
     assert wrong == [] and all(url.startswith(serving.origin) for url in asked)
 
 
-SERIOUS = """async () => {
+EVIL = """<!doctype html><title>trying</title><script type="module">
+const at = "ORIGIN", got = [];
+const change = { method: "POST", credentials: "include", body: JSON.stringify({}) };
+for (const [path, how] of [["/api/now", {}], ["/api/session", {}], ["/api/now", { mode: "no-cors" }],
+    ["/api/do/freeze", change], ["/api/do/freeze", { ...change, mode: "no-cors" }],
+    ["/api/do/freeze", { ...change, headers: { "Content-Type": "application/json", "X-Voltaire-Change": "x" } }]])
+  try { got.push(await (await fetch(at + path, { credentials: "include", ...how })).text()); } catch { /* nothing */ }
+await new Promise((done) => {
+  const stream = new EventSource(`${at}/api/live`, { withCredentials: true });
+  stream.onerror = done;
+  stream.onopen = () => { got.push("live"); done(); };
+});
+await new Promise((done) => {
+  const script = document.createElement("script");
+  script.src = `${at}/static/format.js`;
+  script.onerror = done;
+  script.onload = () => { got.push("script"); done(); };
+  document.head.append(script);
+});
+document.title = `got: ${got.join("").length}`;
+</script><iframe name="framed" src="ORIGIN/"></iframe>
+<form id="form" method="post" action="ORIGIN/api/do/freeze" target="framed" enctype="text/plain"><input name='{"on":true,"text":"' value='"}'></form>"""
+
+
+async def test_other_sites_in_the_owners_browser_get_nothing(
+    browser: Browser, serving: ServedPage
+) -> None:
+    """A server of another user of the machine: its pages are of the same site, so the cookie travels with what
+    they ask; and the page's own address under a name that now leads here."""
+
+    async def evil(request: web.Request) -> web.Response:
+        return web.Response(text=EVIL.replace("ORIGIN", serving.origin), content_type="text/html")
+
+    runner = web.AppRunner(web.Application())
+    runner.app.router.add_get("/", evil)
+    await runner.setup()
+    context = await browser.new_context()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        page = await context.new_page()
+        page.set_default_timeout(SECONDS * 1000)
+        await page.goto(serving.once)
+        await expect(page.locator("#link")).to_have_text("live")
+        other = await context.new_page()
+        await other.goto(f"http://127.0.0.1:{runner.addresses[0][1]}/")
+        await expect(other).to_have_title("got: 0")
+        async with other.expect_response(re.compile("/api/do/freeze")) as posted:
+            await other.evaluate("document.getElementById('form').submit()")
+        assert (await posted.value).status == 403
+        port = serving.origin.rpartition(":")[2]
+        rebound = await other.goto(f"http://rebound.test:{port}/api/now")
+        assert rebound and rebound.status == 403
+        assert await rebound.text() == "This page is not served under that name."
+        seen = await page.evaluate("fetch('/api/now').then((answer) => answer.json())")
+        assert seen["frozen"] is None
+    finally:
+        await context.close()
+        await runner.cleanup()
+
+
+async def press(page: Page, name: str) -> None:
+    await page.get_by_role("button", name=name, exact=True).first.click()
+
+
+async def open_the_turn(page: Page) -> None:
+    await press(page, "Show what the model was sent")
+    await press(page, "As the server renders it")
+    await expect(page.get_by_role("heading", name="As the server renders it")).to_be_visible()
+    await page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+
+
+def dialog_of(name: str) -> Callable[[Page], Awaitable[None]]:
+    async def act(page: Page) -> None:
+        await press(page, name)
+        await expect(page.get_by_role("dialog")).to_be_visible()
+
+    return act
+
+
+# Every view, and what is opened there.
+Act = Callable[[Page], Awaitable[None]]
+SIGHTS: tuple[tuple[str, Act | None], ...] = (
+    *((f"#/{section.lower()}", None) for section in SECTIONS),
+    ("#/turns?words=nothing+like+it", None),
+    ("#/turns/t00003", open_the_turn),
+    ("#/turns/open", None),
+    ("#/chats/tg%3A111?words=invoice", None),
+    ("#/chats/tg%3A111", dialog_of("Add a note")),
+    ("#/chats/tg%3A111", dialog_of("Edit")),
+    ("#/chats/tg%3A111", dialog_of("Delete")),
+    ("#/jobs", dialog_of("Edit")),
+    ("#/deliveries", dialog_of("Show again")),
+    ("#/people", dialog_of("Let somebody in")),
+    ("#/settings", dialog_of("Freeze")),
+)
+FOUND = """async () => {
   const found = await axe.run(document, { resultTypes: ["violations"] });
-  return found.violations.filter((each) => ["serious", "critical"].includes(each.impact))
+  return found.violations
     .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" | ").slice(0, 600)}`);
 }"""
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed (make test does)")
-@pytest.mark.parametrize("theme", ["light", "dark"])
-async def test_axe_finds_nothing_serious(browser: Browser, serving: ServedPage, theme: str) -> None:
+@pytest.mark.parametrize(
+    ("theme", "width", "height"),
+    [
+        ("light", 390, 844),
+        ("dark", 1440, 900),
+        pytest.param("dark", 390, 844, marks=pytest.mark.slow),
+        pytest.param("light", 1440, 900, marks=pytest.mark.slow),
+    ],
+)
+async def test_axe_finds_nothing(
+    browser: Browser, serving: ServedPage, theme: str, width: int, height: int
+) -> None:
     context = await browser.new_context(
-        viewport={"width": 1280, "height": 900},
+        viewport={"width": width, "height": height},
         color_scheme="dark" if theme == "dark" else "light",
+        reduced_motion="reduce",
         bypass_csp=True,
     )
     page = await context.new_page()
+    page.set_default_timeout(SECONDS * 1000)
     await page.goto(serving.once)
-    await page.add_script_tag(path=AXE)
-    views = [f"#/{section.lower()}" for section in SECTIONS] + [
-        "#/turns/t00003",
-        "#/chats/tg%3A111",
-    ]
-    for view in views:
-        await page.evaluate("view => { location.hash = view; }", view)
+    for view, act in SIGHTS:
+        await page.goto("about:blank")
+        await page.goto(f"{serving.origin}/{view}")
         await expect(page.locator(f'.view[data-view="{view}"]')).to_be_visible()
-        assert await page.evaluate(SERIOUS) == [], view
+        await expect(page.locator("#link")).to_have_text("live")
+        if act:
+            await act(page)
+        await page.add_script_tag(path=AXE)
+        assert await page.evaluate(FOUND) == [], view
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width, view
+        await expect(page.get_by_role("navigation").locator("[aria-current]")).to_be_in_viewport(
+            ratio=0.9
+        )
     await context.close()

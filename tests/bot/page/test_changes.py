@@ -142,6 +142,11 @@ async def test_jobs_are_paused_edited_run_and_deleted(visitor: Visitor, tmp_path
     assert (await visitor.press("job-run", chat="cli", number=1))[0] == 409
 
 
+async def test_what_was_due_last_stands_first(visitor: Visitor) -> None:
+    due = [each["due_at"] for each in (await visitor.json("/api/jobs"))["occurrences"]]
+    assert len(due) == 18 and due == sorted(due, reverse=True)
+
+
 async def test_a_text_in_doubt_is_shown_again_once(visitor: Visitor, tmp_path: Path) -> None:
     ((id,),) = rows(tmp_path, "SELECT id FROM outbox WHERE state = 'uncertain'")
     presses = [visitor.press("show-again", number=id) for _ in range(3)]
