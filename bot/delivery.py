@@ -42,7 +42,7 @@ FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
 POLL_SECONDS = 5.0  # rows that other processes put in are found within this time
 STOP_SECONDS = 8.0  # what a stop grants to a send in flight
-NOTICE_ATTEMPTS = 5
+NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds after each one in doubt
 
 
 class Delivery:
@@ -77,8 +77,7 @@ class Delivery:
         self._look_again: set[str] = set()  # busy chats for which more has come in
         self._look_for_uncertain = True
         self._failures: Counter[str] = Counter()  # in a row, by chat
-        # Failed attempts by row; -1 while one is sent, or is done.
-        self._notices: dict[int, int] = {}
+        self._notices: set[int] = set()  # rows whose notice is being sent, or was
 
     async def run(self) -> None:
         await self._outbox.recover(self._channel.prefix, self._repeatable())
@@ -95,7 +94,8 @@ class Delivery:
                     if self._look_for_uncertain:
                         self._look_for_uncertain = False
                         for row in await self._outbox.without_notice(self._channel.prefix):
-                            if 0 <= self._notices.get(row.id, 0) < NOTICE_ATTEMPTS:
+                            if row.id not in self._notices:
+                                self._notices.add(row.id)
                                 group.create_task(self.send_notice(row))
                 except StoreError as error:
                     log.warning("the outbox cannot be read: %s", error)
@@ -106,7 +106,7 @@ class Delivery:
         """Send an uncertain text once more; False when it is no longer uncertain."""
         if not await self._outbox.send_again(id):
             return False
-        self._notices.pop(id, None)
+        self._notices.discard(id)
         return True
 
     async def deliver_chat(self, chat: str) -> None:
@@ -239,11 +239,8 @@ class Delivery:
         return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** (self._failures[chat] - 1))
 
     async def send_notice(self, row: OutboxRow) -> None:
-        """Tell of an uncertain text, once, in reply to what it answered.
-
-        A notice that is uncertain itself is sent again: the alternative is a text lost silently.
-        """
-        failed, self._notices[row.id] = self._notices.get(row.id, 0), -1
+        """Tell of an uncertain text, once, in reply to what it answered."""
+        self._notices.add(row.id)
         try:
             message = OutgoingMessage.from_json(row.payload)
         except ValueError as error:
@@ -254,18 +251,31 @@ class Delivery:
             button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
             notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=message.reply_to)
         try:
-            id = (await send(self._channel, row.chat, notice))[-1]
-        except NotSent:
-            self._notices[row.id] = failed
-            return
-        except DeliveryUncertain:
-            self._notices[row.id] = failed + 1
-            if failed + 1 < NOTICE_ATTEMPTS:
-                return
-            id = "?"
-        except (ChatGone, MessageRefused):
-            id = "?"
+            id = await self._notice_sent(row, notice)
         except Exception:  # a row that cannot be shown is no reason to end every delivery
             log.exception("the notice of row %d failed", row.id)
             id = "?"
-        await self._record(row, lambda: self._outbox.notice_sent(row.id, id))
+        if id:
+            await self._record(row, lambda: self._outbox.notice_sent(row.id, id))
+
+    async def _notice_sent(self, row: OutboxRow, notice: OutgoingMessage) -> str:
+        """The notice's id; "?" where it cannot be sent, "" once the text is sent again.
+
+        One that is uncertain itself is sent again, with longer pauses than most outages last: the
+        alternative is a text lost silently.
+        """
+        pauses = iter(NOTICE_PAUSES)
+        while row.id in self._notices:
+            pause: float | None = POLL_SECONDS
+            try:
+                return (await send(self._channel, row.chat, notice))[-1]
+            except NotSent as refusal:
+                pause = max(POLL_SECONDS, refusal.after)
+            except DeliveryUncertain:
+                pause = next(pauses, None)
+            except (ChatGone, MessageRefused):
+                return "?"
+            if pause is None:
+                return "?"
+            await asyncio.sleep(pause)
+        return ""

@@ -492,19 +492,37 @@ async def test_a_notice_that_fails_is_sent_at_a_later_look_where_that_may_help(
 
 
 @pytest.mark.parametrize(
-    ("fault", "attempts"), [(DeliveryUncertain("timed out"), 5), (NotSent("no network"), 20)]
+    ("fault", "attempts", "notice"),
+    [(DeliveryUncertain("timed out"), 5, "?"), (NotSent("no network"), 20, "1")],
 )
-async def test_a_notice_in_doubt_is_repeated_five_times_at_most(
-    store: Store, delivery: Delivery, channel: MemoryChannel, fault: ChannelError, attempts: int
-) -> None:
+async def test_a_notice_in_doubt_is_repeated_a_few_times(
+    store: Store, delivery: Delivery, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch,
+    fault: ChannelError, attempts: int, notice: str,
+) -> None:  # fmt: skip
     """One that surely was not sent was not seen either: it is sent as often as it takes."""
+    monkeypatch.setattr(module, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(module, "NOTICE_PAUSES", (0.001,) * 4)
     doubt = await uncertain(store)
     channel.faults.extend([fault] * 20)
-    for made in range(20):
-        assert (await row(store, doubt.id)).notice_id == ("?" if made >= attempts else "")
-        if made < attempts:
-            await delivery.send_notice(doubt)
+    await delivery.send_notice(doubt)
+    assert (await row(store, doubt.id)).notice_id == notice
     assert len(channel.faults) == 20 - attempts
+
+
+async def test_what_other_chats_send_does_not_use_up_a_notices_attempts(
+    store: Store, delivery: Delivery, channel: MemoryChannel
+) -> None:
+    """Else it would be given up within one short outage, and its text be lost."""
+    doubt = await uncertain(store)
+    failing = DeliveryUncertain("timed out")
+    channel.faults.extend([failing] * 60)
+    async with running(delivery):
+        await soon(lambda: len(channel.faults) < 60)
+        for number in range(8):
+            [id] = await put(store, f"other {number}", chat=f"tg:{50 + number}")
+            await until(store, id, "uncertain")
+        left = [found.id for found in await store.outbox.without_notice("tg:")]
+    assert doubt.id in left and (await row(store, doubt.id)).notice_id == ""
 
 
 async def test_a_notice_that_is_being_sent_is_not_sent_beside_itself(
