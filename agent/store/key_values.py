@@ -30,9 +30,10 @@ class KeyValueTable:
         rows = await self.database.all("SELECT key, value FROM facts WHERE key = ?", key)
         return dict(await readable(self.database, "facts", rows, decoder(kind))).get(key)
 
-    async def put(self, key: str, value: Any) -> None:
+    async def put(self, key: str, value: Any, *, durable: bool = True) -> None:
+        """What is not `durable` may be the one before after a power cut (Database.write)."""
         sql = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
-        await self.database.execute(sql, key, json.dumps(value))
+        await self.database.execute(sql, key, json.dumps(value), durable=durable)
 
     async def replace(self, key: str, old: Any, new: Any) -> None:
         """Put a value where `old` still stands, and nothing where another process has put its own."""

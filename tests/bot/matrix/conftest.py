@@ -40,6 +40,12 @@ async def scenario(server: Synapse, olga: MatrixPerson, tmp_path: Path) -> Matri
     return MatrixScenario(url=server.url, folder=folder, account=account, owner=olga.id)
 
 
+@pytest.fixture(autouse=True)
+def no_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a turn without tools: on a busy machine it would come between what a test counts or breaks."""
+    monkeypatch.setattr("bot.matrix.live.QUIET_SECONDS", 3600.0)
+
+
 @pytest.fixture
 async def life() -> AsyncIterator[AsyncExitStack]:
     """Whatever else a test begins ends with it."""

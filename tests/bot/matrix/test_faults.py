@@ -187,7 +187,7 @@ async def test_keys_that_cannot_be_had_hold_a_message_back(
         room = await olga.room_with(scenario.account, encrypted=True)
         rule = proxy.rule(r"PUT .*/sendToDevice/m\.room\.encrypted", "refuse", times=1000)
         await olga.say(room, "hi")
-        await asyncio.wait_for(rule.reached.wait(), 60)
+        await asyncio.wait_for(rule.reached.wait(), SECONDS)
         await soon(lambda: rule.used >= 2)
         assert proxy.count(SEND) == 0
         rule.times = 0
@@ -226,9 +226,10 @@ async def test_a_message_without_its_key_waits_and_asks_for_it(
         return answer
 
     async with scenario.open() as run:
+        # Before the invitation, which ends the sync under way: none that brings the key escapes it.
+        rule = proxy.rule(r"GET .*/sync", "change", times=1000, change=without_keys)
         room = await olga.room_with(scenario.account, encrypted=True)
         await soon(lambda: run.bot.channel.encryption.machine.account.shared)  # type: ignore[union-attr]
-        rule = proxy.rule(r"GET .*/sync", "change", times=1000, change=without_keys)
         await olga.say(room, "hi")
         told = await olga.next()
         assert told.encrypted and "its key has not come" in told.body
