@@ -227,16 +227,14 @@ async def test_a_question_is_answered_before_the_bot_knows_that_it_was_sent(
     scenario.script = in_order([calls("push", what="A"), says("Done.")])
     async with scenario.open() as run:
         room = await olga.room_with(scenario.account, encrypted=True)
-        sending = proxy.rule(SEND, "late")
+        sending = proxy.rule(SEND, "late", times=2)  # the live view, too
         await olga.say(room, "push")
         question = await olga.next(is_question)
         if by == "a reply":
             await olga.reply(room, question.id, "1")
         else:
             await olga.react(room, question.id, "👍")
-        async with asyncio.timeout(SECONDS):
-            while await run.store.approvals.open_requests():
-                await asyncio.sleep(0.003)
+        await taken_after(proxy, olga, room)
         sending.released.set()
         await olga.next(lambda e: e.body == "Done.")
         decided = await olga.next(lambda e: e.replaces == question.id)
