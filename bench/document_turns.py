@@ -79,7 +79,7 @@ async def compare(shelf: Path, turns: int) -> int:
             server = await stack.enter_async_context(ModelServer(script=model.script))
             bot = await stack.enter_async_context(installation(server.url))
             config = bot.home / "c/voltaire/config.toml"
-            config.parent.mkdir(parents=True)
+            config.parent.mkdir(parents=True, exist_ok=True)
             config.write_text(
                 f'[agent.documents]\n{FOLDER} = "{shelf}"\n' if name == "reading" else ""
             )

@@ -11,7 +11,7 @@ def prepare(folder: Path, site: Path) -> None:
     git(site, "init", "-q", "-b", "main")
     commit(site, "start")
     config = folder / "state" / "config" / "voltaire" / "config.toml"
-    config.parent.mkdir(parents=True)
+    config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(f'[agent.repos.site]\npath = "{site}"\n')
 
 

@@ -45,6 +45,7 @@ class Connection(BaseRequest):
         self._root = root
         self._read_seconds = read_seconds
         self._session: aiohttp.ClientSession | None = None
+        self._opened = asyncio.Event()
 
     @property
     def read_timeout(self) -> float | None:
@@ -64,6 +65,7 @@ class Connection(BaseRequest):
                 headers={"User-Agent": self.USER_AGENT},
                 proxy=None if bypassed else proxies.get(parts.scheme) or proxies.get("all"),
             )
+        self._opened.set()
 
     async def shutdown(self) -> None:
         if self._session is not None:
@@ -79,7 +81,10 @@ class Connection(BaseRequest):
         connect_timeout: ODVInput[float] = DEFAULT,
         pool_timeout: ODVInput[float] = DEFAULT,
     ) -> tuple[int, bytes]:
-        assert self._session, "use `await initialize()` first"
+        await (
+            self._opened.wait()
+        )  # a turn that is resumed may ask for its files before we are connected
+        assert self._session
         timeout = aiohttp.ClientTimeout(
             total=None,
             connect=given(pool_timeout, FREE_SECONDS),

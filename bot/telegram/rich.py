@@ -5,9 +5,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from bot.markdown_dialect import parser
-from bot.markdown_html import as_html, html_renderer
-
 if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
 
@@ -18,6 +15,9 @@ GAINS = {"table_open", "heading_open"}  # what entities cannot show
 
 def rich_html(text: str) -> str | None:
     """The HTML of a rich message; None where entities show as much, or it would be beyond the limits."""
+    from bot.markdown_dialect import parser  # it loads markdown-it, which a start need not wait for
+    from bot.markdown_html import as_html
+
     tokens = parser().parse(text)
     opened = [token.type for token in tokens if token.nesting >= 0]
     columns = opened.count("th_open") + opened.count("td_open")  # of one row at most, mostly less
@@ -32,6 +32,8 @@ def rich_html(text: str) -> str | None:
 
 @cache
 def renderer() -> "RendererHTML":
+    from bot.markdown_html import html_renderer
+
     tags = dict.fromkeys(("thead_open", "thead_close", "tbody_open", "tbody_close"), "")
     tags |= {"spoiler_open": "<tg-spoiler>", "spoiler_close": "</tg-spoiler>"}
     return html_renderer({**tags, "table_open": "<table bordered>"})
