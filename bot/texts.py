@@ -122,6 +122,7 @@ class Texts(NamedTuple):
     no_business: str = (
         "I do not read or answer the messages of a business account: please take me out of it."
     )
+    no_guest: str = "I do not answer as a guest in other chats: please write to me in our own."
     only_owners: str = "Only an owner can do that."
     not_yours: str = "This is not for you."
     expired: str = "This has expired."

@@ -142,6 +142,20 @@ class Person:
         self._world.updates.put("inline_query", body)
         return query
 
+    async def call_as_guest(self, words: str) -> InlineQuery:
+        """Write "@bot words" in a chat that the bot is not in."""
+        query = self._world.queries.ask()
+        body = {
+            "message_id": 1,
+            "date": int(self._world.clock()),
+            "chat": {"id": -5_000_000, "type": "group", "title": "Elsewhere"},
+            "from": self.account.json(),
+            "text": words,
+            "guest_query_id": query.id,
+        }
+        self._world.updates.put("guest_message", body)
+        return query
+
     async def answer(self, query: Query, *, seconds: float = SECONDS) -> Answered:
         """What the bot answered to a press."""
         chat = self._world.chats[query.chat]

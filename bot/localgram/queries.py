@@ -26,7 +26,8 @@ class Query:
 
 @dataclass(slots=True, eq=False)
 class InlineQuery:
-    """Words behind the bot's name in some chat. `results` stays None until the bot answers."""
+    """Words behind the bot's name in some chat, or a call there as a guest. `results` stays None until the
+    bot answers."""
 
     asked: float
     id: str = field(default_factory=lambda: str(secrets.randbits(62)))

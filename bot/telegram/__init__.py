@@ -2,7 +2,7 @@
 
 app.py               the app: connecting, listening, the end
 handlers.py          the one table of handlers, one short function per kind of update
-inline.py            facts about the machine for an owner who writes "@bot disk?" in another chat
+inline.py            in chats that the bot is not in: facts for an owner who writes "@bot disk?", guests declined
 update_gate.py       an update is acknowledged once it is handled
 updates.py           long polling or a webhook, and what is wrong with it
 incoming_message.py  a message as a row of the inbox

@@ -67,6 +67,7 @@ UPDATES = [
     "message_reaction",
     "business_connection",
     "inline_query",
+    "guest_message",
     STOPPED,
 ]
 REGISTERED = "telegram.registered"  # what was told to Telegram in other languages, as a digest
@@ -99,6 +100,7 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         MessageReactionHandler(bound(on_reaction)),
         BusinessConnectionHandler(bound(on_business)),
         InlineQueryHandler(bound(on_inline)),
+        MessageHandler(filters.UpdateType.GUEST_MESSAGE, bound(on_guest_message)),
         TypeHandler(Update, bound(on_stop_button)),
     ]
 
@@ -205,6 +207,19 @@ async def on_inline(context: HandlerContext, update: Update) -> None:
         from bot.telegram.inline import offer_facts  # few use it
 
         context.start(offer_facts(context, query))
+
+
+async def on_guest_message(context: HandlerContext, update: Update) -> None:
+    """Somebody calls the bot into a chat that it is not in: one line there, silence for strangers."""
+    message = update.guest_message
+    if message is None or message.from_user is None or message.guest_query_id is None:
+        return
+    sender = Sender(str(message.from_user.id), message.from_user.full_name)
+    if context.access.level(sender) != "stranger":
+        from bot.telegram.inline import decline_guest  # few use it
+
+        query = message.guest_query_id
+        context.start(decline_guest(message.get_bot(), query, context.texts.no_guest))
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:

@@ -1,4 +1,5 @@
-"""Inline mode, for owners: "@bot disk?" in any chat offers lines about the machine, to be sent there.
+"""The bot in chats that it is not in. Inline mode, for owners: "@bot disk?" offers lines about the machine,
+to be sent there. Guest mode is declined in one line.
 
 No model and no turn: Telegram waits for an answer for seconds, and there is no chat of ours to answer in.
 """
@@ -7,7 +8,7 @@ import asyncio
 import re
 from contextlib import suppress
 
-from telegram import InlineQuery, InlineQueryResultArticle, InputTextMessageContent
+from telegram import Bot, InlineQuery, InlineQueryResultArticle, InputTextMessageContent
 from telegram.error import TelegramError
 
 from agent.sandbox.host_report import HostReport
@@ -42,6 +43,13 @@ async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
     ]
     with suppress(TelegramError):  # too late: the person has gone on writing
         await query.answer(results, cache_time=0, is_personal=True, read_timeout=ANSWER_SECONDS)
+
+
+async def decline_guest(bot: Bot, query: str, told: str) -> None:
+    """Answers a guest query with `told`, which is then said in that chat. Errors are ignored."""
+    result = InlineQueryResultArticle("no", told, InputTextMessageContent(told))
+    with suppress(TelegramError):
+        await bot.answer_guest_query(query, result, read_timeout=ANSWER_SECONDS)
 
 
 def facts(report: str, words: str) -> list[str]:

@@ -7,7 +7,7 @@ from bot.localgram.methods import Methods
 from bot.localgram.methods.targets import thread_of
 from bot.localgram.queries import Query
 from bot.localgram.reactions import canonical
-from bot.localgram.wire import Call, bad_request
+from bot.localgram.wire import Call, Json, bad_request
 from bot.localgram.world import World
 
 ACTION_SECONDS = 5.0
@@ -79,6 +79,15 @@ def answer_inline_query(world: World, call: Call) -> bool:
     return True
 
 
+def answer_guest_query(world: World, call: Call) -> Json:
+    result = call.mapping("result")
+    if not result.get("title") or not result.get("input_message_content"):
+        raise bad_request("can't parse inline query result: Can't find field \"title\"")
+    query = call.text("guest_query_id")
+    world.queries.offer(query, [result])
+    return {"inline_message_id": f"guest{query}"}
+
+
 def pin_chat_message(world: World, call: Call) -> bool:
     chat, message = _pinnable(world, call, "pin")
     chat.pinned = [*(number for number in chat.pinned if number != message.id), message.id]
@@ -119,6 +128,7 @@ METHODS: Methods = {
     "setMessageReaction": set_message_reaction,
     "answerCallbackQuery": answer_callback_query,
     "answerInlineQuery": answer_inline_query,
+    "answerGuestQuery": answer_guest_query,
     "pinChatMessage": pin_chat_message,
     "unpinChatMessage": unpin_chat_message,
     "unpinAllChatMessages": unpin_all_chat_messages,

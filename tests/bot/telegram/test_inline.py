@@ -1,6 +1,7 @@
-"""Inline mode: what "@bot disk?" offers in another chat, and to whom."""
+"""The bot in chats that it is not in: what "@bot disk?" offers there, and to whom; guest mode is declined."""
 
 from bot.telegram.inline import facts
+from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
 
@@ -25,3 +26,19 @@ async def test_an_owner_is_offered_facts_and_a_stranger_nothing(scenario: Telegr
         assert theirs.results is None and run.model.requests == []
     made = [each for each in scenario.gram.calls if each.method == "answerInlineQuery"]
     assert len(made) == 1
+
+
+async def test_a_call_as_a_guest_is_declined_in_one_line(scenario: TelegramScenario) -> None:
+    stranger = scenario.gram.user("Sam Stranger", started=True)
+    guest = scenario.gram.user("Gerd Gast", language="de", started=True)
+    scenario.config = {"allow": [guest.id]}
+    async with scenario.open() as run:
+        theirs = await stranger.call_as_guest("@bot what is this?")
+        german = await guest.call_as_guest("@bot was ist das?")
+        mine = await scenario.owner.call_as_guest("/status@bot")
+        results = [*await soon(lambda: mine.results), *await soon(lambda: german.results)]
+        said = [each["input_message_content"]["message_text"] for each in results]
+        assert said[0] == Texts().no_guest
+        assert said[1].startswith("Als Gast")
+        assert theirs.results is None and run.model.requests == []
+    assert not any(m.sender.is_bot for m in scenario.owner.messages())
