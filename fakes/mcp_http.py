@@ -15,7 +15,7 @@ from fakes.mcp_server import Server
 @dataclass
 class HttpServer:
     """`mode` "json" or "events" answers as the protocol has it; "redirect" leads to `elsewhere`, "bomb" answers with
-    little that unpacks to much, "large" with too much, "values" with too many values, "refuse" with 401, "forget" with 404
+    little that unpacks to much, "large" with too much, "values" with too many values, "entries" with too long a list, "refuse" with 401, "forget" with 404
     to what comes in a session."""
 
     url: str = ""
@@ -53,6 +53,9 @@ class HttpServer:
             text = " " * (20 << 20) + text
         if message["method"] == "tools/call" and self.mode == "values":
             text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": [[]] * 50_000})
+        if message["method"] == "tools/call" and self.mode == "entries":
+            wrong = {"content": [0] * 6000}
+            text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": wrong})
         return web.Response(text=text, content_type="application/json", headers=session)
 
 

@@ -44,7 +44,8 @@ from fakes.sandbox_box import git, opened, repository
 from fakes.web_server import Site, site
 
 CHAT = "tg:111"
-ORDER = re.compile(r"DO (\w+) (\{.*?\}) END", re.DOTALL)
+# One that was cut off does not swallow the next.
+ORDER = re.compile(r"DO (\w+) (\{(?:(?!DO \w+ \{).)*?\}) END", re.DOTALL)
 
 
 def order(name: str, arguments: str) -> str:

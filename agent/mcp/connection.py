@@ -8,8 +8,8 @@ between two requests, lines that are none. Sampling, elicitation and roots are n
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +35,9 @@ START_SECONDS = 60  # the first start of a large program on a slow disk
 CALL_SECONDS = 60  # without a sign of life
 LONGEST_MESSAGE = 16 << 20
 LONGEST_LIST = 2 << 20  # of a page of tools, resources or prompts: reading it holds up other chats
-MOST_VALUES = 40_000  # of a message: rendering them holds up everything else, 0.3 s at worst
+MOST_VALUES = 40_000  # of a message: rendering them holds up everything else, 0.1 s at worst
+MOST_ENTRIES = 5000  # of its lists: the SDK compares each wrong one with every kind of content; 40,000 took 0.3 s
+FREE_FORM = {"structuredContent", "inputSchema", "outputSchema", "_meta"}  # compared with nothing
 MOST_BYTES = 64 << 20  # between two requests
 MOST_MESSAGES = 2000
 MOST_NONSENSE = 100  # lines that are no messages: some servers log to standard output
@@ -117,7 +119,11 @@ class Screen:
             ) from None
 
     def look(self, message: SessionMessage) -> None:
-        method = getattr(message.message, "method", "")
+        """BrokenServer where its lists are longer than the SDK may read."""
+        told = message.message
+        method = getattr(told, "method", "")
+        if entries(getattr(told, "result", None) or getattr(told, "params", None)) > MOST_ENTRIES:
+            self.refuse(f"sent a message whose lists have more than {MOST_ENTRIES:,} entries")
         if method == "notifications/tools/list_changed":
             self.changed = True
         elif method in ASKED and ASKED[method] not in self.asked:
@@ -306,6 +312,13 @@ def too_many(line: bytes) -> bool:
     return any(values.add(line[at : at + PIECE]) for at in range(0, len(line), PIECE))
 
 
+def entries(value: object) -> int:
+    """Of all lists in it but those of free form."""
+    if isinstance(value, dict):
+        return sum(entries(each) for name, each in value.items() if name not in FREE_FORM)
+    return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
+
+
 def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
     """None for what a server printed beside the protocol; BrokenServer for a message that is none."""
     try:
@@ -367,9 +380,24 @@ async def over_http(
             auth=auth,
         ) as client,
         streamable_http_client(url, http_client=client) as (read, write),
-        ClientSession(read, write) as session,
+        BackgroundTasks() as tasks,
     ):
-        yield await begun(name, session, screen)
+        incoming, screened = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        tasks.start(pass_on(read, incoming, screen), f"reading from the server {name}")
+        async with screened, ClientSession(screened, write) as session:
+            yield await begun(name, session, screen)
+
+
+async def pass_on(
+    read: AsyncIterable[SessionMessage | Exception], incoming: ReceivedMessages, screen: Screen
+) -> None:
+    """Until they end, or one is too much: the session then ends as if its server had ended it."""
+    with suppress(BrokenServer, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async with incoming:
+            async for message in read:
+                if isinstance(message, SessionMessage):
+                    screen.look(message)
+                await incoming.send(message)
 
 
 def lacks_scope(response: httpx2.Response) -> bool:
@@ -420,8 +448,6 @@ class CountedStream(httpx2.AsyncByteStream):
             if self.values.add(piece):
                 self.screen.reason = TOO_MANY
                 raise httpx2.ReadError(TOO_MANY)
-            if b"notifications/tools/list_changed" in piece:
-                self.screen.changed = True
             yield piece
 
     async def aclose(self) -> None:

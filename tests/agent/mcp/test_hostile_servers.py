@@ -72,6 +72,33 @@ async def test_a_message_of_too_many_values_is_not_read(servers: FakeServers) ->
     assert await mcp(box, "tea say text=again") == "again"
 
 
+WRONG: dict[str, dict[str, object]] = {
+    "content": {"id": 2, "result": {"content": [0] * 6000}},
+    "deeper": {"id": 2, "result": {"content": [{"annotations": {"audience": [0] * 6000}}]}},
+    "asks": {"id": 9, "method": "sampling/createMessage", "params": {"messages": [{}] * 6000}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_a_message_of_too_long_lists_is_not_compared_with_what_it_should_be(
+    servers: FakeServers, name: str
+) -> None:
+    """Of 40,000 entries that took 0.3 s, in which nobody was answered."""
+    box = await servers.open()
+    await mcp(box, "tea")
+    line = json.dumps({"jsonrpc": "2.0", **WRONG[name]})
+    (servers.state / "mcp/tea/program/wrong").write_text(line + "\n")
+    code = '__import__("sys").stdout.write(Path("/program/wrong").read_text())'
+    told = "tea sent a message whose lists have more than 5,000 entries, so it was ended"
+    assert told in await mcp(box, f"tea run {shlex.quote(f'code={code}')}")
+    assert await mcp(box, "tea say text=again") == "again"
+
+
+def test_lists_of_free_form_may_be_longer() -> None:
+    free = {"content": [{"type": "text"}], "structuredContent": {"rows": [[0] * 9000]}}
+    assert connection.entries(free) == 1
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_values_are_counted_in_pieces_of_any_size(size: int) -> None:
     said = [{"a,b": '[1, "2\\'}, "\\", '\\"', [], {"c": [1, 2]}, "ü,\n,"] * 3

@@ -41,6 +41,7 @@ async def test_a_tool_of_an_address_is_used(
         ("bomb", "tea"),
         ("large", "sent a message of more than 16 MiB"),
         ("values", "sent a message of more than 40,000 values"),
+        ("entries", "sent a message whose lists have more than 5,000 entries"),
     ],
 )
 async def test_a_flood_over_http_costs_one_call(

@@ -10,6 +10,8 @@ from bench.attacks.__main__ import scratch
 from bench.attacks.attack import CHORE
 from bench.attacks.cases import ATTACKS, WHOLE
 from bench.attacks.suite import against_nothing, against_sandbox
+from fakes.obedient_bot import orders
+from fakes.obedient_chat import order
 
 AREAS = [
     pytest.param(area, marks=[pytest.mark.slow] * (area == WHOLE), id=area)
@@ -36,6 +38,12 @@ async def test_without_walls_attacks_succeed(folder: Path) -> None:
     outcomes = [outcome async for outcome in against_nothing(folder, attacks)]
     succeeded = sum(bool(outcome.success) for outcome in outcomes)
     assert succeeded > len(outcomes) * 0.6
+
+
+def test_an_order_that_was_cut_off_swallows_no_other() -> None:
+    """Excerpts of documents end in the middle of one; the attack then did not try the next."""
+    cut = order("schedule", '{"when": "every day a')
+    assert orders(f"{cut[:-4]}… {order('bash', '{}')} {cut}") == [("bash", "{}")]
 
 
 def test_there_are_as_many_as_promised() -> None:
