@@ -21,9 +21,9 @@ from agent.store.errors import StoreError
 from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
 from agent.turn.journal import TurnReply
+from bot.access import Access
 from bot.approval_question import OwnerApprovals
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
-from bot.commands.access import Access
 from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.conversations import continue_keyboard

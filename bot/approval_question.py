@@ -11,6 +11,7 @@ from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store import Store
 from agent.trust import asks
+from bot.access import Access
 from bot.channel import (
     Button,
     Channel,
@@ -22,7 +23,6 @@ from bot.channel import (
     OutgoingMessage,
     send,
 )
-from bot.commands.access import Access
 from bot.texts import Texts
 
 APPROVAL = "ok"

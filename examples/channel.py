@@ -18,6 +18,7 @@ from pathlib import Path
 
 from agent.leaks import LeakDetector
 from agent.store import Incoming, Store
+from bot.access import Access, Sender
 from bot.app import MessagingApp
 from bot.channel import (
     ChannelLimits,
@@ -30,7 +31,6 @@ from bot.channel import (
     refuse_secret,
 )
 from bot.commands import intake
-from bot.commands.access import Access, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import command_named, handle_press, run_command, show_press_result
 

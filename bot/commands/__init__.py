@@ -2,7 +2,6 @@
 
 table.py          every command and button, and who handles it
 context.py        what handlers work with
-access.py         who may talk: owners, members, strangers
 downloads.py      /model: files that lie here, and downloads
 first_screen.py   /start: what this is, and wishes to try
 intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in

@@ -20,8 +20,8 @@ from agent.schedule.planner import Planner
 from agent.store import Store
 from backend.client import BackendClient
 from backend.protocol import Status
+from bot.access import Access, AccessLevel, Sender
 from bot.channel import Channel, Keyboard, OutgoingMessage
-from bot.commands.access import Access, AccessLevel, Sender
 from bot.delivery import Delivery
 from bot.reactions import Reactions
 from bot.texts import Texts

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from agent.errors import AgentError
 from backend.protocol import Status
+from bot.access import AccessLevel
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands.access import AccessLevel
 from bot.commands.context import ButtonPress, HandlerContext, ModelOffer, PressResult
 from bot.commands.first_screen import TOY
 from bot.texts import Texts

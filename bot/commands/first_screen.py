@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 from agent.language import ENGLISH, speaking, spoken
 from agent.store import Incoming
 from backend.client import BackendUnavailable
+from bot.access import AccessLevel
 from bot.channel import Button, Keyboard
-from bot.commands.access import AccessLevel
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
 
 WISH = "try"

@@ -10,10 +10,10 @@ from agent.language import speaking, spoken
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot import attachments
+from bot.access import AccessLevel, Sender
 from bot.attachments import MIB
 from bot.channel import Button
 from bot.commands import first_screen, trust
-from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
 BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question

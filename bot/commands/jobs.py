@@ -4,8 +4,8 @@ from agent.errors import AgentError
 from agent.schedule.job_kind import OWNERS_ONLY
 from agent.schedule.planner import Planner
 from agent.store.jobs import CatchUp, Job
+from bot.access import AccessLevel
 from bot.channel import Button, Keyboard
-from bot.commands.access import AccessLevel
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 
 JOB = "job"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from agent.leaks import LeakDetector
 from agent.store import Store
+from bot.access import Access
 from bot.app import AppHealth, MessagingApp, only_process
-from bot.commands.access import Access
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
+from bot.access import AccessLevel, Sender
 from bot.channel import Button, OutgoingMessage
 from bot.commands import intake
-from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,

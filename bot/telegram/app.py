@@ -17,8 +17,8 @@ from telegram.ext import ApplicationBuilder
 
 from agent.leaks import LeakDetector
 from agent.store import Store
+from bot.access import Access
 from bot.app import AppHealth, AppUnavailable, MessagingApp, only_process
-from bot.commands.access import Access
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.settings import TelegramSection

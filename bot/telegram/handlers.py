@@ -39,9 +39,9 @@ from telegram.ext import (
 from agent.language import CATALOGUES, languages, speaking
 from agent.store.errors import StoreError
 from agent.trust import Origin
+from bot.access import AccessLevel, Sender
 from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.commands import intake
-from bot.commands.access import AccessLevel, Sender
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,

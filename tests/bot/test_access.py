@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store import open_store
-from bot.commands.access import BURST, Access, Sender
+from bot.access import BURST, Access, Sender
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
 from bot.texts import Texts
