@@ -23,8 +23,8 @@ from backend.protocol import (
     CompletionReport,
     Endpoint,
     GpuMinute,
-    Heartbeat,
     JsonObject,
+    LeaseMessage,
     Prefix,
     Priority,
     ProfileChoice,
@@ -64,8 +64,16 @@ class GpuLease:
 
     async def heartbeat(self, tokens: int) -> None:
         """Send a sign of life of the open request: tokens read and written so far."""
-        with suppress(ConnectionError, aiohttp.ClientError):
-            await self._socket.send_str(Heartbeat(tokens=tokens).model_dump_json())
+        await self._send(LeaseMessage(tokens=tokens))
+
+    async def report(self, report: CompletionReport) -> None:
+        """Report how a request ended; feeds the speed figures and the stall detector. It is taken into
+        account before the lease ends."""
+        await self._send(LeaseMessage(report=report))
+
+    async def _send(self, message: LeaseMessage) -> None:
+        with suppress(ConnectionError, aiohttp.ClientError):  # no fault of the request
+            await self._socket.send_str(message.model_dump_json(exclude_none=True))
 
     async def follow(self) -> None:
         """Take the queue's messages until the connection ends."""
@@ -177,10 +185,6 @@ class BackendClient:
         """Register the fixed prefix, to be kept warm. Returns at once."""
         prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], before=before)
         await self._request("POST", "/v1/warm", prefix.model_dump_json())
-
-    async def report(self, report: CompletionReport) -> None:
-        """Report a completion; feeds the speed figures and the stall detector."""
-        await self._request("POST", "/v1/report", report.model_dump_json())
 
     async def restart(self) -> None:
         """Restart llama-server at once, with its full settings; open turns go on when it is ready."""

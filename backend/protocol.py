@@ -257,7 +257,9 @@ class QueueState(Value):
     reason: str | None = None
 
 
-class Heartbeat(Value):
-    """A holder's sign of life: tokens read and written so far in its open request."""
+class LeaseMessage(Value):
+    """What the holder of the GPU sends: tokens read and written so far in its open request, as a sign of
+    life, or a `report` of how a request ended."""
 
-    tokens: int
+    tokens: int | None = None
+    report: CompletionReport | None = None

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from backend.client import BackendClient, BackendUnavailable
+from backend.client import BackendClient, BackendUnavailable, GpuLease
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport, Status
 from backend.service import RunningBackend, serve_backend
@@ -50,13 +50,13 @@ class Running:
 
     async def ask(self, chat: str, text: str, *, tries: int = 200) -> dict[str, Any]:
         """One turn as the agent would: the queue, the endpoint, the stream, again when it breaks."""
-        async with self.client.acquire_gpu(chat):
+        async with self.client.acquire_gpu(chat) as lease:
             for _ in range(tries):
                 try:
                     await self._wait()
-                    return await self._complete(text)
+                    return await self._complete(lease, text)
                 except (aiohttp.ClientError, OSError, KeyError, BackendUnavailable):
-                    await self.client.report(CompletionReport(chat=chat, status=0))
+                    await lease.report(CompletionReport(chat=chat, status=0))
         raise AssertionError(f"no answer after {tries} tries")
 
     async def _wait(self) -> None:
@@ -64,12 +64,20 @@ class Running:
             if state.reason and state.reason not in self.reasons:
                 self.reasons.append(state.reason)
 
-    async def _complete(self, text: str) -> dict[str, Any]:
+    async def _complete(self, lease: GpuLease, text: str) -> dict[str, Any]:
         system = {"role": "system", "content": SYSTEM}
-        return await self.complete([system, {"role": "user", "content": text}])
+        return await self._completed(lease, [system, {"role": "user", "content": text}])
+
+    async def report(self, report: CompletionReport) -> None:
+        async with self.client.acquire_gpu(report.chat) as lease:
+            await lease.report(report)
 
     async def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
         """One completion, reported; its timings."""
+        async with self.client.acquire_gpu("") as lease:
+            return await self._completed(lease, messages)
+
+    async def _completed(self, lease: GpuLease, messages: list[dict[str, Any]]) -> dict[str, Any]:
         endpoint = await self.client.endpoint()
         body = {"messages": messages, "stream": True, "max_tokens": 12}
         last: dict[str, Any] = {}
@@ -81,13 +89,13 @@ class Running:
             ) as answer,
         ):
             if answer.status != 200:
-                await self.client.report(CompletionReport(status=answer.status))
+                await lease.report(CompletionReport(status=answer.status))
                 raise aiohttp.ClientPayloadError("refused")
             async for line in answer.content:
                 if line.startswith(b"data: {"):
                     last = json.loads(line[6:])
         timings: dict[str, Any] = last["timings"]
-        await self.client.report(
+        await lease.report(
             CompletionReport(
                 prompt_tokens=timings["cache_n"] + timings["prompt_n"],
                 cached_tokens=timings["cache_n"],

@@ -309,7 +309,6 @@ class CardBackend:
             web.get("/v1/endpoint", self.get_endpoint),
             web.post("/v1/ready", self.post_ready),
             web.post("/v1/warm", self.accept),
-            web.post("/v1/report", self.accept),
             web.post("/apply-template", self.render),
         ]
 

@@ -68,7 +68,7 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
             async with backend.acquire_gpu(chat, priority, waits) as lease:
                 if on_wait and waited:
                     on_wait(QueueState(state="held"))
-                yield ReportingHold(backend, lease, chat)
+                yield ReportingHold(lease, chat)
         except BackendUnavailable as error:
             raise BackendAway(str(error)) from None
 
@@ -78,9 +78,8 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
 class ReportingHold(GpuHold):
     """Tells the backend how each request goes: its speed figures and its stall detector depend on that."""
 
-    def __init__(self, backend: BackendClient, lease: GpuLease, chat: str) -> None:
+    def __init__(self, lease: GpuLease, chat: str) -> None:
         self.wanted = lease.wanted
-        self._backend = backend
         self._lease = lease
         self._chat = chat
         self._read = self._written = 0  # tokens
@@ -89,7 +88,7 @@ class ReportingHold(GpuHold):
     async def received(self, piece: Piece) -> None:
         if isinstance(piece, Completion):
             status = BROKEN if piece.finish_reason == "cut" else 200
-            await self._report(
+            await self._lease.report(
                 CompletionReport(
                     chat=self._chat,
                     status=status,
@@ -114,11 +113,7 @@ class ReportingHold(GpuHold):
 
     async def failed(self, error: ModelRefused | BackendAway) -> None:
         status = error.status if isinstance(error, ModelRefused) else BROKEN
-        await self._report(CompletionReport(chat=self._chat, status=status))
-
-    async def _report(self, report: CompletionReport) -> None:
-        with suppress(BackendUnavailable, TimeoutError):  # no fault of the request
-            await self._backend.report(report)
+        await self._lease.report(CompletionReport(chat=self._chat, status=status))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, ValidationError
 
 from backend.aio import first_of
@@ -25,7 +25,7 @@ from backend.protocol import (
     CompletionReport,
     Endpoint,
     GpuMinute,
-    Heartbeat,
+    LeaseMessage,
     Prefix,
     ProfileChoice,
     ProfileSummary,
@@ -84,7 +84,6 @@ class Api:
             web.get("/v1/turn", self.get_turn),
             web.get("/v1/profiles", self.get_profiles),
             web.post("/v1/warm", self.post_warm),
-            web.post("/v1/report", self.post_report),
             web.post("/v1/restart", self.post_restart),
             web.post("/v1/profile", self.post_profile),
             web.post("/v1/embeddings", self.post_embeddings),
@@ -142,12 +141,6 @@ class Api:
 
     async def post_warm(self, request: web.Request) -> web.Response:
         self.server.warm(await body(request, Prefix))
-        return web.Response(status=202)
-
-    async def post_report(self, request: web.Request) -> web.Response:
-        report = await body(request, CompletionReport)
-        self.health.report(report)
-        self.server.completed(report)
         return web.Response(status=202)
 
     async def post_restart(self, request: web.Request) -> web.Response:
@@ -217,12 +210,22 @@ class Api:
             try:
                 async for message in socket:
                     if message.type is WSMsgType.TEXT:
-                        Heartbeat.model_validate_json(message.data)
-                        self.state.activity.heartbeats += 1
+                        self.receive(LeaseMessage.model_validate_json(message.data))
+            except ValidationError as error:
+                await socket.close(
+                    code=WSCloseCode.INVALID_TEXT, message=sentence(error).encode()[:100]
+                )
             finally:
                 sending.cancel()
                 await asyncio.wait({sending})
         return socket
+
+    def receive(self, message: LeaseMessage) -> None:
+        if message.report:
+            self.health.report(message.report)
+            self.server.completed(message.report)
+        else:
+            self.state.activity.heartbeats += 1
 
 
 @asynccontextmanager
@@ -262,12 +265,16 @@ async def plain_errors(
     try:
         return await handler(request)
     except ValidationError as error:
-        first = error.errors()[0]
-        return web.Response(status=400, text=f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+        return web.Response(status=400, text=sentence(error))
     except DrawFailed as error:
         return web.Response(status=404, text=str(error))
     except NotReady as error:
         return web.Response(status=503, text=str(error))
+
+
+def sentence(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def state_of(status: ServerStatus) -> ServerState:

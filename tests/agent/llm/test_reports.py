@@ -3,15 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from agent.errors import BackendAway
 from agent.llm.gpu_queue import GpuHold, QueuedModel, ReportingHold
 from agent.messages import User
-from agent.model import Completion, ModelRefused, Request
-from backend.client import BackendUnavailable, GpuLease
+from agent.model import ModelRefused, Request
+from backend.client import GpuLease
 from backend.protocol import CompletionReport, Priority
 from fakes.model_scripted import Line, ScriptedModel, refused, says
 
@@ -20,16 +20,13 @@ ASKED = Request((User("hello"),))
 
 @dataclass
 class Listener:
-    """The part of a backend's client that holds are made of."""
+    """The part of a lease that holds are made of."""
 
-    gone: bool = False
     reports: list[CompletionReport] = field(default_factory=list)
     heartbeats: list[int] = field(default_factory=list)
     wanted: object = None
 
     async def report(self, report: CompletionReport) -> None:
-        if self.gone:
-            raise BackendUnavailable("gone")
         self.reports.append(report)
 
     async def heartbeat(self, tokens: int) -> None:
@@ -38,7 +35,7 @@ class Listener:
     def model(self, line: Line) -> QueuedModel:
         @asynccontextmanager
         async def queue(chat: str, priority: Priority, on_wait: object) -> AsyncIterator[GpuHold]:
-            yield ReportingHold(cast("Any", self), cast("GpuLease", self), chat)
+            yield ReportingHold(cast("GpuLease", self), chat)
 
         return QueuedModel(ScriptedModel.of(line), queue, "cli")
 
@@ -74,9 +71,3 @@ async def test_a_request_that_moves_gives_a_sign_of_life() -> None:
     listener = Listener()
     [_ async for _ in listener.model(says("Hi")).stream(ASKED)]
     assert listener.heartbeats == [100]  # of the prompt
-
-
-async def test_a_backend_that_does_not_listen_disturbs_nobody() -> None:
-    *_, last = [piece async for piece in Listener(gone=True).model(says("Hi")).stream(ASKED)]
-    assert isinstance(last, Completion)
-    assert last.text == "Hi"

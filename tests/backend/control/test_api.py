@@ -5,16 +5,18 @@ import os
 import socket
 import stat
 import sys
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
 import pytest
+from aiohttp import WSCloseCode
 
 from backend import proc
 from backend.client import BackendClient, BackendUnavailable, default_socket
 from backend.config import BackendConfig
-from backend.protocol import QueueState, ServerStatus, Speed
+from backend.protocol import CompletionReport, QueueState, ServerStatus, Speed
 from backend.service import AlreadyRunning, serve_backend
 from fakes.patience import SECONDS, soon
 from tests.backend.conftest import running
@@ -133,14 +135,34 @@ async def hold(client: BackendClient, waits: list[QueueState]) -> None:
         pass
 
 
-async def test_a_report_of_bad_form_is_refused_with_its_reason(config: BackendConfig) -> None:
+async def test_a_report_of_bad_form_ends_the_lease_with_its_reason(config: BackendConfig) -> None:
     async with running(config) as it:
         connector = aiohttp.UnixConnector(str(it.backend.socket))
         async with (
             aiohttp.ClientSession(connector=connector) as session,
-            session.post("http://b/v1/report", data='{"status": "fine"}') as answer,
+            session.ws_connect("http://b/v1/queue") as socket,
         ):
-            assert (answer.status, "status" in await answer.text()) == (400, True)
+            assert "held" in await socket.receive_str()
+            await socket.send_str('{"report": {"status": "fine"}}')
+            end = await socket.receive()
+        assert (end.data, "status" in (end.extra or "")) == (WSCloseCode.INVALID_TEXT, True)
+        async with it.client.acquire_gpu("another"):
+            pass
+
+
+async def test_a_report_counts_before_its_lease_has_ended(config: BackendConfig) -> None:
+    async with running(config) as it:
+        async with it.client.acquire_gpu("a") as lease:
+            await lease.report(CompletionReport(chat="a", completion_tokens=9, decode_tok_s=47))
+        assert (await it.client.status()).speed.decode_tok_s == 47
+
+
+async def test_a_backend_that_dies_under_a_lease_disturbs_no_report(config: BackendConfig) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(config) as it:
+            client = await stack.enter_async_context(BackendClient(it.backend.socket))
+            lease = await stack.enter_async_context(client.acquire_gpu("a"))
+        await lease.report(CompletionReport(chat="a"))
 
 
 def test_a_long_state_path_gets_a_short_socket(tmp_path: Path) -> None:

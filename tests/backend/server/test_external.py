@@ -86,7 +86,7 @@ async def asked_of(config: BackendConfig, *reports: CompletionReport) -> list[st
     async with running(config) as it:
         found = [(await it.client.endpoint()).url]
         for report in reports:
-            await it.client.report(report)
+            await it.report(report)
             await it.ready()
             found.append((await it.client.endpoint()).url)
     return found
