@@ -194,7 +194,7 @@ growth: dev  ## 10,000 messages: what each leaves behind, and whether retention 
 
 attacks: dev  ## the attack suite against the product, in the bot's unit, against none; and without each wall
 	@$(BIN)/python -m bench.attacks --whole
-	@$(BIN)/python -m bench.attacks --unit
+	@$(BIN)/python -m bench.attacks --unit --whole
 	@$(BIN)/python -m bench.attacks --plain
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
 	@$(BIN)/python -m bench.attacks --walls

@@ -60,7 +60,25 @@ def plain(top: Path) -> None:
     repository(top, {"a.txt": "one\n", "tree/b.txt": "one\n"})
 
 
-LAYOUTS = {each.__name__: each for each in (bare_beside, bare_top, nested_bare, separate, plain)}
+def submodule(top: Path) -> None:
+    """Its git directory lies in that of the repository, and names its working tree by core.worktree."""
+    made = repository(top.with_name("made"), {"b.txt": "one\n"})
+    repository(top, {"a.txt": "one\n"})
+    git(top, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(made), "tree")
+    git(top, "commit", "-q", "-m", "with a submodule")
+
+
+def borrowed(top: Path) -> None:
+    """A repository in it has its objects from another one in it, by alternates."""
+    repository(top, {"a.txt": "one\n"})
+    git(top, "clone", "-q", "--shared", ".", "tree")
+    (top / "tree/.git/objects/info/alternates").write_text("../../../.git/objects\n")
+
+
+LAYOUTS = {
+    each.__name__: each
+    for each in (bare_beside, bare_top, nested_bare, separate, plain, submodule, borrowed)
+}
 
 # As text of a config: the settings that make `git status` run a program.
 EVIL = "printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\nfsmonitor = touch RAN;\\n'"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bench.attacks.__main__ import scratch
+from bench.attacks.cases import WHOLE
 
 STRANGER = 12345  # a user id that no host gives away
 
@@ -19,6 +20,7 @@ STRANGER = 12345  # a user id that no host gives away
     [
         ["file tools", "privileges", "kernel"],
         pytest.param([], marks=pytest.mark.slow, id="all"),
+        pytest.param([WHOLE], marks=[pytest.mark.slow, pytest.mark.timeout(7200)], id=WHOLE),
     ],
     ids=lambda areas: areas[0],
 )
