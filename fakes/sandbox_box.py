@@ -15,7 +15,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
-from agent.tools.context import Approver, ToolContext
+from agent.tools.context import Approver, Read, ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.trust import Taint, asks
 from agent.web.browser import Browser
@@ -58,11 +58,13 @@ class Box:
     documents: Callable[[], Library] | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: ToolServers | None = None
+    read: Read | None = None
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         context = ToolContext(
             self.sandbox,
             file_sender=self,
+            read=self.read,
             browser=self.browser,
             documents=self.documents,
             skills=self.skills,

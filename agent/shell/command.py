@@ -97,6 +97,11 @@ class ShellCall:
         """What is written next is text of strangers, from there."""
         await self.questions.stranger(source)
 
+    async def extract(self, question: str, text: str) -> str:
+        """As Call.extract."""
+        with self.questions.waiting():
+            return await self.within.extract(question, text)
+
     async def leaves(self, where: str, text: str) -> None:
         """The text is about to leave the machine; ToolError where it holds a secret."""
         with self.questions.waiting():

@@ -18,17 +18,19 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.budgets import CallBudget
-from agent.errors import ToolError
+from agent.errors import AgentError, ToolError
 from agent.language import translated
 from agent.leaks import Leak
 from agent.plan import Plan
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.hosts import HostRequest, Permit
+from agent.sandbox.output_buffer import truncate_middle
 from agent.sandbox.proxy import FoundLeak, Outflow
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
 
+READ_SHARE = 3  # of a text that is read for a question: three eighths of the window
 REQUEST_ONCE = "Allowed once, it may be sent as often as this step likes, until it ends."
 LEAKING = (
     "This was not done: {where} held {what}, and no secret may leave, in no form. Do it without."
@@ -145,6 +147,17 @@ class Call:
         except ToolError:
             await self.withhold(f"{where}, which held {leak.what}")
             raise
+
+    async def extract(self, question: str, text: str) -> str:
+        """What text of strangers says to a question, by a reader without hands; "" where nothing is asked
+        or nobody reads. ToolError where it cannot be read for that."""
+        if not question.strip() or not text or self.context.read is None:
+            return ""
+        shown, _ = truncate_middle(text, READ_SHARE * self.output_bytes)
+        try:
+            return await self.context.read(question, shown)
+        except AgentError as error:
+            raise ToolError(f"It could not be read for that: {error}") from None
 
     async def reads(self, place: SandboxPath | None) -> None:
         """Its output shows text of that place: a repository of the host, or the workspace."""

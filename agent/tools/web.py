@@ -4,11 +4,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from agent.errors import AgentError, ToolError
+from agent.errors import ToolError
 from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.tool import Call, Output, tool
-
-READ_SHARE = 3  # of a page that is read for a question: three eighths of the window
 
 
 @tool
@@ -23,11 +21,7 @@ async def web_fetch(
     call.strangers.append(f"page {url}")  # an error of it, too
     await call.budget.reserve({"bytes": len(url.encode())})
     page = await call.context.web.fetch(url, call.host_permit(url))
-    if question.strip() and page and call.context.read is not None:
-        shown, _ = truncate_middle(page, READ_SHARE * call.output_bytes)
-        try:
-            return Output(await call.context.read(question, shown))
-        except AgentError as error:
-            raise ToolError(f"The page could not be read for that: {error}") from None
+    if extract := await call.extract(question, page):
+        return Output(extract)
     text, _ = truncate_middle(page, call.output_limit)
     return Output(text or "The page has no text.")

@@ -75,6 +75,7 @@ async def show(
     name: str,
     *,
     pages: Annotated[str, "such as 3 or 3-5"] = "",
+    question: Annotated[str, "to get its answer alone"] = "",
     json_: AsJson = False,
 ) -> None:
     """Print the text of a document, or of some of its pages."""
@@ -87,6 +88,9 @@ async def show(
     with call.questions.waiting():
         document, passages = await library(call).show(name, first, last)
     await call.stranger(f"document {document.title}")
+    if extract := await call.extract(question, "\n".join(one.text for one in passages)):
+        await call.write(f"{extract}\n")
+        return
     page, heading = 0, ""
     for one in passages:
         if json_:

@@ -84,6 +84,7 @@ async def read(
     *,
     from_: Annotated[int, "a piece that begins at this line"] = 1,
     grep: Annotated[str | None, "only lines that match, with their numbers"] = None,
+    question: Annotated[str, "to get its answer alone"] = "",
     fresh: Annotated[bool, "not as it was some minutes ago"] = False,
     json_: Annotated[bool, "as JSON"] = False,
 ) -> None:
@@ -106,6 +107,9 @@ async def read(
         await call.stranger(f"page {address}")  # an error of it, too
         page = await browser.read(address, permit, call.within.sandbox)
     await call.stranger(f"page {address}")
+    if extract := await call.extract(question, page.text):
+        await call.write(f"{extract}\n")
+        return
     lines, text = page.text.split("\n"), page.text
     if grep:
         text = await page_text(page.text.encode(), "utf-8", html=False, grep=grep)

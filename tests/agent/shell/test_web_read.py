@@ -63,6 +63,20 @@ async def test_the_main_part_as_markdown_with_numbered_links(
     assert "Home" not in text
 
 
+async def test_for_a_question_the_readers_extract_alone(
+    box: Box, store: Store, served: Site
+) -> None:
+    async def extract(wish: str, text: str) -> str:
+        return f"4.20 ({wish} {'Black tea costs 3.10.' in text})"
+
+    url = f"http://{served.host}/tea"
+    await say(store, url)
+    box.read = extract
+    asked = f"web read {url} --question 'green tea?'"
+    assert await box.text(bash, command=asked) == "4.20 (green tea? True)"
+    assert box.strangers == [f"page {url}"]
+
+
 @pytest.mark.parametrize(
     ("written", "read", "asks"),
     [
