@@ -17,7 +17,7 @@ from agent.store.chats import ChatFile
 from agent.store.documents import PACKED, readable
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
-from bot.channel import Channel, ChannelError, OutgoingMessage
+from bot.channel import Channel, ChannelError, DeliveryUncertain, NotSent, OutgoingMessage
 from bot.texts import Texts
 
 if TYPE_CHECKING:  # loaded when they are used
@@ -28,7 +28,11 @@ if TYPE_CHECKING:  # loaded when they are used
 log = logging.getLogger(__name__)
 
 MIB = 1 << 20
-FETCH_SECONDS = 120.0
+FETCH_SECONDS = 120.0  # of one attempt
+AWAY_SECONDS = (
+    600.0  # that an app that does not answer is asked again: it could not be answered either
+)
+AGAIN_SECONDS = 2.0
 READ_SECONDS = 20.0  # that a message waits for its documents to be read
 STILL_READ = "It is long and still being read: docs list says when it is ready."
 BEGINNING = 300  # characters of a text that are told at once
@@ -153,12 +157,10 @@ class AttachmentFetcher:
                 continue
             own = attachment.kind in OWN_VOICE and not forwarded
             try:
-                async with asyncio.timeout(FETCH_SECONDS):
-                    content = await self._download(incoming.chat, attachment)
-                    path = await self._save(incoming, attachment, content, own=own)
-            except (ToolError, TimeoutError) as error:
-                why = str(error) or f"it could not be fetched within {FETCH_SECONDS:.0f} s"
-                line = f"{attachment.name} ({attachment.description}; not fetched: {why})"
+                content = await self._download(incoming.chat, attachment)
+                path = await self._save(incoming, attachment, content, own=own)
+            except ToolError as error:
+                line = f"{attachment.name} ({attachment.description}; not fetched: {error})"
                 incoming = replace(incoming, files=(*incoming.files, line))
                 seen = attachment.kind not in (*OWN_VOICE, "photo")  # by its name
             else:
@@ -185,13 +187,24 @@ class AttachmentFetcher:
         channel = self.channel(chat)
         if attachment.size > (limit := channel.limits(chat).download):
             raise ToolError(f"larger than the {limit // MIB} MB that can be received here")
-        for attempt in range(ATTEMPTS):
+        clock, attempt = asyncio.get_running_loop().time, 0
+        until = clock() + AWAY_SECONDS
+        while True:
+            attempt += 1
             try:
-                return await channel.download(attachment.file_id)
+                async with asyncio.timeout(FETCH_SECONDS):
+                    return await channel.download(attachment.file_id)
+            except TimeoutError:
+                raise ToolError(f"it took longer than {FETCH_SECONDS:.0f} s") from None
+            except (NotSent, DeliveryUncertain) as error:
+                log.info("fetching %s, attempt %d: %s", attachment.unique_id, attempt, error)
+                if clock() >= until:
+                    raise ToolError(str(error)) from None
+                await asyncio.sleep(max(AGAIN_SECONDS, getattr(error, "after", 0.0)))
             except ChannelError as error:
                 log.info("fetching %s, attempt %d: %s", attachment.unique_id, attempt, error)
-                reason = str(error)
-        raise ToolError(reason)
+                if attempt >= ATTEMPTS:
+                    raise ToolError(str(error)) from None
 
     async def _save(
         self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool

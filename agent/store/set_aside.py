@@ -109,8 +109,7 @@ class SetAsideTable:
 
     async def tell(self, owners: Collection[str], to_chat: ToChat, to_owners: ToOwners) -> bool:
         """Put what was set aside into the outbox: at once for the chat that it belonged to, and for
-        the owners in one silent notice, once a day at most.. Whether there was anything.
-        """
+        the owners in one silent notice, once a day at most. Whether there was anything."""
         async with self.database.write() as tx:
             told = False
             for chat, table, count in await tx.all(_UNTOLD):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
-from telegram.error import BadRequest, EndPointNotFound, RetryAfter, TelegramError
+from telegram.error import BadRequest, EndPointNotFound, InvalidToken, RetryAfter, TelegramError
 
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
@@ -289,7 +289,10 @@ class TelegramChannel:
     async def download(self, file: str) -> bytes:
         with channel_errors():
             found = await self._bot.get_file(file)
-            return bytes(await found.download_as_bytearray())
+            try:
+                return bytes(await found.download_as_bytearray())
+            except InvalidToken:  # what python-telegram-bot makes of a 404
+                raise MessageRefused("its link is no longer valid") from None
 
 
 def message_parts(text: str, texts: Texts) -> list[Styled | str]:

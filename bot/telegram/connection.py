@@ -81,9 +81,8 @@ class Connection(BaseRequest):
         connect_timeout: ODVInput[float] = DEFAULT,
         pool_timeout: ODVInput[float] = DEFAULT,
     ) -> tuple[int, bytes]:
-        await (
-            self._opened.wait()
-        )  # a turn that is resumed may ask for its files before we are connected
+        # A turn that is resumed may ask for its files before we are connected.
+        await self._opened.wait()
         assert self._session
         timeout = aiohttp.ClientTimeout(
             total=None,

@@ -18,7 +18,9 @@ from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.tools.files import read_file
 from agent.tools.tool import Call, Output, tool
+from bot import attachments
 from bot.localgram import is_final
+from bot.localgram.faults import Kind
 from fakes import documents
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
@@ -210,6 +212,19 @@ async def test_a_dead_link_is_asked_for_again(
 ) -> None:
     scenario.sandbox = sandboxes.of
     scenario.gram.fault("getFile", "stale_link")
+    async with scenario.open() as run:
+        await scenario.owner.send_file("document", b"text", name="a.txt", caption="read")
+        await scenario.owner.next_message(where=is_final)
+        assert "received/a.txt (document, text/plain, 1 kB)" in told(run)
+
+
+@pytest.mark.parametrize("fault", ["bad_gateway", "drop"])
+async def test_a_file_waits_for_telegram_to_answer_again(
+    scenario: TelegramScenario, sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch, fault: Kind
+) -> None:
+    monkeypatch.setattr(attachments, "AGAIN_SECONDS", 0.05)
+    scenario.sandbox = sandboxes.of
+    scenario.gram.fault("getFile", fault, times=5)
     async with scenario.open() as run:
         await scenario.owner.send_file("document", b"text", name="a.txt", caption="read")
         await scenario.owner.next_message(where=is_final)
