@@ -20,7 +20,8 @@ sys.path.insert(0, str(ROOT))
 from agent.language import CATALOGUES  # noqa: E402
 from agent.turn import texts  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
-from agent.turn.toy_answers import QUESTIONS  # noqa: E402
+from agent.turn.toy_answers import QUESTIONS, TAUGHT  # noqa: E402
+from agent.turn.toy_languages import ASKED  # noqa: E402
 from backend import client  # noqa: E402
 from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
@@ -30,7 +31,8 @@ NO_CHAT = ("bot/localgram", "bot/setup")  # programs that do not talk in a chat
 # What is looked up by a value that is known at run time alone, by the expression.
 AT_RUN_TIME: dict[str, Any] = {
     "claim.correction": [claim.correction for claim in CLAIMS],
-    "answer": [answer for _, answer in QUESTIONS],
+    "answer": [answer for _, answer in (*QUESTIONS, *((0, each) for each, _ in ASKED))],
+    "told": list(TAUGHT.values()),
     "form": [texts.TOY_FILE, texts.TOY_PICTURE, texts.TOY_VOICE],
     "server.state": get_args(StateName),
     "head": list(Texts().help_groups),

@@ -104,7 +104,21 @@ TOY_PASTE = (
     " kept nothing of it. A real model (/model) reads it. As a file I could at least search it."
 )
 TOY_LANGUAGE = (
-    "This toy model understands English alone. A real model (/model) speaks your language, too."
+    "This toy model understands little else than English. A real model (/model) speaks your language, too. What it can"
+    ' do, in English: "how much disk space is free?", "write a file shopping.txt with milk and eggs", "remind me in 2'
+    ' minutes to stretch".'
+)
+TOY_BEYOND = (
+    "I am only a toy model of 5 MB, and that is beyond me. One step to a real one: `make demo MODEL=FILE.gguf`, with any"
+    " GGUF file; /model shows which fit this machine."
+)
+TOY_HELLO = "Hello! What can I do for you?"
+TOY_FINE = "I am fine, thank you. What can I do for you?"
+TOY_WELCOME = "You are welcome!"
+TOY_GOODBYE = "Goodbye!"
+TOY_REPOSITORIES = (
+    "An owner names its folder in the configuration: a section [agent.repos.NAME] with path and write. /repos lists what"
+    " I may see. A repository in this chat's workspace needs nothing."
 )
 TOY_COMMANDS = (
     "/stop ends what runs, /new begins a new conversation, /memory shows what is remembered and /forget deletes"

@@ -6,10 +6,10 @@ English; and what a file says is read by the program. Of a model that does not s
 
 import json
 import re
-import unicodedata
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from shlex import quote
 
 from agent.language import translated
@@ -17,6 +17,7 @@ from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
 from agent.store.documents import PACKED, readable
 from agent.turn import texts
+from agent.turn.toy_languages import answer_in, looked_up, reminder
 from agent.turn.toy_wishes import (
     Carried,
     call_of,
@@ -31,6 +32,8 @@ from agent.turn.toy_wishes import (
 
 TOY = "pocket"  # its profile
 PASTE = 1500  # characters
+LONGEST_ANSWER = 4000  # characters that are its own; more goes round in circles
+RUNS = {"py": "python3", "sh": "bash", "js": "node", "pl": "perl"}  # by the end of a file's name
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
 FILE = r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$"
@@ -40,35 +43,34 @@ SAYS = (
 )
 LOOK = r"\b(?:what|who|where|which|how many|see|look|show|describe|read|says?|colou?rs?)\b"
 QUESTIONS = (
-    (r"\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.TOY_REAL_MODEL),
+    (r"\bgguf\b|\b(?:ollama|lm studio|llama\.cpp|llama-server|vllm)\b|^(?:what|which) (?:language )?models? (?!are you|is (?:this|it|that|running)|do you)|\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.TOY_REAL_MODEL),
     (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.TOY_REAL_MODEL),
     (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
     (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
-    (r"^(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
-    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|me|say|tell|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
-    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
+    (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
+    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
+    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
     (r"https?://|\bwww\.|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
-    (r"^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
-    (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
+    (r"^(?:can|do|could) you (?:speak|talk|hear|listen|see)(?: (?:to )?me)?(?: (?:aloud|out loud))?$|^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
+    (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|that|voltaire) cost\b|^(?:do|must|should) i (?:have to )?pay\b|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
+    (r"^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))?$|^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))? (?:of mine|here|to you)$", texts.TOY_REPOSITORIES),
+    (r"^how(?:'s| is| are) (?:you|it going|things|life)(?: (?:doing|today|now))?$|^how do you do$|^what's up$", texts.TOY_FINE),
     (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.TOY_SELF),
 )  # fmt: skip
+# What the model was taught to say of itself, and what a person reads in its place, in their own language.
+TAUGHT = {each: each for each in (texts.TOY_HELLO, texts.TOY_FINE, texts.TOY_WELCOME, texts.TOY_GOODBYE)} | {
+    "I am only a demonstration model, and this is beyond me. For real work, give me a real model.": texts.TOY_BEYOND,
+    "I have no tool for that here.": texts.TOY_BEYOND,
+}  # fmt: skip
 # What the model says to much that it does not know, and what a person says who asks for it.
 CANNED = (
     ("I am Voltaire", r"\b(?:who are|are you|you are|your|yourself|introduce)\b|^(?:hi|hello|hey)\b"),
     ("I can look at this machine", r"\b(?:you|able|help|abilities|commands|tools|features)\b"),
+    (texts.TOY_FINE, r"\b(?:how|fine|up)\b|\byou (?:ok|okay|well)\b"),
+    (texts.TOY_WELCOME, r"\b(?:thanks?|thank|thx|ty|cheers|merci|danke|ok|okay|good|great|nice|perfect|cool|well done|love|awesome|super)\b"),
+    (texts.TOY_GOODBYE, r"^(?:[\w']+[,! ]+){0,3}(?:bye|goodbye|later|night|tomorrow|see you|farewell|ciao|cu|go|leaving|off)\W*(?:\w+\W*)?$"),
     ("Hello!", r"^(?:\w+[,! ]+)?(?:hi|hello|hey|yo|good|morning|evening|greetings|hallo|howdy|welcome|sup|test|ping)\b"),
 )  # fmt: skip
-ENGLISH = frozenset(
-    "the is are what how a an my me to in of for and please i you do can it on at".split()
-)
-OTHERS = tuple(
-    frozenset(words.split())
-    for words in (
-        "ich und nicht wie ist bitte der die das kannst du viel mir ein eine wieviel noch wird auf uhr",
-        "je et le la les est combien quelle quel que peux tu mon une des pour moi dans reste heure",
-        "el la los es cuanto cuánto que qué puedes mi una para en por hora queda hay del cómo",
-    )
-)
 
 
 def blind_answer(message: str, told: str) -> str:
@@ -90,8 +92,8 @@ def file_asked_about(message: str) -> str:
     return "" if re.search(r"photo|image/|voice|audio|video", what.lower()) else path
 
 
-def counting_of_file(message: str) -> str:
-    """The command that counts or begins the one file that came with a message that asks for it; or ""."""
+def command_on_file(message: str) -> str:
+    """The command that counts, begins or runs the one file that came with a message that asks for it; or ""."""
     head, words = parts_of(message)
     files = re.findall(FILE, head)
     asked = words.lower().strip("?!. ")
@@ -103,6 +105,9 @@ def counting_of_file(message: str) -> str:
         return ""
     if found := re.search(r"\bhow many (lines|rows|words)\b", asked):
         return f"wc {'-w' if found[1] == 'words' else '-l'} {quote(files[0][0])}"
+    runs = RUNS.get(files[0][0].rpartition(".")[2].lower())
+    if runs and re.match(r"^(?:please |can you |could you )*(?:run|execute|start) (?:it|this|that|the (?:file|script|program))(?: please)?$", asked):  # fmt: skip
+        return f"{runs} {quote(files[0][0])}"
     if re.search(
         r"\b(?:first|top|beginning|start)\b.{0,12}\b(?:rows|lines|of (?:it|this|the file))\b", asked
     ):
@@ -137,19 +142,7 @@ def fixed_answer(message: str) -> str:
         for pattern, answer in QUESTIONS:
             if re.search(pattern, asked):
                 return translated(answer)
-    return translated(texts.TOY_LANGUAGE) if is_foreign(words) else ""
-
-
-def is_foreign(words: str) -> bool:
-    """Whether it is certainly not English: by its script, or by small words of another language."""
-    letters = [c for c in words if c.isalpha()]
-    latin = sum(unicodedata.name(c, "").startswith("LATIN") for c in letters)
-    if letters and 2 * latin < len(letters):
-        return True
-    said = set(re.findall(r"\w+", words.lower()))
-    return any(
-        len(said & other) >= 2 and len(said & other) > len(said & ENGLISH) for other in OTHERS
-    )
+    return answer_in(words)
 
 
 @dataclass(frozen=True)
@@ -207,9 +200,15 @@ class ToyAnswers(FixedAnswers):
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         """What it says comes whole, once it is checked: it is short, and there within a moment."""
-        known = self.completion(request) is not None
+        known, length = self.completion(request) is not None, 0
         async with aclosing(super().stream(request)) as pieces:
             async for piece in pieces:
+                length += len(piece.text) if isinstance(piece, TextPiece) else 0
+                if length > LONGEST_ANSWER and not known and request.tools:
+                    unsure = translated(texts.TOY_UNSURE)
+                    yield TextPiece(unsure)
+                    yield Completion(unsure, (), "", "stop")
+                    return
                 if isinstance(piece, Completion):
                     piece = piece if known else checked(piece, request)
                     if piece.text:
@@ -222,18 +221,41 @@ def wish_of(messages: Sequence[Message]) -> Carried | None:
     """What the program does about the last message, a person's; a question about itself comes first."""
     last = messages[-1]
     assert isinstance(last, User)
-    if command := counting_of_file(last.text):
+    if command := command_on_file(last.text):
         return Carried(call=call_of("bash", command=command), tells=result_of)
     if path := file_asked_about(last.text):
         form = translated(texts.TOY_SAYS)
         return Carried(
             call=reading_call(path), tells=lambda text: form.format(path=path, text=result_of(text))
         )
+    if wish := of_other_language(last.text):
+        return wish
     return None if fixed_answer(last.text) else carried(messages)
+
+
+def of_other_language(message: str) -> Carried | None:
+    """What is looked up or planned for somebody who does not write English."""
+    head, words = parts_of(message)
+    now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
+    if not now or len(words) > SHORT or "\nfile: " in f"\n{head}":
+        return None
+    if call := looked_up(words):
+        return Carried(call=call, tells=result_of)
+    if asked := reminder(words, datetime.fromisoformat(now[1]).replace(tzinfo=UTC)):
+        when, task = asked
+        call = call_of("schedule", when=when, task=task, kind="remind")
+        return Carried(call=call, tells=result_of)
+    return None
 
 
 def same(call: ToolCall, made: Sequence[ToolCall]) -> bool:
     return [(each.name, each.arguments) for each in made] == [(call.name, call.arguments)]
+
+
+def same_again(calls: Sequence[ToolCall], messages: Sequence[Message]) -> bool:
+    """Whether the model asks once more for what it has just been given."""
+    made = messages[-2] if len(messages) > 1 else None
+    return len(calls) == 1 and isinstance(made, Assistant) and same(calls[0], made.calls)
 
 
 def checked(completion: Completion, request: Request) -> Completion:
@@ -245,12 +267,18 @@ def checked(completion: Completion, request: Request) -> Completion:
         unsure = translated(texts.TOY_UNSURE)
         return replace(completion, text=unsure, calls=(), finish_reason="stop")
     last = messages[-1]
+    if isinstance(last, ToolResult) and same_again(completion.calls, messages):
+        return replace(completion, text=result_of(last.text), calls=(), finish_reason="stop")
     asked = parts_of(last_words(messages))[1]
     for said, asks in CANNED:
         if completion.text.startswith(said) and not re.search(asks, asked.lower()):
             return replace(completion, text=translated(texts.TOY_UNSURE))
+    if told := TAUGHT.get(completion.text):
+        return replace(completion, text=translated(told))
     if completion.calls or not isinstance(last, ToolResult):
         return completion
+    if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):
+        return replace(completion, text=translated(texts.TOY_NO_NOTES))
     if failed(last):
         return replace(completion, text=translated(texts.TOY_UNSURE))
     if not completion.text.strip() or misquoted(completion.text, messages):

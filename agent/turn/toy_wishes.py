@@ -20,6 +20,7 @@ SHOWN = 1500  # characters of a result
 LONGEST = 200  # characters of a wish that is looked at
 PATH = r"[\w./-]*\w\.\w{1,6}"
 POLITE = r"^(?:(?:please|can you|could you|would you|hey|ok|and|so|now|also|then)[, ]+)*"
+IT = r"\b(rename|copy|duplicate|move|delete|remove|erase|send(?: me)?|give me|show(?: me)?|read|open|print|sort|does|to|of|in|from) (?:it|(?:this|that|the) file)\b(?!')"
 SUFFIXES = (".txt", ".md")  # that a file may be given without being asked for
 GROUNDED = 0.7  # of what is written down must have been said
 
@@ -41,8 +42,29 @@ def carried(messages: Sequence[Message]) -> Carried | None:
     words = " ".join(said.replace("’", "'").strip("?!. ").split())
     if not words or len(words) > LONGEST or "\n" in said or "\nfile: " in f"\n{head}":
         return None
-    kinds = (of_days(head, words), of_lists(messages, words), of_files(words), of_repository(words))
-    return next(filter(None, kinds), None) or by_command(words) or of_notes(messages, words)
+    named = spelled_out(messages, words)
+    kinds = (of_days(head, words), of_lists(messages, words), of_shell(said), of_files(named), of_repository(words))  # fmt: skip
+    return next(filter(None, kinds), None) or by_command(named) or of_notes(messages, words)
+
+
+def spelled_out(messages: Sequence[Message], words: str) -> str:
+    """The words, with the file that the exchange before was about in place of "it"."""
+    asked = [n for n, each in enumerate(messages) if isinstance(each, User)]
+    if len(asked) < 2:
+        return words
+    calls = (c for each in messages[asked[-2] :] if isinstance(each, Assistant) for c in each.calls)
+    paths = [found for call in calls for found in re.findall(PATH, call.arguments)]
+    paths += re.findall(r"(?m)^file: (\S+) \(", parts_of(messages[asked[-2]].text)[0])
+    if not paths:
+        return words
+    return re.sub(IT, lambda found: f"{found[1]} {paths[-1]}", words, count=1, flags=re.IGNORECASE)
+
+
+def of_shell(said: str) -> Carried | None:
+    """A line that begins as at a prompt."""
+    if not (found := re.match(r"^\$ (\S.*)$", said)):
+        return None
+    return Carried(call=call_of("bash", command=found[1]), tells=result_of)
 
 
 def parts_of(message: str) -> tuple[str, str]:
@@ -68,6 +90,11 @@ def result_of(text: str) -> str:
 
 # -- days ---------------------------------------------------------------------
 
+IN_DAYS = (
+    POLITE
+    + r"(?:what|which)(?:'s|s| is| was| will)?(?: the)? (?:day|date|weekday)\b(?: of the week)?(?: is| was| will| it| be| do we have)*(?: in)? (\d{1,4}) (days?|weeks?)(?: from (?:now|today)| (ago))?$"
+)
+
 
 def of_days(head: str, words: str) -> Carried | None:
     said = only(
@@ -76,6 +103,10 @@ def of_days(head: str, words: str) -> Carried | None:
         " after before tomorrow tomorrow's yesterday yesterday's do we have so",
     )
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d) ", head)
+    if now and (found := re.match(IN_DAYS, words, re.IGNORECASE)):
+        days = int(found[1]) * (7 if found[2].lower().startswith("week") else 1)
+        when = date.fromisoformat(now[1]) + timedelta(days=-days if found[3] else days)
+        return Carried(f"{when:%A}, {when.day} {when:%B %Y}")
     if not now or not said & {"day", "date", "weekday"}:
         return None
     ways = ({"tomorrow", "tomorrow's"}, 1), ({"yesterday", "yesterday's"}, -1)
@@ -108,6 +139,12 @@ TICK = POLITE + (
 STRIKE = POLITE + (
     rf"(?:remove|delete|take|drop|strike) (.+?) (?:off|from|out of) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list)$"
 )
+MORE = r"^(?:also|and also|plus)[,:]? (?:add )?(?!what|who|when|where|how|why|is |are |do |can |could |tell|show|list|read|send|write|remind|remember|delete|remove)(.+)$"
+DONE = r"^(?!that|this|it\b|what|how)(.+?) (?:is|are) (?:done|bought|finished)$"
+GONE = (
+    POLITE
+    + r"(?:remove|delete|drop|strike|take off) (?:the )?(?!last|first|it$|all|everything|file|that|this)(.+)$"
+)
 LIST_FILE = r"(?:todo|shopping|packing|grocery|task|check|reading|wish)\.txt"
 
 
@@ -125,12 +162,30 @@ def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
         named = found[2] or re.search(r"\blist\b", words, re.IGNORECASE)
         if (named or known) and not re.search(r"\b(?:line|file|note)\b", found[1]):
             return lines_added(list_file(found[2], known), items(found[1]))
+    if list_before(messages) and (found := re.match(MORE, words, re.IGNORECASE)):
+        return lines_added(known, items(found[1]))
+    words = more_plainly(words) if list_before(messages) else words
     for form, edit in ((TICK, "s/^- \\[ \\] {item}$/- [x] &/I;s/- \\[x\\] - \\[ \\]/- [x]/"), (STRIKE, "/^- \\[.\\] {item}$/Id")):  # fmt: skip
         if (found := re.match(form, words, re.IGNORECASE)) and (found[2] or known or "list" in words):  # fmt: skip
             name = list_file(found[2], known)
             item = re.sub(r"([][\\.*^$/])", r"\\\1", found[1].strip())
             return list_shown(name, f"sed -i {quote(edit.format(item=item))} {name}")
     return None
+
+
+def more_plainly(words: str) -> str:
+    """What is said of an item right after its list was shown, with the list named."""
+    if found := re.match(DONE, words, re.IGNORECASE):
+        return f"mark {found[1]} as done"
+    if not re.match(STRIKE, words, re.IGNORECASE) and (found := re.match(GONE, words, re.IGNORECASE)):  # fmt: skip
+        return f"remove {found[1]} from the list"
+    return words
+
+
+def list_before(messages: Sequence[Message]) -> bool:
+    """Whether the exchange before was about a list."""
+    asked = [n for n, each in enumerate(messages) if isinstance(each, User)]
+    return len(asked) > 1 and newest_list(messages[asked[-2] :]) != ""
 
 
 def newest_list(messages: Sequence[Message]) -> str:
@@ -180,7 +235,19 @@ READING = (
 )  # fmt: skip
 
 
+APPENDING = POLITE + (
+    r"(?:append|add)(?: (?:the|a|another|one more))?(?: (?:line|text|words?))*(?: saying| that says| with|:)*"
+    rf" [\"“']?(.+?)[\"”']? to (?:the )?(?:end of )?(?:the )?(?:file )?({PATH})$"
+)
+SENDING = POLITE + rf"(?:send|give)(?: me)?(?: the)?(?: file)? ({PATH})(?: to me)?(?: please)?$"
+
+
 def of_files(words: str) -> Carried | None:
+    if found := re.match(SENDING, words, re.IGNORECASE):
+        call = call_of("send_file", path=found[1])
+        return Carried(call=call, tells=lambda text: f"Done: {text}" if text.startswith("sent") else text)  # fmt: skip
+    if found := re.match(APPENDING, words, re.IGNORECASE):
+        return line_appended(found[2], found[1])
     if found := re.match(rf"{POLITE}is there (?:a|an|any) (?:file )?(?:called|named)? ?({PATH})(?: here)?$", words, re.IGNORECASE):  # fmt: skip
         return Carried(call=call_of("list_files", pattern=found[1]), tells=result_of)
     said = only(words, f"{LISTING} how many")
@@ -194,6 +261,14 @@ def of_files(words: str) -> Carried | None:
         if found := re.match(form, words, re.IGNORECASE):
             return Carried(call=call_of("read_file", path=found[1]), tells=result_of)
     return None
+
+
+def line_appended(path: str, line: str) -> Carried:
+    """On a line of its own, also where the file's last line has no end."""
+    file = quote(path)
+    ended = f'[ ! -s {file} ] || [ -z "$(tail -c1 {file})" ] || echo >> {file}'
+    call = call_of("bash", command=f"{ended}; printf '%s\\n' {quote(line)} >> {file}; cat {file}")
+    return Carried(call=call, tells=lambda text: f"{path}:\n{result_of(text)}")
 
 
 def counted(listing: str) -> str:
@@ -369,7 +444,8 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
     if call.name == "bash":
-        return not meant(given.get("command", ""), heard)
+        said = " ".join(parts_of(e.text)[1] for e in messages if isinstance(e, User)).lower()
+        return not meant(given.get("command", ""), heard, said)
     words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())
     if call.name in ("grep", "recall"):
         stems = (SEARCHES if call.name == "grep" else RECALLS).split()
@@ -394,12 +470,16 @@ SEARCHES = "find search look grep where which contain mention occur any line any
 RECALLS = "remember recall note told said say talk know mention earlier yesterday last my i me"
 
 
-def meant(command: str, heard: str) -> bool:
+SUMS = r"[-+*/%^×÷=]|\dx\d|\d x \d|\b(?:plus|minus|times|divided?|over|sum|add(?:ed)?|subtract|multipl\w*|percent|average|mean|half|double|twice|triple|squared?|root|power|total|mod|remainder|difference|product|calculate|compute|how much is|what is|what's)\b"
+
+
+def meant(command: str, heard: str, asked: str) -> bool:
     """Whether something was said that asks for a command of the machine's; a sum's figures were said."""
     if "python3 -c" in command:
         names = set(re.findall(r"[a-z]\w*", command)) - FUNCTIONS
         figures = set(re.findall(r"\d+", command)) - {"3", "100"}
-        return not names and figures <= set(re.findall(r"\d+", heard))
+        sum_asked = re.search(SUMS, asked) is not None
+        return sum_asked and not names and figures <= set(re.findall(r"\d+", heard))
     for form, stems in MEANT:
         if re.match(form, command):
             said = re.findall(r"[^\W_]+", heard)

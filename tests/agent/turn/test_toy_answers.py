@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from agent import prompt
+from agent.language import speaking, translated
 from agent.messages import Assistant, System, ToolResult, User
 from agent.model import Completion, Request, TextPiece
 from agent.turn import texts
@@ -42,11 +43,18 @@ def said(words: str, *files: str) -> str:
         (said("", VOICE), texts.TOY_VOICE.format(path="received/voice-1.oga")),
         (said("", TABLE), texts.TOY_FILE.format(path="received/a.csv")),
         (said("remember this: " + "word " * 400), texts.TOY_PASTE.format(count=2014)),
-        (said("wie viel Platz ist noch auf der Platte?"), texts.TOY_LANGUAGE),
-        (said("quelle heure est-il pour moi"), texts.TOY_LANGUAGE),
-        (said("¿qué hora es?"), texts.TOY_LANGUAGE),
-        (said("сколько места на диске?"), texts.TOY_LANGUAGE),
-        (said("还有多少磁盘空间"), texts.TOY_LANGUAGE),
+        (said("can I use my own gguf file?"), texts.TOY_REAL_MODEL),
+        (said("which model should I use with a 24 GB card?"), texts.TOY_REAL_MODEL),
+        (said("does this cost anything"), texts.TOY_SETUP),
+        (said("can you speak?"), texts.TOY_SENSES),
+        (said("is it safe to use you?"), texts.TOY_PRIVACY),
+        (said("can my wife use it too?"), texts.TOY_PRIVACY),
+        (said("how do I let you into a git repository of mine?"), texts.TOY_REPOSITORIES),
+        (said("do you remember what we talked about yesterday?"), texts.TOY_COMMANDS),
+        (said("how are you?"), texts.TOY_FINE),
+        (said("今日の天気はどうですか?"), texts.TOY_LANGUAGE),
+        (said("اكتب لي قصيدة عن البحر"), texts.TOY_LANGUAGE),
+        (said("ciao, cosa sai fare?"), texts.TOY_LANGUAGE),
     ],
 )
 def test_what_the_program_knows_is_answered_by_it(message: str, answer: str) -> None:
@@ -54,9 +62,31 @@ def test_what_the_program_knows_is_answered_by_it(message: str, answer: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("words", "language", "answer"),
+    [
+        ("Wer bist du?", "de", texts.TOY_SELF),
+        ("wie bekomme ich ein richtiges Modell?", "de", texts.TOY_REAL_MODEL),
+        ("hallo", "de", texts.TOY_HELLO),
+        ("merk dir: mein Auto steht in der Lindenstraße", "de", texts.TOY_LANGUAGE),
+        ("que sais-tu faire ?", "fr", texts.TOY_ABILITIES),
+        ("écris un petit poème sur Paris", "fr", texts.TOY_LANGUAGE),
+        ("¿qué puedes hacer?", "es", texts.TOY_ABILITIES),
+        ("кто ты?", "ru", texts.TOY_SELF),
+        ("расскажи сказку", "ru", texts.TOY_LANGUAGE),
+        ("你是谁？", "zh", texts.TOY_SELF),
+    ],
+)
+def test_a_question_is_answered_in_its_own_language(words: str, language: str, answer: str) -> None:
+    with speaking(language):
+        expected = translated(answer)
+    assert fixed_answer(said(words)) == expected != answer
+
+
+@pytest.mark.parametrize(
     "message",
     [
         said("how much disk space is free?"),
+        said("is it safe to take ibuprofen with aspirin?"),
         said("what time is it?"),
         said("write a file who.txt with who are you in it"),
         said("remember that my model train is in the cellar"),

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from agent import prompt
+from agent.language import speaking
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Request, TextPiece
 from agent.turn import texts
 from agent.turn.toy_answers import ToyAnswers, wish_of
 from agent.turn.toy_wishes import call_of
 from fakes.model_scripted import ScriptedModel, calls, says
+from pocket.dialogue import BEYOND
 
 NOW = datetime(2026, 11, 23, 3, 5, tzinfo=UTC)
 TOOLS = ({"type": "function", "function": {"name": "bash"}},)
@@ -51,13 +53,60 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
         ("remember to call mum", ("model", {})),
         ("remind me in 2 minutes to stretch", ("model", {})),
         ("write a file x.txt with milk and eggs", ("model", {})),
-        ("add a line saying hi to notes.txt", ("model", {})),
+        ("what day is it in 10 days?", ("", {"answer": "Thursday, 3 December 2026"})),
+        ("which weekday was 2 weeks ago", ("", {"answer": "Monday, 9 November 2026"})),
+        ("$ ls -la /", ("bash", {"command": "ls -la /"})),
+        ("send me a.txt", ("send_file", {"path": "a.txt"})),
+        ("wie spät ist es?", ("bash", {"command": "date '+%Y-%m-%d %H:%M'"})),
+        ("combien d'espace disque reste-t-il ?", ("bash", {"command": "df -h /workspace"})),
+        ("какие файлы у меня есть?", ("list_files", {"pattern": "*"})),
+        *(
+            (words, ("schedule", {"when": when, "task": task, "kind": "remind"}))
+            for words, when, task in (
+                ("erinnere mich morgen um 9 an den Zahnarzt", "morgen um 9", "an den Zahnarzt"),
+                (
+                    "rappelle-moi demain à 18h d'acheter du pain",
+                    "demain à 18h",
+                    "d'acheter du pain",
+                ),
+                ("recuérdame mañana a las 7 sacar la basura", "mañana a las 7", "sacar la basura"),
+                ("напомни мне завтра в 9 позвонить маме", "завтра в 9", "позвонить маме"),
+                ("明天上午9点提醒我开会", "明天上午9点", "开会"),
+            )
+        ),
+        ("erinnere mich an den Zahnarzt", ("model", {})),
         ("add 2 and 3", ("model", {})),
         ("show me the disk", ("model", {})),
     ],
 )
 def test_what_is_known_becomes_its_call(words: str, call: tuple[str, dict[str, str]]) -> None:
     assert done(words) == call
+
+
+def test_it_is_the_file_of_the_exchange_before() -> None:
+    before = (user("show a.txt"), Assistant("", (call_of("read_file", path="a.txt"),)))
+    renamed = {"command": "mv -nv -- a.txt b-2.txt"}
+    assert done("rename it to b-2.txt") == ("model", {})
+    assert done("send it to me", *before) == ("send_file", {"path": "a.txt"})
+    assert done("delete it", *before) == ("bash", {"command": "rm -v -- a.txt"})
+    assert done("rename it to b-2.txt", *before) == ("bash", renamed)
+    assert done("delete it", *before, user("hi"), Assistant("Hello!")) == ("model", {})
+
+
+def test_a_line_is_added_on_its_own_line(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Hello")
+    said = ['append a line "see you" to notes.txt', "add a line saying it's late to notes.txt"]
+    assert list_after(tmp_path, said) == "notes.txt:\nHello\nsee you\nit's late\n"
+    assert list_after(tmp_path, ["append x to new.txt"]) == "new.txt:\nx\n"
+
+
+def test_a_list_just_shown_goes_on_in_few_words(tmp_path: Path) -> None:
+    said = ["make a todo list: call mum, pay rent, eggs", "also: buy stamps", "pay rent is done"]
+    text = "todo.txt:\n- [ ] call mum\n- [x] pay rent\n- [ ] eggs\n- [ ] buy stamps\n"
+    assert list_after(tmp_path, said) == text
+    assert done("remove eggs") == done("also: buy stamps") == ("model", {})
+    shown = list_after(tmp_path, ["show my todo list", "remove eggs"])
+    assert shown == "todo.txt:\n- [ ] call mum\n- [x] pay rent\n- [ ] buy stamps\n"
 
 
 def list_after(folder: Path, said: Sequence[str]) -> str:
@@ -124,6 +173,10 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("difference of tcp and udp", calls("bash", command="python3 -c 'print(tcp - ud)'")),
         ("17 times 23", calls("bash", command="python3 -c 'print(17 * 24)'")),
         ("who was Voltaire?", says("I am Voltaire, your personal agent.")),
+        ("chart apples 3, figs 2", calls("bash", command="python3 -c 'print(3 / 2)'")),
+        ("yes", says("You are welcome!")),
+        ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
+        ("tell me a story", says("x" * 5000)),
     ],
 )
 async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
@@ -149,6 +202,26 @@ async def test_a_figure_that_no_tool_gave_is_replaced_by_the_result() -> None:
     wrong = await answered("is the disk full", says("75G free"), result=shown)
     right = await answered("is the disk full", says("74G free."), result=shown)
     assert (wrong.text, right.text) == (shown.text, "74G free.")
+
+
+async def test_what_was_just_asked_for_is_not_asked_for_again() -> None:
+    again = calls("bash")
+    shown = ToolResult("1", "bash", "There is no repository mine.")
+    told = await answered("git status of mine", again, result=shown)
+    assert (told.text, told.calls) == (shown.text, ())
+
+
+async def test_a_search_that_finds_but_the_question_has_found_nothing() -> None:
+    found = ToolResult("1", "recall", "2026-11-23 the person: what did we say of boats")
+    told = await answered("what did we say of boats", says("I found: it"), result=found)
+    assert told.text == texts.TOY_NO_NOTES
+
+
+async def test_what_the_model_was_taught_to_say_comes_in_the_persons_language() -> None:
+    with speaking("de"):
+        told = await answered("tell me a joke", says(BEYOND))
+    assert told.text.startswith("Ich bin nur ein Spielzeug")
+    assert "make demo MODEL=" in (await answered("tell me a joke", says(BEYOND))).text
 
 
 async def test_a_command_that_failed_is_owned_up_to() -> None:
