@@ -113,6 +113,8 @@ TOY_BEYOND = (
     " GGUF file; /model shows which fit this machine."
 )
 TOY_HELLO = "Hello! What can I do for you?"
+TOY_NO_FILES = "There are no files here yet."
+TOY_PLANNED = "⏰ {when}: {task}. /jobs shows and cancels it."
 TOY_FINE = "I am fine, thank you. What can I do for you?"
 TOY_WELCOME = "You are welcome!"
 TOY_GOODBYE = "Goodbye!"

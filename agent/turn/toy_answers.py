@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from shlex import quote
 
-from agent.language import translated
+from agent.language import speaking, translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
 from agent.store.documents import PACKED, readable
@@ -32,7 +32,7 @@ from agent.turn.toy_wishes import (
 
 TOY = "pocket"  # its profile
 PASTE = 1500  # characters
-LONGEST_ANSWER = 4000  # characters that are its own; more goes round in circles
+LONGEST_ANSWER = 500  # tokens; more goes round in circles, for a minute where the machine is busy
 RUNS = {"py": "python3", "sh": "bash", "js": "node", "pl": "perl"}  # by the end of a file's name
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
@@ -200,15 +200,12 @@ class ToyAnswers(FixedAnswers):
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         """What it says comes whole, once it is checked: it is short, and there within a moment."""
-        known, length = self.completion(request) is not None, 0
+        known = self.completion(request) is not None
+        if request.tools:
+            most = min(request.max_tokens or LONGEST_ANSWER, LONGEST_ANSWER)
+            request = replace(request, max_tokens=most)
         async with aclosing(super().stream(request)) as pieces:
             async for piece in pieces:
-                length += len(piece.text) if isinstance(piece, TextPiece) else 0
-                if length > LONGEST_ANSWER and not known and request.tools:
-                    unsure = translated(texts.TOY_UNSURE)
-                    yield TextPiece(unsure)
-                    yield Completion(unsure, (), "", "stop")
-                    return
                 if isinstance(piece, Completion):
                     piece = piece if known else checked(piece, request)
                     if piece.text:
@@ -239,12 +236,17 @@ def of_other_language(message: str) -> Carried | None:
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
     if not now or len(words) > SHORT or "\nfile: " in f"\n{head}":
         return None
-    if call := looked_up(words):
-        return Carried(call=call, tells=result_of)
-    if asked := reminder(words, datetime.fromisoformat(now[1]).replace(tzinfo=UTC)):
-        when, task = asked
+    if asked := looked_up(words):
+        language, call = asked
+        with speaking(language):
+            none = translated(texts.TOY_NO_FILES)
+        return Carried(call=call, tells=lambda text: none if text.startswith("No file ") else result_of(text))  # fmt: skip
+    if wished := reminder(words, datetime.fromisoformat(now[1]).replace(tzinfo=UTC)):
+        language, when, task = wished
+        with speaking(language):
+            planned = translated(texts.TOY_PLANNED).format(when=when, task=task)
         call = call_of("schedule", when=when, task=task, kind="remind")
-        return Carried(call=call, tells=result_of)
+        return Carried(call=call, tells=lambda text: planned if text.startswith("Planned") else text)  # fmt: skip
     return None
 
 
@@ -263,7 +265,8 @@ def checked(completion: Completion, request: Request) -> Completion:
     if not request.tools:
         return completion
     messages = request.messages
-    if any(invented(call, messages) for call in completion.calls):
+    endless = completion.finish_reason == "length"
+    if endless or any(invented(call, messages) for call in completion.calls):
         unsure = translated(texts.TOY_UNSURE)
         return replace(completion, text=unsure, calls=(), finish_reason="stop")
     last = messages[-1]

@@ -96,17 +96,19 @@ def answer_in(words: str) -> str:
         return translated(texts.TOY_LANGUAGE)
 
 
-def looked_up(words: str) -> ToolCall | None:
-    """The call whose result answers a question in another language."""
+def looked_up(words: str) -> tuple[str, ToolCall] | None:
+    """The call whose result answers a question in another language, and that language."""
     asked = plain(words)
     for call, forms in LOOKED_UP:
-        if any(re.search(form, asked) for form in forms.values()):
-            return call
+        for language, form in forms.items():
+            if re.search(form, asked):
+                return language, call
     return None
 
 
-def reminder(words: str, now: datetime) -> tuple[str, str] | None:
-    """When and of what one is to be reminded, each as it was said; None where that is not asked for."""
+def reminder(words: str, now: datetime) -> tuple[str, str, str] | None:
+    """The language, when, and of what one is to be reminded, both as it was said; None where that is not
+    asked for."""
     for language, form in REMIND.items():
         asked = re.compile(form, re.IGNORECASE)
         if language == "en" or not (
@@ -120,7 +122,7 @@ def reminder(words: str, now: datetime) -> tuple[str, str] | None:
                 parse(when, now)
         except NotUnderstood:
             return None
-        return when, task
+        return language, when, task
     return None
 
 

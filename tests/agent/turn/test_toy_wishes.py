@@ -176,7 +176,7 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("chart apples 3, figs 2", calls("bash", command="python3 -c 'print(3 / 2)'")),
         ("yes", says("You are welcome!")),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
-        ("tell me a story", says("x" * 5000)),
+        ("tell me a story", says("Once upon a time", finish_reason="length")),
     ],
 )
 async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
@@ -202,6 +202,16 @@ async def test_a_figure_that_no_tool_gave_is_replaced_by_the_result() -> None:
     wrong = await answered("is the disk full", says("75G free"), result=shown)
     right = await answered("is the disk full", says("74G free."), result=shown)
     assert (wrong.text, right.text) == (shown.text, "74G free.")
+
+
+def test_what_was_planned_in_another_language_is_told_in_it() -> None:
+    wish = wish_of((System("s"), user("erinnere mich morgen um 9 an den Zahnarzt")))
+    assert wish
+    told = wish.tells(
+        "Planned as job 1: Reminder “an den Zahnarzt”, once, on Tue 24 Nov 2026 at 09:00."
+    )
+    assert told == "⏰ morgen um 9: an den Zahnarzt. /jobs zeigt es und sagt es ab."
+    assert wish.tells("That time has passed.") == "That time has passed."
 
 
 async def test_what_was_just_asked_for_is_not_asked_for_again() -> None:
