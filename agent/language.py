@@ -107,7 +107,7 @@ def fields(text: str) -> Counter[str]:
 
 def local(text: str) -> str:
     """A text whose numbers are filled in as its language writes them."""
-    return text if _spoken.get() == "zh" else LocalText(text)
+    return text if _spoken.get() in (ENGLISH, "zh") else LocalText(text)
 
 
 class LocalText(str):

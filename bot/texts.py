@@ -342,6 +342,15 @@ class Texts(NamedTuple):
     hours: str = "{hours} h {minutes} min"
     minutes: str = "{minutes} min"
     context_head: str = "| part | tokens |"
+    context_tool: str = "tool {name}"
+    context_parts: Mapping[str, str] = {
+        "system text": "system text",
+        "notes": "notes",
+        "summary": "summary",
+        "transcript": "transcript",
+        "free": "free",
+        "beyond its useful context": "beyond its useful context",
+    }
     context_window: str = "window"
     no_backend: str = "There is no model backend here."
     no_gpu: str = "No GPU was found on this machine."

@@ -8,6 +8,7 @@ python docs/make_catalogues.py it         # and begins one for another language
 import ast
 import importlib
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -27,6 +28,7 @@ from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
 
 LOOKUPS = {"translated", "plural", "Plural"}
+TOY = "backend/models/profiles/pocket.toml"  # which /model describes before there is another
 NO_CHAT = ("bot/localgram", "bot/setup")  # programs that do not talk in a chat
 # What is looked up by a value that is known at run time alone, by the expression.
 AT_RUN_TIME: dict[str, Any] = {
@@ -54,6 +56,9 @@ def messages() -> dict[Message, str]:
             if not name.startswith(NO_CHAT):
                 for message in looked_up(name, ast.parse(path.read_text("utf-8"))):
                     found.setdefault(message, name)
+    toy = tomllib.loads((ROOT / TOY).read_text("utf-8"))
+    for name in ("good", "bad"):
+        found.setdefault((toy[name], ""), TOY)
     for sentence in raised(client.__file__, "BackendUnavailable"):
         found.setdefault((sentence, ""), "backend/client.py")
     return found

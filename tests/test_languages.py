@@ -16,6 +16,7 @@ from agent.language import (
     catalogue,
     fields,
     languages,
+    local,
     plural,
     speaking,
     translated,
@@ -104,6 +105,14 @@ def test_numbers_are_filled_in_as_their_language_writes_them() -> None:
         assert TEXTS.decode.format(speed=12.5).endswith("12,5 Tok/s")
     with speaking("zh"):
         assert "1,234" in TEXTS.reading.format(done=1234, total=5000)
+
+
+def test_a_number_alone_is_written_as_the_language_does() -> None:
+    shown = {}
+    for code in ("en", "de", "zh"):
+        with speaking(code):
+            shown[code] = local("{n:,}").format(n=16384)
+    assert shown == {"en": "16,384", "de": "16\u202f384", "zh": "16,384"}
 
 
 def test_a_catalogue_with_a_fault_leaves_english_and_not_an_error(

@@ -64,7 +64,7 @@ TAUGHT = {each: each for each in (texts.TOY_HELLO, texts.TOY_FINE, texts.TOY_WEL
 }  # fmt: skip
 # What the model says to much that it does not know, and what a person says who asks for it.
 CANNED = (
-    ("I am Voltaire", r"\b(?:who are|are you|you are|your|yourself|introduce)\b|^(?:hi|hello|hey)\b"),
+    ("I am Voltaire", r"\b(?:who are|you are|your|yourself|introduce)\b|\bare you (?:an?|the|chat\w*|voltaire|gpt|human|real|ai|there)\b|^(?:hi|hello|hey)\b"),
     ("I can look at this machine", r"\b(?:you|able|help|abilities|commands|tools|features)\b"),
     (texts.TOY_FINE, r"\b(?:how|fine|up)\b|\byou (?:ok|okay|well)\b"),
     (texts.TOY_WELCOME, r"\b(?:thanks?|thank|thx|ty|cheers|merci|danke|ok|okay|good|great|nice|perfect|cool|well done|love|awesome|super)\b"),

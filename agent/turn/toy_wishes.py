@@ -319,6 +319,9 @@ COMMANDS = (
     (rf"^rename ({PATH}) (?:to|into|as) ({PATH})$", "mv -nv -- {0} {1}"),
     (rf"^(?:copy|duplicate) ({PATH}) (?:to|into|as) ({PATH})$", "cp -nv -- {0} {1}"),
     (rf"^move ({PATH}) (?:to|into|in) (?:the |my )?(?:folder |directory )?([\w./-]+)$", "mkdir -p {1} && mv -nv -t {1} -- {0}"),
+    (rf"^(?:make|create|write|touch) (?:an?|the|my) (?:new )?empty (?:text )?file (?:called |named )?({PATH})$", "touch {0} && ls -l {0}"),
+    (rf"^when was (?:the (?:file )?)?({PATH}) (?:last )?(?:changed|modified|edited|updated|written)$", "date -r {0} '+%A %Y-%m-%d %H:%M'"),
+    (r"^(?:what|which) version of ([\w+-]+) (?:do you have|have you got|is (?:installed|there|this|here)|do i have)$", "{0} --version || {0} -v"),
     (r"\b(?:biggest|largest)\b.*\bfiles?\b|\bfiles?\b.*\b(?:biggest|largest)\b", "find . -type f -not -path '*/.git/*' -printf '%s bytes  %P\\n' | sort -rn | head -5"),
     (r"^how (?:big|large) is (?:this|the|my) (?:whole )?(?:folder|directory|workspace)$", "du -sh ."),
     (r"^(?:what|which)\b.*\b(?:cpu|processor)\b(?!.*\b(?:load|busy|usage|doing)\b)", "grep -m1 'model name' /proc/cpuinfo; echo \"$(nproc) cores\""),
@@ -451,6 +454,8 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         stems = (SEARCHES if call.name == "grep" else RECALLS).split()
         return not any(word.startswith(stem) for word in words for stem in stems)
     if call.name == "edit_file" and given.get("old") == given.get("new"):
+        return True
+    if (repo := given.get("repo", ".")) != "." and repo not in heard:
         return True
     path = PurePosixPath(given.get("path", "."))
     if path.name and path.name not in heard and not (path.stem in heard and path.suffix in SUFFIXES):  # fmt: skip

@@ -11,7 +11,7 @@ from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
 
 WISH = "try"
-TOY = "pocket.gguf"  # the model that ships along
+TOY, TOY_PROFILE = "pocket.gguf", "pocket"  # the model that ships along
 
 
 async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
@@ -42,7 +42,7 @@ async def model_words(context: HandlerContext) -> str:
         return ""
     try:
         server = (await backend.status()).backend
-        if server.model == TOY:
+        if server.model == TOY or (not server.model and server.profile == TOY_PROFILE):  # it starts
             return texts.toy_serves
         where = ""
         if server.kind == "external":

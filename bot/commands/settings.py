@@ -8,7 +8,7 @@ from typing import get_args
 from zoneinfo import available_timezones
 
 from agent.errors import AgentError
-from agent.language import languages, name_of, speaking
+from agent.language import languages, local, name_of, speaking
 from agent.model import UNBOUNDED
 from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
@@ -56,7 +56,7 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
     now = known.settings.get("thinking") if known else None
     texts = context.texts
     words = {None: texts.thinking_default, 0: texts.off, UNBOUNDED: texts.thinking_unbounded}
-    labels = {n: words.get(n) or f"{n:,}" for n in THINKING}
+    labels = {n: words.get(n) or local("{n:,}").format(n=n) for n in THINKING}
     buttons = [
         Button(f"{SETTING}:thinking:{'' if n is None else n}", f"{'• ' if n == now else ''}{label}")
         for n, label in labels.items()

@@ -6,7 +6,7 @@ from time import monotonic
 
 from agent.budgets import WORDS
 from agent.errors import AgentError
-from agent.language import translated
+from agent.language import local, translated
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
 from agent.store.outbox import OutboxState
@@ -107,8 +107,19 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
         return
     parts = await context.services.tokens(call.chat)
     rows = {**parts, f"**{context.texts.context_window}**": sum(parts.values())}
-    lines = "\n".join(f"| {name} | {count:,} |" for name, count in rows.items())
+    amount = local("{count:,}")
+    lines = "\n".join(
+        f"| {part_name(context.texts, name)} | {amount.format(count=count)} |"
+        for name, count in rows.items()
+    )
     await context.send(call.chat, f"{context.texts.context_head}\n|---|---|\n{lines}")
+
+
+def part_name(texts: Texts, part: str) -> str:
+    """A part of the context, as `voltaire context` names it, in the language that is spoken."""
+    if part.startswith("tool "):
+        return texts.context_tool.format(name=part.removeprefix("tool "))
+    return texts.context_parts.get(part, part)
 
 
 def backend_lines(texts: Texts, report: Status) -> list[str]:
@@ -184,7 +195,7 @@ async def model(context: HandlerContext, call: CommandCall) -> None:
     lines = [texts.model.format(now=server.profile or server.model or "?")]
     for profile in profiles:
         if profile.name == server.profile:
-            lines += filter(None, [profile.title, profile.good, profile.bad])
+            lines += map(translated, filter(None, [profile.title, profile.good, profile.bad]))
     if server.n_ctx:
         lines.append(texts.model_window.format(tokens=server.n_ctx))
     if measured := speed.median_decode_tok_s or speed.decode_tok_s:

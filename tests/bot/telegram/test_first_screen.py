@@ -35,6 +35,7 @@ class Backend:
             {"profile": "pocket", "model": "pocket.gguf"},
             ["**demo**", "**nothing leaves it**", "a toy of 5 MB"],
         ),
+        (True, {"profile": "pocket"}, ["a toy of 5 MB"]),  # its server only starts
         (False, {"profile": "qwen3-4b"}, ["through Telegram", "The model is **qwen3-4b**."]),
         (
             False,
@@ -42,7 +43,7 @@ class Backend:
             ["through Telegram", "The model is **gpt**, at ai.lan."],
         ),
     ],
-    ids=["demo", "own", "external"],
+    ids=["demo", "starting", "own", "external"],
 )
 async def test_start_says_what_where_who_reads_and_which_model(
     scenario: TelegramScenario, demo: bool, server: dict[str, Any], told: list[str]
