@@ -40,19 +40,27 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
         raise refused(state, user.pw_name if user else str(owner.st_uid))
     if keep_root:
         return
-    if not program_readable(owner.st_uid, owner.st_gid):
-        atexit.register(give, state, owner.st_uid, owner.st_gid)
-        return
-    if user:
-        os.initgroups(user.pw_name, owner.st_gid)
-        os.environ["HOME"] = user.pw_dir
-    else:
-        os.setgroups([])
-    os.setgid(owner.st_gid)
-    os.setuid(owner.st_uid)
+    try:
+        if not program_readable(owner.st_uid, owner.st_gid):
+            atexit.register(give, state, owner.st_uid, owner.st_gid)
+            return
+        if user:
+            os.initgroups(user.pw_name, owner.st_gid)
+            os.environ["HOME"] = user.pw_dir
+        else:
+            os.setgroups([])
+        os.setgid(owner.st_gid)
+        os.setuid(owner.st_uid)
+    except PermissionError:
+        raise refused(state, user.pw_name if user else str(owner.st_uid)) from None
 
 
 def refused(state: Path, owner: str) -> NotTheOwner:
+    if os.geteuid() == 0:  # as `podman exec --user 0` where all capabilities were dropped
+        return NotTheOwner(
+            f"The state in {state} belongs to {owner}, and root may not act as another user here:"
+            " run the command as its owner; in a container, leave out `--user`."
+        )
     typed = f"sudo voltaire {' '.join(sys.argv[1:])}".strip()
     others = f"; members of the group {GROUP} may run `voltaire status`" if has_group() else ""
     return NotTheOwner(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")

@@ -161,6 +161,26 @@ def test_another_user_gets_one_sentence_with_the_command(state: Path) -> None:
     assert said.startswith(f"The state in {state} belongs to {OWNER}: use `sudo voltaire ask hi`")
 
 
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+def test_root_of_a_container_without_capabilities_is_told_the_way(
+    state: Path, closed: bool
+) -> None:
+    """As `podman exec --user 0` where all were dropped; the folder around the state may be closed, too."""
+    if closed:
+        os.chown(state.parent, OWNER, OWNER)
+        state.parent.chmod(0o700)
+    else:
+        state.parent.chmod(0o755)
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-all", VOLTAIRE, "doctor"],
+        env={**os.environ, "VOLTAIRE_STATE__DIR": str(state)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "in a container, leave out `--user`" in done.stderr and "sudo" not in done.stderr
+
+
 def test_whether_the_owner_can_read_the_program_is_looked_at_as_the_owner() -> None:
     assert program_readable(0, 0) and os.geteuid() == 0
     program_readable(OWNER, OWNER)
