@@ -199,8 +199,9 @@ attacks: dev  ## the attack suite against the product, in the bot's unit, agains
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
 	@$(BIN)/python -m bench.attacks --walls
 
-container-steps: dev  ## the image's steps in a chroot, its size, and its sandbox with and without the options (root, podman)
+container-steps: dev  ## the image's steps in a chroot, its size, its sandbox, and what an operator does to it (root, podman, catatonit)
 	@$(BIN)/python -m bench.container
+	@$(BIN)/python -m bench.operate.container
 
 FUZZ_MINUTES ?= 60
 

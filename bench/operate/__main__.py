@@ -1,11 +1,12 @@
 """What an operator does to an installation, under a systemd of its own: `make operate`.
 
     python -m bench.operate [--system] [--user] [--tool] [--pipx] [--tool-as-root]
-        [--away 30] [--patience 15] [--real] [--corruptions 100] [--seed 1] [--only REGEX]
+        [--away 30] [--patience 15] [--real] [--parts] [--corruptions 100] [--seed 1] [--only REGEX]
 
 A machine is booted in namespaces for each way to install (all, unless some are
 named), and a phone talks to what is installed there while it is administered,
-killed, stopped and starved. What is tested is the commit, not what is not committed.
+killed, stopped and starved. With --parts the page, Matrix (a Synapse of its own) and voice are switched on first.
+What is tested is the commit, not what is not committed.
 Prints one line per step; exit code 1 when one failed. Needs root; leaves nothing but
 the wheels that it fetched, in .cache/operate-wheels, for the next run.
 """
@@ -17,22 +18,31 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import AsyncExitStack
 from pathlib import Path
 
+from bench.operate.parts import parts
 from bench.operate.site import BACKEND, BOT, KINDS, Kind, Site, StepFailed, site
 from bench.operate.steps import STEPS, Course, Step
 from fakes.booted import lacking
 
 REAL_AWAY, REAL_PATIENCE = 600.0, 90.0  # of the units themselves
-FIRST = ("install", "setup")
+FIRST = ("install", "setup", "page, Matrix and voice")
+PARTS_AFTER = "message"
 
 
-async def passed(kind: Kind, course: Course, patience: float, only: str, keep: bool) -> bool:
+async def passed(
+    kind: Kind, course: Course, patience: float, only: str, keep: bool, with_parts: bool
+) -> bool:
     folder = Path(tempfile.mkdtemp(prefix="vo"))
     failures = 0
     try:
-        async with site(kind, folder, patience) as it:
-            for name, step in STEPS.items():
+        async with site(kind, folder, patience) as it, AsyncExitStack() as stack:
+            steps = list(STEPS.items())
+            if with_parts:
+                at = [name for name, _ in steps].index(PARTS_AFTER) + 1
+                steps[at:at] = (await stack.enter_async_context(parts(it, folder))).steps().items()
+            for name, step in steps:
                 if re.search(only, name) or name in FIRST:
                     good = await _taken(it, name, step, course)
                     failures += not good
@@ -68,7 +78,8 @@ async def all_passed(kinds: list[Kind], course: Course, given: argparse.Namespac
         print(f"Nothing was operated: {why}.")
         return False
     patience = REAL_PATIENCE if given.real else given.patience
-    good = [await passed(kind, course, patience, given.only, given.verbose) for kind in kinds]
+    chosen = (given.only, given.verbose, given.parts)
+    good = [await passed(kind, course, patience, *chosen) for kind in kinds]
     return all(good)
 
 
@@ -81,6 +92,7 @@ def main() -> None:
     parser.add_argument("--away", type=float, default=30.0, help="seconds without Telegram")
     parser.add_argument("--patience", type=float, default=15.0, help="seconds of the watchdogs")
     parser.add_argument("--real", action="store_true", help="ten minutes, and the units' watchdogs")
+    parser.add_argument("--parts", action="store_true", help="the page, Matrix and voice too")
     parser.add_argument("--corruptions", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(

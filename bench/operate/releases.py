@@ -11,7 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WHEELS = ROOT / ".cache" / "operate-wheels"  # what the locks name, kept for the next run
-LOCKS = ("requirements.lock", "requirements-build.lock")
+LOCKS = (
+    "requirements.lock",
+    "requirements-build.lock",
+    "requirements-matrix.lock",
+    "requirements-voice.lock",
+)
 PIPX = ("pipx", "pip")  # and the pip that it gives to its environments
 NEXT = "9.0.0"
 MIGRATION = "CREATE TABLE operated (id INTEGER PRIMARY KEY) STRICT;\n"
@@ -82,7 +87,7 @@ def fetched(wheel: Path) -> Path:
         locked = [word for name in LOCKS for word in ("-r", ROOT / name)]
         _run(*pip, "--no-deps", "--require-hashes", "-d", part, *locked)
         # A person's installer follows no override of ours.
-        _run(*pip, "--find-links", part, "-d", part, wheel, *PIPX)
+        _run(*pip, "--find-links", part, "-d", part, f"{wheel}[matrix,voice]", *PIPX)
         for ours in part.glob(wheel.name):
             ours.unlink()
         part.rename(folder)

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +60,7 @@ class Kind:
     disk: str
     install: str  # commands of the user
     uninstall: str
+    extras: str  # commands of the user, after those of `install`: the optional parts
     wheel: bool = False
 
     @property
@@ -68,6 +69,7 @@ class Kind:
 
 
 _CLONE = "git clone -q {shared}/voltaire.git {at} && make -s -C {at} install"
+_PARTS = "make -s -C {at} matrix voice"
 _SPACES = "'/home/ada/my programs/voltaire'"
 _TOOL = (
     "mkdir -p ~/.local/bin && cp {shared}/uv ~/.local/bin/ && "
@@ -77,6 +79,14 @@ _PIPX = (
     "python3 -m venv ~/pipx && ~/pipx/bin/pip install --quiet pipx && "
     "~/pipx/bin/pipx install --quiet --python /usr/bin/python3 {shared}/{wheel}"
 )
+_TOOL_PARTS = (
+    "uv tool install --quiet --force --python /usr/bin/python3"
+    " 'voltaire-agent[matrix,voice] @ file://{shared}/{wheel}'"
+)
+_PIPX_PARTS = (
+    "~/pipx/bin/pipx install --quiet --force --python /usr/bin/python3"
+    " 'voltaire-agent[matrix,voice] @ file://{shared}/{wheel}'"
+)
 _HOME = "/home/ada"
 KINDS = {
     kind.name: kind
@@ -85,27 +95,29 @@ KINDS = {
             "system", "root", "/opt/voltaire/.venv/bin/voltaire", "/var/lib/voltaire",
             "/etc/voltaire/config.toml", "/var/lib",
             _CLONE.replace("{at}", "/opt/voltaire"), "rm -rf /opt/voltaire",
+            _PARTS.replace("{at}", "/opt/voltaire"),
         ),
         Kind(
             "user", "ada", f"{_SPACES}/.venv/bin/voltaire", f"{_HOME}/.local/state/voltaire",
             f"{_HOME}/.config/voltaire/config.toml", _HOME,
             _CLONE.replace("{at}", _SPACES), f"rm -rf {_SPACES}",
+            _PARTS.replace("{at}", _SPACES),
         ),
         Kind(
             "tool", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",
             f"{_HOME}/.config/voltaire/config.toml", _HOME,
-            _TOOL, "uv tool uninstall --quiet --all", wheel=True,
+            _TOOL, "uv tool uninstall --quiet --all", _TOOL_PARTS, wheel=True,
         ),
         Kind(
             "pipx", "ada", f"{_HOME}/.local/bin/voltaire", f"{_HOME}/.local/state/voltaire",
             f"{_HOME}/.config/voltaire/config.toml", _HOME,
             _PIPX, "~/pipx/bin/pipx uninstall voltaire-agent && rm -rf ~/pipx ~/.local/share/pipx",
-            wheel=True,
+            _PIPX_PARTS, wheel=True,
         ),
         Kind(
             "tool-as-root", "root", "/root/.local/bin/voltaire", "/var/lib/voltaire",
             "/etc/voltaire/config.toml", "/var/lib",
-            _TOOL, "uv tool uninstall --quiet --all", wheel=True,
+            _TOOL, "uv tool uninstall --quiet --all", _TOOL_PARTS, wheel=True,
         ),
     )
 }  # fmt: skip
@@ -114,7 +126,7 @@ KINDS = {
 @dataclass
 class Site:
     """`patience` is how long a process that is stopped may go unnoticed, in seconds; `count` counts
-    messages that were sent."""
+    messages that were sent; `also` are those whose answers count besides."""
 
     kind: Kind
     machine: Booted
@@ -124,6 +136,7 @@ class Site:
     clock: Clock
     patience: float
     count: int = 0
+    also: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     reader: Reader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -197,6 +210,12 @@ class Site:
         server = (await self.status())["backend"]["pid"]
         return {**found, "model server": int(server or 0)}
 
+    async def pid(self, which: str) -> int:
+        """One of those; StepFailed where there is none: a signal to 0 would reach this bench itself."""
+        if found := (await self.pids())[which]:
+            return found
+        raise StepFailed(f"there is no {which}")
+
     async def journal(self, unit: str) -> str:
         """What systemd and the service itself wrote of it."""
         name = "UNIT" if self.kind.root else "USER_UNIT"
@@ -224,7 +243,13 @@ class Site:
         """A message and its answer, in words."""
         began = time.monotonic()
         await self.answered(await self.asked())
-        return f"answered in {time.monotonic() - began - 1:.1f} s"
+        seconds = time.monotonic() - began - 1
+        await self.also_answers()
+        return f"answered in {seconds:.1f} s"
+
+    async def also_answers(self) -> None:
+        for answers in self.also:
+            await answers()
 
     def _answers(self, said: Message) -> list[str]:
         messages = self.reader.chat.messages.values()

@@ -10,6 +10,7 @@ import tarfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 
 from bench.operate.releases import CHANGE, MIGRATION, NEXT
@@ -18,6 +19,7 @@ from fakes.booted import CHANGED, SHARED
 
 RESTART_SECONDS = 2.0
 RESTARTS = 5
+STOP_SECONDS = 10.0
 HOUR = 3600.0
 BACKUP = "/srv/backup.tar.gz"
 HEADER = 64  # bytes: of gzip's header nothing is read but its magic number
@@ -92,7 +94,7 @@ def killed(which: str) -> Step:
     """While an answer is under way."""
 
     async def step(it: Site, _: Course) -> str:
-        pid = (await it.pids())[which]
+        pid = await it.pid(which)
         said, began = await it.asked(), time.monotonic()
         await asyncio.sleep(0.15)
         await it.done(f"kill -KILL {pid}")
@@ -100,24 +102,29 @@ def killed(which: str) -> Step:
         await it.active()
         if (await it.pids())[which] == pid:
             raise StepFailed("it was not killed")
-        return f"the message under way is answered {time.monotonic() - began - 1:.1f} s later"
+        seconds = time.monotonic() - began - 1
+        await it.also_answers()
+        return f"the message under way is answered {seconds:.1f} s later"
 
     return step
 
 
 def stopped(which: str) -> Step:
     async def step(it: Site, _: Course) -> str:
-        pid = (await it.pids())[which]
+        pid = await it.pid(which)
         await it.done(f"kill -STOP {pid}")
-        if not (await it.done(f"ps -o stat= -p {pid}")).startswith("T"):
-            raise StepFailed("it was not stopped")
+        async with asyncio.timeout(STOP_SECONDS):  # a busy machine stops it when it runs again
+            while not (await it.done(f"ps -o stat= -p {pid}")).startswith("T"):
+                await asyncio.sleep(0.05)
         said, began = await it.asked(), time.monotonic()
         try:
             await it.answered(said, it.patience * 2 + 240)
         finally:
             await it.sh(f"kill -CONT {pid}")
         await it.active()
-        return f"a message is answered {time.monotonic() - began - 1:.1f} s later"
+        seconds = time.monotonic() - began - 1
+        await it.also_answers()
+        return f"a message is answered {seconds:.1f} s later"
 
     return step
 
@@ -257,7 +264,8 @@ async def corrupted(it: Site, course: Course) -> str:
     """Each is refused in one sentence, and the state is what it was."""
     await it.systemctl(f"stop {BOT} {BACKEND}")
     whole, folder = it.path(BACKUP).read_bytes(), it.path(CORRUPTED)
-    before, chance = _fingerprint(it), Random(course.seed)
+    state = it.path(it.kind.state)
+    before, chance = fingerprint(state), Random(course.seed)
     await it.done(f"mkdir -m 777 {CORRUPTED}")
     made = [corruption(whole, chance) for _ in range(course.corruptions)]
     for number, (_, content) in enumerate(made):
@@ -266,22 +274,22 @@ async def corrupted(it: Site, course: Course) -> str:
         code, said = await it.sh(
             f"{it.kind.program} restore {CORRUPTED}/{number}.tar.gz", user=it.kind.user
         )
-        if code != 1 or len(said.strip().splitlines()) != 1 or _fingerprint(it) != before:
+        if code != 1 or len(said.strip().splitlines()) != 1 or fingerprint(state) != before:
             raise StepFailed(f"corruption {number} ({name}) ended with {code}: {said}")
     # The others by the same function of the program that is installed: a command takes a second.
-    (it.machine.shared / "refuse.py").write_text(_REFUSE)
+    (it.machine.shared / "refuse.py").write_text(REFUSE)
     said = await it.done(
         f'"$(dirname "$(readlink -f {it.kind.program})")"/python {SHARED}/refuse.py {CORRUPTED} {it.kind.state}',
         user=it.kind.user,
     )
     kept = [f"{number} ({made[int(number)][0]})" for number in said.split()]
-    if kept or _fingerprint(it) != before:
+    if kept or fingerprint(state) != before:
         raise StepFailed(f"not refused, or the state is another one: {', '.join(kept)}")
     await it.done(f"rm -r {CORRUPTED}")
     return f"{len(made)} of {len(made)} refused, the state untouched"
 
 
-_REFUSE = """\
+REFUSE = """\
 import asyncio, pathlib, sys
 try:  # a wheel has its packages in there
     import voltaire_agent
@@ -327,9 +335,8 @@ def _content_changed(tar: bytes, chance: Random) -> bytes:
     return tar[:at] + bytes([tar[at] ^ 1 << chance.randrange(8)]) + tar[at + 1 :]
 
 
-def _fingerprint(it: Site) -> tuple[object, ...]:
+def fingerprint(state: Path) -> tuple[object, ...]:
     """The state's own identity and contents, and what lies beside it."""
-    state = it.path(it.kind.state)
     files = sorted(path for path in state.rglob("*") if path.is_file() and not path.is_symlink())
     digest = hashlib.sha256()
     for path in files:
