@@ -30,14 +30,20 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.files import replacing
-from agent.mcp.servers import SIGN_INS
 from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
 from agent.store.database import migrations
-from bot import totp
 from bot.config_file import lines
-from bot.restore import CONFIG, MANIFEST, SECRET_FILES, BackupError, Manifest, unpack
+from bot.restore import (
+    CONFIG,
+    MANIFEST,
+    OWN_SECRETS,
+    SECRET_FILES,
+    BackupError,
+    Manifest,
+    unpack,
+)
 from bot.secret_values import secret_files
 from bot.settings import SECRETS
 from bot.state import DATABASE, MATRIX
@@ -149,7 +155,7 @@ def copy_keys(folder: Path, target: Path) -> Path:
 
 
 def is_backed_up(entry: Path, *, secrets: bool) -> bool:
-    if entry.name in (totp.KEY_FILE, MATRIX, SIGN_INS) and not secrets:
+    if entry.name in OWN_SECRETS and not secrets:
         return False
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
     return not ours and entry.name not in LEFT_OUT

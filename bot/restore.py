@@ -17,15 +17,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.files import give
+from agent.mcp.servers import SIGN_INS
 from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
 from agent.store.errors import StoreError
 from backend.client import default_socket
-from bot import config_file
-from bot.state import DATABASE
+from bot import config_file, totp
+from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
+OWN_SECRETS = (
+    totp.KEY_FILE,
+    MATRIX,
+    SIGN_INS,
+)  # of the state; a backup holds them only with `secrets`
 
 
 class BackupError(Exception):
@@ -55,7 +61,8 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
     """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
 
     Nothing may run on that state. The backup is unpacked and checked beside it, and whoever owns
-    the state before owns this one. Its configuration becomes `configuration`, where one is named:
+    the state before owns this one. What a backup without secrets leaves out (the Matrix session,
+    sign-ins, the second factor) stays as it is in the state. Its configuration becomes `configuration`, where one is named:
     for this state, with the secrets beside it. BackupError says what is wrong; the state is then
     what it was.
     """
@@ -75,6 +82,7 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
             await store.ledger.record("admin", **facts)
         (folder / DATABASE).rename(new / DATABASE)
         new.chmod(0o700)
+        await asyncio.to_thread(keep_secrets, state, new)
         if state.exists():
             owner = state.stat()
             give(new, owner.st_uid, owner.st_gid)
@@ -85,6 +93,20 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
         return aside
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep_secrets(state: Path, new: Path) -> None:
+    """Copy what a backup without secrets has none of: without it nobody is logged in any more."""
+    for name in OWN_SECRETS:
+        if (new / name).exists():
+            continue
+        try:
+            if (state / name).is_dir():
+                shutil.copytree(state / name, new / name, symlinks=True)
+            elif (state / name).exists():
+                shutil.copy2(state / name, new / name)
+        except (OSError, shutil.Error) as error:
+            raise BackupError(f"{state / name} cannot be copied: {error}.") from None
 
 
 async def check(source: Path, database: Path, schema: int) -> None:

@@ -21,6 +21,7 @@ from bot.installed_program import (
     UpgradeError,
     run,
 )
+from bot.restore import OWN_SECRETS
 from bot.state import DATABASE
 
 QUESTION = "how much disk space is free?"
@@ -149,7 +150,8 @@ class Upgrade:
             await self.ran(command, "restore", str(saved), environment=own)
         else:
             (trial / "state").mkdir(mode=0o700)
-        for name in ("models", "servers"):
+        # Of these a backup has none, and the new program's doctor misses what is not there.
+        for name in ("models", "servers", *OWN_SECRETS):
             if (self.state / name).exists() and not (trial / "state" / name).exists():
                 (trial / "state" / name).symlink_to(self.state / name)
         known = await self.trouble(self.installation.command, {})

@@ -50,7 +50,7 @@ class Parts:
         """The page answers, and so does the bot, on Matrix and to a voice message. Raises StepFailed."""
         await self.page_answers(PAGE)
         await self.matrix_answers()
-        said = await self.spoken(recordings.spoken("hello"))
+        said = await self.spoken(recordings.spoken(QUESTION * 3))
         reply = (await self.replied(said))[-1]
         if not any(m.text.startswith("toy ") for m in self._later(said)):
             raise StepFailed("a voice message was not heard")

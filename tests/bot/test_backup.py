@@ -19,6 +19,7 @@ from agent.store import Incoming, open_store
 from bot.backup import backup, kept_names, rotate, without_secrets
 from bot.restore import BackupError, inspect, restore
 from bot.settings import load
+from bot.totp import KEY_FILE
 
 
 @pytest.fixture
@@ -353,3 +354,18 @@ async def test_the_matrix_session_and_its_keys_are_secrets(
         assert {path.name for path in folder.iterdir()} == {"session.json", "keys.db"}
         with closing(sqlite3.connect(folder / "keys.db")) as keys:
             assert keys.execute("SELECT count(*) FROM keys").fetchone() == (0,)
+
+
+async def test_what_only_a_backup_with_secrets_holds_stays_where_it_is(
+    state: Path, tmp_path: Path
+) -> None:
+    """Restored in its place, as by a rollback over a migration: nobody is logged out, and the state before is whole."""
+    files = ("matrix/session.json", "mcp-tokens/x.json", KEY_FILE)
+    for name in files:
+        (state / name).parent.mkdir(exist_ok=True)
+        (state / name).write_text(name)
+    await backup(state, tmp_path / "b.tar.gz", None, secrets=False)
+    before = await restore(tmp_path / "b.tar.gz", state)
+    assert before
+    for name in files:
+        assert (state / name).read_text() == (before / name).read_text() == name

@@ -128,6 +128,19 @@ async def test_a_new_program_with_trouble_of_its_own_is_not_taken(tmp_path: Path
     assert (place.installed, units.said) == ("1", [])
 
 
+async def test_the_matrix_session_is_none_of_the_backup_but_the_new_doctor_sees_it(
+    tmp_path: Path,
+) -> None:
+    session = "$VOLTAIRE_STATE__DIR/matrix/session.json"
+    upgrade, place, _ = await made(
+        tmp_path, trouble=f"""'"$(test -e "{session}" || echo '{TROUBLE}')"'"""
+    )
+    (tmp_path / "s" / "matrix").mkdir()
+    (tmp_path / "s" / "matrix" / "session.json").write_text("{}")
+    await upgrade.forward(ProgramVersion("2", "2"))
+    assert place.installed == "2"
+
+
 async def test_trouble_that_is_there_already_is_no_reason(tmp_path: Path) -> None:
     upgrade, place, _ = await made(tmp_path, trouble=TROUBLE)
     place.versions["1"] = {"trouble": TROUBLE}
