@@ -120,13 +120,18 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
 @dataclass
 class SignInServer:
     """`hidden`: paths that are answered with 404; `seen` are the values of Authorization that came. `greets`: everybody
-    may begin. `scope`: a token without it may not call tools."""
+    may begin. `scope`: a token without it may not call tools. `issuer` and `resource`: what it says of itself instead of
+    its own. `posted` are the paths of what came by POST, `brewed` what its tool was called with."""
 
     url: str
     accounts: Accounts
     hidden: tuple[str, ...] = ()
     greets: bool = False
     scope: str = ""
+    issuer: str = ""
+    resource: str = ""
+    posted: list[str] = field(default_factory=list)
+    brewed: list[str] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
 
     def register(self, client_id: str, secret: str, redirect: str) -> None:
@@ -172,10 +177,10 @@ def too_narrow(served: SignInServer, scope: Scope, body: bytes) -> bool:
 
 
 @asynccontextmanager
-async def sign_in_server() -> AsyncIterator[SignInServer]:
+async def sign_in_server(accounts: Accounts | None = None) -> AsyncIterator[SignInServer]:
     listener = socket.create_server(("127.0.0.1", 0))
     origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    accounts = Accounts()
+    accounts = accounts or Accounts()
     settings = AuthSettings(
         issuer_url=AnyHttpUrl(origin),
         resource_server_url=AnyHttpUrl(f"{origin}/mcp"),
@@ -188,6 +193,7 @@ async def sign_in_server() -> AsyncIterator[SignInServer]:
     @server.tool()
     def brew(leaf: str) -> str:
         """Brew tea; it repeats the token that came."""
+        served.brewed.append(leaf)
         return f"{leaf} with {served.seen[-1]}"
 
     app = server.streamable_http_app()
@@ -197,7 +203,16 @@ async def sign_in_server() -> AsyncIterator[SignInServer]:
             served.seen += [v.decode() for k, v in scope["headers"] if k == b"authorization"]
             if any(str(scope["path"]).startswith(path) for path in served.hidden):
                 scope = {**scope, "path": "/nothing"}
+            if scope["method"] == "POST":
+                served.posted.append(str(scope["path"]))
         inner: ASGIApp = app
+        named = served.issuer or served.resource
+        if named and str(scope.get("path")).startswith("/.well-known/oauth-protected-resource"):
+            about: dict[str, object] = {
+                "resource": served.resource or served.url,
+                "authorization_servers": [served.issuer or f"{origin}/"],
+            }
+            inner = JSONResponse(about)
         if served.scope and scope["type"] == "http" and scope["method"] == "POST":
             body = await Request(scope, receive).body()
             if too_narrow(served, scope, body):

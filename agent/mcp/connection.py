@@ -60,11 +60,12 @@ class BrokenServer(ToolError):
 
 
 class SignInNeeded(BrokenServer):
-    """Its owner has to sign in (agent.mcp.oauth). `forbidden`: to be allowed more than the token of now allows."""
+    """Its owner has to sign in (agent.mcp.oauth). `forbidden`: to be allowed more than the token of now allows. `why`:
+    to be told, behind "to sign in"."""
 
-    def __init__(self, name: str, *, forbidden: bool = False) -> None:
+    def __init__(self, name: str, *, forbidden: bool = False, why: str = "") -> None:
         super().__init__(f"{name} wants its owner to sign in.")
-        self.forbidden = forbidden
+        self.forbidden, self.why = forbidden, why
 
 
 @dataclass
@@ -81,6 +82,7 @@ class Screen:
     unauthorized: bool = False  # its last answer to a request was 401
     forbidden: bool = False  # it was 403: the token does not allow enough
     lost: bool = False  # it was 404: it does not know the session
+    why: Callable[[], str] = str  # of a sign-in that it wants (SignInNeeded)
 
     def renew(self, longest: int) -> None:
         self.count = self.size = self.nonsense = 0
@@ -112,7 +114,7 @@ class Screen:
     def check_status(self, name: str) -> None:
         """BrokenServer where its last answer was that the request is not taken in this session."""
         if self.unauthorized or self.forbidden:
-            raise SignInNeeded(name, forbidden=self.forbidden) from None
+            raise SignInNeeded(name, forbidden=self.forbidden, why=self.why()) from None
         if self.lost:
             raise BrokenServer(
                 f"{name} does not know this session any more, so nothing was done. Try again."
@@ -367,10 +369,14 @@ async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConn
 
 @asynccontextmanager
 async def over_http(
-    name: str, url: str, headers: Mapping[str, str], auth: httpx2.Auth | None = None
+    name: str,
+    url: str,
+    headers: Mapping[str, str],
+    auth: httpx2.Auth | None = None,
+    why: Callable[[], str] = str,
 ) -> AsyncIterator[ServerConnection]:
-    """A session over streamable HTTP, begun. It is never led to another host."""
-    screen = Screen()
+    """A session over streamable HTTP, begun. It is never led to another host. `why` `auth` wants a sign-in, if it does."""
+    screen = Screen(why=why)
     timeout = httpx2.Timeout(30, read=300)
     async with (
         httpx2.AsyncClient(

@@ -6,6 +6,9 @@ opened. The tokens are kept in a file of the state that only its user can read, 
 
 Where a token does not allow what a call needs (403, insufficient_scope), what it lacks is kept too, and the owner signs
 in again for that as well; once: what an owner was asked for and did not give is not asked for again.
+
+What was registered and given at one authorization server goes to no other (a mix-up of servers), and for no other
+resource: where a server names another one, its owner signs in anew, and sees where.
 """
 
 import asyncio
@@ -22,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 from aiohttp import web
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
+from mcp.client.auth.utils import issuers_match
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
@@ -81,9 +85,22 @@ class KeptSignIn(BaseModel):
     wanted: str = ""
 
     @property
+    def issuer(self) -> str:
+        """Of the authorization server at which the owner signed in."""
+        if self.metadata:
+            return str(self.metadata.issuer)
+        named = self.resource.authorization_servers if self.resource else []
+        return str(named[0]) if named else origin(self.url)
+
+    @property
     def lacking(self) -> str:
         """What the owner has not been asked for yet."""
         return " ".join(each for each in self.wanted.split() if each not in self.asked.split())
+
+
+def origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
@@ -96,11 +113,12 @@ def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
 
 class Tokens(OAuthClientProvider):
     """Puts the kept token into requests, refreshes it, keeps what it gets; its own storage. Asks nobody:
-    SignInNeeded where the owner has to sign in. `secrets` are the values that it has had."""
+    SignInNeeded where the owner has to sign in. `secrets` are the values that it has had; `why` it is to be told that the
+    owner signs in."""
 
     def __init__(self, name: str, path: Path, url: str, redirect: str) -> None:
         self.name, self.path, self.secrets = name, path, list[str]()
-        self.asked = self.wanted = self._refreshing = ""
+        self.asked = self.wanted = self._refreshing = self._issuer = self._resource = self.why = ""
         self._seen, self._forbidden = 0, False
         metadata = OAuthClientMetadata(client_name="Voltaire", redirect_uris=[AnyUrl(redirect)])
         super().__init__(url, metadata, self)
@@ -109,7 +127,7 @@ class Tokens(OAuthClientProvider):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if self._changed():  # another process has refreshed it, or the owner has signed in anew
-            self._initialized = False
+            self._initialized, self.why = False, ""
         flow = super()._auth_flow(request)
         try:
             outgoing = await anext(flow)
@@ -134,7 +152,21 @@ class Tokens(OAuthClientProvider):
         except OSError:
             return True
 
+    def _select_authorization_server(self, advertised: list[str]) -> str:
+        if not self._issuer:
+            return advertised[0]
+        for each in advertised:
+            if issuers_match(each, self._issuer):
+                return each
+        self._initialized = False  # what the server says of itself is not kept
+        before, now = host_of(self._issuer), host_of(advertised[0])
+        self.why = f" anew, at {now} and no longer at {before}"
+        raise SignInNeeded(self.name, why=self.why)
+
     async def _perform_authorization(self) -> httpx2.Request:
+        if self._resource and self.context.get_resource_url() != self._resource:
+            self._initialized = False
+            raise SignInNeeded(self.name)
         tokens = self.context.current_tokens
         if self._forbidden and tokens:
             self.wanted = self.context.client_metadata.scope or ""
@@ -144,6 +176,11 @@ class Tokens(OAuthClientProvider):
             self._refreshing = tokens.refresh_token or ""
             return await self._refresh_token()
         raise SignInNeeded(self.name)
+
+    async def _handle_token_response(self, response: httpx2.Response) -> None:
+        if self._refreshing and response.status_code in (400, 401):  # it was taken back, too
+            raise SignInNeeded(self.name)
+        await super()._handle_token_response(response)
 
     # -- the SDK's TokenStorage --
 
@@ -155,8 +192,9 @@ class Tokens(OAuthClientProvider):
             return None
         self.context.oauth_metadata = kept.metadata
         self.context.protected_resource_metadata = kept.resource
-        if kept.resource and kept.resource.authorization_servers:
-            self.context.auth_server_url = str(kept.resource.authorization_servers[0])
+        if kept.resource:
+            self.context.auth_server_url = kept.issuer
+        self._issuer, self._resource = kept.issuer, self.context.get_resource_url()
         self.context.token_expiry_time = kept.expires_at
         self.asked, self.wanted = kept.asked, kept.wanted
         self._hide(kept.tokens)
@@ -208,12 +246,18 @@ def tokens_of(name: str, path: Path, url: str) -> Tokens | None:
 # -- the owner signs in ---------------------------------------------------------
 
 
+def host_of(address: str) -> str:
+    return visible(urlsplit(address).netloc)
+
+
 @dataclass
 class SignIn:
-    """One that waits for its owner. `link` is to be opened in a browser."""
+    """One that waits for its owner. `link` is to be opened in a browser; `before` is the host where the owner signed in
+    the last time, if that was another one."""
 
     name: str
     link: str = ""
+    before: str = ""
     answered: "asyncio.Future[AuthorizationCodeResult]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
@@ -290,6 +334,7 @@ class InteractiveTokens(Tokens):
         super().__init__(sign_in.name, path, url, redirect)
         self.sign_in, self.to_owner, self.client = sign_in, show, client
         kept = kept_sign_in(path, url)
+        self.kept = kept
         self.wanted = kept.wanted if kept and SCOPE.fullmatch(kept.wanted) else ""
         self.context.redirect_handler, self.context.callback_handler = self.show, self.answer
 
@@ -302,6 +347,14 @@ class InteractiveTokens(Tokens):
         return httpx2.Response(403, headers={"www-authenticate": challenge})
 
     async def _perform_authorization(self) -> httpx2.Request:
+        issuer = self._expected_issuer()
+        if self.kept and not issuers_match(issuer, self.kept.issuer):
+            self.sign_in.before = host_of(self.kept.issuer)
+            if self.client and self.client.client_id == self.kept.client.client_id:
+                raise ToolError(
+                    f"{self.name} now wants you to sign in at {host_of(issuer)}; its client_id is registered at "
+                    f"{self.sign_in.before}, and goes nowhere else. Register one there, and name that."
+                )
         if self.client:
             self.client.token_endpoint_auth_method = self._authentication(self.client)
         request = await OAuthClientProvider._perform_authorization(self)

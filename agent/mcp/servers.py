@@ -13,7 +13,13 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +53,13 @@ SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
 ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
 ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
+SIGN_IN_WAIT_SECONDS = 300.0  # a call waits for its owner, as for an approval
 SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
 NO_SDK = "The package for MCP servers is not installed; the owner can install it (docs/mcp.md). Go on without it."
+
+
+Waiting = Callable[[], AbstractContextManager[object]]
+"""In its context a call waits for an owner: its time stands still, and that is shown."""
 
 
 class SignInFirst(ToolError):
@@ -257,6 +268,7 @@ class ToolServers:
     sign_in_needed: Callable[[str], None] | None = None
     signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
     _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
+    _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
     _locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
     _ends: dict[tuple[str, str], tuple[int, float]] = field(
         default_factory=dict
@@ -281,8 +293,8 @@ class ToolServers:
     def call_question(
         self, tool: ServerTool, arguments: Mapping[str, Any]
     ) -> "CallQuestion | None":
-        """What an owner is asked before a call; None where `allow` has the tool."""
-        if tool.name in self.named(tool.server).allow:
+        """What an owner is asked before a call; None where `allow` has the tool, and it does not say that it destroys."""
+        if tool.name in self.named(tool.server).allow and not tool.destructive:
             return None
         shown = json.dumps(arguments, ensure_ascii=False, indent=1)
         kind = "mcp-destructive" if tool.destructive else "mcp"
@@ -302,33 +314,74 @@ class ToolServers:
         return lines
 
     @asynccontextmanager
-    async def session(self, name: str, chat: str) -> AsyncIterator[RunningServer]:
-        """The chat's session with a server, started where there is none. What breaks it ends it."""
+    async def session(
+        self, name: str, chat: str, waiting: Waiting = nullcontext
+    ) -> AsyncIterator[RunningServer]:
+        """The chat's session with a server, begun where there is none. What breaks it ends it. Where its owner has to sign in
+        first, and is sent the link, that is waited for in the context of `waiting`; SignInFirst where it is not done."""
         server = self.named(name)
-        key = (name, chat)
+        needed: type[Exception] = (await imported_module()).SignInNeeded
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    running = await stack.enter_async_context(self._session(server, chat))
+                except needed as error:
+                    with waiting():
+                        await self._signed_in(server, chat, error)
+                    running = await stack.enter_async_context(self._session(server, chat))
+                yield running
+        except needed as error:
+            raise (await self._sign_in_first(server, chat, error))[0] from None
+
+    @asynccontextmanager
+    async def _session(self, server: ServerConfig, chat: str) -> AsyncIterator[RunningServer]:
+        name, key = server.name, (server.name, chat)
         async with self._locks.setdefault(key, asyncio.Lock()):
             running = self.running.get(key) or await self._start(server, chat)
         if running.network and not running.busy:
             running.network.renew()
         running.busy += 1
-        module = await imported_module()
-        broken: type[Exception] = module.BrokenServer
+        broken: type[Exception] = (await imported_module()).BrokenServer
         try:
             if running.connection.screen.changed:
                 running.tools = tools_of(name, await running.connection.descriptors())
             yield running
             self._ends.pop(key, None)
-        except (broken, asyncio.CancelledError) as error:
-            # After a cancellation nobody knows what it still does.
-            if isinstance(error, broken):
-                self._ended(key)
-                running.stop.set()
-            if isinstance(error, module.SignInNeeded):
-                raise await self._sign_in_first(server, chat, error.forbidden) from None
+        except broken:  # after a cancellation nobody knows what it still does
+            self._ended(key)
+            running.stop.set()
             raise
         finally:
             running.busy -= 1
             running.used = time.monotonic()
+
+    async def call(
+        self,
+        running: RunningServer,
+        chat: str,
+        tool: ServerTool,
+        arguments: dict[str, Any],
+        progress: Callable[[str], None],
+        waiting: Waiting = nullcontext,
+    ) -> ServerResult:
+        """Call a tool in the chat's session. Where the server refuses that before its owner signs in, it has not been done:
+        that is waited for, and the call is made in a new session."""
+        needed: type[Exception] = (await imported_module()).SignInNeeded
+        server = self.named(tool.server)
+        try:
+            return await running.call(tool, arguments, progress)
+        except needed as error:
+            self._ended((server.name, chat))
+            running.stop.set()
+            with waiting():
+                await self._signed_in(server, chat, error)
+        async with self._session(server, chat) as again:
+            if tool not in again.tools:
+                raise ToolError(f"{tool.name} of {server.name} has changed meanwhile. Try again.")
+            try:
+                return await again.call(tool, arguments, progress)
+            finally:
+                running.connection.screen.asked += again.connection.screen.asked
 
     async def _start(self, server: ServerConfig, chat: str) -> RunningServer:
         key = (server.name, chat)
@@ -338,7 +391,6 @@ class ToolServers:
             raise ToolError(
                 f"{server.name} ended {count} times in a row. Try again in {left:.0f} s, or go on without it."
             )
-        needed: type[Exception] = (await imported_module()).SignInNeeded
         self._make_room()
         ready: asyncio.Future[RunningServer] = asyncio.get_running_loop().create_future()
         self.tasks.start(self._serve(server, chat, ready), f"the server {server.name}")
@@ -347,32 +399,44 @@ class ToolServers:
         except asyncio.CancelledError:
             ready.cancel()
             raise
-        except needed as error:
-            forbidden: bool = error.forbidden  # type: ignore[attr-defined]
-            raise await self._sign_in_first(server, chat, forbidden) from None
 
-    async def _sign_in_first(self, server: ServerConfig, chat: str, forbidden: bool) -> ToolError:
-        """What is told where a server wants its owner, who is asked to sign in: to what it allows, or, `forbidden`, for
-        more."""
+    async def _signed_in(self, server: ServerConfig, chat: str, error: Exception) -> None:
+        """Return once its owner, who was sent the link, has signed in; else SignInFirst, or ToolError where nobody can."""
+        name = server.name
+        awaited = self._awaited.setdefault(name, asyncio.get_running_loop().create_future())
+        told, asked = await self._sign_in_first(server, chat, error)
+        if asked:
+            await asyncio.wait([awaited], timeout=SIGN_IN_WAIT_SECONDS)
+        if not (asked and awaited.done() and awaited.result()):
+            raise told from None
+
+    async def _sign_in_first(
+        self, server: ServerConfig, chat: str, error: Exception
+    ) -> tuple[ToolError, bool]:
+        """What is told where a server wants its owner, who is asked to sign in: to what it allows, or for more. Whether the
+        owner is asked now."""
         self._ends.pop((server.name, chat), None)  # it has not failed
+        forbidden, why = getattr(error, "forbidden", False), getattr(error, "why", "")
         name = server.name
         if server.has_authorization():
             status = 403 if forbidden else 401
-            return ToolError(f"{name} refuses the Authorization of its env_file ({status}).")
+            return ToolError(f"{name} refuses the Authorization of its env_file ({status})."), False
         lacking = await self.lacking(name) if forbidden else ""
         if forbidden and not lacking and self.tokens_file(name).exists():
-            return ToolError(
-                f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
-            )
-        more = f" for more ({lacking})" if lacking else ""
+            told = f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
+            return ToolError(told), False
+        more = f" for more ({lacking})" if lacking else why
         if self.sign_in_needed is None:
-            return SignInFirst(f"{name} wants its owner to sign in{more}: voltaire mcp test {name}")
-        if time.monotonic() >= self._ask_again.get(name, 0.0):
+            told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
+            return SignInFirst(told), False
+        if asked := time.monotonic() >= self._ask_again.get(name, 0.0):
             self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
             self.sign_in_needed(name)
-        return SignInFirst(
-            f"{name} wants its owner to sign in first{more}. The owner was sent the link; go on without it, or try again later."
+        told = (
+            f"{name} wants its owner to sign in first{more}, so nothing was done. The owner was sent the link. Say that to the "
+            "person, go on without it, and do this again once they say that they have signed in."
         )
+        return SignInFirst(told), asked
 
     async def lacking(self, name: str) -> str:
         """The scope that a call was refused without, as far as no owner was asked for it; empty: none."""
@@ -397,6 +461,7 @@ class ToolServers:
                 await show(waiting)
             return False
         self.signing_in[name] = None
+        done = False
 
         async def shown(waiting: "SignIn") -> None:
             self.signing_in[name] = waiting
@@ -410,12 +475,14 @@ class ToolServers:
                 client = module.RegisteredClient(server.client_id, secret, server.callback_port)
             path = self.tokens_file(name)
             await module.sign_in(name, server.url, server.variables(), path, shown, client)
+            self._ask_again.pop(name, None)
+            for key in [key for key in self.running if key[0] == name]:
+                self.running.pop(key).stop.set()  # a session is bound to who began it
+            done = True
         finally:
             del self.signing_in[name]
-        self._ask_again.pop(name, None)
-        for (each, _), running in self.running.items():
-            if each == name:  # a session is bound to who began it
-                running.stop.set()
+            if (awaited := self._awaited.pop(name, None)) and not awaited.done():
+                awaited.set_result(done)
         return True
 
     def take_answer(self, name: str, text: str) -> None:
@@ -447,7 +514,8 @@ class ToolServers:
                 self.running[key] = running
                 ready.set_result(running)
                 await self._until_unused(running, ended)
-                self.running.pop(key, None)
+                if self.running.get(key) is running:
+                    del self.running[key]
         except Exception as error:
             log.info("the server %s ended: %s", server.name, type(error).__name__, exc_info=True)
             if not ready.done():
@@ -472,7 +540,8 @@ class ToolServers:
             tokens = None
             if not server.has_authorization():
                 tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
-            opening = module.over_http(server.name, server.url, variables, tokens)
+            why = (lambda: tokens.why) if tokens else str
+            opening = module.over_http(server.name, server.url, variables, tokens, why)
             connection = await stack.enter_async_context(opening)
             secrets: list[str] = tokens.secrets if tokens else []
             secrets.extend(variables.values())

@@ -121,6 +121,10 @@ async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
                 return
 
     async def show(waiting: "SignIn") -> None:
+        if waiting.before:
+            click.echo(
+                f"Take care: the last time you signed in to {name} at {waiting.before}, which is another place."
+            )
         click.echo(
             f"{name} wants you to sign in at {waiting.host}:\n\n{visible(waiting.link)}\n\n"
             "Where that page leads to an address that cannot be opened, paste it here."

@@ -42,7 +42,8 @@ async def have_signed_in(
 
     async def show(sign_in: "SignIn") -> None:
         facts = {"name": name, "host": sign_in.host, "link": sign_in.link}
-        await tell(texts.sign_in.format(**facts))
+        moved = texts.sign_in_moved.format(before=sign_in.before, **facts) if sign_in.before else ""
+        await tell(f"{moved}\n\n{texts.sign_in.format(**facts)}".strip())
 
     try:
         if await servers.sign_in(name, show):

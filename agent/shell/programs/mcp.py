@@ -1,7 +1,9 @@
 """mcp: the tools of MCP servers, which cost no token in a prompt until they are asked for."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agent.errors import ToolError
@@ -56,13 +58,20 @@ async def mcp(call: ShellCall, *words: str) -> None:
 async def use(call: ShellCall, servers: "ToolServers", name: str, words: Sequence[str]) -> None:
     begun = False
     try:
-        async with servers.session(name, call.chat) as running:
+        async with servers.session(name, call.chat, partial(waiting, call, name)) as running:
             begun = True
             await use_running(call, servers, name, running, words)
     except ToolError:
         if not begun:  # the reason may hold words of the server
             await call.stranger(f"MCP server {name}")
         raise
+
+
+@contextmanager
+def waiting(call: ShellCall, name: str) -> Iterator[None]:
+    call.within.progress(f"{name} waits for its owner to sign in")
+    with call.questions.waiting():
+        yield
 
 
 async def use_running(
@@ -159,7 +168,8 @@ async def run(
         await call.approve(question.what, scope=question.scope)
     await call.stranger(f"MCP server {tool.server}")
     try:
-        result = await running.call(tool, arguments, call.within.progress)
+        progress, wait = call.within.progress, partial(waiting, call, tool.server)
+        result = await servers.call(running, call.chat, tool, arguments, progress, wait)
     finally:
         await tell(call, running)
     await give(call, result)

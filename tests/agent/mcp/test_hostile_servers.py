@@ -4,8 +4,10 @@ import asyncio
 import json
 import os
 import shlex
+import shutil
 import signal
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -290,6 +292,29 @@ async def test_it_reaches_nothing_of_the_host_or_of_a_chat(servers: FakeServers)
         listening.settimeout(0)
         with pytest.raises(BlockingIOError):
             listening.accept()
+
+
+async def test_it_sees_nothing_of_another_server(servers: FakeServers, tmp_path: Path) -> None:
+    box = await servers.open()
+    assert box.servers
+    places = box.servers.places
+    shutil.copytree(places / "tea", places / "coffee")
+    (tmp_path / "env").write_text("COFFEE_KEY=coffee-secret-value\n")
+    coffee = replace(box.servers.named("tea"), name="coffee", env_file=str(tmp_path / "env"))
+    box.servers.configs = {**box.servers.configs, "coffee": coffee}
+    keep = "(Path('/workspace')/'mine').write_text(os.environ['COFFEE_KEY'])"
+    assert await mcp(box, f'coffee run code="{keep}"') == "19"
+    assert len(box.servers.running) == 1 and await mcp(box, "tea say text=x") == "x"
+    assert len(box.servers.running) == 2
+    everywhere = (
+        "[str(p) for d in ('/workspace','/program','/tmp','/repos') for p in Path(d).rglob('mine')]"
+    )
+    assert await mcp(box, f'tea run code="{everywhere}"') == "[]"
+    processes = (
+        "[p.read_bytes() for p in Path('/proc').glob('[0-9]*/environ') if os.access(p, os.R_OK)]"
+    )
+    seen = await mcp(box, f'tea run code="{processes}"')
+    assert "HOME=/workspace" in seen and "coffee" not in seen.lower()
 
 
 async def test_it_sees_the_folders_of_its_section_alone(

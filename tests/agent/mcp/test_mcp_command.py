@@ -110,7 +110,8 @@ async def test_its_folder_lasts_over_restarts(servers: FakeServers) -> None:
 
 
 async def test_asking_follows_allow_and_what_a_tool_says_of_itself(servers: FakeServers) -> None:
-    box = await servers.open(allow=["say"])
+    """A hint raises a wall, and lowers none: add says that it only reads, wipe that it destroys."""
+    box = await servers.open(allow=["say", "wipe"])
     for tool in ("say text=x", "add a=1 b=2", "wipe"):
         await mcp(box, f"tea {tool}")
     assert [scope for _, scope in box.asked] == [

@@ -13,17 +13,29 @@ import pytest
 
 from agent.errors import ToolError
 from agent.mcp import oauth
+from agent.mcp import servers as tool_servers
 from agent.mcp.oauth import SignIn
 from agent.mcp.servers import ToolServers
-from fakes.mcp_oauth import SignInServer, sign_in_server
+from fakes.mcp_oauth import Accounts, SignInServer, sign_in_server
+from fakes.patience import SECONDS
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
+
+
+@pytest.fixture(autouse=True)
+def nobody_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_servers, "SIGN_IN_WAIT_SECONDS", 0)
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[SignInServer]:
     async with sign_in_server() as served:
         yield served
+
+
+FIRST = (
+    "tea wants its owner to sign in first{more}, so nothing was done. The owner was sent the link."
+)
 
 
 async def opened(
@@ -49,9 +61,7 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     asked: list[str] = []
     assert "tea wants its owner to sign in: voltaire mcp test tea" in await mcp(box, "tea")
     tools.sign_in_needed = asked.append
-    assert "tea wants its owner to sign in first. The owner was sent the link" in await mcp(
-        box, "tea"
-    )
+    assert FIRST.format(more="") in await mcp(box, "tea")
     assert asked == ["tea"]
     await signed_in(tools, server)
     kept = tools.tokens_file("tea")
@@ -202,9 +212,8 @@ async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: Sig
     asked: list[str] = []
     tools.sign_in_needed = asked.append
     for _ in range(2):
-        assert "sign in first for more (tea:strong). The owner was sent the link" in await mcp(
-            box, "tea brew leaf=green"
-        )
+        told = FIRST.format(more=" for more (tea:strong)")
+        assert told in await mcp(box, "tea brew leaf=green")
     assert asked == ["tea"]
     assert "brew leaf" in await mcp(box, "tea")
     # Another program knows of it, too.
@@ -279,3 +288,132 @@ async def test_where_nobody_signs_in(
         assert each.servers
         with pytest.raises(ToolError, match="is no server that an owner signs in to"):
             await each.servers.sign_in("tea", lambda sign_in: asyncio.sleep(0))
+
+
+async def test_a_call_waits_for_its_owner_and_is_then_made(
+    servers: FakeServers, server: SignInServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once: where the server begins, where it takes a token back, and where the token does not allow enough."""
+    monkeypatch.setattr(tool_servers, "SIGN_IN_WAIT_SECONDS", SECONDS)
+    box, tools = await opened(servers, server)
+    asked: list[str] = []
+
+    def ask(name: str) -> None:
+        asked.append(name)
+        tools.tasks.start(signed_in(tools, server), "an owner signs in")
+
+    tools.sign_in_needed = ask
+    assert (await mcp(box, "tea brew leaf=green")).startswith("green with")
+    server.accounts.access.clear()
+    server.accounts.refresh.clear()
+    assert (await mcp(box, 'tea brew - <<< \'{"leaf": "black"}\'')).startswith("black with")
+    server.scope = "tea:strong"
+    assert (await mcp(box, "tea brew leaf=white")).startswith("white with")
+    assert server.brewed == ["green", "black", "white"] and asked == ["tea"] * 3
+    assert box.progress == ["tea waits for its owner to sign in"] * 3
+    assert [scope for _, scope in box.asked] == ["mcp-server:tea"] + ["mcp:tea/brew"] * 3
+    # A sign-in that fails ends the waiting.
+    server.accounts.refuses = True
+    server.accounts.access.clear()
+    server.accounts.refresh.clear()
+
+    async def browse(sign_in: SignIn) -> None:
+        await server.browse(sign_in.link)
+
+    async def refused() -> None:
+        with pytest.raises(ToolError, match=REFUSED):
+            await tools.sign_in("tea", browse)
+
+    tools.sign_in_needed = lambda name: tools.tasks.start(refused(), "an owner refuses")
+    assert FIRST.format(more="") in await mcp(box, "tea brew leaf=gone")
+    assert FIRST.format(more="") in await mcp(box, "tea brew leaf=gone")  # asked once an hour
+    assert server.brewed == ["green", "black", "white"]
+
+
+@pytest.fixture
+async def other(server: SignInServer) -> AsyncIterator[SignInServer]:
+    """Another authorization server, whose tokens the server takes, too."""
+    async with sign_in_server(Accounts(access=server.accounts.access)) as served:
+        yield served
+
+
+def place(server: SignInServer) -> str:
+    return server.url.removesuffix("/mcp").removeprefix("http://")
+
+
+async def test_what_one_authorization_server_gave_goes_to_no_other(
+    servers: FakeServers, server: SignInServer, other: SignInServer
+) -> None:
+    """Where a server names another one, its owner signs in anew, as a new program."""
+    box, tools = await opened(servers, server)
+    await signed_in(tools, server)
+    first = json.loads(tools.tokens_file("tea").read_text())
+    server.issuer = other.url.removesuffix("mcp")
+    server.accounts.access.clear()
+    for chat in ("cli", "anew"):  # a program that was started anew reads what is kept
+        box, tools = await opened(servers, server, chat)
+        told = await mcp(box, "tea brew leaf=green")
+        assert f"sign in anew, at {place(other)} and no longer at {place(server)}: volt" in told
+    assert other.posted == [] and server.accounts.refreshed == 0
+    before: list[str] = []
+
+    async def show(sign_in: SignIn) -> None:
+        before.append(sign_in.before)
+        assert sign_in.host == place(other)
+        await server.browse(sign_in.link)
+
+    assert await tools.sign_in("tea", show)
+    assert before == [place(server)] and other.posted == ["/register", "/token"]
+    second = json.loads(tools.tokens_file("tea").read_text())
+    assert second["client"]["client_id"] != first["client"]["client_id"]
+    assert (await mcp(box, "tea brew leaf=black")).startswith("black with")
+    # It is refreshed there, and its tokens do not go back to the first.
+    server.accounts.access.clear()
+    assert (await mcp(box, "tea brew leaf=white")).startswith("white with")
+    assert (other.accounts.refreshed, server.accounts.refreshed) == (1, 0)
+
+
+async def test_the_secret_of_a_registered_client_goes_to_one_authorization_server(
+    servers: FakeServers, server: SignInServer, other: SignInServer, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("s3cret-of-it\n")
+    section = {"client_secret_file": str(tmp_path / "secret"), "command": (), "url": server.url}
+    for each, name in ((server, "voltaire-1"), (other, "voltaire-2")):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        each.register(name, "s3cret-of-it", f"http://127.0.0.1:{port}/callback")
+        section |= {name: port}
+    ports = {name: section.pop(name) for name in ("voltaire-1", "voltaire-2")}
+
+    async def program(name: str) -> Box:
+        return await servers.open(**section, client_id=name, callback_port=ports[name])  # type: ignore[arg-type]
+
+    box = await program("voltaire-1")
+    assert box.servers
+    await signed_in(box.servers, server)
+    server.issuer = other.url.removesuffix("mcp")
+    server.accounts.access.clear()
+    assert "sign in anew, at" in await mcp(box, "tea brew leaf=green")
+    why = f"wants you to sign in at {place(other)}; its client_id is registered at {place(server)},"
+    with pytest.raises(ToolError, match=why):
+        await signed_in(box.servers, server)
+    assert other.posted == []
+    again = await program("voltaire-2")
+    assert again.servers
+    await signed_in(again.servers, server)
+    assert (await mcp(again, "tea brew leaf=green")).startswith("green with")
+
+
+async def test_a_token_is_not_refreshed_for_another_resource(
+    servers: FakeServers, server: SignInServer
+) -> None:
+    box, tools = await opened(servers, server)
+    await signed_in(tools, server)
+    server.resource = server.url.removesuffix("/mcp") + "/"
+    server.accounts.access.clear()
+    for _ in range(2):
+        told = await mcp(box, "tea brew leaf=green")
+        assert "tea wants its owner to sign in: voltaire mcp test tea" in told
+    assert server.accounts.refreshed == 0
+    await signed_in(tools, server)
+    assert (await mcp(box, "tea brew leaf=green")).startswith("green with")

@@ -12,7 +12,7 @@ from agent.mcp.install import InstallError, install, package
 from bot.cli import doctor_machine
 from bot.settings import AgentSection, McpSection, StateSection, load
 from fakes import mcp_server
-from fakes.model_scripted import ModelServer, says
+from fakes.model_scripted import Json, Line, ModelServer, calls, says
 from tests.bot.cli.test_bad_input import voltaire
 
 
@@ -124,3 +124,32 @@ async def test_listed_tools_are_in_every_prompt_behind_the_others(tmp_path: Path
         before, after = (r["tools"] for r in model.requests if "tools" in r)
     assert [tool["function"]["name"] for tool in after[len(before) :]] == ["tea_say"]
     assert after[: len(before)] == before
+
+
+async def test_a_turn_finds_and_uses_one_of_92_tools_in_three_calls(tmp_path: Path) -> None:
+    program = tmp_path / "s" / "voltaire" / "mcp" / "tea" / "program"
+    program.mkdir(parents=True)
+    shutil.copy(mcp_server.__file__, program / "server.py")
+    for path in (program, *program.parents[:4]):
+        path.chmod(0o755)
+    steps = ("mcp tea | grep 57", "mcp tea add-57 --help", "mcp tea add-57 a=2 b=3")
+
+    def script(request: Json) -> Line:
+        read = [each["content"] for each in request["messages"] if each["role"] == "tool"]
+        return calls("bash", command=steps[len(read)]) if len(read) < 3 else says(read[-1])
+
+    async with ModelServer(script=script) as model:
+        config = (
+            f'[backend]\nkind = "external"\nurl = "{model.url}"\n[agent.mcp.tea]\n'
+            'command = ["python3", "/program/server.py", "many"]\nallow = ["add-57"]\n'
+        )
+        code, _, err = await voltaire(tmp_path, "mcp", "test", "tea", "--yes", config=config)
+        assert code == 0, err
+        code, out, err = await voltaire(tmp_path, "ask", "add", "--json", config=config)
+        assert code == 0, err
+        first = json.dumps(model.requests[0])
+        assert "add-57" not in first and "mcp" not in json.dumps(model.requests[0]["tools"])
+    finished = json.loads(out.splitlines()[-1])
+    assert (finished["type"], finished["tool_calls"]) == ("turn.finished", 3)
+    assert finished["text"] == "done"
+    assert (program.parent / "work" / "calls").read_text() == 'add-57 {"a": 2, "b": 3}\n'
