@@ -1,5 +1,6 @@
 """The fake MCP server over streamable HTTP."""
 
+import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -15,14 +16,15 @@ from fakes.mcp_server import Server
 @dataclass
 class HttpServer:
     """`mode` "json" or "events" answers as the protocol has it; "redirect" leads to `elsewhere`, "bomb" answers with
-    little that unpacks to much, "large" with too much, "values" with too many values, "entries" with too long a list, "refuse" with 401, "forget" with 404
-    to what comes in a session."""
+    little that unpacks to much, "large" with too much, "values" with too many values, "entries" with too long a list,
+    "refuse" with 401, "forget" with 404 to what comes in a session, "hang" with nothing to a call."""
 
     url: str = ""
     mode: str = "json"
     elsewhere: str = ""
     headers: list[dict[str, str]] = field(default_factory=list)
     methods: list[str] = field(default_factory=list)
+    bodies: list[str] = field(default_factory=list)
     server: Server = field(default_factory=lambda: Server([]))
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -37,8 +39,11 @@ class HttpServer:
             return web.Response(status=307, headers={"location": self.elsewhere})
         message: dict[str, Any] = await request.json()
         self.methods.append(message.get("method", ""))
+        self.bodies.append(json.dumps(message))
         if "id" not in message:
             return web.Response(status=202)
+        if message["method"] == "tools/call" and self.mode == "hang":
+            await asyncio.Event().wait()
         result = self.server.answer(message["method"], message.get("params") or {}, message["id"])
         text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
         session = {"mcp-session-id": "s1"}
@@ -64,7 +69,7 @@ async def mcp_over_http() -> AsyncIterator[HttpServer]:
     served = HttpServer()
     app = web.Application()
     app.router.add_route("*", "/mcp", served.answer)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

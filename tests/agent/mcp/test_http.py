@@ -1,11 +1,15 @@
 """Servers of others, over streamable HTTP."""
 
+import asyncio
+import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from fakes.mcp_http import HttpServer, mcp_over_http
+from fakes.patience import soon
 from fakes.tool_servers import FakeServers, mcp
 
 
@@ -88,3 +92,31 @@ async def test_an_address_that_refuses_or_is_away_is_told(
     away = await servers.open(command=(), url="http://127.0.0.1:1/mcp")
     gone = await mcp(away, "tea")
     assert gone.startswith("mcp: tea ") and gone.endswith("exit code: 1")
+
+
+async def test_a_server_is_told_of_a_call_no_more_than_its_arguments(
+    servers: FakeServers, http: HttpServer
+) -> None:
+    """Nothing of the chat, its workspace, the machine; and no ability that it could use to ask."""
+    box = await servers.open(command=(), url=http.url, chat="tg:4242")
+    await box.sandbox.files.write("secret.txt", b"of the chat")
+    assert await mcp(box, "tea say text=hello") == "hello"
+    begin, _, listed, call = map(json.loads, http.bodies)
+    assert begin["params"]["capabilities"] == {} and listed["method"] == "tools/list"
+    assert call["params"]["arguments"] == {"text": "hello"}
+    assert set(call["params"]) <= {"name", "arguments", "_meta"}
+    told = json.dumps([http.bodies, http.headers])
+    assert not [word for word in ("4242", "secret", socket.gethostname()) if word in told]
+
+
+async def test_a_call_that_is_cut_off_is_cancelled_there(
+    servers: FakeServers, http: HttpServer
+) -> None:
+    http.mode = "hang"
+    box = await servers.open(command=(), url=http.url)
+    asking = asyncio.create_task(mcp(box, "tea say text=hello"))
+    await soon(lambda: "tools/call" in http.methods)
+    asking.cancel()
+    await asyncio.wait([asking])
+    await soon(lambda: "notifications/cancelled" in http.methods)
+    assert http.methods.count("tools/call") == 1

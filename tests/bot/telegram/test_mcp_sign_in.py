@@ -73,3 +73,6 @@ async def test_a_turn_waits_while_its_owner_signs_in(tmp_path: Path) -> None:
         await person.send(f"/mcp tea {back}")
         await answering
         assert server.brewed == ["green"]
+        await person.send("/status")
+        counted = "MCP servers: 1 running"
+        await soon(lambda: any(counted in each.text for each in person.messages()))
