@@ -89,7 +89,7 @@ def from_json(body: str) -> list[Attachment]:
 def safe_name(name: str) -> str:
     """A file name without folders, leading dots or control characters."""
     kept = "".join(c for c in name.replace("\\", "/").rpartition("/")[2] if c.isprintable())
-    return kept.strip().lstrip(".")[-NAME_CHARACTERS:]
+    return kept.rstrip()[-NAME_CHARACTERS:].lstrip(". ")
 
 
 def text_facts(content: bytes) -> str:

@@ -68,7 +68,8 @@ class WorkspaceTaints:
     def _read(self) -> dict[str, Any]:
         try:
             record: dict[str, Any] = json.loads(self.path.read_bytes())
-            TAINTS.validate_json(json.dumps(record["open"]), strict=True)
+            found = TAINTS.validate_json(json.dumps(record["open"]), strict=True)
+            record["open"] = TAINTS.dump_python(found)  # without what is no field of it
             record["next"] + len(record["cleared"])
         except FileNotFoundError:
             return {"next": 1, "open": [], "cleared": []}

@@ -388,10 +388,11 @@ def test_a_damaged_time_or_zone_stops_no_question(at: float, zone: str) -> None:
         '{"open": [{"source": "a", "at": "x", "number": 1}], "next": 2, "cleared": []}',
         '{"open": [{"source": 5, "at": 0.0, "number": 1}], "next": 2, "cleared": []}',
         '{"open": [{"source": "a", "at": 0.0, "number": "1"}], "next": 2, "cleared": []}',
+        '{"open": [{"source": "a", "at": 0, "x": 1}], "next": 2, "cleared": []}',
         '{"open": [], "next": "2", "cleared": []}',
         '{"open": {}, "next": 2, "cleared": []}',
     ],
-    ids=["cut", "at", "source", "number", "next", "open"],
+    ids=["cut", "at", "source", "number", "field", "next", "open"],
 )
 async def test_a_record_that_cannot_be_read_counts_as_a_strangers(
     chat: ObedientChat, record: str

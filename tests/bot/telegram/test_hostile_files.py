@@ -13,6 +13,7 @@ from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.voice.hearing import Ear, Hearing
 from bot import attachments
+from bot.attachments import NAME_CHARACTERS, safe_name
 from bot.localgram import is_final
 from fakes import documents
 from fakes.bot_running import TelegramScenario
@@ -82,3 +83,9 @@ async def test_of_a_document_that_takes_long_the_model_is_told_so(
         await scenario.owner.next_message(where=is_final)
         told = str(run.model.requests[-1].messages[-1].text)
     assert f"\nreceived/a.pdf: {attachments.STILL_READ}\n" in told
+
+
+@pytest.mark.parametrize("begins", [" ", ".", ". ."])
+def test_a_long_name_that_is_cut_begins_with_no_dot_and_no_space(begins: str) -> None:
+    kept = "n" * (NAME_CHARACTERS - len(begins))
+    assert safe_name(f"first{begins}{kept}") == kept

@@ -273,4 +273,5 @@ async def test_at_every_point_of_the_turn(tmp_path: Path, way: str) -> None:
             if not died:
                 break
     assert number > 5
-    assert touched >= number / 2
+    # A sub-task that was cut off is not begun again: its chat has then seen nothing of what it read.
+    assert touched >= number / (4 if way == "delegated" else 2)
