@@ -46,7 +46,7 @@ QUESTIONS = (
     (r"\bgguf\b|\b(?:ollama|lm studio|llama\.cpp|llama-server|vllm)\b|^(?:what|which) (?:language )?models? (?!are you|is (?:this|it|that|running)|do you)|\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.TOY_REAL_MODEL),
     (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.TOY_REAL_MODEL),
     (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
-    (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
+    (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:(?:make|get) you )?(?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
     (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
     (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
     (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
@@ -65,7 +65,7 @@ TAUGHT = {each: each for each in (texts.TOY_HELLO, texts.TOY_FINE, texts.TOY_WEL
 # What the model says to much that it does not know, and what a person says who asks for it.
 CANNED = (
     ("I am Voltaire", r"\b(?:who are|you are|your|yourself|introduce)\b|\bare you (?:an?|the|chat\w*|voltaire|gpt|human|real|ai|there)\b|^(?:hi|hello|hey)\b"),
-    ("I can look at this machine", r"\b(?:you|able|help|abilities|commands|tools|features)\b"),
+    ("I can look at this machine", r"\b(?:can you|could you|you (?:can|do)|able|help|abilities|commands|tools|features)\b"),
     (texts.TOY_FINE, r"\b(?:how|fine|up)\b|\byou (?:ok|okay|well)\b"),
     (texts.TOY_WELCOME, r"\b(?:thanks?|thank|thx|ty|cheers|merci|danke|ok|okay|good|great|nice|perfect|cool|well done|love|awesome|super)\b"),
     (texts.TOY_GOODBYE, r"^(?:[\w']+[,! ]+){0,3}(?:bye|goodbye|later|night|tomorrow|see you|farewell|ciao|cu|go|leaving|off)\W*(?:\w+\W*)?$"),

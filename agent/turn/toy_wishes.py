@@ -122,7 +122,7 @@ def of_days(head: str, words: str) -> Carried | None:
 
 KIND = r"(to-?do|shopping|packing|grocery|groceries|task|check|reading|wish)"
 NEW_LIST = POLITE + (
-    r"(?:(?:make|start|create|write|begin|set up|give|i need|i want)(?: me)?\b)(?: a| an| my| the| new)*"
+    r"(?:(?:make|start|create|write|begin|set up|give|i need|i want|new)(?: me)?\b)(?: a| an| my| the| new)*"
     rf" (?:{KIND}[- ]?)?list(?: for (?:me|today|tomorrow|the \w+))?(?: with| of|:| -|,)* (.+)$"
 )
 ADD = POLITE + (
@@ -447,6 +447,9 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
     if call.name == "bash":
+        targets = re.findall(r">\s*([\w./-]*\w)", given.get("command", ""))
+        if any(each not in heard for each in targets):
+            return True
         said = " ".join(parts_of(e.text)[1] for e in messages if isinstance(e, User)).lower()
         return not meant(given.get("command", ""), heard, said)
     words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())

@@ -51,6 +51,7 @@ def said(words: str, *files: str) -> str:
         (said("can my wife use it too?"), texts.TOY_PRIVACY),
         (said("how do I let you into a git repository of mine?"), texts.TOY_REPOSITORIES),
         (said("do you remember what we talked about yesterday?"), texts.TOY_COMMANDS),
+        (said("how do I make you forget everything?"), texts.TOY_COMMANDS),
         (said("how are you?"), texts.TOY_FINE),
         (said("今日の天気はどうですか?"), texts.TOY_LANGUAGE),
         (said("اكتب لي قصيدة عن البحر"), texts.TOY_LANGUAGE),

@@ -181,6 +181,8 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("chart apples 3, figs 2", calls("bash", command="python3 -c 'print(3 / 2)'")),
         ("yes", says("You are welcome!")),
         ("are you conscious?", says("I am Voltaire, your personal agent.")),
+        ("add sunscreen", calls("bash", command="echo 'sunscreen' >> /model")),
+        ("what did I just ask you?", says("I can look at this machine (disk, memory).")),
         ("show me the diff", calls("git_diff", repo="send")),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
         ("tell me a story", says("Once upon a time", finish_reason="length")),
@@ -196,6 +198,7 @@ async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
     [
         ("how much room is left on the drive", calls("bash", command="df -h /workspace")),
         ("17 times 23", calls("bash", command="python3 -c 'print(17 * 23)'")),
+        ("squeeze tea into x.txt", calls("bash", command="echo 'tea' >> x.txt")),
         ("put tea in x.txt", calls("write_file", path="x.txt", content="tea")),
         ("in 5 minutes: tea", calls("schedule", when="in 5 minutes", task="tea")),
     ],
