@@ -21,6 +21,7 @@ from agent.language import (
     speaking,
     translated,
 )
+from bot.telegram.markdown import TABLE_COLUMNS, columns
 from bot.texts import TEXTS
 
 ROOT = Path(__file__).parent.parent
@@ -79,6 +80,13 @@ def test_what_telegram_shows_of_the_bot_fits_its_limits(code: str) -> None:
         assert max(map(len, TEXTS.commands.values())) <= 256
         assert len(TEXTS.description) <= 512 and len(TEXTS.description_demo) <= 512
         assert len(TEXTS.short_description) <= 120
+
+
+@pytest.mark.parametrize("code", OTHERS)
+def test_the_table_of_the_context_fits_a_phone(code: str) -> None:
+    with speaking(code):
+        parts = [*TEXTS.context_parts.values(), TEXTS.context_tool.format(name="list_files")]
+    assert max(map(columns, parts)) + 3 + len("16,384") <= TABLE_COLUMNS
 
 
 def test_russian_has_three_forms() -> None:

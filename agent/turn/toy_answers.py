@@ -23,6 +23,7 @@ from agent.turn.toy_wishes import (
     call_of,
     carried,
     failed,
+    in_columns,
     invented,
     last_words,
     misquoted,
@@ -240,7 +241,7 @@ def of_other_language(message: str) -> Carried | None:
         language, call = asked
         with speaking(language):
             none = translated(texts.TOY_NO_FILES)
-        return Carried(call=call, tells=lambda text: none if text.startswith("No file ") else result_of(text))  # fmt: skip
+        return Carried(call=call, tells=lambda text: none if text.startswith("No file ") else in_columns(text))  # fmt: skip
     if wished := reminder(words, datetime.fromisoformat(now[1]).replace(tzinfo=UTC)):
         language, when, task = wished
         with speaking(language):

@@ -64,7 +64,7 @@ def of_shell(said: str) -> Carried | None:
     """A line that begins as at a prompt."""
     if not (found := re.match(r"^\$ (\S.*)$", said)):
         return None
-    return Carried(call=call_of("bash", command=found[1]), tells=result_of)
+    return Carried(call=call_of("bash", command=found[1]), tells=in_columns)
 
 
 def parts_of(message: str) -> tuple[str, str]:
@@ -86,6 +86,12 @@ def only(words: str, allowed: str) -> set[str]:
 def result_of(text: str) -> str:
     """A tool's result for a person: whole, or its beginning."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def in_columns(text: str) -> str:
+    """A result of several lines keeps its columns."""
+    shown = result_of(text)
+    return f"```\n{shown}\n```" if "\n" in shown and "```" not in shown else shown
 
 
 # -- days ---------------------------------------------------------------------

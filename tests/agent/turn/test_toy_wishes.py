@@ -214,6 +214,12 @@ async def test_a_figure_that_no_tool_gave_is_replaced_by_the_result() -> None:
     assert (wrong.text, right.text) == (shown.text, "74G free.")
 
 
+def test_what_stands_in_columns_is_shown_in_columns() -> None:
+    for words in ("$ df -h", "сколько места на диске?"):
+        wish = wish_of((System("s"), user(words)))
+        assert wish and wish.tells("Size Used\n252G 28G") == "```\nSize Used\n252G 28G\n```"
+
+
 def test_what_was_planned_in_another_language_is_told_in_it() -> None:
     wish = wish_of((System("s"), user("erinnere mich morgen um 9 an den Zahnarzt")))
     assert wish
