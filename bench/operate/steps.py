@@ -377,7 +377,8 @@ async def elsewhere(it: Site, _: Course) -> str:
     finally:
         await it.sh(f"kill $(cat {ELSEWHERE}/pid)")
         code, out = await run
-    if code or out.count(" turn turn=") != 1:
+    # On Matrix what was said after the backup comes again, and is answered by a state that does not know it.
+    if code or len(re.findall(r" turn turn=\w+ chat=tg:", out)) != 1:
         raise StepFailed(f"run ended with {code}: {out[-800:]}")
     it.count -= 1  # its line is in no journal
     await it.done(f"userdel -r bob 2>/dev/null; rm -rf {ELSEWHERE}")
