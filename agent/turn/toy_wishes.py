@@ -453,7 +453,7 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
     if call.name == "bash":
-        targets = re.findall(r">\s*([\w./-]*\w)", given.get("command", ""))
+        targets = re.findall(r">\s*(?!/dev/null)([\w./-]*\w)", given.get("command", ""))
         if any(each not in heard for each in targets):
             return True
         said = " ".join(parts_of(e.text)[1] for e in messages if isinstance(e, User)).lower()
