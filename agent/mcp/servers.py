@@ -347,7 +347,7 @@ class ToolServers:
                 running.tools = tools_of(name, await running.connection.descriptors())
             yield running
             self._ends.pop(key, None)
-        except broken:  # after a cancellation nobody knows what it still does
+        except broken:  # a call that is cancelled ends no session: the server is told
             self._ended(key)
             running.stop.set()
             raise
