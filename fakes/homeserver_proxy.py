@@ -93,17 +93,17 @@ async def homeserver_proxy(target: str) -> AsyncIterator[HomeserverProxy]:
     app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{path:.*}", proxy._serve)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    try:
-        async with aiohttp.ClientSession(
-            auto_decompress=True,
-            timeout=aiohttp.ClientTimeout(total=None),
-            connector=aiohttp.TCPConnector(limit=0),
-        ) as http:
-            proxy._http = http
+    # Its server ends first: a request that is still on its way has somebody to ask.
+    async with aiohttp.ClientSession(
+        auto_decompress=True,
+        timeout=aiohttp.ClientTimeout(total=None),
+        connector=aiohttp.TCPConnector(limit=0),
+    ) as proxy._http:
+        await runner.setup()
+        try:
             site = web.TCPSite(runner, "127.0.0.1", 0)
             await site.start()
             proxy.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
             yield proxy
-    finally:
-        await runner.cleanup()
+        finally:
+            await runner.cleanup()
