@@ -10,13 +10,14 @@ SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
 STRIDE = 100  # characters between two checks
 DATA_LENGTH = 12_000  # of equal rows, numbers or lines of code, which may be meant
 _ROW = re.compile(r"\w[,;|\t]\s?[\w\"'.-]|\|")
+_VALUES = {"true", "false", "null", "none", "nan", "nil"}
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class RepeatedTextDetector:
     """Is fed with a text as it is generated. Small models come to repeat their last words.
 
-    Data may be equal over many rows (in a block of code, rows with separators, numbers alone): it
+    Data may be equal over many rows (in a block of code, rows with separators, numbers or values alone): it
     counts as a loop only where it is longer than what a person would ask for.
     """
 
@@ -53,4 +54,6 @@ class RepeatedTextDetector:
     def _is_data(self, unit: str) -> bool:
         """Whether equal rows of it may be meant."""
         numbers = any(map(str.isdigit, unit)) and not any(map(str.isalpha, unit))
-        return self._in_code or numbers or ("\n" in unit and bool(_ROW.search(unit)))
+        # The unit may begin within a word.
+        values = "," in unit and {*re.findall(r"\w+", (unit * 3).lower())[1:-1]} <= _VALUES
+        return self._in_code or numbers or values or ("\n" in unit and bool(_ROW.search(unit)))

@@ -32,6 +32,7 @@ async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
         "name,town,amount\n" + "Smith,Springfield,12.50\n" * 200,
         "| a row | of a table | with words |\n" * 200,
         "Sure:\n[" + "0, " * 300 + "1]",
+        "Sure:\n[" + "False, " * 400 + "True]",
         "```python\nvalues = [\n" + "    Item(name='x'),\n" * 300 + "]\n```\nThat is all.",
     ],
 )
@@ -42,7 +43,7 @@ def test_what_is_no_circle_goes_on(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Sorry. I am sorry. ", "- Look at the logs\n", "0, ", "a,b,c\n", "x = f(x)\n"],
+    ["Sorry. I am sorry. ", "- Look at the logs\n", "0, ", "None, ", "a,b,c\n", "x = f(x)\n"],
 )
 @pytest.mark.parametrize("before", ["", "```\n"], ids=["prose", "code"])
 def test_without_end_all_of_it_is_a_circle(text: str, before: str) -> None:
