@@ -31,5 +31,6 @@ leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
 files.py      files replaced in one step
 language.py   the language of what a person reads; languages/ holds the catalogues
+retelling.py  the same of what was said before it was known who reads it
 instants.py   stored instants and zones as a calendar has them
 """

@@ -30,6 +30,8 @@ ENGLISH = "en"
 NAMES = {"en": "English", "de": "Deutsch", "es": "Español", "fr": "Français", "ru": "Русский", "zh": "中文"}  # fmt: skip
 CATALOGUES = Path(__file__).parent / "languages"
 FIELD = re.compile(r"\{[^{}]*\}")
+NUMBER = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+")
+SEPARATORS = {ord(","): "\u202f", ord("."): ","}
 _spoken: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
@@ -110,6 +112,13 @@ def local(text: str) -> str:
     return text if _spoken.get() in (ENGLISH, "zh") else LocalText(text)
 
 
+def local_number(text: str) -> str:
+    """A number in English form ("16,384", "12.5") as the language spoken writes it; any other text as it is."""
+    if _spoken.get() in (ENGLISH, "zh") or not NUMBER.fullmatch(text):
+        return text
+    return text.translate(SEPARATORS)
+
+
 class LocalText(str):
     """Digits in threes with narrow spaces, and a decimal comma: German, French, Spanish, Russian."""
 
@@ -123,7 +132,7 @@ class _Numbers(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         shown = format(value, format_spec)
         if isinstance(value, int | float) and format_spec:
-            return shown.translate({ord(","): "\u202f", ord("."): ","})
+            return shown.translate(SEPARATORS)
         return shown
 
 

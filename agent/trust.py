@@ -16,6 +16,7 @@ from typing import Literal
 
 from agent.instants import local_time
 from agent.language import translated
+from agent.retelling import SOURCES, retold
 from agent.sandbox.output_buffer import visible
 
 Origin = Literal["person", "owner", "program", "stranger"]
@@ -95,7 +96,10 @@ def named(source: str) -> str:
 def told(taints: Sequence[Taint], zone: str) -> str:
     """What touched a chat, and when, newest last; empty for none. `zone` is an IANA name."""
     newest = taints[-NAMED:]
-    lines = [f"{taint.source} ({local_time(taint.at, zone):%d %b %H:%M})" for taint in newest]
+    lines = [
+        f"{retold(taint.source, SOURCES)} ({local_time(taint.at, zone):%d %b %H:%M})"
+        for taint in newest
+    ]
     more = (
         [translated("and {count} more").format(count=len(taints) - NAMED)]
         if len(taints) > NAMED

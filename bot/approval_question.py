@@ -81,8 +81,7 @@ class OwnerApprovals:
 
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
         """Two copies of one question are harmless, a missing one is not."""
-        known = await self.store.chats.get(chat)
-        with speaking(known.spoken if known else ""):
+        with speaking(await self.store.chats.spoken(chat)):
             return await self._send_spoken(chat, request)
 
     async def _send_spoken(self, chat: str, request: ApprovalRequest) -> str:

@@ -44,6 +44,7 @@ from agent.memory.search import Embedder, SemanticSearch
 from agent.messages import PICTURE_TOKENS, System
 from agent.model import Model, ModelRefused, Request
 from agent.prompt import system_text
+from agent.retelling import retold
 from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
@@ -128,7 +129,7 @@ class Agent:
         chat, known = assignment.chat, assignment.known
 
         def on_wait(state: QueueState) -> None:
-            emit(Notice(state.reason) if state.reason else GpuQueued(state.ahead))
+            emit(Notice(retold(state.reason)) if state.reason else GpuQueued(state.ahead))
 
         serves = self.host.status.backend.profile if self.host.status else None
         model: Model = ToyAnswers(self.model) if serves == TOY else self.model

@@ -9,6 +9,7 @@ from time import monotonic
 from agent.errors import AgentError, ToolError
 from agent.language import translated
 from agent.llm.gpu_queue import QueuedModel
+from agent.retelling import retold
 from agent.sandbox.hosts import HostRequest
 from agent.schedule.job_actions import NothingToDo
 from agent.store import Store
@@ -40,7 +41,7 @@ class HealthDigest:
             status = await self.backend.status()
             minutes = await self.backend.gpu_history(DAY_MINUTES)
         except BackendUnavailable as error:
-            lines = [translated("The backend is away: {error}").format(error=error)]
+            lines = [translated("The backend is away: {error}").format(error=retold(str(error)))]
         else:
             gpus = [gpu_line(gpu, minutes, self.price) for gpu in status.gpus]
             lines = [*server_lines(status), *gpus]
@@ -66,7 +67,7 @@ def server_lines(status: Status) -> list[str]:
     server = status.backend
     last = ""
     if server.last_restart:
-        last = translated(", last: {cause}").format(cause=server.last_restart.cause)
+        last = translated(", last: {cause}").format(cause=retold(server.last_restart.cause))
     form, speed = translated("- {model}: {state}, restarts {count}"), status.speed.decode_tok_s
     model = server.model or translated("model")
     head = form.format(model=model, state=translated(server.state), count=server.restarts)
@@ -119,7 +120,7 @@ class ProfileSwitch:
             async for _ in self.backend.use_profile(name):
                 pass
         except (BackendRefused, BackendUnavailable) as error:
-            raise AgentError(str(error)) from None
+            raise AgentError(retold(str(error))) from None
         raise NothingToDo(
             translated("It is ready after {seconds:.0f} s.").format(seconds=monotonic() - began)
         )

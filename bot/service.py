@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,8 +20,9 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
-from agent.language import translated
+from agent.language import speaking
 from agent.leaks import LeakDetector
+from agent.retelling import retold
 from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
@@ -307,8 +308,7 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
                     checked = True
                 except WindowTooSmall as error:
                     checked = True
-                    for chat in await apps.alerted_chats():
-                        await agent.store.outbox.add(chat, [payload(f"⚠️ {error}")])
+                    await warn(agent.store, await apps.alerted_chats(), str(error))
                 except AgentError:
                     pass  # no model serves yet
         await asyncio.sleep(LOOK_SECONDS)
@@ -321,8 +321,14 @@ async def check_sandbox(agent: Agent, apps: Apps) -> None:
         text = f"{found.detail} {found.remedy}".strip()
         log.error("%s", text)
         with suppress(StoreError):
-            for chat in await apps.alerted_chats():
-                await agent.store.outbox.add(chat, [payload(f"⚠️ {text}")])
+            await warn(agent.store, await apps.alerted_chats(), text)
+
+
+async def warn(store: Store, chats: Iterable[str], sentence: str, mark: str = "⚠️") -> None:
+    """Send a sentence that nobody asked for, to each chat in its own language."""
+    for chat in chats:
+        with speaking(await store.chats.spoken(chat)):
+            await store.outbox.add(chat, [payload(f"{mark} {retold(sentence)}")])
 
 
 async def pass_on_alerts(
@@ -337,9 +343,7 @@ async def pass_on_alerts(
         with suppress(BackendUnavailable, StoreError):
             last = await store.key_values.get(LAST_ALERT, int) or 0
             async for alert in backend.events(last):
-                text = f"{ALERT_MARKS[alert.level]} {alert.text}"
-                for chat in await owner_chats():
-                    await store.outbox.add(chat, [payload(text)])
+                await warn(store, await owner_chats(), alert.text, ALERT_MARKS[alert.level])
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
 
@@ -367,13 +371,5 @@ async def keep_backups(
             if told != today:
                 told = today
                 with suppress(StoreError):
-                    for chat in await owner_chats():
-                        await store.outbox.add(
-                            chat,
-                            [
-                                payload(
-                                    translated("⚠️ No backup was made: {error}").format(error=error)
-                                )
-                            ],
-                        )
+                    await warn(store, await owner_chats(), f"No backup was made: {error}")
         await asyncio.sleep(pause)

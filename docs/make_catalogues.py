@@ -19,16 +19,16 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agent.language import CATALOGUES  # noqa: E402
+from agent.retelling import REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
 from agent.turn import texts  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
 from agent.turn.toy_answers import QUESTIONS, TAUGHT  # noqa: E402
 from agent.turn.toy_languages import ASKED  # noqa: E402
-from backend import client  # noqa: E402
 from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
 
 LOOKUPS = {"translated", "plural", "Plural"}
-TOY = "backend/models/profiles/pocket.toml"  # which /model describes before there is another
+PROFILES = "backend/models/profiles"  # which /model describes
 NO_CHAT = ("bot/localgram", "bot/setup")  # programs that do not talk in a chat
 # What is looked up by a value that is known at run time alone, by the expression.
 AT_RUN_TIME: dict[str, Any] = {
@@ -40,7 +40,6 @@ AT_RUN_TIME: dict[str, Any] = {
     "head": list(Texts().help_groups),
     "found": [],  # Texts, all of them below
     "v": [],
-    "str(error)": [],  # the backend's sentences, below
 }
 Message = tuple[str, str]  # the English text, and its plural or ""
 
@@ -56,11 +55,12 @@ def messages() -> dict[Message, str]:
             if not name.startswith(NO_CHAT):
                 for message in looked_up(name, ast.parse(path.read_text("utf-8"))):
                     found.setdefault(message, name)
-    toy = tomllib.loads((ROOT / TOY).read_text("utf-8"))
-    for name in ("good", "bad"):
-        found.setdefault((toy[name], ""), TOY)
-    for sentence in raised(client.__file__, "BackendUnavailable"):
-        found.setdefault((sentence, ""), "backend/client.py")
+    for path in sorted((ROOT / PROFILES).glob("*.toml")):
+        profile = tomllib.loads(path.read_text("utf-8"))
+        for field in ("title", "good", "bad"):
+            found.setdefault((profile[field], ""), f"{PROFILES}/{path.name}")
+    for form in (*REASONS, *SOURCES, *REQUESTS, *WITHHELD):
+        found.setdefault((form, ""), "agent/retelling.py")
     return found
 
 
@@ -102,17 +102,6 @@ def flat(value: Any) -> Iterator[Message]:
             return  # names of commands
         for each in value.values() if isinstance(value, dict) else value:
             yield from flat(each)
-
-
-def raised(path: str, name: str) -> Iterator[str]:
-    """The fixed sentences of a kind of error, and the constants that hold some."""
-    tree = ast.parse(Path(path).read_text("utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == name:
-            for part in ast.walk(node):
-                if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield part.value
-    yield client.NO_ANSWER
 
 
 def update(path: Path) -> None:

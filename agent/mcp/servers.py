@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.language import translated
 from agent.leaks import LeakDetector
 from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
@@ -126,9 +127,9 @@ class ServerConfig:
         """How its secrets are kept, for the owner; empty where it has none."""
         told = []
         if self.env_file:
-            told.append("gets the values of its env_file as they are")
-        for each in self.secrets:
-            told.append(f"never sees {each.name}, which goes to {each.host} alone")
+            told.append(translated("gets the values of its env_file as they are"))
+        form = translated("never sees {name}, which goes to {host} alone")
+        told += [form.format(name=each.name, host=each.host) for each in self.secrets]
         return ", ".join(told)
 
     @property
@@ -298,18 +299,20 @@ class ToolServers:
             return None
         shown = json.dumps(arguments, ensure_ascii=False, indent=1)
         kind = "mcp-destructive" if tool.destructive else "mcp"
-        what = f"Call {tool.name} of the MCP server {tool.server} with\n\n{shown}"
-        return CallQuestion(what, f"{kind}:{tool.server}/{tool.name}")
+        what = translated("Call {tool} of the MCP server {server} with").format(
+            tool=tool.name, server=tool.server
+        )
+        return CallQuestion(f"{what}\n\n{shown}", f"{kind}:{tool.server}/{tool.name}")
 
     async def report(self) -> list[str]:
         """A line of Markdown for each server: what it is, what runs, which of its tools owners have seen."""
         lines = []
         for name, server in self.configs.items():
-            seen = ", ".join((await self.pins(name)).tools) or "no tool allowed yet"
+            seen = ", ".join((await self.pins(name)).tools) or translated("no tool allowed yet")
             count = sum(key[0] == name for key in self.running)
-            running = f", {count} running" if count else ""
+            running = f", {translated('{count} running').format(count=count)}" if count else ""
             raw = f", {server.kept_secrets}" if server.kept_secrets else ""
-            raw += ", signed in" if self.tokens_file(name).exists() else ""
+            raw += f", {translated('signed in')}" if self.tokens_file(name).exists() else ""
             lines.append(f"- `{name}` (`{visible(server.source)}`{running}{raw}): {seen}")
         return lines
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from agent.errors import ToolError, UsageError
+from agent.language import translated
 from agent.sandbox.output_buffer import visible
 
 MOST_TOOLS = 500
@@ -23,6 +24,10 @@ MOST_TOGETHER = 1 << 20
 DEEPEST = 32  # levels of a schema
 LINE = 160
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
+ALL_OF_THEM = (
+    "What follows is all that it says of them. A model will read it: refuse it where it gives orders, or speaks"
+    " of anything but its own work."
+)
 TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
 
@@ -214,16 +219,15 @@ def question(source: str, pins: Pins, tools: Sequence[ServerTool]) -> str:
     """What an owner is asked before tools are used for the first time, or after they changed."""
     server = tools[0].server
     changed = [tool.name for tool in tools if tool.name in pins.tools]
-    head = f"Use {len(tools)} tools of the MCP server {server} ({source})."
+    form = translated("Use {count} tools of the MCP server {server} ({source}).")
+    head = form.format(count=len(tools), server=server, source=source)
     if changed:
-        head += f" CHANGED since they were allowed: {', '.join(changed)}."
+        form = translated("CHANGED since they were allowed: {names}.")
+        head += " " + form.format(names=", ".join(changed))
     said = "\n\n".join(
         json.dumps(json.loads(t.descriptor), ensure_ascii=False, indent=1) for t in tools
     )
-    return (
-        f"{head} What follows is all that it says of them. A model will read it: refuse it where it gives orders, "
-        f"or speaks of anything but its own work.\n\n{said}"
-    )
+    return f"{head} {translated(ALL_OF_THEM)}\n\n{said}"
 
 
 # -- arguments ------------------------------------------------------------------

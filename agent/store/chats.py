@@ -70,6 +70,11 @@ class ChatTable:
     async def get(self, key: str) -> Chat | None:
         return await decoded(self.database, await self.database.all(CHAT, key))
 
+    async def spoken(self, key: str) -> str:
+        """The language of a chat's fixed texts, "" where nothing is known of it."""
+        known = await self.get(key)
+        return known.spoken if known else ""
+
     async def open(self, key: str, title: str = "") -> Chat:
         """The chat, made if it is new; a title given replaces an older one."""
         async with self.database.write() as tx:

@@ -22,6 +22,7 @@ from agent.errors import AgentError, ToolError
 from agent.language import translated
 from agent.leaks import Leak
 from agent.plan import Plan
+from agent.retelling import REQUESTS, WITHHELD, retold
 from agent.sandbox.files import SandboxPath
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.sandbox.output_buffer import truncate_middle
@@ -31,7 +32,10 @@ from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
 
 READ_SHARE = 3  # of a text that is read for a question: three eighths of the window
-REQUEST_ONCE = "Allowed once, it may be sent as often as this step likes, until it ends."
+REQUESTED = (
+    "{request}\nby {program}, for:\n\n{purpose}\n\nAllowed once, it may be sent as often as this step likes,"
+    " until it ends."
+)
 LEAKING = (
     "This was not done: {where} held {what}, and no secret may leave, in no form. Do it without."
 )
@@ -106,8 +110,9 @@ class Call:
             # A key in the purpose itself has been asked about.
             if leak and (leak.secret or not self.context.leaks.find(purpose)):
                 await self.leaves("A request", str(request), leak, scope=f"key:{request.place}")
-            program = request.program or "a program that could not be found"
-            what = f"{request}\nby {program}, for:\n\n{purpose}\n\n{REQUEST_ONCE}"
+            program = request.program or translated("a program that could not be found")
+            wish = retold(str(request), REQUESTS)
+            what = translated(REQUESTED).format(request=wish, program=program, purpose=purpose)
             await self.approve(what, scope=request.scope, touched=touched)
             await self.budget.reserve({"hosts": 1}, host=request.place)
 
@@ -142,7 +147,10 @@ class Call:
             if leak.secret:
                 raise ToolError(LEAKING.format(where=where, what=leak.what))
             await self.approve(
-                translated(KEY).format(where=where, what=leak.what, text=text), scope=scope
+                translated(KEY).format(
+                    where=retold(where, WITHHELD), what=retold(leak.what, WITHHELD), text=text
+                ),
+                scope=scope,
             )
         except ToolError:
             await self.withhold(f"{where}, which held {leak.what}")

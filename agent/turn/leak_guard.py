@@ -20,6 +20,7 @@ from agent.events import (
 )
 from agent.language import translated
 from agent.leaks import Leak
+from agent.retelling import WITHHELD, retold
 from agent.tools.tool import KEY
 from agent.turn import texts
 from agent.turn.turn import Ending, Turn
@@ -84,7 +85,7 @@ class LeakGuard:
             return None
         self._advised = True
         await self.withhold(texts.ANSWER.format(what=leak.what))
-        self._emit(Notice(translated(texts.ANSWER_WITHHELD).format(what=leak.what)))
+        self._emit(Notice(translated(texts.ANSWER_WITHHELD).format(what=shown(leak))))
         return texts.LEAKING_ANSWER.format(what=leak.what)
 
     async def withhold(self, what: str) -> None:
@@ -95,7 +96,9 @@ class LeakGuard:
         journal = self._turn.journal
         answer = GuardedCall(journal.turn, REPLY, journal.chat, journal.taints)
         try:
-            what = translated(KEY).format(where=translated("The answer"), what=leak.what, text=text)
+            what = translated(KEY).format(
+                where=translated("The answer"), what=shown(leak), text=text
+            )
             await self._turn.approvals.approver(answer, self._emit)(what, scope="key")
         except ToolError:
             return False
@@ -105,12 +108,18 @@ class LeakGuard:
         """The ending that may leave, with a line for each thing that was withheld."""
         leak, text = self._detector.find(ending.text), ending.text
         if leak and text not in self._allowed:
-            text = translated(texts.ANSWER_WITHHELD).format(what=leak.what)
+            text = translated(texts.ANSWER_WITHHELD).format(what=shown(leak))
         lines = [
-            translated(texts.WITHHELD).format(where=where) for where in dict.fromkeys(self.withheld)
+            translated(texts.WITHHELD).format(where=retold(where, WITHHELD))
+            for where in dict.fromkeys(self.withheld)
         ]
         return replace(ending, text="\n\n".join([text, *lines]))
 
 
 def hidden(leak: Leak) -> str:
-    return translated(texts.HIDDEN).format(what=leak.what)
+    return translated(texts.HIDDEN).format(what=shown(leak))
+
+
+def shown(leak: Leak) -> str:
+    """What it is, to a person."""
+    return retold(leak.what, WITHHELD)

@@ -18,6 +18,7 @@ from agent.model import (
     Request,
     TextPiece,
 )
+from agent.retelling import retold
 from agent.turn import texts
 from agent.turn.repeated_text import RepeatedTextDetector
 from agent.turn.turn import TurnLimits
@@ -184,7 +185,7 @@ class ModelCaller:
         """Wait for the backend. A notice says why: once, and again whenever text already shown is void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
-            self._emit(Notice(translated(texts.AWAY).format(reason=reason.rstrip("."))))
+            self._emit(Notice(translated(texts.AWAY).format(reason=retold(reason).rstrip(".。"))))
         self._away_since = self._away_since or now
         deadline = self._away_since + self._limits.away_seconds
         pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
@@ -196,7 +197,7 @@ class ModelCaller:
                 if self._waits > 1:  # ready, and yet away again: not at full speed
                     await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
-            why = str(error) or reason
+            why = retold(str(error) or reason)
             raise BackendLost(translated(texts.BACKEND_LOST).format(reason=why)) from None
 
 

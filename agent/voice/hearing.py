@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import aiohttp
 
 from agent.errors import AgentError
+from agent.language import translated
 from agent.messages import System, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.prompt import system_text
@@ -96,8 +97,10 @@ class ModelEar:
                     if isinstance(piece, Completion):
                         return piece.text.strip()
         except ModelRefused as error:
-            raise AgentError(f"The model refused it: {error}.") from None
-        raise AgentError("The model gave no answer.")
+            raise AgentError(
+                translated("The model refused: {error}.").format(error=error)
+            ) from None
+        raise AgentError(translated("The model gave no answer."))
 
 
 @dataclass(frozen=True)
@@ -129,7 +132,7 @@ class ServerEar:
                 return str((await answer.json())["text"]).strip()
         except (aiohttp.ClientError, OSError, KeyError, TypeError, ValueError) as error:
             log.warning("transcription failed: %s", error)
-            raise AgentError("The transcription server did not take it.") from None
+            raise AgentError(translated("The transcription server did not take it.")) from None
 
 
 @dataclass(frozen=True)

@@ -169,8 +169,8 @@ class Health:
 
     def _lost(self, lost: frozenset[int]) -> None:
         for index in sorted(lost - self.lost):
-            gone = "no longer answers (fallen off the bus); a reboot may be needed."
-            self.alert("gpu lost", "critical", f"GPU {index} {gone}")
+            gone = f"GPU {index} no longer answers (fallen off the bus); a reboot may be needed."
+            self.alert("gpu lost", "critical", gone)
         for index in sorted(self.lost - lost):
             self.alert("gpu lost", "over", f"GPU {index} answers again.")
         self.lost = lost
@@ -180,8 +180,8 @@ class Health:
             if (count := gpu.ecc_uncorrected) is None:
                 continue
             if count > self.ecc.get(gpu.index, count):
-                errors = f"has {count} uncorrected memory errors since the driver was loaded."
-                self.alert("ecc", "critical", f"GPU {gpu.index} {errors}")
+                errors = f"GPU {gpu.index} has {count} uncorrected memory errors since the driver was loaded."
+                self.alert("ecc", "critical", errors)
             self.ecc[gpu.index] = count
         for index, number in sample.xids:
             meaning = f" ({XIDS[number]})" if number in XIDS else ""

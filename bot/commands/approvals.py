@@ -55,8 +55,8 @@ async def show_decision(context: HandlerContext, id: str) -> None:
     state, by, at = decided
     for shown in (await table.message_of(id)).split():
         chat, _, message = shown.rpartition("/")
-        time, known = await context.local_time(chat, at), await context.store.chats.get(chat)
-        with speaking(known.spoken if known else ""):
+        time = await context.local_time(chat, at)
+        with speaking(await context.store.chats.spoken(chat)):
             form = context.texts.decisions[by if by in ("expired", WITHDRAWN) else state]
             told = form.format(by=visible(by), at=f"{time:%H:%M}")
             text = f"{fenced(excerpt(context.texts, request.what))}\n\n{told}"

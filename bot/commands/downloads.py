@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from agent.errors import AgentError
+from agent.retelling import retold
 from backend.protocol import Status
 from bot.access import AccessLevel
 from bot.channel import Button, ChannelError, Keyboard
@@ -27,10 +28,13 @@ async def offers(
     found = await context.services.models.offers(report)
     here = [offer for offer in found if offer.command]
     if toy and here:
-        lines += [texts.lie_here, *(f"`{offer.command}`\n{offer.line}" for offer in here[:OFFERED])]
+        lines += [
+            texts.lie_here,
+            *(f"`{offer.command}`\n{retold(offer.line)}" for offer in here[:OFFERED]),
+        ]
     wanted = [offer for offer in found if not offer.command and fits_key(offer)][:OFFERED]
     if wanted:
-        lines += [texts.would_fit, *(offer.line for offer in wanted)]
+        lines += [texts.would_fit, *(retold(offer.line) for offer in wanted)]
     elif toy and not here and not report.gpus:
         lines.append(texts.none_fits)
     return lines, [[Button(f"{DOWNLOAD}:{offer.name}", label(texts, offer))] for offer in wanted]
@@ -70,7 +74,9 @@ async def download(context: HandlerContext, press: ButtonPress) -> None:
                 shown = text
                 await show(context, press, text)
     except AgentError as error:
-        told = texts.not_downloaded.format(name=name, why=error)
+        told = texts.not_downloaded.format(
+            name=name, why=retold(str(error).removeprefix("error: "))
+        )
         keyboard = [[Button(f"{DOWNLOAD}:{name}", texts.download.format(name=name))]]
     else:
         told = texts.downloaded.format(name=name)

@@ -9,6 +9,7 @@ from agent.errors import AgentError
 from agent.language import local, translated
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
+from agent.retelling import retold
 from agent.store.outbox import OutboxState
 from agent.trust import told
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
@@ -55,7 +56,7 @@ async def status_report(
     if context.services.servers and (count := len(context.services.servers.running)):
         lines.append(texts.servers_running.format(count=count))
     if problem := context.problem():
-        lines.append(texts.polling.format(problem=problem))
+        lines.append(texts.polling.format(problem=retold(problem)))
     at = f"{await context.local_time(chat):%H:%M}"
     lines.append(uptime_line(texts, context.store.clock() - context.started_at, at))
     buttons = [Button(f"{STATUS}:", texts.refresh)]
@@ -75,7 +76,7 @@ async def backend_status(context: HandlerContext) -> Status | str:
     try:
         return await context.services.backend.status()
     except BackendUnavailable as error:
-        return translated(str(error))
+        return retold(str(error))
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
@@ -125,13 +126,13 @@ def part_name(texts: Texts, part: str) -> str:
 def backend_lines(texts: Texts, report: Status) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [
-        f"**{translated(server.state)}**" + (f": {server.reason}" if server.reason else ""),
+        f"**{translated(server.state)}**" + (f": {retold(server.reason)}" if server.reason else ""),
         joined(server.profile or "", server.model or ""),
         joined(
             texts.window.format(tokens=server.n_ctx) if server.n_ctx else "",
             texts.restarts.format(count=server.restarts) if server.restarts else "",
         ),
-        server.held or "",
+        retold(server.held or ""),
         joined(
             texts.prefill.format(speed=speed.prefill_tok_s) if speed.prefill_tok_s else "",
             texts.decode.format(speed=speed.decode_tok_s) if speed.decode_tok_s else "",
@@ -149,7 +150,7 @@ def gpu_line(texts: Texts, gpu: Gpu) -> str:
         f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
         f"{gpu.power_w:.0f} W" if gpu.power_w is not None else "",
         texts.gpu_memory.format(used=used / 1024, total=total / 1024) if used and total else "",
-        texts.gpu_slowed.format(why=", ".join(gpu.throttle)) if gpu.throttle else "",
+        texts.gpu_slowed.format(why=", ".join(map(retold, gpu.throttle))) if gpu.throttle else "",
     )
 
 
@@ -232,7 +233,7 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
             pass
         server = (await backend.status()).backend
     except (BackendRefused, BackendUnavailable) as error:
-        await context.send(chat, str(error))
+        await context.send(chat, retold(str(error)))
         return
     text = context.texts.switched.format(name=profile, seconds=monotonic() - began)
     if server.warm:
@@ -244,5 +245,5 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
     try:
         result = sentence(await selftests.of((await backend.status()).backend))
     except (AgentError, ModelRefused, BackendUnavailable) as error:
-        result = str(error)
+        result = retold(str(error))
     await context.send(chat, result)

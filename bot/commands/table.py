@@ -8,6 +8,7 @@ from typing import Literal
 
 from agent.errors import AgentError
 from agent.language import speaking, translated
+from agent.retelling import retold
 from backend.client import BackendUnavailable
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
@@ -143,7 +144,7 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
         try:
             await command.run(context, call)
         except (AgentError, BackendUnavailable) as error:
-            await context.send(chat, translated(str(error)))
+            await context.send(chat, retold(str(error)))
 
     pairs = call.level == "stranger" and sender.group is None
     if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):

@@ -34,6 +34,12 @@ async def writable(store: Store, yes: bool) -> None:
         await tx.run(f"PRAGMA query_only = {'OFF' if yes else 'ON'}")
 
 
+class Hot(Backend):
+    async def events(self, after: int) -> AsyncIterator[Alert]:
+        yield HOT.model_copy(update={"text": "The GPU slows itself down for heat."})
+        await asyncio.Event().wait()
+
+
 async def owners() -> list[str]:
     return ["tg:7"]
 
@@ -52,3 +58,23 @@ async def test_news_that_could_not_be_written_down_is_passed_on_later(tmp_path: 
         passing.cancel()
         await asyncio.wait([passing])
     assert parcel and OutgoingMessage.from_json(parcel.payload).text == "⚠️ Hot."
+
+
+async def test_each_owner_hears_it_in_their_own_language(tmp_path: Path) -> None:
+    async def both() -> list[str]:
+        return ["tg:7", "tg:8"]
+
+    async with open_store(tmp_path / "s.db") as store:
+        await store.chats.set("tg:8", language="de")
+        added = asyncio.Event()
+        store.outbox.on_wake.append(added.set)
+        passing = asyncio.create_task(pass_on_alerts(Hot(), store, both, pause=0.01))  # type: ignore[arg-type]
+        async with asyncio.timeout(SECONDS):
+            while not (german := await store.outbox.next("tg:8")):
+                await added.wait()
+                added.clear()
+        english = await store.outbox.next("tg:7")
+        passing.cancel()
+        await asyncio.wait([passing])
+    assert english and english.payload.count("The GPU slows itself down for heat.")
+    assert german and german.payload.count("Die GPU drosselt sich wegen Hitze.")

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from agent.errors import AgentError, BackendAway, ContextFull
+from agent.language import translated
 from agent.llm.openai.values import mapping, text, whole
 from agent.model import ModelRefused
 
@@ -51,7 +52,10 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
         tokens, window = whole(fields.get("n_prompt_tokens")), whole(fields.get("n_ctx"))
         if tokens is None or window is None:
             return ContextFull(message)
-        return ContextFull(f"The conversation needs {tokens} tokens and the window holds {window}.")
+        form = translated(
+            "The conversation needs {tokens:,} tokens and the window holds {window:,}."
+        )
+        return ContextFull(form.format(tokens=tokens, window=window))
     if status in _AWAY or (status >= 500 and contains_any(message, _AWAY_WORDS)):
         return BackendAway(message or "The model server is busy.")
     unparsed = contains_any(message, _UNPARSED_WORDS)
