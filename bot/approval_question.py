@@ -115,11 +115,18 @@ async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, cha
 def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
     """What an owner is asked, in the chat `where` (`asked_in`)."""
     where = texts.approval_from.format(chat=where) if where else ""
-    told = texts.approval_touched.format(because=request.because) if request.because else ""
-    once, always = texts.approve_once, texts.approve_chat
-    covers = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
-    shown = fenced(excerpt(texts, request.what))
-    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, told or covers]))
+    shown, more = fenced(excerpt(texts, request.what)), ""
+    if request.because:
+        more = texts.approval_touched.format(because=request.because)
+    elif may_last(request):
+        once, always = texts.approve_once, texts.approve_chat
+        more = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
+    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, more]))
+
+
+def may_last(request: ApprovalRequest) -> bool:
+    """Nothing is allowed for good in a chat that strangers' text has touched, nor what always asks."""
+    return not request.because and asks(request.scope, touched=False) != "always"
 
 
 async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
@@ -166,15 +173,13 @@ def code(scope: str) -> str:
 
 
 def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
-    """Nothing is allowed for good in a chat that strangers' text has touched, nor what always asks."""
     once, always, deny = (
         Button(f"{APPROVAL}:{request.id}:{letter}", label)
         for letter, label in zip(
             DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
         )
     )
-    lasting = not request.because and asks(request.scope, touched=False) != "always"
-    return [[once, deny], [always]] if lasting else [[once, deny]]
+    return [[once, deny], [always]] if may_last(request) else [[once, deny]]
 
 
 def decision(key: str) -> tuple[str, Decision | None]:

@@ -1,6 +1,7 @@
 """Approvals: asked with buttons, answered once, by owners alone."""
 
 import re
+from dataclasses import replace
 from typing import Annotated
 
 import pytest
@@ -8,7 +9,7 @@ from pydantic import Field
 
 from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
-from bot.approval_question import question
+from bot.approval_question import approval_keyboard, question
 from bot.localgram import Message, is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
@@ -278,3 +279,12 @@ def test_no_scope_can_end_its_own_code() -> None:
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
     assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked)
+
+
+@pytest.mark.parametrize("scope", ["page:example.org:443", "key:example.org", "mcp-server:tea"])
+def test_what_always_asks_is_not_explained_by_a_button_that_is_not_there(scope: str) -> None:
+    asked = ApprovalRequest("a", "t", "c", "tg:1", "A step", scope, 9e9)
+    labels = [button.label for row in approval_keyboard(Texts(), asked) for button in row]
+    assert labels == ["Allow once", "Deny"] and "Always" not in question(Texts(), asked)
+    lasts = replace(asked, scope="commit:website")
+    assert "Always in this chat" in question(Texts(), lasts)
