@@ -119,19 +119,21 @@ def media_part(url: str) -> Json:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
+def shown_content(text: str, images: Sequence[str], form: PromptForm) -> str | list[Json]:
+    """A person's message as content: its text alone, or in parts where there is something to see or hear."""
+    if not images:
+        return text
+    if not (form.pictures or images[0].startswith(SOUND)):
+        return "\n".join([text, *[UNSEEN] * len(images)])
+    return [{"type": "text", "text": text}, *map(media_part, images)]
+
+
 def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
     match message:
         case System(text):
             return {"role": "system", "content": text}
-        case User(text, images) if images and not (form.pictures or images[0].startswith(SOUND)):
-            return {"role": "user", "content": "\n".join([text, *[UNSEEN] * len(images)])}
-        case User(text, images) if images:
-            return {
-                "role": "user",
-                "content": [{"type": "text", "text": text}, *map(media_part, images)],
-            }
-        case User(text):
-            return {"role": "user", "content": text}
+        case User(text, images):
+            return {"role": "user", "content": shown_content(text, images, form)}
         case ToolResult(call, name, text) if form.results:
             id = wire_id(call, form)
             return {"role": "tool", "tool_call_id": id, "name": name, "content": text}

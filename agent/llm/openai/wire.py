@@ -150,8 +150,9 @@ def estimate(wire: Json) -> int:
 
 def media_of(message: Json) -> list[str]:
     """The pictures of a message as data URLs, its recordings as base64."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
+    parts = message.get("content")
+    if not isinstance(parts, list):
+        return []
     pictures = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
     sounds = [part["input_audio"]["data"] for part in parts if part["type"] == "input_audio"]
     return pictures + sounds
