@@ -59,6 +59,7 @@ class Worker:
     free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of what is being answered
     pending: PendingWork = NOTHING  # as last read
+    emptying: bool = False  # woken by `emptied`: no lease, which would make a forgotten chat anew
 
     def __post_init__(self) -> None:
         self.free.set()
@@ -68,7 +69,8 @@ class Worker:
         """Run turns; without any, compact and warm the prompt until a message comes."""
         try:
             while True:
-                woken = self.wake.is_set()
+                woken = self.wake.is_set() and not self.emptying
+                self.emptying = False
                 self.wake.clear()
                 try:
                     if await self._answer_next(woken=woken):
@@ -109,6 +111,7 @@ class Worker:
     async def emptied(self) -> None:
         """Return when no turn runs or begins; one that does is stopped."""
         while not self.free.is_set():
+            self.emptying = True
             self.wake.set()
             self._stop_turn()
             await set_within(self.free, STOP_POLL_SECONDS)

@@ -81,15 +81,19 @@ async def test_a_chat_that_waits_holds_up_no_other(bench: Bench) -> None:
         await bench.heard.replies("tg:1", 1)
 
 
+async def without_workers(chats: Chats) -> None:
+    async with asyncio.timeout(SECONDS):
+        while chats._workers:
+            await chats.tasks.ended()
+
+
 async def test_idle_chats_keep_no_worker(bench: Bench) -> None:
     async with bench.running() as chats:
         for number in range(50):
             await chats.submit(said("hello", str(number), f"tg:{number}"))
         for number in range(50):
             await bench.heard.replies(f"tg:{number}", 1)
-        async with asyncio.timeout(SECONDS):
-            while chats._workers:
-                await chats.tasks.ended()
+        await without_workers(chats)
         await chats.submit(said("again", "x", "tg:1"))
         assert (await bench.heard.replies("tg:1", 2))[1] == "you said again"
 
@@ -218,6 +222,7 @@ async def test_a_chat_is_forgotten_once_its_turn_has_ended(bench: Bench) -> None
         await chats.forget("tg:1")
         await bench.heard.replies("tg:1", 1)
         assert [end.reason for end in bench.heard.ends("tg:1")] == ["cancelled"]
+        await without_workers(chats)
         assert await chats.store.chats.get("tg:1") is None
         await chats.submit(said("again", "3"))
         assert (await bench.heard.replies("tg:1", 2))[-1] == "you said again"
