@@ -104,7 +104,7 @@ async def test_progress_and_a_full_window(tmp_path: Path) -> None:
         pieces = [piece async for piece in model.stream(long)]
         readings = [piece for piece in pieces if isinstance(piece, PrefillProgress)]
         assert readings[-1].processed == readings[-1].total > 2048
-        with pytest.raises(ContextFull, match=r"needs \d+ tokens and the window holds 8192"):
+        with pytest.raises(ContextFull, match=r"needs [\d,]+ tokens and the window holds 8,192"):
             await complete(model, Request((User("word " * 4000),)))
 
 
