@@ -10,7 +10,7 @@ chats cost nothing. Whatever a killed process left behind is taken up at start.
 
 import os
 import secrets
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Self
 
 from agent.aio import BackgroundTasks
@@ -20,7 +20,6 @@ from agent.context.window import ModelWindow
 from agent.store import Incoming, Store
 from agent.store.backup import SNAPSHOT
 from agent.store.errors import StoreError
-from agent.store.leases import new_owner
 
 
 def cli_source() -> str:
@@ -44,25 +43,27 @@ class Chats:
         self._run = run
         self._window = window
         self._listener = listener or SilentListener()
-        self._owner = ""
+        self._owner = ""  # of the leases
+        self._stack = ExitStack()
         self._workers: dict[str, Worker] = {}
         self.tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
-        self._owner = new_owner()
-        sources = self.options.sources
+        sources, left = self.options.sources, []
         if self.options.resumes:
-            cut_off = await self.store.turns.chats_unfinished(sources)
-            waiting = await self.store.inbox.chats_waiting(sources)
-            for chat in dict.fromkeys([*cut_off, *waiting]):
-                self.wake(chat)
+            left += await self.store.turns.chats_unfinished(sources)
+            left += await self.store.inbox.chats_waiting(sources)
+        self._owner = self._stack.enter_context(self.store.leases.owner())
+        for chat in dict.fromkeys(left):
+            self.wake(chat)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Turns are cut off where they stand; the next start takes them up again."""
-        await self.tasks.stop()
-        with suppress(StoreError):  # a cancelled worker may not have come to it
-            await self.store.leases.release_all(self._owner)
+        with self._stack:
+            await self.tasks.stop()
+            with suppress(StoreError):  # a cancelled worker may not have come to it
+                await self.store.leases.release_all(self._owner)
 
     async def submit(self, incoming: Incoming) -> bool:
         """Keep a message for good and see to its answer; False for one that is known already.

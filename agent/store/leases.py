@@ -3,21 +3,44 @@
 A power cut ends its holders too, so that no commit here waits for the disk.
 """
 
+import fcntl
 import os
+import re
 import secrets
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from agent.store import chats
 from agent.store.database import Database
+from agent.store.errors import StoreError
 
-STALE_SECONDS = 30.0
+STALE_SECONDS = 30.0  # of a holder of another version, whose heartbeat decides
+_NAME = re.compile("lock:([0-9a-f]{15})")
+_FLOCK = struct.Struct("hhqqi0q")  # struct flock: type, whence, start, length, pid
 
 
 @dataclass(frozen=True)
 class LeaseTable:
     database: Database
+
+    @contextmanager
+    def owner(self) -> Iterator[str]:
+        """A name for one holder, which lives as long as the block and this process do.
+
+        It is a place in the state's folder where the kernel keeps a lock: that goes with the
+        process whatever ends it, and is seen from any pid namespace, as a number of a process
+        is not: a container that was killed starts again in another.
+        """
+        place = secrets.randbits(60)
+        folder = _opened(self.database.path.parent)
+        try:
+            fcntl.fcntl(folder, fcntl.F_OFD_SETLK, _lock(fcntl.F_RDLCK, place))
+            yield f"lock:{place:015x}"
+        finally:
+            os.close(folder)
 
     async def acquire(self, chat: str, owner: str) -> bool:
         """Take the right to run turns of a chat; False while another owner holds it."""
@@ -61,10 +84,16 @@ class LeaseTable:
         return True
 
     def _alive(self, holder: str, heartbeat: float) -> bool:
-        known = holder_state(holder)
-        if known == "unknown":
+        name = _NAME.fullmatch(holder)
+        if name is None:
             return abs(self.database.clock() - heartbeat) < STALE_SECONDS
-        return known == "alive"
+        folder = _opened(self.database.path.parent)
+        try:
+            lock = _lock(fcntl.F_WRLCK, int(name[1], 16))
+            found = fcntl.fcntl(folder, fcntl.F_OFD_GETLK, lock)
+        finally:
+            os.close(folder)
+        return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 
 
 _HOLDER = "SELECT owner, heartbeat_at FROM leases WHERE chat = ?"
@@ -75,34 +104,12 @@ ON CONFLICT (chat) DO UPDATE SET owner = ?2, heartbeat_at = ?3, stop = 0
 _TAKE_FREE = f"{_TAKE} WHERE owner = ?2 RETURNING 1"
 
 
-def new_owner() -> str:
-    """A name for one holder in this process that others can check for life."""
-    return f"{_namespace()}/{os.getpid()}/{_started(os.getpid())}/{secrets.token_hex(4)}"
-
-
-def holder_state(owner: str) -> Literal["alive", "dead", "unknown"]:
-    """Whether the process that took a lease still lives.
-
-    Unknown for one of another boot or pid namespace, for this very process, and for what is no
-    such name: there the heartbeat decides.
-    """
-    namespace, *rest = owner.rsplit("/", 3)
-    if namespace != _namespace() or len(rest) != 3 or rest[0] == str(os.getpid()):
-        return "unknown"
-    return "alive" if _started(rest[0]) == rest[1] else "dead"
-
-
-def _namespace() -> str:
-    """The boot and the pid namespace in which a pid means something."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{boot}/{Path('/proc/self/ns/pid').stat().st_ino}"
-
-
-def _started(pid: int | str) -> str:
-    """The start time of a process in clock ticks since boot; empty when there is none."""
+def _opened(folder: Path) -> int:
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
+        return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be opened: {error.strerror}.") from None
+
+
+def _lock(kind: int, place: int) -> bytes:
+    return _FLOCK.pack(kind, os.SEEK_SET, place, 1, 0)

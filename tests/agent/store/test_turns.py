@@ -1,4 +1,4 @@
-import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,7 +9,7 @@ from agent.context.compactor import weight
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
-from agent.store.leases import STALE_SECONDS, holder_state, new_owner
+from agent.store.leases import STALE_SECONDS
 from agent.store.transcript import Compaction
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from tests.agent.store.conftest import Clock
@@ -183,63 +183,79 @@ async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
 
 
 async def test_one_holder_at_a_time(store: Store, clock: Clock) -> None:
-    mine, other = new_owner(), new_owner()
-    assert await store.leases.acquire("cli", mine)
-    assert await store.leases.acquire("cli", mine)
-    assert not await store.leases.acquire("cli", other)
-    assert await store.leases.acquire("tg:1", other)
-    clock.pass_(STALE_SECONDS - 1)
-    assert await store.leases.heartbeat("cli", mine)
-    clock.pass_(STALE_SECONDS - 1)
-    assert not await store.leases.acquire("cli", other)
-    await store.leases.release("cli", mine)
-    assert await store.leases.acquire("cli", other)
-    assert not await store.leases.heartbeat("cli", mine)
+    with store.leases.owner() as mine, store.leases.owner() as other:
+        assert await store.leases.acquire("cli", mine)
+        assert await store.leases.acquire("cli", mine)
+        assert not await store.leases.acquire("cli", other)
+        assert await store.leases.acquire("tg:1", other)
+        clock.pass_(STALE_SECONDS)  # it was suspended, or the clock was set
+        assert not await store.leases.acquire("cli", other)
+        assert await store.leases.heartbeat("cli", mine)
+        await store.leases.release("cli", mine)
+        assert await store.leases.acquire("cli", other)
+        assert not await store.leases.heartbeat("cli", mine)
 
 
-async def test_a_holder_without_a_sign_of_life_loses_it(store: Store, clock: Clock) -> None:
-    mine, other = new_owner(), new_owner()
-    await store.leases.acquire("cli", mine)
-    clock.pass_(STALE_SECONDS)
-    assert await store.leases.acquire("cli", other)
+async def test_a_holder_of_another_version_lives_by_its_heartbeat(
+    store: Store, clock: Clock
+) -> None:
+    theirs = "boot/4026531836/7/81723/0a1b2c3d"
+    await store.leases.acquire("cli", theirs)
+    with store.leases.owner() as mine:
+        clock.pass_(STALE_SECONDS - 1)
+        assert await store.leases.heartbeat("cli", theirs)
+        clock.pass_(STALE_SECONDS - 1)
+        assert not await store.leases.acquire("cli", mine)
+        clock.pass_(1)
+        assert await store.leases.acquire("cli", mine)
 
 
-@pytest.fixture
-def process() -> str:
-    """The owner name of a process that has ended."""
-    child = subprocess.run(
-        [sys.executable, "-c", "from agent.store.leases import new_owner; print(new_owner())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return child.stdout.strip()
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from agent.store import open_store
+
+async def main():
+    async with open_store(Path(sys.argv[1]), lambda: float(sys.argv[2])) as store:
+        with store.leases.owner() as name:
+            assert await store.leases.acquire("cli", name)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
 
 
-async def test_a_dead_process_holds_nothing(store: Store, process: str) -> None:
-    await store.leases.acquire("cli", process)
+@pytest.mark.parametrize("place", [[], ["bwrap", "--dev-bind", "/", "/", "--unshare-pid"]])
+async def test_a_killed_process_holds_nothing(store: Store, clock: Clock, place: list[str]) -> None:
+    """Nor where its pid means something else: in a container that has been started again."""
+    path = str(store.database.path)
+    killed = subprocess.run([*place, sys.executable, "-c", KILLED, path, str(clock())])
+    assert killed.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    assert await store.database.value("SELECT count(*) FROM leases WHERE owner LIKE 'lock:%'") == 1
     assert not await store.leases.request_stop("cli")
-    assert await store.leases.acquire("cli", new_owner())
+    with store.leases.owner() as mine:
+        assert await store.leases.acquire("cli", mine)
 
 
-def test_who_lives(process: str) -> None:
-    place, pid, started, nonce = new_owner().rsplit("/", 3)
-    parent = f"{place}/{os.getppid()}"
-    with open(f"/proc/{os.getppid()}/stat") as stat:
-        ticks = stat.read().rpartition(")")[2].split()[19]
-    assert holder_state(process) == "dead"
-    assert holder_state(f"{parent}/{ticks}/{nonce}") == "alive"
-    assert holder_state(f"{parent}/1/{nonce}") == "dead"  # the number was given to another process
-    assert holder_state(f"another-boot/1/{pid}/{started}/{nonce}") == "unknown"
-    assert holder_state(new_owner()) == "unknown"
+async def test_what_a_holder_has_started_does_not_hold_for_it(store: Store) -> None:
+    with store.leases.owner() as gone:
+        await store.leases.acquire("cli", gone)
+        child = subprocess.Popen(["sleep", "60"])
+    try:
+        with store.leases.owner() as mine:
+            assert await store.leases.acquire("cli", mine)
+    finally:
+        child.kill()
+        child.wait()
 
 
 async def test_a_wish_to_stop_reaches_the_holder(store: Store) -> None:
     assert not await store.leases.request_stop("cli")
-    await store.leases.acquire("cli", new_owner())
-    assert not await store.leases.stop_requested("cli")
-    assert await store.leases.request_stop("cli")
-    assert await store.leases.stop_requested("cli")
+    with store.leases.owner() as holder:
+        await store.leases.acquire("cli", holder)
+        assert not await store.leases.stop_requested("cli")
+        assert await store.leases.request_stop("cli")
+        assert await store.leases.stop_requested("cli")
 
 
 async def test_a_chat_that_was_never_opened_has_no_prompt(store: Store) -> None:
