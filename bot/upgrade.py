@@ -3,6 +3,7 @@
 Everything that is needed later is imported before anything is replaced.
 """
 
+import asyncio
 import json
 import shutil
 import sqlite3
@@ -21,7 +22,7 @@ from bot.installed_program import (
     UpgradeError,
     run,
 )
-from bot.restore import OWN_SECRETS
+from bot.restore import keep_secrets
 from bot.state import DATABASE
 
 QUESTION = "how much disk space is free?"
@@ -150,10 +151,12 @@ class Upgrade:
             await self.ran(command, "restore", str(saved), environment=own)
         else:
             (trial / "state").mkdir(mode=0o700)
-        # Of these a backup has none, and the new program's doctor misses what is not there.
-        for name in ("models", "servers", *OWN_SECRETS):
+        # Of these a backup has none, and the new program's doctor misses what is not there. Of what
+        # the bot is logged in with it gets a copy: nothing that it does there can end a session.
+        for name in ("models", "servers"):
             if (self.state / name).exists() and not (trial / "state" / name).exists():
                 (trial / "state" / name).symlink_to(self.state / name)
+        await asyncio.to_thread(keep_secrets, self.state, trial / "state")
         known = await self.trouble(self.installation.command, {})
         new = {
             name: said

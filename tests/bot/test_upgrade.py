@@ -132,13 +132,15 @@ async def test_the_matrix_session_is_none_of_the_backup_but_the_new_doctor_sees_
     tmp_path: Path,
 ) -> None:
     session = "$VOLTAIRE_STATE__DIR/matrix/session.json"
-    upgrade, place, _ = await made(
-        tmp_path, trouble=f"""'"$(test -e "{session}" || echo '{TROUBLE}')"'"""
-    )
+    doctor = f"""test -e "{session}" || echo '{TROUBLE}'; echo spoiled > "{session}" """
+    upgrade, place, _ = await made(tmp_path, trouble=f"""'"$({doctor})"'""")
     (tmp_path / "s" / "matrix").mkdir()
-    (tmp_path / "s" / "matrix" / "session.json").write_text("{}")
+    ours = tmp_path / "s" / "matrix" / "session.json"
+    ours.write_text("{}")
     await upgrade.forward(ProgramVersion("2", "2"))
     assert place.installed == "2"
+    assert ours.read_text() == "{}", "the new program had a copy"
+    assert not (upgrade.folder / "trial").exists()
 
 
 async def test_trouble_that_is_there_already_is_no_reason(tmp_path: Path) -> None:
