@@ -30,11 +30,11 @@ from bench.operate.releases import ROOT, advance
 from bench.operate.site import ANSWER, OWNER, QUESTION, TOKEN, StepFailed
 from bench.operate.steps import (
     BY_COMMAND,
-    HOUR,
     REFUSE,
     RESTART_SECONDS,
     RESTARTS,
     Course,
+    clock_set,
     corruption,
     fingerprint,
 )
@@ -246,18 +246,11 @@ async def telegram_away(it: Container, course: Course) -> str:
 
 
 async def clock_off(it: Container, _: Course) -> str:
-    if it.clock.missing:
-        return f"left out: {it.clock.missing}"
-    pid, took = await it.pid("voltaire run"), []
-    try:
-        for offset in (HOUR, 0.0, -HOUR, 0.0):
-            it.clock.set(offset)
-            took.append((await it.talk()).split()[-2])
-    finally:
-        it.clock.set(0)
+    pid = await it.pid("voltaire run")
+    said = await clock_set(it.clock, it.talk)
     if await it.pid("voltaire run") != pid:
         raise StepFailed("it ended")
-    return f"ahead, back, behind, back: answered in {', '.join(took)} s"
+    return said
 
 
 async def backup(it: Container, _: Course) -> str:

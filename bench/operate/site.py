@@ -41,6 +41,7 @@ printf 'offline = true\\nno-index = true\\nfind-links = ["{SHARED}/wheels"]\\n' 
 printf '[safe]\\n\\tdirectory = *\\n' > /etc/gitconfig
 groupdel render 2>/dev/null || true  # some machines have none
 systemctl start systemd-journald.socket systemd-journald-dev-log.socket systemd-journald dbus systemd-logind
+systemctl log-target journal  # it was booted with the console alone
 """
 
 
@@ -126,7 +127,7 @@ KINDS = {
 @dataclass
 class Site:
     """`patience` is how long a process that is stopped may go unnoticed, in seconds; `count` counts
-    messages that were sent; `also` are those whose answers count besides."""
+    messages that were sent; `killed` names what was; `also` are those whose answers count besides."""
 
     kind: Kind
     machine: Booted
@@ -136,6 +137,7 @@ class Site:
     clock: Clock
     patience: float
     count: int = 0
+    killed: list[str] = field(default_factory=list)
     also: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     reader: Reader = field(init=False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from bench.campaign.clock import Clock
 from bench.operate.releases import CHANGE, MIGRATION, NEXT
 from bench.operate.site import BACKEND, BOT, OWNER, TOKEN, Site, StepFailed
 from fakes.booted import CHANGED, SHARED
@@ -26,6 +27,7 @@ HEADER = 64  # bytes: of gzip's header nothing is read but its magic number
 ELSEWHERE = "/srv/elsewhere"
 CORRUPTED = "/srv/corrupted"
 BY_COMMAND = 3
+SERVER = "model server"
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def killed(which: str) -> Step:
         said, began = await it.asked(), time.monotonic()
         await asyncio.sleep(0.15)
         await it.done(f"kill -KILL {pid}")
+        it.killed.append(which)
         await it.answered(said)
         await it.active()
         if (await it.pids())[which] == pid:
@@ -176,17 +179,24 @@ async def telegram_away(it: Site, course: Course) -> str:
 
 
 async def clock_off(it: Site, _: Course) -> str:
-    if it.clock.missing:
-        return f"left out: {it.clock.missing}"
-    before, took = await _restarts(it), []
-    try:
-        for offset in (HOUR, 0.0, -HOUR, 0.0):
-            it.clock.set(offset)
-            took.append((await it.talk()).split()[-2])
-    finally:
-        it.clock.set(0)
+    before = await _restarts(it)
+    said = await clock_set(it.clock, it.talk)
     if await _restarts(it) != before:
         raise StepFailed("a service ended")
+    return said
+
+
+async def clock_set(clock: Clock, talk: Callable[[], Awaitable[str]]) -> str:
+    """An hour ahead, back, an hour behind, and back; a message after each."""
+    if clock.missing:
+        return f"left out: {clock.missing}"
+    took = []
+    try:
+        for offset in (HOUR, 0.0, -HOUR, 0.0):
+            clock.set(offset)
+            took.append((await talk()).split()[-2])
+    finally:
+        clock.set(0)
     return f"ahead, back, behind, back: answered in {', '.join(took)} s"
 
 
@@ -395,11 +405,16 @@ async def story(it: Site, _: Course) -> str:
     if found := re.search(r"Traceback[\s\S]{,1500}", bot + backend):
         raise StepFailed(found[0])
     versions = re.findall(r" ready version=(\S+)", bot)
+    deaths = (bot + backend).count("Main process exited, code=")
+    causes = backend.count(" restart cause=")
+    servers = it.killed.count(SERVER)
+    if deaths < len(it.killed) - servers or causes < servers:
+        raise StepFailed(f"{deaths} deaths and {causes} causes, and killed were {it.killed}")
     told = {
         "turns": len(turns),
         f"starts of the bot ({', '.join(dict.fromkeys(versions))})": len(versions),
-        "deaths of a service": (bot + backend).count("Main process exited, code="),
-        "causes of a restart": backend.count(" restart cause="),
+        "deaths of a service": deaths,
+        "causes of a restart": causes,
         "alerts": backend.count(" alert name="),
     }
     return ", ".join(f"{count} {name}" for name, count in told.items())
@@ -437,8 +452,8 @@ STEPS: Mapping[str, Step] = {
     "message": message,
     "doctor as root": doctor_as_root,
     "restart": restart,
-    **{f"kill the {which}": killed(which) for which in ("bot", "backend", "model server")},
-    **{f"stop the {which}": stopped(which) for which in ("bot", "backend", "model server")},
+    **{f"kill the {which}": killed(which) for which in ("bot", "backend", SERVER)},
+    **{f"stop the {which}": stopped(which) for which in ("bot", "backend", SERVER)},
     "full disk": full_disk,
     "Telegram away at a start": telegram_away,
     "clock an hour off": clock_off,
