@@ -1,6 +1,9 @@
 """Alerts are numbered, kept and streamed."""
 
+import logging
 from pathlib import Path
+
+import pytest
 
 from backend.control.alerts import Alerts
 
@@ -31,3 +34,22 @@ async def test_an_alert_file_that_cannot_be_rewritten_is_kept(tmp_path: Path) ->
     later.read()
     assert [alert.text for alert in later.kept] == ["Hot."]
     assert alerts.path.read_bytes() == written
+
+
+def test_each_alert_is_one_line_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The journal alone tells the day: heat and less memory, too."""
+    alerts = Alerts(tmp_path / "alerts.jsonl")
+    with caplog.at_level(logging.INFO):
+        alerts.add("heat", "critical", "The GPU is at 84 °C; new work waits.")
+        alerts.add("memory", "warning", "Memory ran out; now a window of 6,144 tokens.")
+        alerts.add("heat", "over", "The GPU has cooled to 75 °C; work goes on.")
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "alert name=heat level=critical text=The GPU is at 84 °C; new work waits."),
+        (
+            "WARNING",
+            "alert name=memory level=warning text=Memory ran out; now a window of 6,144 tokens.",
+        ),
+        ("INFO", "alert name=heat level=over text=The GPU has cooled to 75 °C; work goes on."),
+    ]
