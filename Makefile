@@ -37,7 +37,9 @@ system-test: system
 $(STAMP)-uv: requirements-build.lock | system
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
-		|| { grep -v '^WARNING: ' $@.log >&2; echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; exit 1; }
+		|| { if grep -q '^WARNING: Retrying ' $@.log; then \
+			echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; \
+		else grep -v '^WARNING: ' $@.log >&2; fi; exit 1; }
 	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python pip  # 17 MB that nobody needs any more
 	@touch $@
 
