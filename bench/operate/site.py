@@ -184,9 +184,13 @@ class Site:
 
     # -- units ----------------------------------------------------------------
 
+    @property
+    def flags(self) -> str:
+        """Of systemctl."""
+        return "" if self.kind.root else "--user"
+
     async def systemctl(self, words: str) -> str:
-        flags = "" if self.kind.root else "--user"
-        return await self.done(f"systemctl {flags} {words}", user=self.kind.user)
+        return await self.done(f"systemctl {self.flags} {words}", user=self.kind.user)
 
     async def shown(self, unit: str, name: str) -> str:
         return await self.systemctl(f"show --property={name} --value {unit}")
@@ -196,8 +200,7 @@ class Site:
         async with _deadline(seconds, "both services are active"):
             while True:
                 found = await self.sh(
-                    f"systemctl {'' if self.kind.root else '--user'} is-active {BACKEND} {BOT}",
-                    user=self.kind.user,
+                    f"systemctl {self.flags} is-active {BACKEND} {BOT}", user=self.kind.user
                 )
                 if found[1].split() == ["active"] * 2:
                     return

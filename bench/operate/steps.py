@@ -27,6 +27,7 @@ HEADER = 64  # bytes: of gzip's header nothing is read but its magic number
 ELSEWHERE = "/srv/elsewhere"
 CORRUPTED = "/srv/corrupted"
 BY_COMMAND = 3
+TRIES, TRY_SECONDS = 3, 3.5  # the units try again after three seconds, where that helps
 SERVER = "model server"
 
 
@@ -85,8 +86,7 @@ async def restart(it: Site, _: Course) -> str:
 
 
 async def _restarted(it: Site, unit: str) -> float:
-    flags = "" if it.kind.root else "--user"
-    timed = f"b=$(date +%s%N); systemctl {flags} restart {unit}; echo $(($(date +%s%N) - b))"
+    timed = f"b=$(date +%s%N); systemctl {it.flags} restart {unit}; echo $(($(date +%s%N) - b))"
     seconds = int((await it.done(timed, user=it.kind.user)).splitlines()[-1]) / 1e9
     await asyncio.sleep(2.0)  # it is idle again
     return seconds
@@ -176,6 +176,27 @@ async def telegram_away(it: Site, course: Course) -> str:
     await it.answered(said)
     back = time.monotonic() - began - 1
     return f"ready in {seconds:.1f} s, no exit in {course.away:.0f} s, answered {back:.1f} s later"
+
+
+async def no_credential(it: Site, _: Course) -> str:
+    """The token cannot be read: one try, not one every three seconds; once it can be, a start is enough."""
+    token = str(Path(it.kind.config).with_name("telegram-token"))
+    away, back = (
+        (f"mv {token} {token}-away", f"mv {token}-away {token}")
+        if it.kind.root
+        else (f"chmod 0 {token}", f"chmod 600 {token}")
+    )
+    await it.done(away)
+    try:
+        code, _said = await it.sh(f"systemctl {it.flags} restart {BOT}", user=it.kind.user)
+        await asyncio.sleep(TRIES * TRY_SECONDS)
+        state, tries = await it.shown(BOT, "SubState"), await it.shown(BOT, "NRestarts")
+        if not code or state != "failed" or tries != "0":
+            raise StepFailed(f"the unit is {state} after {tries} more tries")
+    finally:
+        await it.done(back)
+    await it.systemctl(f"start {BOT}")
+    return f"failed after one try; {await it.talk()}"
 
 
 async def clock_off(it: Site, _: Course) -> str:
@@ -424,9 +445,7 @@ async def remove(it: Site, _: Course) -> str:
     said = await it.voltaire("setup --remove --yes")
     if f"Left: {it.kind.state}" not in said or not it.path(it.kind.state).exists():
         raise StepFailed(said)
-    code, found = await it.sh(
-        f"systemctl {'' if it.kind.root else '--user'} status {BOT}", user=it.kind.user
-    )
+    code, found = await it.sh(f"systemctl {it.flags} status {BOT}", user=it.kind.user)
     if code != 4:
         raise StepFailed(found)
     return "what is left is said"
@@ -456,6 +475,7 @@ STEPS: Mapping[str, Step] = {
     **{f"stop the {which}": stopped(which) for which in ("bot", "backend", SERVER)},
     "full disk": full_disk,
     "Telegram away at a start": telegram_away,
+    "credential gone": no_credential,
     "clock an hour off": clock_off,
     "upgrade, nothing new": nothing_new,
     "upgrade with a migration": upgrade,
