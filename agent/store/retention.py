@@ -68,6 +68,7 @@ async def prune(store: Store, retention: Retention) -> int:
             removed += await _delete_all(store, sql, store.clock() - days * DAY)
     if retention.ledger:
         removed += await store.ledger.prune(store.clock() - retention.ledger * DAY)
+    await _merge_words(store, removed)
     return removed + await _shrink(store, retention.most_bytes)
 
 
@@ -130,4 +131,31 @@ async def _shrink(store: Store, most: int) -> int:
         if not rows:
             break
         removed += rows
+        await _merge_words(store, rows)
     return removed
+
+
+_UNMERGED = "rows_unmerged"  # key of the value that holds how many rows left since the last merge
+_SHARE = 20  # of the rows that are left, one in so many
+_MERGE_PAGES = 200  # in one transaction
+_MERGE = "INSERT INTO said (said, rank) VALUES ('merge', ?)"
+
+
+async def _merge_words(store: Store, removed: int) -> None:
+    """Write the index of words anew, without what left, once that is worth it.
+
+    Of what is deleted the index only notes that it was, which takes more room; left alone, it
+    would keep the database above its bound when nothing else may go.
+    """
+    if not removed:
+        return
+    removed += await store.key_values.get(_UNMERGED, int) or 0
+    if worth := removed * _SHARE >= await store.database.value("SELECT count(*) FROM transcript"):
+        pages, changes = -_MERGE_PAGES, 2  # negative: begin with all of it
+        while changes >= 2:  # SQLite's own sign that there is more to do
+            async with store.database.write(durable=False) as tx:
+                before = await tx.value("SELECT total_changes()")
+                await tx.run(_MERGE, pages)
+                changes = await tx.value("SELECT total_changes()") - before
+            pages = _MERGE_PAGES
+    await store.key_values.put(_UNMERGED, 0 if worth else removed)

@@ -130,6 +130,25 @@ async def test_beyond_its_size_the_longest_unused_conversation_leaves_first(
     assert (await count(store, "turns"), await count(store, "conversations")) == (1, 1)
 
 
+async def test_the_index_of_words_shrinks_with_what_was_said(store: Store) -> None:
+    """SQLite's own only grows by deletions, and would drive out what has room."""
+    for number in range(500):
+        words = f"{number} " + "An answer of the length that answers have. " * 20
+        await talk(store, f"t{number}", words, chat=f"tg:{number % 10}")
+    async with store.database.write() as tx:
+        await tx.run("UPDATE transcript SET live = 0")
+
+    async def index() -> int:
+        return int(await store.database.value("SELECT sum(length(block)) FROM said_data"))
+
+    whole, full = await index(), await used(store)
+    await prune(store, Retention(most_bytes=full * 8 // 10))
+    share = len(await said(store)) / 1000
+    assert 0 < share < 0.9
+    assert await index() < whole * (share + 0.1)
+    assert len(await store.search.candidates("tg:9", "499")) == 2, "what is left is found"
+
+
 @pytest.mark.parametrize("table", ["outbox", "turns", "transcript", "notes", "conversations"])
 async def test_no_deletion_walks_through_a_table_that_grows(store: Store, table: str) -> None:
     """Deleting a parent looks for its children; each way there must be an index."""
