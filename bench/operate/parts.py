@@ -78,7 +78,6 @@ class Parts:
 
     async def matrix_answers(self) -> None:
         before = len(self._answers())
-        self.it.count += 1
         await self.person.say(self.room, QUESTION)
         try:
             async with asyncio.timeout(PART_SECONDS):

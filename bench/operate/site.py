@@ -127,7 +127,7 @@ KINDS = {
 @dataclass
 class Site:
     """`patience` is how long a process that is stopped may go unnoticed, in seconds; `count` counts
-    messages that were sent; `killed` names what was; `also` are those whose answers count besides."""
+    messages to Telegram; `killed` names what was; `also` are those whose answers count besides."""
 
     kind: Kind
     machine: Booted
