@@ -398,7 +398,9 @@ def in_git_directory(top: Path, path: str) -> bool:
     """Whether the owner's git would find `path` in a git directory, and not in a working tree."""
     for folder in [*parents(path), ""]:
         names = names_in(top / folder)
-        if ".git" in names:
+        git = top / folder / ".git"
+        # git goes on to the folder itself where its .git is a directory and no git directory.
+        if ".git" in names and (not git.is_dir() or is_git_directory(names_in(git))):
             return False
         if is_git_directory(names):
             return True

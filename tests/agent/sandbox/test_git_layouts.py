@@ -307,7 +307,9 @@ async def test_file_tools_write_into_no_git_directory(top: Path, tmp_path: Path,
             assert "is read-only" in await box.error(write_file, path=name, content="x")
 
 
-async def test_file_tools_make_no_git_directory_in_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", ["", ".git", ".git/refs"])
+async def test_file_tools_make_no_git_directory_in_steps(tmp_path: Path, beside: str) -> None:
+    """Nor beside a folder .git that is no git directory, past which git looks at the folder itself."""
     top = tmp_path / "app"
     plain(top)
     evil = f"[core]\nbare = false\nworktree = .\nfsmonitor = touch {tmp_path / 'ran'};\n"
@@ -315,6 +317,8 @@ async def test_file_tools_make_no_git_directory_in_steps(tmp_path: Path) -> None
     async with opened(tmp_path / "state", repos=[HostRepo("app", top, write=True)]) as sandboxes:
         box = Box(await sandboxes.of("cli"))
         for order in (files, dict(reversed(files.items()))):
+            if beside:
+                await box.use(bash, command=f"mkdir -p /repos/app/n{len(order)}/{beside}")
             made = [
                 await _tried(box, f"/repos/app/n{len(order)}/{name}", order[name]) for name in order
             ]
