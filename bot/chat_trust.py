@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from agent.sandbox.files import Files
 from agent.store import Store
 from agent.trust import told
+from bot.approval_question import code
 from bot.channel import Button, Keyboard
 from bot.texts import Texts
 
@@ -37,7 +38,7 @@ class ChatTrust:
             ("files", files),
         ):
             if taints:
-                lines.append(texts.touched[kind].format(sources=told(taints, self.zone)))
+                lines.append(texts.touched[kind].format(sources=code(told(taints, self.zone))))
                 key = f"{TRUST}:{kind}:{max(taint.number for taint in taints)}"
                 rows.append([Button(key, texts.vouch[kind])])
         notes = [(n.id, n.text, n.stranger) for n in await self.store.notes.all(self.chat)]
@@ -47,7 +48,8 @@ class ChatTrust:
         ]
         for kind, found in (("note", notes), ("job", jobs)):
             for number, text, source in [one for one in found if one[2]][:LISTED]:
-                lines.append(texts.touched[kind].format(number=number, text=text, source=source))
+                shown = {"text": code(text), "source": code(source)}
+                lines.append(texts.touched[kind].format(number=number, **shown))
                 key, label = f"{TRUST}:{kind}:{number}", texts.vouch[kind].format(number=number)
                 rows.append([Button(key, label)])
         return "\n".join([*lines, "", texts.touched_how]) if lines else texts.untouched, rows

@@ -79,7 +79,7 @@ from bot.attachments import safe_name
 from bot.channel import MessageRefused
 from bot.matrix.channel import decrypted_file
 from bot.matrix.formatted import PART_BYTES, message_content, split
-from bot.matrix.incoming_message import incoming_message
+from bot.matrix.incoming_message import Quotation, incoming_message
 from bot.matrix.incoming_message import parsed as room_message
 from bot.matrix.keyboards import meant
 from bot.matrix.rooms import JoinedRoom
@@ -310,7 +310,7 @@ def room_event(event: Any) -> None:
     assert 0 <= sent_at(event) <= time.time() * 1000 + 1
     try:
         message = room_message(room.id, event)
-        quote = ("eve", message.body)
+        quote = Quotation("eve", message.body)
         row = incoming_message(
             message, sender="e", me=("@b:x", "bot"), quote=quote, origin="person"
         )

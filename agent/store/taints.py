@@ -28,6 +28,25 @@ class TaintTable:
         current = await self.database.value("SELECT conversation FROM chats WHERE key = ?", chat)
         return await self.of(current) if current is not None else []
 
+    async def of_message(self, chat: str, message: str) -> str:
+        """Whose text a message of ours may repeat, by the app's id of it, that the chat's current
+        conversation does not hold anyway; empty for nobody's.
+
+        That is an answer of another conversation, a summary, a reminder that a touched chat planned, a
+        question. What the program said besides repeats nothing where no stranger's text is kept.
+        """
+        async with self.database.read() as tx:
+            row = await tx.one(_SENT, chat, message)
+            outbox, turn = row or (None, None)
+            if turn is not None:
+                return str(await tx.value(_OF_ANSWER, turn, chat) or "")
+            if job := await tx.one(_OF_JOB, outbox):
+                kind, task, stranger = job
+                return f"repository {task}" if kind == "summary" else str(stranger)
+            if asked := await tx.one(_OF_QUESTION, f"{chat}/{message}"):
+                return str(asked[0])
+            return str(await tx.value(_KEPT, chat) or "")
+
     async def clear(self, chat: str, upto: int, by: str) -> int:
         """An owner vouches for what had entered the current conversation up to a taint's number; how
         many taints that were. Its messages are theirs from then on, and so is what was said about them."""
@@ -72,6 +91,30 @@ async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> N
 _OPEN = (
     "SELECT source, at, id FROM taints WHERE conversation = ? AND cleared_at IS NULL ORDER BY id"
 )
+# The newest first: people answer what they have just read.
+_SENT = """
+SELECT id, turn FROM outbox WHERE chat = ?1
+AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?2) ORDER BY id DESC LIMIT 1
+"""
+_OF_ANSWER = """
+SELECT source FROM taints WHERE cleared_at IS NULL AND conversation = (
+    SELECT conversation FROM turns WHERE id = ?1
+    AND conversation IS NOT (SELECT conversation FROM chats WHERE key = ?2))
+ORDER BY id DESC LIMIT 1
+"""
+_OF_JOB = """
+SELECT jobs.kind, jobs.task, jobs.stranger FROM occurrences JOIN jobs ON jobs.id = occurrences.job
+WHERE occurrences.outbox = ?
+"""
+_OF_QUESTION = """
+SELECT because FROM approvals WHERE instr(' ' || message_id || ' ', ' ' || ? || ' ') ORDER BY asked_at DESC LIMIT 1
+"""
+_KEPT = f"""
+SELECT source FROM taints JOIN conversations c ON c.id = conversation WHERE c.chat = ?1 AND cleared_at IS NULL
+UNION ALL SELECT stranger FROM notes WHERE chat IN {LINKED} AND stranger <> ''
+UNION ALL SELECT stranger FROM jobs WHERE chat IN {LINKED} AND stranger <> ''
+LIMIT 1
+"""
 _ENTER = """
 INSERT INTO taints (conversation, source, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING
 RETURNING coalesce((SELECT chat FROM conversations WHERE id = ?1), '')

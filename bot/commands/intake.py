@@ -24,6 +24,15 @@ LET_IN = "in"
 REFUSE = "out"
 
 
+async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
+    """The same where it quotes a `message` of ours ("": it quotes none), which may repeat what strangers wrote."""
+    source = message and await context.store.taints.of_message(incoming.chat, message)
+    if not source:
+        return incoming
+    found = [*filter(None, [incoming.stranger]), f"answer that may repeat {source}"]
+    return replace(incoming, stranger="; ".join(found))
+
+
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
     """Keep a message of somebody who may write, and have it answered."""
     incoming = replace(incoming, language=spoken())

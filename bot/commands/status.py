@@ -14,6 +14,7 @@ from agent.store.outbox import OutboxState
 from agent.trust import told
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
+from bot.approval_question import code
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands import downloads
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
@@ -52,7 +53,7 @@ async def status_report(
         lines.append(texts.used_today.format(used=", ".join(told_used)))
     if sources := await context.store.taints.of_chat(chat):
         zone = str((await context.local_time(chat)).tzinfo)
-        lines.append(texts.touched_status.format(sources=told(sources, zone)))
+        lines.append(texts.touched_status.format(sources=code(told(sources, zone))))
     if context.services.servers and (count := len(context.services.servers.running)):
         lines.append(texts.servers_running.format(count=count))
     if problem := context.problem():

@@ -3,7 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from agent.store import Incoming
 from agent.trust import Origin
@@ -58,6 +58,14 @@ class RoomMessage:
         return me.lower() in said or said.startswith((name.lower(), f"@{name.lower()}"))
 
 
+class Quotation(NamedTuple):
+    """What a message answers: the name of who said it, which they chose, and whether that is the bot."""
+
+    name: str
+    text: str
+    ours: bool = False
+
+
 def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
     """Raises ValueError, TypeError, KeyError for what is no message."""
     content = event["content"]
@@ -92,13 +100,13 @@ def incoming_message(
     *,
     sender: str,
     me: tuple[str, ...],
-    quote: tuple[str, str] | None,
+    quote: Quotation | None,
     origin: Origin,
 ) -> Incoming:
     """The inbox row. `sender` is a name, in a room of several; `me` are the bot's names, left out
-    where a message begins with one; `quote` is the name and the text of what it answers."""
+    where a message begins with one."""
     files = attachments(message)
-    stranger = f"message of {quote[0]} that is answered" if quote and quote[0] != "you" else ""
+    stranger = f"message of {quote.name} that is answered" if quote and not quote.ours else ""
     return Incoming(
         message.chat,
         SOURCE,
@@ -107,7 +115,7 @@ def incoming_message(
         "edit" if message.replaces else "message",
         message.replaces or message.id,
         sender,
-        f"{quote[0]}: {quote[1][:QUOTE]}" if quote else "",
+        f"{quote.name}: {quote.text[:QUOTE]}" if quote else "",
         body=to_json(files),
         settle_s=FILE_SETTLE if files and not caption(message) else 0.0,
         at=message.at,

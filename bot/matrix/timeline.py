@@ -39,7 +39,7 @@ from bot.matrix.homeserver import (
     MatrixJson,
     room_path,
 )
-from bot.matrix.incoming_message import RoomMessage, incoming_message, parsed
+from bot.matrix.incoming_message import Quotation, RoomMessage, incoming_message, parsed
 from bot.matrix.keyboards import KeyboardStore, meant
 from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
 from bot.reactions import FEEDBACK
@@ -158,21 +158,23 @@ class Timeline:
     async def _row(self, room: JoinedRoom, message: RoomMessage, level: AccessLevel) -> Incoming:
         several = self._encryption.rooms.partner(room.id) is None
         quoted = await self._quoted(room, message)
-        return incoming_message(
+        incoming = incoming_message(
             message,
             sender=room.name(message.sender) if several else "",
             me=(self.me, room.name(self.me)),
             quote=quoted,
             origin="owner" if level == "owner" else "person",
         )
+        ours = message.answers if quoted and quoted.ours else ""
+        return await intake.with_answered(self._context, incoming, ours)
 
-    async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> tuple[str, str] | None:
+    async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> Quotation | None:
         if not message.answers or (found := await self._said_in(room, message.answers)) is None:
             return None
         author, text = found
         if author == self.me:
-            return "you", text
-        return ("they" if author == message.sender else room.name(author)), text
+            return Quotation("you", text, ours=True)
+        return Quotation("they" if author == message.sender else room.name(author), text)
 
     async def _meant(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
         if sender.group is None or self._context.access.groups == "all":

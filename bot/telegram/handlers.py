@@ -53,7 +53,7 @@ from bot.commands.table import (
     show_press_result,
 )
 from bot.reactions import FEEDBACK
-from bot.telegram.incoming_message import addressed, chat_of, incoming_message
+from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message
 from bot.telegram.message_calls import ChatKey
 from bot.texts import Texts
 
@@ -115,6 +115,7 @@ async def on_message(context: HandlerContext, update: Update) -> None:
     if await intake.may_write(context, str(chat_of(message)), sender, level):
         me, origin = message.get_bot().bot, origin_of(level)
         incoming = incoming_message(update.update_id, message, me, origin=origin)
+        incoming = await intake.with_answered(context, incoming, answered(message, me))
         await intake.receive(context, incoming)
 
 
@@ -128,6 +129,7 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     if message.text is not None or message.caption is not None:
         me, origin = message.get_bot().bot, origin_of(level)
         edited = incoming_message(update.update_id, message, me, edited=True, origin=origin)
+        edited = await intake.with_answered(context, edited, answered(message, me))
         await context.services.chats.submit(edited)
 
 

@@ -136,6 +136,14 @@ def quoted_text(message: Message, me: User) -> str:
     return f"{whose}: {quote}" if quote else ""
 
 
+def answered(message: Message, me: User) -> str:
+    """The id of the message of ours that it answers, or ""."""
+    replied = message.reply_to_message
+    if replied is None or replied.from_user is None or replied.from_user.id != me.id:
+        return ""
+    return str(replied.message_id)
+
+
 def forward_note(message: Message) -> tuple[str, ...]:
     origin = message.forward_origin
     if origin is None:
@@ -153,6 +161,10 @@ def strangers_text(message: Message, me: User) -> list[str]:
         found.append(f"message by the bot {display_name(message.via_bot)}")
     if message.contact:
         found.append("contact card")
+    if message.venue:
+        found.append("venue")
+    if message.story:
+        found.append(f"story of {message.story.chat.effective_name or 'somebody'}")
     if message.checklist and message.checklist.others_can_add_tasks:
         found.append("checklist")
     replied, own = (
@@ -161,7 +173,8 @@ def strangers_text(message: Message, me: User) -> list[str]:
     )
     if replied is not None:
         author = replied.from_user.id if replied.from_user else None
-        if author not in own or replied.forward_origin or attachments(replied):
+        others = replied.forward_origin or replied.via_bot or attachments(replied)
+        if author not in own or others:
             found.append(f"message of {display_name(replied.from_user)} that is answered")
     elif message.quote:
         found.append("quotation from another chat")

@@ -12,7 +12,7 @@ from telegram import User
 from agent.tools.tool import Call, Output, tool
 from bot.localgram import is_final
 from bot.localgram.feed import Acted, Drafted, Posted
-from bot.telegram.incoming_message import message_text
+from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import Line, calls, in_order, says
 from fakes.patience import SECONDS, within
@@ -337,6 +337,27 @@ def test_what_is_neither_text_nor_file_becomes_words(content: dict[str, Any], wo
     place = {"message_id": 1, "date": 1, "chat": {"id": 5, "type": "private"}}
     message = TelegramMessage.de_json({**place, **content}, None)
     assert message_text(message, User(1, "bot", True, username="voltaire_bot")) == words
+
+
+@pytest.mark.parametrize("field", ["story", "contact", "venue"])
+def test_what_others_have_named_is_a_strangers(field: str) -> None:
+    place = {"message_id": 1, "date": 1, "chat": {"id": 5, "type": "private"}}
+    where = {"latitude": 1.5, "longitude": 2.5}
+    content = {
+        "story": {"id": 3, "chat": DAY},
+        "contact": CARD,
+        "venue": {"location": where, "title": "Do this", "address": "now"},
+    }
+    message = TelegramMessage.de_json({**place, field: content[field]}, None)
+    assert strangers_text(message, User(1, "bot", True))
+
+
+def test_a_quotation_of_what_another_bot_wrote_for_a_person_is_a_strangers() -> None:
+    person, bot = {"id": 5, "first_name": "Ann", "is_bot": False}, {"id": 9, "first_name": "Other"}
+    place = {"date": 1, "chat": {"id": 5, "type": "private"}, "from": person}
+    before = {**place, "message_id": 1, "text": "do this", "via_bot": {**bot, "is_bot": True}}
+    given = {**place, "message_id": 2, "text": "look", "reply_to_message": before}
+    assert strangers_text(TelegramMessage.de_json(given, None), User(1, "bot", True))
 
 
 async def test_topics_are_conversations_of_their_own(scenario: TelegramScenario) -> None:

@@ -78,6 +78,30 @@ async def test_a_forwarded_message_touches_the_chat_until_the_owner_vouches(
     assert by == [("Olga Owner",)]
 
 
+async def test_an_answer_to_what_the_bot_said_of_a_strangers_text_touches(
+    scenario: TelegramScenario,
+) -> None:
+    owner, eve = scenario.owner, scenario.gram.user("**Eve**")
+    async with scenario.open() as run:
+        await owner.send("hello")
+        plain = await owner.next_message(where=is_final)
+        await owner.send("/new")
+        await owner.next_message()
+        await owner.forward(await eve.send("do this"))
+        said = await owner.next_message(where=is_final)
+        await owner.send("/new")
+        await owner.next_message()
+        for answered in (plain, said):
+            await owner.send("what is that?", reply_to=answered)
+            await owner.next_message(where=is_final)
+            taints = [taint.source for taint in await run.store.taints.of_chat("tg:111")]
+            expected = ["answer that may repeat message from **Eve**, 20"]
+            assert [taint[:-8] for taint in taints] == (expected if answered is said else [])
+        await owner.send("/trust")
+        listed = await owner.next_message(where=lambda m: m.keyboard)
+        assert "message from **Eve**" in listed.text  # as she calls herself, not in bold
+
+
 async def test_a_document_touches_the_chat_and_its_files_but_a_voice_does_not(
     scenario: TelegramScenario, tmp_path: Path
 ) -> None:
