@@ -58,6 +58,11 @@ class HostRepo:
         if not REPO_NAME.fullmatch(self.name):
             raise ValueError(f"{self.name!r} cannot be the name of a repository")
 
+    @property
+    def source(self) -> str:
+        """What its text comes from (agent.trust.Taint)."""
+        return f"repository {self.name}"
+
 
 CALLS_WITHOUT_WALK = 50
 DEEPEST = 200  # levels of directories; each holds a descriptor while it is walked

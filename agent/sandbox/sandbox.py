@@ -10,6 +10,7 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
+    Collection,
     Iterable,
     Iterator,
     Mapping,
@@ -98,6 +99,7 @@ class Sandbox:
         progress: Callable[[str], None] | None = None,
         strangers: Sequence[str] = (),
         write_repos: bool = True,
+        repos: Collection[str] | None = None,
         outflow: Outflow | None = None,
         commands: CommandAnswers | None = None,
     ) -> CommandResult:
@@ -108,8 +110,8 @@ class Sandbox:
         awaited before each request that it has not permitted; without it there is none. `progress` gets new lines
         while the command runs. `strangers` names whose text it gets to see: with the hosts it
         reaches, they are recorded for the workspace if it changes a file there. Without
-        `write_repos` all repositories are read-only. `outflow` looks at
-        what leaves. `commands` answers the programs of /commands.
+        `write_repos` all repositories are read-only; of them it sees those whose names are in `repos` (None: all).
+        `outflow` looks at what leaves. `commands` answers the programs of /commands.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
@@ -138,6 +140,7 @@ class Sandbox:
             proxy=proxy,
             progress=progress,
             write_repos=write_repos,
+            repos=repos,
             commands=commands,
         )
         most = self.config.limits.output_kib << 10
@@ -154,20 +157,27 @@ class Sandbox:
         )
 
     def repos_seen(self, command: str) -> list[HostRepo]:
-        """The repositories of others that a command gets to see: all where its text names /repos or
-        walks through what holds it. (What others wrote into the workspace is recorded there.)"""
+        """The repositories of others that a command names: all where its text has /repos or walks through
+        what holds it. A script that names them does not."""
         repos = [repo for repo in self.config.repos.values() if not repo.mine]
         return repos if repos and LEADS_TO_REPOS.search(command) else []
 
     async def run_internal(
-        self, command: Sequence[str], *, seconds: float, access: WriteAccess = "none"
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float,
+        access: WriteAccess = "none",
+        repos: Collection[str] | None = None,
+        exact: bool = False,
     ) -> CommandResult:
         """Run a command of the program's own: the whole output, whose lines and fields nothing in it
-        can forge (decode_fields), and ToolError when it takes too long."""
-        process, reason, notice = await self._execute(command, seconds, access=access)
+        can forge (decode_fields; not so where it is `exact`), and ToolError when it takes too long."""
+        process, reason, notice = await self._execute(command, seconds, access=access, repos=repos)
         if reason:
             raise ToolError(reason)
-        output = decode_fields(bytes(process.output.raw))
+        raw = bytes(process.output.raw)
+        output = raw.decode("utf-8", "replace") if exact else decode_fields(raw)
         return CommandResult(exit_code(process, reason), output, reason=notice)
 
     async def read_internal(
@@ -201,6 +211,7 @@ class Sandbox:
         proxy: EgressProxy | None = None,
         progress: Callable[[str], None] | None = None,
         write_repos: bool = True,
+        repos: Collection[str] | None = None,
         commands: CommandAnswers | None = None,
         inputs: Mapping[str, bytes] = MappingProxyType({}),
         folders: Mapping[str, str] = MappingProxyType({}),
@@ -212,7 +223,7 @@ class Sandbox:
         async with (
             config.inner_slots if inner else config.slots,
             config.call_group() as group,
-            config.guarded_repos(access if write_repos else "none") as repos,
+            config.guarded_repos(access if write_repos else "none") as guarded,
             serve_commands(config.sockets, commands) as sockets,
         ):
             await self.quota.refresh()
@@ -220,7 +231,8 @@ class Sandbox:
                 self.workspace,
                 argv,
                 access=access,
-                guards=repos.guards,
+                guards=guarded.guards,
+                repos=repos,
                 network=proxy is not None,
                 group=group,
                 sockets=sockets,
@@ -244,7 +256,7 @@ class Sandbox:
                 reason = over_memory(config.limits)
         if process.exit_code is None and not reason:
             raise config.broken(process.output.excerpt(2000)[0])
-        return process, reason, repos.notice
+        return process, reason, guarded.notice
 
     async def _release(
         self,

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,6 +95,7 @@ class SandboxConfig:
         *,
         access: WriteAccess = "files",
         guards: Mapping[str, Guard] = MappingProxyType({}),
+        repos: Collection[str] | None = None,
         network: bool = False,
         group: CallGroup | None = None,
         sockets: str = "",
@@ -106,16 +107,17 @@ class SandboxConfig:
     ) -> Invocation:
         """How a command is started; NoSandbox where it cannot be isolated.
 
-        A repository without its guard in `guards` is mounted read-only. `variables` come to the environment,
+        A repository without its guard in `guards` is mounted read-only, one that is not in `repos` not at all
+        (None: all are). `variables` come to the environment,
         and `fds` are descriptors that the command has as well.
         """
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
         rootfs.refresh(self.rootfs)
         commit = access == "commit"
-        present = [repo for repo in self.repos.values() if repo.path.is_dir()]
-        repos = [mounted(repo, guards.get(repo.name), commit=commit) for repo in present]
-        nested = nested_mount_points(repos)
+        shown = [r for r in self.repos.values() if repos is None or r.name in repos]
+        mounts = [mounted(r, guards.get(r.name), commit=commit) for r in shown if r.path.is_dir()]
+        nested = nested_mount_points(mounts)
         return Invocation(
             launcher=group.launcher(self.bwrap.path) if group else [self.bwrap.path],
             command=[*prlimit(self.limits), *command],
@@ -124,7 +126,7 @@ class SandboxConfig:
                 etc=os.fspath(self.rootfs.etc),
                 workspace=os.fspath(workspace),
                 environment={**environment(self.zone, network=network), **variables},
-                repos=repos,
+                repos=mounts,
                 system=self.rootfs.system,
                 access=access,
                 folders={**folders, **({SOCKETS: sockets} if sockets else {})},

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agent.sandbox.bubblewrap import REPOS
 from agent.sandbox.files import CLOCK_REALTIME_COARSE
 from agent.sandbox.sandbox import CommandResult
 from agent.shell.broker import Broker
@@ -14,6 +15,10 @@ from agent.tools.tool import Call, Output, tool
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 
 READ_ONLY_REPO = re.compile(r"Read-only file system")
+NAME_REPOS = (
+    "Repositories that others write to are there for a command that names /repos itself: "
+    "ls /repos; ./script"
+)
 WRITE_BY_TOOL = (
     "This chat holds text of strangers, so its commands cannot change /repos: write_file and edit_file "
     "can, when an owner allows it."
@@ -27,8 +32,10 @@ async def bash(
     """Run a bash command in the sandbox. Returns output and exit code."""
     sandbox = call.sandbox
     held = await sandbox.files.taints()
-    repos = [f"repository {repo.name}" for repo in sandbox.repos_seen(command)]
+    named = sandbox.repos_seen(command)
+    repos = [repo.source for repo in named]
     call.strangers.extend([*(taint.source for taint in held), *repos])
+    shown = await call.repos_shown([repo.name for repo in named])
     touched = await call.touched_by()
     began = time.clock_gettime(CLOCK_REALTIME_COARSE)
     result = await sandbox.run(
@@ -39,6 +46,7 @@ async def bash(
         progress=call.progress,
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
+        repos=shown,
         outflow=call.outflow(command),
         commands=Broker(call, held),
     )
@@ -49,6 +57,8 @@ async def bash(
     text = rendered(result)
     if touched and READ_ONLY_REPO.search(result.output):
         text += f"\n{WRITE_BY_TOOL}"
+    if len(shown) < len(sandbox.config.repos) and f"{REPOS}/" in result.output:
+        text += f"\n{NAME_REPOS}"
     return Output(text, ok=not result.exit_code)
 
 

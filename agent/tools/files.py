@@ -118,9 +118,13 @@ def decoded(file: BinaryIO, path: str) -> str:
 
 
 async def near_names(files: Files, path: str) -> str:
-    """Names like the one that was not there, from its directory or else the workspace."""
+    """Names like the one that was not there, from its directory or else the workspace, where it is of that."""
     parent, name = posixpath.split(path.rstrip("/"))
-    for place in dict.fromkeys((parent, "")):
+    sought = files.place(path)
+    of_workspace = (
+        [""] if sought and not sought.repo else []
+    )  # its names are a stranger's elsewhere
+    for place in dict.fromkeys((parent, *of_workspace)):
         try:
             names = await files.names(place)
         except ToolError:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from agent.approvals import LONGEST
 from agent.errors import ToolError
 from agent.language import translated
 from agent.sandbox.bubblewrap import REPOS, WriteAccess
@@ -20,7 +21,7 @@ from agent.tools.tool import Call, Output, tool
 
 SECONDS = 60
 ABSENT, CHANGED, NOTHING = 44, 45, 46  # exit codes of git.sh
-PREVIEW_BYTES = 6000  # bytes of a diff in a question to the owner
+PREVIEW_BYTES = 6000  # of a diff that nobody can look through
 
 # In the head of a file's diff; the lines of its text begin with a sign.
 NEW_SUBMODULE = re.compile(r"^new (?:file )?mode 160000$", re.MULTILINE)
@@ -85,16 +86,17 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
             f"/repos/{place.repo} is read-only, so nothing can be committed to it. "
             "Its owner can allow it with write = true in the configuration."
         )
-    digest, _, preview = (await run_git(call, repo, "preview", *files)).partition("\n")
+    told = await run_git(call, repo, "preview", *files, exact=True)
+    digest, _, preview = told.partition("\n")
     if NEW_SUBMODULE.search(preview):
         raise ToolError(
             "Nothing was committed: a folder in it is a repository of its own, whose settings the "
             "owner's git would run. Remove that folder's .git, or name the files to commit."
         )
     await call.leaves("The commit", preview)
-    shown, _ = truncate_middle(preview, PREVIEW_BYTES)
-    if await call.taints():
-        shown = preview  # whole: what cannot be shown so is denied
+    shown = preview
+    if len(preview) > LONGEST and not await call.taints():
+        shown, _ = truncate_middle(preview, PREVIEW_BYTES)  # a touched chat is denied it
     await call.approve(
         f"{translated('Commit to {repo}:').format(repo=place.repo)} {message}\n\n{shown}",
         scope=f"commit:{place.repo}",
@@ -103,13 +105,23 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
 
 
 async def run_git(
-    call: Call, repo: str, command: str, *arguments: str, access: WriteAccess = "none"
+    call: Call,
+    repo: str,
+    command: str,
+    *arguments: str,
+    access: WriteAccess = "none",
+    exact: bool = False,
 ) -> str:
+    """What a command of git.sh prints; `exact`: with all that is not seen, for an owner to be shown."""
     place = resolve(call, repo)
     folder = f"{place.top}/{place.path}".rstrip("/")
     await call.reads(place)
     result = await call.sandbox.run_internal(
-        [*bash_script("tools/git.sh"), command, folder, *arguments], seconds=SECONDS, access=access
+        [*bash_script("tools/git.sh"), command, folder, *arguments],
+        seconds=SECONDS,
+        access=access,
+        repos=await call.repos_shown([place.repo]),
+        exact=exact,
     )
     if result.exit_code == ABSENT:
         names = ", ".join(call.sandbox.config.repos)

@@ -10,9 +10,21 @@ base=HEAD
 git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
 
 stable() { git --no-pager -c core.quotePath=false -c diff.external= -c protocol.allow=never "$@"; }
-difference() { stable diff --no-ext-diff --no-textconv --no-color "$@"; }
+difference() { stable diff --no-ext-diff --no-textconv --no-color --ignore-submodules=none "$@"; }
+
+# Patches of files that are text, though an attribute has their changes told as those of a binary file.
+hidden() {
+    difference --cached --no-renames --numstat -z "$base" |
+        while IFS=$'\t' read -r -d '' added removed path; do
+            [ "$added$removed" = -- ] || continue
+            blob=$(git rev-parse --quiet --verify ":0:$path" || git rev-parse "$base:$path") || exit
+            git cat-file blob "$blob" | head -c 8000 | tr -d '\0' | cmp -s - <(git cat-file blob "$blob" | head -c 8000) || continue
+            difference --cached --no-renames --text --patch "$base" -- ":(top,literal)$path" || exit
+        done
+}
 
 # What a commit of these files (none: of all) would hold, in /tmp/preview, without writing into the repository.
+# The whole hashes stand for what of binary files is not shown.
 preview() {
     objects=$(git rev-parse --path-format=absolute --git-path objects)
     mkdir -p /tmp/objects
@@ -20,7 +32,7 @@ preview() {
         export GIT_INDEX_FILE=/tmp/index GIT_OBJECT_DIRECTORY=/tmp/objects
         export GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
         git read-tree "$base" && git add -A -- "${@:-.}" || exit
-        difference --cached --stat --patch "$base"
+        difference --cached --full-index --stat --patch "$base" && hidden
     ) >/tmp/preview 2>/tmp/errors || { cat /tmp/errors /tmp/preview; exit 1; }
     [ -s /tmp/preview ] || exit 46
 }

@@ -113,7 +113,8 @@ def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str
 
 async def search(call: Call, place: SandboxPath, command: str, *arguments: str) -> list[str]:
     argv = [*bash_script("tools/search.sh"), command, place.top, place.path, *arguments]
-    result = await call.sandbox.run_internal(argv, seconds=SECONDS)
+    repos = await call.repos_shown([place.repo])
+    result = await call.sandbox.run_internal(argv, seconds=SECONDS, repos=repos)
     if result.exit_code == ABSENT:
         raise ToolError(f"There is no file or folder {place.name}.")
     return result.output.split("\0")[:-1] or [""]

@@ -10,7 +10,7 @@ takes them.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, get_type_hints
@@ -175,7 +175,17 @@ class Call:
         if repo is None:
             self.strangers.extend(taint.source for taint in await self.sandbox.files.taints())
         elif not repo.mine:
-            self.strangers.append(f"repository {repo.name}")
+            self.strangers.append(repo.source)
+
+    async def repos_shown(self, named: Collection[str]) -> frozenset[str]:
+        """The repositories that a step gets to see, by name: the owner's own, those that it names itself, and
+        those whose text counts as read already, in the chat or its files."""
+        repos = self.sandbox.config.repos.values()
+        if all(repo.mine or repo.name in named for repo in repos):
+            return frozenset(repo.name for repo in repos)
+        held = [*await self.taints(), *await self.sandbox.files.taints()]
+        known = {taint.source for taint in held}
+        return frozenset(r.name for r in repos if r.mine or r.name in named or r.source in known)
 
     async def writes(self, place: SandboxPath, change: str) -> None:
         """It is about to change that place: an owner may be asked, or the workspace be marked."""

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,6 +66,10 @@ def without(*flags: str) -> None:
 async def nothing(*_: object) -> list[Any]:
     """In place of a method that records, sends or gives something."""
     return []
+
+
+async def every_repository(call: tools.Call, _: object) -> Collection[str]:
+    return call.sandbox.config.repos.keys()
 
 
 # -- walls of the sandbox -----------------------------------------------------
@@ -163,6 +167,7 @@ def files_unmarked() -> None:
 
 def repositories_unmarked() -> None:
     setattr(sandbox.Sandbox, "repos_seen", lambda self, command: [])
+    setattr(tools.Call, "repos_shown", every_repository)
     setattr(tools.Call, "reads", nothing)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.approvals import ApprovalRequest
 from agent.messages import User
 from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.job_actions import SubmitTask
@@ -19,7 +20,7 @@ from agent.store.turns import RenderedMessage
 from agent.trust import ACTS, Taint, asks, named, table, told
 from bot.backup import backup
 from bot.restore import restore
-from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
+from fakes.obedient_chat import CHAT, README, ObedientChat, obedient_chat, order
 
 PAGE = "page http://example.org/"
 POST = "request:POST http://{host}/ by /usr/bin/curl"
@@ -276,6 +277,54 @@ async def test_what_was_said_about_it_touches_again_when_it_is_recalled(chat: Ob
     assert await sources(chat) == [PAGE]
 
 
+async def answer_sent(chat: ObedientChat, message: str) -> None:
+    """The newest turn's answer was delivered as that message of the app."""
+    [(turn,)] = await chat.store.database.all(
+        "SELECT id FROM turns ORDER BY started_at DESC LIMIT 1"
+    )
+    [row] = await chat.store.outbox.add(CHAT, ['{"text": "x"}'], turn=turn)
+    await chat.store.outbox.delivered(row, [message])
+
+
+async def test_an_answer_of_another_conversation_may_repeat_it(chat: ObedientChat) -> None:
+    said = chat.store.taints.of_message
+    await chat.say("hello")
+    await answer_sent(chat, "1")
+    assert (await said(CHAT, "1"), await said(CHAT, "unknown")) == ("", "")
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.say("hello", stranger=PAGE)
+    await answer_sent(chat, "2")
+    assert await said(CHAT, "2") == ""  # it is of this conversation, which is touched
+    await chat.store.chats.new_conversation(CHAT)
+    assert [await said(CHAT, each) for each in ("1", "2", "unknown")] == ["", PAGE, PAGE]
+    assert await said("tg:222", "2") == ""
+
+
+async def test_what_jobs_and_questions_say_may_repeat_it(chat: ObedientChat) -> None:
+    timing = dump(Once(datetime(2099, 1, 1, tzinfo=UTC)))
+    plain = JobSpec(CHAT, "remind", "later", timing, "UTC", "tea", {})
+    kinds = [
+        plain,
+        replace(plain, stranger=PAGE),
+        replace(plain, kind="summary", task="app"),
+    ]
+    for number, spec in enumerate(kinds):
+        job = await chat.store.jobs.add(spec)
+        await chat.store.occurrences.add(job.id, 1_900_000_000 + number, None)
+        [run] = await chat.store.occurrences.of_job(job.id, 1)
+        await chat.store.occurrences.post(run.id, CHAT, ['{"text": "x"}'])
+        row = await chat.store.outbox.claim(CHAT)
+        assert row
+        await chat.store.outbox.delivered(row.id, [str(number)])
+    said = chat.store.taints.of_message
+    assert [await said(CHAT, each) for each in "012"] == ["", PAGE, "repository app"]
+    # A question of a group comes to its owner's own chat.
+    request = ApprovalRequest("q", "t", "c", "tg:-5", "what", "remember", 2e9, because=PAGE)
+    await chat.store.approvals.open(request)
+    await chat.store.approvals.shown("q", "tg:-5/8 tg:222/9")
+    assert [await said("tg:222", each) for each in ("9", "8")] == [PAGE, ""]
+
+
 async def test_a_note_carries_it_on_and_never_comes_by_itself(chat: ObedientChat) -> None:
     chat.decides = "once"
     await chat.say("hello", stranger=PAGE)
@@ -333,6 +382,54 @@ async def test_a_command_that_changes_nothing_leaves_the_files_untouched(
     assert await chat.sandbox.files.taints() == []
     await chat.say(order("bash", '{"command": "cp /repos/app/README ."}'))
     assert [taint.source for taint in await chat.sandbox.files.taints()] == ["repository app"]
+
+
+UNNAMED = 'p=re; cat "/${p}pos/app/README" 2>&1'
+
+
+async def test_a_command_sees_the_repositories_of_others_that_it_names(chat: ObedientChat) -> None:
+    """A script that was made before, or a path in pieces, would read them with nobody knowing."""
+    await chat.sandbox.files.write("look.sh", b"cat /repos/app/README; grep -r . /repos")
+    for command in ("bash look.sh", UNNAMED, "cd ..>/dev/null; cat r*/app/README"):
+        finished = await chat.say(order("bash", json.dumps({"command": command})))
+        assert finished.reason == "done"
+    _, entries = await chat.store.transcript.current(CHAT)
+    assert README not in "".join(entry.message.text for entry in entries)
+    assert "for a command that names /repos" in str(entries)
+    assert await sources(chat) == []
+    await chat.say(order("bash", '{"command": ": /repos; bash look.sh"}'))
+    assert await sources(chat) == ["repository app"]
+    before = len((await chat.store.transcript.current(CHAT))[1])
+    await chat.say(order("bash", '{"command": "sh look.sh"}'))  # it is touched by that already
+    _, entries = await chat.store.transcript.current(CHAT)
+    assert README in "".join(entry.message.text for entry in entries[before:])
+
+
+async def test_a_link_in_the_workspace_leads_to_no_repository_of_others(chat: ObedientChat) -> None:
+    await chat.say(order("bash", '{"command": "ln -s /repos/app link"}'))
+    await chat.store.chats.new_conversation(CHAT)
+    await chat.sandbox.files.vouch(1 << 60, "Olga")
+    for name, given in (
+        ("bash", {"command": "cat link/README"}),
+        ("grep", {"pattern": "Read", "path": "link"}),
+        ("list_files", {"pattern": "*", "path": "link"}),
+        ("git_status", {"repo": "link"}),
+    ):
+        await chat.say(order(name, json.dumps(given)))
+    _, entries = await chat.store.transcript.current(CHAT)
+    assert README.strip() not in "".join(entry.message.text for entry in entries)
+    assert await sources(chat) == []
+
+
+async def test_near_names_come_from_the_place_that_was_asked_for(chat: ObedientChat) -> None:
+    await chat.sandbox.files.write("READYOU", b"x")
+    await chat.sandbox.files.mark("file READYOU")
+    await chat.say(order("read_file", '{"path": "/skills/x/README"}'))
+    assert await sources(chat) == []
+    assert "READYOU" not in str((await chat.store.transcript.current(CHAT))[1])
+    await chat.say(order("read_file", '{"path": "README"}'))
+    assert await sources(chat) == ["file READYOU"]
+    assert "READYOU" in str((await chat.store.transcript.current(CHAT))[1])
 
 
 async def test_a_repository_that_the_owner_calls_theirs_touches_nothing(tmp_path: Path) -> None:

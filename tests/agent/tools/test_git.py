@@ -181,3 +181,40 @@ async def test_what_changed_after_the_approval_is_not_committed(host: Box, tmp_p
     refused = await host.error(git_commit, repo="app", message="m")
     assert refused == saying("nothing was committed", "approved")
     assert git(tmp_path / "app", "log", "--format=%s") == "first"
+
+
+async def test_an_owner_is_shown_what_is_hidden_in_a_commit(host: Box, tmp_path: Path) -> None:
+    """Direction marks and escapes are in the file, so they are in the question."""
+    (tmp_path / "app/a.txt").write_text("one \u202ebad\x1b[8m\u200b\n" + "x\n" * 5000)
+    await host.use(git_commit, repo="app", message="m")
+    ((what, _),) = host.asked
+    assert "+one \u202ebad\x1b[8m\u200b\n" in what
+    assert what.count("+x\n") == 5000  # a question sends as a file what it cannot show
+
+
+@pytest.mark.parametrize("attributes", ["*.txt -diff", "*.txt binary"])
+async def test_no_attribute_hides_the_text_of_a_commit(
+    host: Box, tmp_path: Path, attributes: str
+) -> None:
+    (tmp_path / "app/.gitattributes").write_text(f"{attributes}\n")
+    (tmp_path / "app/a.txt").write_text("two\n")
+    (tmp_path / "app/new name.txt").write_text("three\n")
+    (tmp_path / "app/b.bin").write_bytes(b"\0\1")
+    await host.use(git_commit, repo="app", message="m")
+    ((what, _),) = host.asked
+    assert "\n-one\n+two\n" in what and "\n+three\n" in what
+    assert "Binary files /dev/null and b/b.bin differ" in what
+    assert "\0" not in what
+    blob = git(tmp_path / "app", "rev-parse", "HEAD:b.bin")
+    assert f"..{blob}" in what  # all of it stands for what is not shown
+
+
+async def test_no_setting_hides_a_repository_in_a_commit(host: Box, tmp_path: Path) -> None:
+    (tmp_path / "app/.gitmodules").write_text(
+        '[submodule "x"]\n\tpath = x\n\turl = ./x\n\tignore = all\n'
+    )
+    await host.use(
+        bash,
+        command="cd /repos/app; git init -q x; echo y > x/y; git -C x add y; git -C x commit -qm one",
+    )
+    assert "a repository of its own" in await host.error(git_commit, repo="app", message="m")
