@@ -22,15 +22,18 @@ from agent.prompt import system_text
 from agent.schedule.times.rule import load, next_times
 from agent.store import Store
 from agent.store.overview import PARTS, Overview, TurnFilter
+from agent.trust import asks
 from agent.turn.replay import request_of
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Status
+from bot.approval_question import excerpt, with_tabs
 from bot.channel import OutgoingMessage
 from bot.commands.settings import setting_values
 from bot.page.access import PageAccess
 from bot.page.processor import processor_load
 from bot.settings import Settings
 from bot.state import bot_facts, read_presence, state_facts, with_presence
+from bot.texts import Texts
 
 JsonFields = dict[str, Any]
 StatusJson = Callable[[JsonFields, Status | None], JsonFields]
@@ -43,6 +46,21 @@ RENDER_SECONDS = 20.0
 MOST_WRITTEN = 1024  # tokens; no template shows it
 KNOWN_SECONDS = 10.0  # that a view of the state may be old, unless the state has changed
 TOKEN_CHARACTERS = 4.0  # where nothing was measured
+
+
+CUT = Texts()._replace(
+    approval_cut="[... {more:,} characters in {lines:,} lines are left out here ...]"
+)
+
+
+def as_asked(question: JsonFields) -> JsonFields:
+    """With what of it is shown, as in a chat, its `whole` text where that is more, and whether it can be
+    allowed for good."""
+    what, scope = str(question["what"]), str(question["scope"])
+    shown, whole = excerpt(CUT, what), with_tabs(what)
+    lasting = not question["because"] and asks(scope, touched=False) != "always"
+    more = "" if whole == shown else whole
+    return {**question, "shown": shown, "whole": more, "lasting": lasting}
 
 
 class Views:
@@ -124,7 +142,7 @@ class Views:
         return {
             "running": [asdict(line) for line in await overview.open_turns()],
             "waiting": await overview.waiting(),
-            "questions": questions,
+            "questions": [as_asked(each) for each in questions],
             "uncertain": deliveries.get("uncertain", 0),
             "turns": [asdict(line) for line in await overview.turns(TurnFilter(), 8)],
             "speeds": await overview.speeds(),
@@ -285,7 +303,7 @@ class Views:
             {
                 "people": await self.overview.people(),
                 "configured": self._configured_people(),
-                "questions": await self.overview.questions(),
+                "questions": [as_asked(each) for each in await self.overview.questions()],
                 "grants": await self.overview.grants(),
             }
         )

@@ -1,7 +1,7 @@
 // People and permissions: who may talk, what waits for an owner's word, what is allowed for good.
 
 import { get, press } from "./api.js";
-import { ask, button, byId, empty, h, long, tag, toast } from "./dom.js";
+import { LONGEST, ask, button, byId, empty, h, long, tag, toast } from "./dom.js";
 import { seconds, when } from "./format.js";
 import { turnLink } from "./turns.js";
 
@@ -9,11 +9,16 @@ const ANSWERS = { once: "Allow once", chat: "Always in this chat", denied: "Deny
 
 // A question that waits; the first press counts, here or in the chat.
 export function questionCard(question) {
+  const shown = h("pre.text", { tabindex: 0 }, question.shown);
+  const all = question.whole && button(`Show all ${question.whole.length.toLocaleString("en")} characters`, () => {
+    shown.replaceWith(long(question.whole, "pre.text", LONGEST));
+    all.remove();
+  }, "quiet");
   const card = h("article.question", { "aria-label": "A question" },
-    h("p.kicker", "May it?"), long(question.what, "pre.text", 4000),
+    h("p.kicker", "May it?"), shown, all,
     question.because && h("p.reason", `This chat holds strangers' text: ${question.because}`),
     h("p.meta", `${question.chat} · ${question.scope} · ${seconds(Math.max(0, question.expires_at - Date.now() / 1000))} left `, question.turn && h("a", { href: turnLink(question.turn) }, "turn")),
-    h("div.actions", Object.entries(ANSWERS).filter(([answer]) => answer !== "chat" || !question.because).map(([answer, label]) =>
+    h("div.actions", Object.entries(ANSWERS).filter(([answer]) => answer !== "chat" || question.lasting).map(([answer, label]) =>
       button(label, async () => {
         for (const each of card.querySelectorAll("button")) each.disabled = true;
         const told = await press("decide", { id: question.id, decision: answer });

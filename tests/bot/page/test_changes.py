@@ -52,6 +52,21 @@ async def test_a_question_that_was_changed_grants_nothing(visitor: Visitor, tmp_
     assert rows(tmp_path, "SELECT state FROM approvals WHERE call = 'c'") == [("asked",)]
 
 
+async def test_a_question_shows_what_is_hidden_and_its_end(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    unseen = "".join(chr(0xE0000 + ord(c)) for c in "rm")
+    what = f"ls{unseen}\u3000\n" + "\n" * 3000 + "long " * 2000 + "; the end"
+    with closing(sqlite3.connect(tmp_path / "voltaire.db")) as db, db:
+        db.execute("UPDATE approvals SET what = ?, scope = 'page:x:443'", (what,))
+    for path in ("/api/now", "/api/people"):
+        (asked,) = [q for q in (await visitor.json(path))["questions"] if q["state"] == "asked"]
+        assert asked["shown"].startswith("ls⟨U+E0072⟩⟨U+E006D⟩⟨U+3000⟩\n⟨3,000 empty lines⟩\nlong ")
+        assert asked["shown"].endswith("; the end") and "characters in 1 lines" in asked["shown"]
+        assert asked["whole"].count("long ") == 2000 and "⟨U+E0072⟩" in asked["whole"]
+        assert asked["lasting"] is False  # such a step asks each time
+
+
 async def no_taints() -> list[Any]:
     return []
 
