@@ -539,6 +539,10 @@ class LedgerObserver:
         async with self._ledger() as ledger:
             await ledger.record("taint", self.chat, what="files", source=source)
 
+    async def secret(self, name: str, where: str) -> None:
+        async with self._ledger() as ledger:
+            await ledger.secret_used(name, where)
+
     @asynccontextmanager
     async def _ledger(self) -> AsyncIterator[LedgerTable]:
         try:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from agent.budgets import CallBudget
 from agent.documents.library import Library
 from agent.errors import ToolError
 from agent.mcp.servers import ToolServers
@@ -59,6 +60,7 @@ class Box:
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: ToolServers | None = None
     read: Read | None = None
+    budget: CallBudget = field(default_factory=CallBudget)
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
         context = ToolContext(
@@ -80,6 +82,7 @@ class Box:
             self.progress.append,
             self.output_bytes,
             self._taints,
+            budget=self.budget,
         )
         self.strangers = call.strangers
         return await tool.run(call, arguments)

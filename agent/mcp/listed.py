@@ -92,6 +92,7 @@ def listed(servers: ToolServers, tool: ServerTool) -> Tool:
                 raise ToolError(CHANGED.format(name=name, server=tool.server))
             if question := servers.call_question(tool, arguments):
                 await call.approve(question.what, scope=question.scope)
+            await call.budget.reserve({"bytes": len(json.dumps(arguments))})
             try:
                 result = await servers.call(
                     running, call.chat, tool, arguments, call.progress, waiting

@@ -38,6 +38,8 @@ from agent.sandbox.output_buffer import visible
 from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox import Sandboxes, make_workspace
 from agent.sandbox.sandbox_config import SandboxConfig
+from agent.store.errors import StoreError
+from agent.store.freeze import FreezeTable
 from agent.store.key_values import KeyValueTable
 
 if TYPE_CHECKING:  # imported when a server is first used
@@ -50,6 +52,7 @@ KEPT_SECONDS = 600
 MOST_RUNNING = 8
 BACKOFF_SECONDS = (0, 0, 5, 15, 60)  # after so many ends in a row
 LAST_WORDS_SECONDS = 1.0
+FREEZE_POLL_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
 ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
@@ -244,6 +247,9 @@ class ServerNetwork:
 
     async def tainted(self, source: str) -> None:
         await self.observer.tainted(source)
+
+    async def secret(self, name: str, where: str) -> None:
+        await self.observer.secret(name, where)
 
     def renew(self) -> None:
         """A call begins: what it may pass and what is told of it begins anew."""
@@ -539,16 +545,23 @@ class ToolServers:
         if server.url:
             host = re.sub(r"^\w+://([^/@]*@)?|[/?].*", "", server.url)
             await self.observe(chat).connection(host)
+            if variables:
+                await self.observe(chat).secret(f"agent.mcp.{server.name}.env_file", host)
             oauth = await imported_module("agent.mcp.oauth")
             tokens = None
             if not server.has_authorization():
                 tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
+            if tokens:
+                await self.observe(chat).secret(f"sign-in of the MCP server {server.name}", host)
             why = (lambda: tokens.why) if tokens else str
             opening = module.over_http(server.name, server.url, variables, tokens, why)
             connection = await stack.enter_async_context(opening)
             secrets: list[str] = tokens.secrets if tokens else []
             secrets.extend(variables.values())
             return RunningServer(connection, secrets, stop), None
+        if variables:
+            name = f"agent.mcp.{server.name}.env_file"
+            await self.observe(chat).secret(name, f"the program of {server.name}")
         place = self.places / server.name
         folder = place / "work"
         await asyncio.to_thread(make_workspace, folder, self.config.user.uid)
@@ -603,6 +616,9 @@ class ToolServers:
                 module.BoundSecret(each.name, each.value(server.name), each.place, each.header)
                 for each in server.secrets
             ]
+            for each in server.secrets:
+                name = f"agent.mcp.{server.name}.secrets.{each.name}"
+                await network.secret(name, each.place)
             tls = await stack.enter_async_context(module.tls_termination(hosts, bound))
             proxy.tls = tls
             # Where a placeholder is seen to go anywhere else, it is told.
@@ -615,19 +631,22 @@ class ToolServers:
     async def _until_unused(
         self, running: RunningServer, ended: "asyncio.Future[Any] | None"
     ) -> None:
-        """Return once it has ended, is to end, or was not used for a while."""
+        """Return once it has ended, is to end, or was not used for a while, or everything is frozen."""
         running.used = time.monotonic()
         stopping = asyncio.ensure_future(running.stop.wait())
         waiting = {stopping, *([ended] if ended else [])}
+        freeze = FreezeTable(self.table.database)
         try:
             while True:
-                left = running.used + KEPT_SECONDS - time.monotonic()
                 done, _ = await asyncio.wait(
-                    waiting, timeout=max(left, 1.0), return_when=asyncio.FIRST_COMPLETED
+                    waiting, timeout=FREEZE_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED
                 )
                 unused = running.used + KEPT_SECONDS <= time.monotonic()
                 if done or (unused and not running.busy):
                     return
+                with suppress(StoreError):
+                    if await freeze.since() is not None:
+                        return
         finally:
             for each in waiting:
                 each.cancel()

@@ -15,6 +15,10 @@ class Observer(Protocol):
         """The workspace holds text of a stranger now, from there."""
         ...
 
+    async def secret(self, name: str, where: str) -> None:
+        """Before a configured secret goes to that address or program."""
+        ...
+
 
 class Unobserved:
     """Nothing is recorded."""
@@ -22,6 +26,8 @@ class Unobserved:
     async def connection(self, host: str, refused: str = "") -> None: ...
 
     async def tainted(self, source: str) -> None: ...
+
+    async def secret(self, name: str, where: str) -> None: ...
 
 
 Observe = Callable[[str], Observer]

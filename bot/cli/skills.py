@@ -1,5 +1,6 @@
 """voltaire skills: what the agent is taught by folders with a SKILL.md. They are the owner's to add."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import click
 from agent.sandbox.output_buffer import visible
 from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
 from bot.cli.command import Failed, Options, confirmed, json_option, pass_options
+from bot.state import record_act
 
 
 @click.group("skills", help="What the agent is taught by folders with a SKILL.md.")
@@ -56,6 +58,8 @@ def add(options: Options, path: Path, yes: bool) -> int:
             return 1
         settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         SkillShelf(settings.state_dir).add(skill)
+        act = {"act": "skill", "added": skill.name, "sha256": skill.sha256}
+        asyncio.run(record_act(settings.state_dir, **act))
     except SkillError as error:
         raise Failed(str(error)) from None
     click.echo(f"Added {skill.name}, {len(skill.files)} files, sha256 {skill.sha256[:16]}.")
@@ -67,10 +71,12 @@ def add(options: Options, path: Path, yes: bool) -> int:
 @pass_options
 def remove(options: Options, name: str) -> None:
     """Take a skill away from the agent; its source stays."""
+    state = options.settings.state_dir
     try:
-        SkillShelf(options.settings.state_dir).remove(name)
+        SkillShelf(state).remove(name)
     except SkillError as error:
         raise Failed(str(error)) from None
+    asyncio.run(record_act(state, act="skill", removed=name))
     click.echo(f"Removed {name}.")
 
 

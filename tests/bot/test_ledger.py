@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest, Hosts
-from agent.sandbox.sandbox import open_sandboxes
+from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.shell.registry import scripts
 from agent.store import Store, open_store
 from agent.store.errors import StoreFull
 from agent.tools.bash import bash
@@ -25,6 +26,7 @@ from bot.composition import LedgerObserver, open_agent
 from bot.service import record_configuration
 from bot.settings import BackendSection, Settings, StateSection, load
 from fakes.sandbox_box import LIMITS, Box
+from fakes.tool_servers import FakeServers, mcp
 from fakes.web_server import site
 
 
@@ -44,6 +46,7 @@ async def boxed(folder: Path, store: Store | None, hosts: Hosts) -> AsyncIterato
         report=lambda: "",
         hosts=hosts,
         observe=partial(LedgerObserver, settings, store),
+        programs=scripts(),
     ) as sandboxes:
         yield Box(await sandboxes.of("tg:1"))
 
@@ -127,6 +130,38 @@ async def test_the_owners_key_of_a_model_server(tmp_path: Path) -> None:
         assert await of_kind(store, "secret") == [
             ("", {"name": "backend.api_key", "to": "http://127.0.0.1:9"})
         ]
+
+
+async def test_the_secrets_of_an_mcp_server(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "env").write_text("KEY=of-the-tea-4711\n")
+    async with (
+        open_store(tmp_path / "voltaire.db") as store,
+        boxed(tmp_path / "state", store, Hosts([])) as box,
+        AsyncExitStack() as stack,
+    ):
+        sandboxes = Sandboxes(box.sandbox.config, tmp_path / "state/chats")
+        servers = FakeServers(tmp_path / "state", store, sandboxes, stack)
+        for _ in range(2):
+            await mcp(await servers.open(env_file=str(tmp_path / "env")), "tea say text=x")
+        used = await of_kind(store, "secret")
+    assert used == [("", {"name": "agent.mcp.tea.env_file", "to": "the program of tea"})]
+
+
+async def test_skills_that_were_added_and_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state, skill = tmp_path / "s", tmp_path / "tea"
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "c"))
+    monkeypatch.setenv("VOLTAIRE_STATE__DIR", str(state))
+    skill.mkdir()
+    (skill / "SKILL.md").write_text("---\nname: tea\ndescription: How tea is made.\n---\n")
+    async with open_store(state / "voltaire.db") as store:
+        for words in (("add", str(skill), "--yes"), ("remove", "tea")):
+            assert await asyncio.to_thread(exit_code, ["skills", *words]) == 0
+        acts = [facts for _, facts in await of_kind(store, "admin")]
+    assert [facts.get("added") or facts.get("removed") for facts in acts] == ["tea", "tea"]
+    assert len(acts[0]["sha256"]) == 64 and acts[0]["act"] == "skill"
 
 
 async def test_a_configuration_that_was_changed(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """mcp: the tools of MCP servers, which cost no token in a prompt until they are asked for."""
 
 import asyncio
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -166,6 +167,7 @@ async def run(
     arguments = await arguments_of(call, tool, words)
     if question := servers.call_question(tool, arguments):
         await call.approve(question.what, scope=question.scope)
+    await call.reserve({"bytes": len(json.dumps(arguments))})
     await call.stranger(f"MCP server {tool.server}")
     try:
         progress, wait = call.within.progress, partial(waiting, call, tool.server)

@@ -14,6 +14,7 @@ import pytest
 
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
+from agent.store import open_store
 from agent.tools.bash import bash
 from agent.trust import asks
 from fakes.patience import soon
@@ -375,3 +376,16 @@ async def test_one_that_is_not_used_ends(
     assert box.servers
     await soon(lambda: box.servers and not box.servers.running)
     assert await mcp(box, "tea say text=again") == "again"
+
+
+async def test_a_freeze_ends_it(servers: FakeServers) -> None:
+    """Its process would go on, with its way to its hosts."""
+    box = await servers.open()
+    await mcp(box, "tea say text=x")
+    assert box.servers
+    (running,) = box.servers.running.values()
+    async with open_store(servers.store.database.path) as other:  # `voltaire freeze`
+        await other.freeze.freeze("Olga")
+    await soon(lambda: box.servers and not box.servers.running)
+    command = Path(f"/proc/{running.pid}/cmdline")  # empty once it has ended, until somebody reaps it
+    await soon(lambda: not command.exists() or not command.read_bytes())

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from agent.budgets import WORDS, CallBudget, DailyBudgets
 from agent.mcp import connection
 from agent.mcp.servers import ServerConfig
 from agent.tools.bash import bash
@@ -81,6 +82,19 @@ async def test_results_are_text_json_and_files(servers: FakeServers) -> None:
     assert json.loads(await mcp(box, "tea facts")) == {"tea": "grün"}
     assert await mcp(box, "tea refuse") == "mcp: there is no tea\nexit code: 1"
     assert [taint.source for taint in await box.sandbox.files.taints()]
+
+
+async def test_what_a_server_is_given_counts_with_the_days_bytes(servers: FakeServers) -> None:
+    box, daily = (
+        await servers.open(),
+        DailyBudgets(servers.store.budgets, dict.fromkeys(WORDS, 999)),
+    )
+    box.budget = CallBudget(daily, "cli", box._approve, "mcp")
+    assert await mcp(box, f"tea say text={'x' * 90}") == "x" * 90
+    used = {one.kind: one.used for one in await servers.store.budgets.used("cli", daily.today())}
+    assert used["bytes"] == len(json.dumps({"text": "x" * 90}))
+    await mcp(box, f"tea say text={'x' * 900}")
+    assert box.asked[-1][1] == "budget:bytes"
 
 
 async def test_resources_prompts_and_progress(servers: FakeServers) -> None:
