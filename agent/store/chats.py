@@ -119,12 +119,19 @@ class ChatTable:
         await self.database.execute(sql, blocked, key)
 
     async def rename(self, old: str, new: str) -> bool:
-        """Follow a group that was given another id; False when `old` is unknown or `new` is taken."""
+        """Follow a group that was given another id, with what it has used of its day; False when `old` is
+        unknown or `new` is taken."""
         sql = (
             "UPDATE chats SET key = ?1 WHERE key = ?2"
             " AND NOT EXISTS (SELECT 1 FROM chats WHERE key = ?1) RETURNING 1"
         )
-        return bool(await self.database.execute(sql, new, old))
+        async with self.database.write() as tx:
+            renamed = await tx.all(sql, new, old)
+            for table in ("budgets", "known_hosts") if renamed else ():
+                await tx.run(f"UPDATE OR REPLACE {table} SET chat = ?1 WHERE chat = ?2", new, old)
+            if renamed:
+                await record(tx, "admin", old, act="rename", to=new)
+        return bool(renamed)
 
     async def forget(self, key: str, by: str = "") -> None:
         """Delete a chat with everything that belongs to it but its rows in the ledger."""

@@ -51,6 +51,16 @@ async def test_only_a_host_that_is_new_counts(store: Store) -> None:
     assert await reserve(store, "b:443", hosts=1) == [Used("hosts", 2, 0)]  # still a new one
 
 
+async def test_a_group_with_a_new_id_has_used_what_it_had(store: Store) -> None:
+    await store.chats.new_conversation("tg:1")
+    assert await reserve(store, "a:443", calls=3, hosts=1) == []
+    assert await store.chats.rename("tg:1", "tg:-1001")
+    moved = await store.budgets.reserve("tg:-1001", DAY_1, {"calls": 1}, LIMITS)
+    assert list(moved) == [Used("calls", 4, 0)]
+    assert not await store.budgets.reserve("tg:-1001", DAY_1, {"hosts": 1}, LIMITS, "a:443")
+    assert await store.budgets.used("tg:1", DAY_1) == []
+
+
 async def test_two_processes_share_one_budget(store: Store) -> None:
     async with open_store(store.database.path, store.clock) as other:
         refused = await asyncio.gather(
