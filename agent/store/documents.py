@@ -14,6 +14,7 @@ from typing import Literal
 from agent.store import chats
 from agent.store.database import Database, Transaction, columns, storable
 from agent.store.search import Vector, terms
+from agent.store.unreadable import readable as readable_rows
 
 ATTEMPTS = 3
 RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
@@ -297,7 +298,12 @@ class DocumentTable:
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
             rows = await tx.all(_VECTORS, scopes, model, json.dumps(list(ids)))
-        return [(SavedPassage(*row[:-1]), array("f", row[-1])) for row in rows]
+        return await readable_rows(
+            self.database,
+            "passage_vectors",
+            rows,
+            lambda row: (SavedPassage(*row[:-1]), array("f", row[-1])),
+        )
 
 
 def sign_code(vector: Vector) -> bytes:

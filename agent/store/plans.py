@@ -16,6 +16,14 @@ def decoded_plan(column: str | None) -> Plan:
     return tuple(PlanStep(*each) for each in STEPS.validate_json(column)) if column else ()
 
 
+def known_plan(column: str | None) -> Plan:
+    """The same; none where it cannot be read. (That is told when its chat is read.)"""
+    try:
+        return decoded_plan(column)
+    except ValueError:
+        return ()
+
+
 @dataclass(frozen=True)
 class PlanTable:
     database: Database
@@ -26,7 +34,7 @@ class PlanTable:
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM turns WHERE id = ?)"
         )
-        return decoded_plan(await self.database.value(sql, turn))
+        return known_plan(await self.database.value(sql, turn))
 
     async def of_chat(self, chat: str) -> Plan:
         """Of its current conversation."""
@@ -34,7 +42,7 @@ class PlanTable:
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
         )
-        return decoded_plan(await self.database.value(sql, chat))
+        return known_plan(await self.database.value(sql, chat))
 
     async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
         """What `correct` makes of the plan as it is when nobody else can change it. `turn` is the one that
@@ -49,7 +57,7 @@ class PlanTable:
             )
             if row is None:
                 raise WrongPlan("There is no task to plan here.")
-            known = decoded_plan(row[1])
+            known = known_plan(row[1])
             changed = correct(known)
             if changed != known or turn:
                 steps = json.dumps([astuple(each) for each in changed]) if changed else None

@@ -16,7 +16,14 @@ UPDATES = "updates"  # in place of a table's name: they have none, and are kept 
 
 # By table: its key, and what ends a row there.
 ENDS = {
-    "chats": ("key", ["UPDATE chats SET settings = '{}' WHERE key = ?"]),
+    "chats": (
+        "key",
+        [
+            "UPDATE chats SET settings = '{}' WHERE key = ?",
+            # It is read with the chat.
+            "UPDATE conversations SET plan = NULL WHERE id = (SELECT conversation FROM chats WHERE key = ?)",
+        ],
+    ),
     "inbox": ("id", ["UPDATE inbox SET state = 'done' WHERE id = ?"]),
     "turns": (
         "id",
@@ -39,6 +46,7 @@ ENDS = {
         ["UPDATE outbox SET state = 'failed', error = 'it could not be read' WHERE id = ?"],
     ),
     "facts": ("key", ["DELETE FROM facts WHERE key = ?"]),
+    "passage_vectors": ("passage", ["DELETE FROM passage_vectors WHERE passage = ?"]),
     "meanings": ("row", ["DELETE FROM meanings WHERE row = ?"]),
 }
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from agent.errors import AgentError
 from agent.events import TokenUsage
 from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.plan import PlanStep
 from agent.schedule.times.rule import Calendar, Once, dump
 from agent.store import Incoming, Store, open_store
 from agent.store.database import migrations
@@ -111,6 +112,22 @@ async def test_a_row_that_cannot_be_read_is_set_aside(
     [row] = await store.set_aside.all()
     assert (row.table_name, row.chat) == (table, "" if table == "facts" else CHAT)
     assert row.error and json.loads(row.raw)
+
+
+@pytest.mark.parametrize("plan", ["x", "[1]", '[["a", 5]]', "[" * 3000])
+async def test_a_plan_that_cannot_be_read_is_taken_from_its_chat(store: Store, plan: str) -> None:
+    await fill(store)
+    await store.database.execute("UPDATE conversations SET plan = ?", plan)
+    assert await store.plans.of_chat(CHAT) == await store.plans.of_turn("next") == ()
+    assert (await store.turns.pending(CHAT, ["t"])).chat is not None
+    for _ in range(3):
+        chat = await store.chats.get(CHAT)
+        assert chat and chat.plan == () and await store.chats.recent() == [chat]
+    assert [row.table_name for row in await store.set_aside.all()] == ["chats"]
+    await store.database.execute("UPDATE conversations SET plan = ?", plan)
+    assert await store.plans.change(CHAT, lambda plan: (*plan, PlanStep("tea"))) == (
+        PlanStep("tea"),
+    )
 
 
 async def test_what_is_set_aside_is_told_once_to_its_chat_and_once_a_day_to_the_owners(

@@ -3,6 +3,7 @@
 import random
 import re
 import sqlite3
+from array import array
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,13 @@ from agent.budgets import WORDS, DailyBudgets
 from agent.events import TokenUsage
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Completion
+from agent.plan import PlanStep
 from agent.schedule.times.rule import Calendar, dump
 from agent.store import Incoming, Store, open_store
 from agent.store.chats import ChatFile
 from agent.store.jobs import JobSpec
+from agent.store.pictures import data_url
+from agent.store.search import SearchHit
 from agent.store.turns import RenderedMessage, TurnEnd
 from agent.store.usage import CacheReuse
 from bot.localgram import Localgram
@@ -33,13 +37,27 @@ CHAT = f"tg:{OWNER}"
 ORDINARY = re.compile(r"ordinary \d+")
 
 
+async def fill_documents(store: Store, chat: str, batch: int) -> None:
+    """One of the chat that was read, one of a folder that waits."""
+    added = await store.documents.add(chat, f"received/{batch}.txt", 5, 0.0)
+    if document := await store.documents.begin([added.id]):  # else the bot is reading it
+        await store.documents.finish(document, [(1, "tea", "Boil water.")], "page", 1)
+    passages = await store.documents.without_vector("m", 9)
+    await store.documents.put_vectors("m", passages, [array("f", [0.6, 0.8])] * len(passages))
+    await store.documents.sync_folder("papers", {f"{batch}.txt": (5, 0.0)})
+
+
 async def fill(store: Store, batch: int) -> None:
-    """Rows in every table, of the owner's chat and of another."""
+    """Rows in every table (but `frozen`), of the owner's chat and of another."""
     for chat in (CHAT, "tg:222"):
         name = f"{chat}-{batch}"
         await store.inbox.add(Incoming(chat, "fill", name, "words", files=("a",), stranger=name))
         rows = await store.inbox.waiting(chat, ["fill"])
-        turn = await store.turns.begin(f"t{name}", rows, RenderedMessage("h", User("h old")))
+        note, _ = await store.notes.add(chat, f"note {batch}", stranger=name)
+        seen = User("h old", (data_url("image/png", name.encode()),))
+        shown = RenderedMessage("h", seen, ((note.id, "- note"),))
+        turn = await store.turns.begin(f"t{name}", rows, shown)
+        await store.plans.change(chat, lambda plan: (PlanStep("boil water"),), turn.id)
         await store.turns.started(turn, "c1")
         await store.turns.add(turn, Assistant("", (ToolCall("c1", "bash", "{}"),)))
         await store.turns.add(turn, ToolResult("c1", "bash", "done"))
@@ -48,8 +66,11 @@ async def fill(store: Store, batch: int) -> None:
         await store.usage.add(
             chat, turn.conversation, turn.id, Completion("", (), "", "stop"), CacheReuse()
         )
-        note = await store.notes.add(chat, f"note {batch}", stranger=name)
-        assert note
+        hit = SearchHit("note", note.id, note.text, 0.0)
+        await store.embeddings.put(chat, "m", [hit], [array("f", [0.6, 0.8])])
+        await fill_documents(store, chat, batch)
+        await store.addresses.keep(chat, [f"https://example.org/{batch}"])
+        await store.links.make_code(chat, chat, 60)
         request = ApprovalRequest(name, turn.id, "c1", chat, "what", "scope", 2e9)
         await store.approvals.open(request)
         await store.approvals.grant(chat, f"scope{batch}", "olga")
@@ -67,7 +88,8 @@ async def fill(store: Store, batch: int) -> None:
     await store.freeze.freeze("olga")
     await store.freeze.thaw("olga")
     await store.set_aside.add("updates", f"u{batch}", ValueError("x"), "{}")
-    await store.taints.vouch("note", CHAT, note[0].id, "olga")
+    await store.freeze.thaw_by_code("olga", None)
+    await store.taints.vouch("note", CHAT, note.id, "olga")
     await store.leases.acquire("tg:222", f"{batch}/1/2/3")
 
 
