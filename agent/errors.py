@@ -2,7 +2,8 @@
 
     AgentError
     ├── ToolError       a tool failed: the model reads the advice and goes on
-    │   └── NoSandbox   no command can be isolated here: the turn ends, a person reads why
+    │   ├── NoSandbox   no command can be isolated here: the turn ends, a person reads why
+    │   └── StrangersWords  its sentence repeats what strangers wrote
     ├── TurnError       a turn failed: a person reads the one sentence
     │   ├── ContextFull the window cannot hold what must be sent
     │   ├── ToolLimit   calls, seconds or tokens of the turn are used up
@@ -27,6 +28,14 @@ class ToolError(AgentError):
 
 class NoSandbox(ToolError):
     pass
+
+
+class StrangersWords(ToolError):
+    """Its sentence repeats what strangers wrote, from `source`."""
+
+    def __init__(self, text: str, source: str) -> None:
+        super().__init__(text)
+        self.source = source
 
 
 class TurnError(AgentError):

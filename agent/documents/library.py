@@ -10,13 +10,14 @@ from difflib import get_close_matches
 from agent.documents.indexer import MOST_FILES, follow_folders, nameable, read_next
 from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader
-from agent.errors import ToolError
+from agent.errors import StrangersWords, ToolError
 from agent.memory.search import reciprocal_ranks
 from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
 
 FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
 PATIENCE_SECONDS = 60.0  # that it waits for what somebody else is reading
 POLL_SECONDS = 0.1
+NAMES = "names of documents"  # as what touches a chat
 BEING_READ = "it is being read; try again in a minute."
 POOL = 30  # passages of each ranking that are fused
 
@@ -158,14 +159,16 @@ class Library:
             if found := [one for one in documents if getattr(one, key) == wanted]:
                 if len(found) > 1:
                     either = " or ".join(one.title for one in found[:4])
-                    raise ToolError(f"There are several {name}: say {either}.")
+                    raise StrangersWords(f"There are several {name}: say {either}.", NAMES)
                 return found[0]
         # Who types a name again has the usual spaces.
         if len(same := [one for one in documents if spaced(one.title) == spaced(wanted)]) == 1:
             return same[0]
         near = get_close_matches(wanted, [one.title for one in documents], 1, 0.4)
-        hint = f"Did you mean {near[0]}?" if near else "docs list shows what there is."
-        raise ToolError(f"There is no document {name}. {hint}")
+        absent = f"There is no document {name}."
+        if near:
+            raise StrangersWords(f"{absent} Did you mean {near[0]}?", NAMES)
+        raise ToolError(f"{absent} docs list shows what there is.")
 
 
 def spaced(name: str) -> str:

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.errors import AgentError, ToolError
+from agent.errors import AgentError, StrangersWords, ToolError
 from agent.sandbox.proxy import closing
 from agent.shell import registry
 from agent.shell.command import HELP, HelpAsked, ShellCall, UsageError
@@ -120,6 +120,8 @@ class Broker:
         except ClientGone:
             raise
         except AgentError as error:
+            if isinstance(error, StrangersWords):
+                await call.stranger(error.source)
             return 1, str(error)
         except Exception:
             log.exception("the command %s failed", program)

@@ -88,6 +88,14 @@ async def test_json_of_each(box: Box) -> None:
     assert shown == {"page": 1, "heading": "Contract", "text": "Between A and B."}
 
 
+async def test_a_name_in_an_advice_is_a_strangers_too(box: Box) -> None:
+    await box.text(bash, command="docs add received/contract.docx")
+    await box.text(bash, command="docs show contrac.docx")
+    assert box.strangers == ["names of documents"]
+    await box.text(bash, command="docs show zebra")
+    assert box.strangers == []
+
+
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
