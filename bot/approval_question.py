@@ -117,7 +117,8 @@ def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
     where = texts.approval_from.format(chat=where) if where else ""
     shown, more = fenced(excerpt(texts, request.what)), ""
     if request.because:
-        more = texts.approval_touched.format(because=request.because)
+        # A stranger has chosen the names in it.
+        more = texts.approval_touched.format(because=code(request.because))
     elif may_last(request):
         once, always = texts.approve_once, texts.approve_chat
         more = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))

@@ -387,5 +387,6 @@ async def test_a_freeze_ends_it(servers: FakeServers) -> None:
     async with open_store(servers.store.database.path) as other:  # `voltaire freeze`
         await other.freeze.freeze("Olga")
     await soon(lambda: box.servers and not box.servers.running)
-    command = Path(f"/proc/{running.pid}/cmdline")  # empty once it has ended, until somebody reaps it
+    # Empty once it has ended, until somebody reaps it.
+    command = Path(f"/proc/{running.pid}/cmdline")
     await soon(lambda: not command.exists() or not command.read_bytes())
