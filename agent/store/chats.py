@@ -75,10 +75,10 @@ class ChatTable:
         known = await self.get(key)
         return known.spoken if known else ""
 
-    async def open(self, key: str, title: str = "") -> Chat:
-        """The chat, made if it is new; a title given replaces an older one."""
+    async def open(self, key: str, title: str = "", language: str = "") -> Chat:
+        """The chat, made if it is new; a title or a language given replaces an older one."""
         async with self.database.write() as tx:
-            await ensure(tx, key, title)
+            await ensure(tx, key, title, language)
         chat = await self.get(key)
         assert chat
         return chat

@@ -19,6 +19,7 @@ async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
     if context.channel.user_of(chat) is None:
         await context.send(chat, context.texts.hello)
     else:
+        await context.store.chats.open(chat, language=spoken())  # of what is said there unasked
         await context.send(chat, *await first_screen(context, level))
 
 

@@ -4,9 +4,10 @@ People are let in by a one-time link, or because they ask and an owner presses a
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
-from agent.language import speaking, spoken
+from agent.language import ENGLISH, speaking, spoken
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot import attachments
@@ -15,6 +16,7 @@ from bot.attachments import MIB
 from bot.channel import Button
 from bot.commands import first_screen, trust
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.texts import Texts
 
 BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question
 BACKLOG_SECONDS = 60.0  # after the start, in which older messages may still come in
@@ -144,22 +146,23 @@ async def pair(context: HandlerContext, call: CommandCall) -> None:
         return
     if not await context.access.request(call.sender):
         return  # asked before, or refused: nothing more is said
+    await context.store.chats.open(call.chat, language=spoken())
     await context.send(call.chat, context.texts.asked_to_pair)
-    await ask_owners(context, call.sender, context.texts.wants_in)
+    await ask_owners(context, call.sender, lambda texts: texts.wants_in)
 
 
-async def ask_owners(context: HandlerContext, sender: Sender, form: str) -> None:
-    """Whether a stranger may talk."""
-    user = sender.user
-    keyboard = [
-        [
-            Button(f"{LET_IN}:{user}", context.texts.let_in),
-            Button(f"{REFUSE}:{user}", context.texts.refuse),
-        ]
-    ]
-    question = form.format(name=f"{visible(sender.name)} ({user})")
+async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[Texts], str]) -> None:
+    """Whether a stranger may talk; each owner in their own language."""
+    user, texts = sender.user, context.texts
     for owner in sorted(context.access.owners):
-        await context.send(context.channel.private_chat(owner), question, keyboard)
+        chat = context.channel.private_chat(owner)
+        with speaking(await context.store.chats.spoken(chat), context.language, ENGLISH):
+            question = form(texts).format(name=f"{visible(sender.name)} ({user})")
+            buttons = [
+                Button(f"{LET_IN}:{user}", texts.let_in),
+                Button(f"{REFUSE}:{user}", texts.refuse),
+            ]
+            await context.send(chat, question, [buttons])
 
 
 async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -168,7 +171,8 @@ async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResu
     await context.access.put(person, "member", name, press.sender.user)
     if person != press.sender.group:
         chat = context.channel.private_chat(person)
-        await context.send(chat, context.texts.paired["member"])
+        with speaking(await context.store.chats.spoken(chat)):
+            await context.send(chat, context.texts.paired["member"])
     return await decided(context, press, context.texts.was_let_in, name)
 
 

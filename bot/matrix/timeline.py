@@ -325,7 +325,7 @@ class Timeline:
         if access.level(Sender(by, "", room)) != "stranger":
             self._context.start(self.answer_invitation(room))
         elif await access.request(sender):
-            await intake.ask_owners(self._context, sender, self._context.texts.wants_in_room)
+            await intake.ask_owners(self._context, sender, lambda texts: texts.wants_in_room)
 
     def _invited_by(self, user: str) -> str | None:
         """A room that this user has invited the bot to."""

@@ -193,3 +193,20 @@ async def test_an_owner_is_asked_in_their_own_language_for_another_s_chat(
         denied = await owner.until(asked, lambda m: not m.keyboard)
         await member.next_message(where=is_final)
     assert "✗ Отклонено: Иван" in denied.text
+
+
+async def test_a_stranger_who_asks_for_access_and_the_owner_each_read_their_own_language(
+    scenario: TelegramScenario, gram: Localgram
+) -> None:
+    owner = scenario.owner = gram.user("Anna", id=222, language="de", started=True)
+    stranger = gram.user("Иван", id=333, language="ru", started=True)
+    async with scenario.open():
+        await told(owner, "/start")
+        await stranger.send("/pair")
+        asked = await owner.next_message(where=lambda m: "Иван" in m.text)
+        with speaking("de"):
+            assert asked.text == TEXTS.wants_in.format(name="Иван (333)")
+            await owner.press(asked, TEXTS.let_in)
+        with speaking("ru"):
+            welcome = TEXTS.paired["member"]
+        await stranger.next_message(where=lambda m: m.text == welcome)
