@@ -117,7 +117,8 @@ class Renderer:
         if rest:
             titled = FENCE_TITLE.fullmatch(rest)
             self.out.gap(2)
-            with self.out.span("bold"):
+            # As code: Telegram would make a link of a name such as add.py.
+            with self.out.span("code" if titled else "bold"):
                 self.out.write(titled[2] if titled else rest)
         self.code_block(node.content.rstrip("\n"), words[0] if named else "")
 

@@ -212,7 +212,7 @@ def test_no_character_is_lost_where_no_emphasis_can_be_meant(raw: str) -> None:
         ("__Important__: *it*", "Important: it", ["bold:Important", "italic:it"]),
         ("**重点**内容", "重点内容", ["bold:重点"]),
         ("||the **killer**|| is", "the killer is", ["spoiler:the killer", "bold:killer"]),
-        ('```py title="a.py"\nx\n```', "a.py\n\nx", ["bold:a.py", "pre:x"]),
+        ('```py title="a.py"\nx\n```', "a.py\n\nx", ["code:a.py", "pre:x"]),
         ("```py {1,3}\nx\n```", "{1,3}\n\nx", ["bold:{1,3}", "pre:x"]),
         (
             "|a|b|\n|-|-|\n|[x](https://e.org/y)|2|",
