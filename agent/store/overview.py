@@ -310,12 +310,13 @@ class Overview:
         )
 
     async def questions(self, limit: int = 40) -> list[dict[str, Any]]:
-        """Those that wait for an answer, then the newest that have one."""
+        """Those that wait for an answer, then the newest that have one. `title` is the chat's."""
         columns = (
             *("id", "chat", "turn", "what", "scope", "state", "decided_by", "asked_at"),
-            *("expires_at", "decided_at", "because"),
+            *("expires_at", "decided_at", "because", "title"),
         )
-        select = f"SELECT {', '.join(columns)} FROM approvals"
+        title = "(SELECT title FROM chats WHERE key = chat)"
+        select = f"SELECT {', '.join(columns[:-1])}, {title} FROM approvals"
         waiting = await self._dicts(
             columns,
             f"{select} WHERE state = 'asked' AND expires_at > ? ORDER BY asked_at",
@@ -329,8 +330,9 @@ class Overview:
     async def grants(self) -> list[dict[str, Any]]:
         """Standing permissions."""
         return await self._dicts(
-            ("chat", "scope", "granted_by", "granted_at"),
-            "SELECT chat, scope, granted_by, granted_at FROM grants ORDER BY chat, scope",
+            ("chat", "scope", "granted_by", "granted_at", "title"),
+            "SELECT chat, scope, granted_by, granted_at, (SELECT title FROM chats WHERE key = chat)"
+            " FROM grants ORDER BY chat, scope",
         )
 
     async def people(self) -> list[dict[str, Any]]:

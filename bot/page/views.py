@@ -58,9 +58,9 @@ def as_asked(question: JsonFields) -> JsonFields:
     allowed for good."""
     what, scope = str(question["what"]), str(question["scope"])
     shown, whole = excerpt(CUT, what), with_tabs(what)
-    lasting = not question["because"] and asks(scope, touched=False) != "always"
+    may_last = not question["because"] and asks(scope, touched=False) != "always"
     more = "" if whole == shown else whole
-    return {**question, "shown": shown, "whole": more, "lasting": lasting}
+    return {**question, "shown": shown, "whole": more, "may_last": may_last}
 
 
 class Views:

@@ -17,8 +17,8 @@ export function questionCard(question) {
   const card = h("article.question", { "aria-label": "A question" },
     h("p.kicker", "May it?"), shown, all,
     question.because && h("p.reason", `This chat holds strangers' text: ${question.because}`),
-    h("p.meta", `${question.chat} · ${question.scope} · ${seconds(Math.max(0, question.expires_at - Date.now() / 1000))} left `, question.turn && h("a", { href: turnLink(question.turn) }, "turn")),
-    h("div.actions", Object.entries(ANSWERS).filter(([answer]) => answer !== "chat" || question.lasting).map(([answer, label]) =>
+    h("p.meta", `${question.title || question.chat} · ${question.scope} · ${seconds(Math.max(0, question.expires_at - Date.now() / 1000))} left `, question.turn && h("a", { href: turnLink(question.turn) }, "turn")),
+    h("div.actions", Object.entries(ANSWERS).filter(([answer]) => answer !== "chat" || question.may_last).map(([answer, label]) =>
       button(label, async () => {
         for (const each of card.querySelectorAll("button")) each.disabled = true;
         const told = await press("decide", { id: question.id, decision: answer });
@@ -45,11 +45,11 @@ export async function showPeople(into) {
             h("div.acts", (each.role === "member" || each.role === "owner" || each.role === "refused") && button(each.role === "refused" ? "Forget" : "Let go", async () => {
               if (await ask(`${each.role === "refused" ? "Forget that" : "Let go of"} ${each.name || each.person}?`, { text: "They may ask to be let in again.", yes: "Let go", danger: true }) && await press("let-go", { id: `${each.source}:${each.person}` }) !== null) await draw();
             }, "quiet")))))),
-      h("section", h("h2", "Standing permissions"), grants.length ? h("ul.rows", grants.map((each) => h("li", h("div.grow", h("p.what", h("code", each.scope)), h("p.meta", `${each.chat} · by ${each.granted_by}, ${when(each.granted_at)}`)),
+      h("section", h("h2", "Standing permissions"), grants.length ? h("ul.rows", grants.map((each) => h("li", h("div.grow", h("p.what", h("code", each.scope)), h("p.meta", `${each.title || each.chat} · by ${each.granted_by}, ${when(each.granted_at)}`)),
         h("div.acts", button("Take back", async () => {
           if (await press("revoke", { chat: each.chat, id: each.scope }) !== null) await draw();
         }, "quiet"))))) : empty("None.")),
-      h("section", h("h2", "Decided"), decided.length ? h("ul.rows", decided.map((each) => h("li", h("div.grow", long(each.what, "p.what.whole", 300), h("p.meta", `${each.chat} · ${when(each.decided_at ?? each.asked_at)}${each.decided_by ? ` · by ${each.decided_by}` : ""} `, each.turn && h("a", { href: turnLink(each.turn) }, "turn"))), tag(each.state, each.state === "denied" || each.state === "expired" ? "warning" : "good")))) : empty("Nothing was decided yet.")));
+      h("section", h("h2", "Decided"), decided.length ? h("ul.rows", decided.map((each) => h("li", h("div.grow", long(each.what, "p.what.whole", 300), h("p.meta", `${each.title || each.chat} · ${when(each.decided_at ?? each.asked_at)}${each.decided_by ? ` · by ${each.decided_by}` : ""} `, each.turn && h("a", { href: turnLink(each.turn) }, "turn"))), tag(each.state, each.state === "denied" || each.state === "expired" ? "warning" : "good")))) : empty("Nothing was decided yet.")));
   };
   const pair = async () => {
     const code = await press("pair", {}, { quiet: true });

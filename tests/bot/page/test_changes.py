@@ -44,6 +44,17 @@ async def test_a_question_is_decided_once(visitor: Visitor, tmp_path: Path, deci
     assert (await visitor.json("/api/now"))["questions"] == []
 
 
+async def test_a_question_has_its_chat_s_name_and_says_whether_it_can_be_allowed_for_it(
+    visitor: Visitor, tmp_path: Path
+) -> None:
+    (asked,) = (await visitor.json("/api/now"))["questions"]
+    assert (asked["title"], asked["may_last"]) == ("Tim", True)
+    with closing(sqlite3.connect(tmp_path / "voltaire.db")) as db, db:
+        db.execute("UPDATE approvals SET scope = 'page:example.org:443' WHERE call = 'c'")
+    (asked,) = (await visitor.json("/api/now"))["questions"]
+    assert asked["may_last"] is False
+
+
 async def test_a_question_that_was_changed_grants_nothing(visitor: Visitor, tmp_path: Path) -> None:
     id = await question(visitor)
     with closing(sqlite3.connect(tmp_path / "voltaire.db")) as db, db:
@@ -64,7 +75,7 @@ async def test_a_question_shows_what_is_hidden_and_its_end(
         assert asked["shown"].startswith("ls⟨U+E0072⟩⟨U+E006D⟩⟨U+3000⟩\n⟨3,000 empty lines⟩\nlong ")
         assert asked["shown"].endswith("; the end") and "characters in 1 lines" in asked["shown"]
         assert asked["whole"].count("long ") == 2000 and "⟨U+E0072⟩" in asked["whole"]
-        assert asked["lasting"] is False  # such a step asks each time
+        assert asked["may_last"] is False  # such a step asks each time
 
 
 async def no_taints() -> list[Any]:
