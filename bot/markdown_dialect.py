@@ -19,6 +19,7 @@ INLINE_MATHS = re.compile(
 # Between two marks that touch no word outside: `a||b` is code, `||x||` a norm.
 SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^\n]+?[^\s|])\|\|(?![\w|])")
 DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name of Python's
+ATTRIBUTE, SUFFIX = re.compile(r"\w\.\Z"), re.compile(r"\.\w")  # self._x, init__.py
 BLOCK_MATHS = {"$$": "$$", "\\[": "\\]"}
 NESTING = 60
 
@@ -98,11 +99,18 @@ def emphasis_between_words(state: StateInline, silent: bool) -> bool:
     start = state.pos
     if not emphasis.tokenize(state, silent):
         return False
-    before, behind = state.src[start - 1 : start], state.src[state.pos : state.pos + 1]
-    if state.src[start] == "*" and is_operand(before, ")]") and is_operand(behind, "(["):
+    before, behind = state.src[:start], state.src[state.pos :]
+    if state.src[start] == "*":
+        # Underscores belong to a name: __main__*2.
+        first, second = before.rstrip("_")[-1:], behind.lstrip("_")[:1]
+        if is_operand(first, ")]") and is_operand(second, "(["):
+            for delimiter in state.delimiters[begun:]:
+                delimiter.open = False
+                delimiter.close = delimiter.close and state.pos - start > 1
+    else:
         for delimiter in state.delimiters[begun:]:
-            delimiter.open = False
-            delimiter.close = delimiter.close and state.pos - start > 1
+            delimiter.open = delimiter.open and not ATTRIBUTE.search(before[-2:])
+            delimiter.close = delimiter.close and not SUFFIX.match(behind[:2])
     return True
 
 

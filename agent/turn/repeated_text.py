@@ -9,7 +9,10 @@ LENGTH = 600  # characters of all repetitions together
 SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
 STRIDE = 100  # characters between two checks
 DATA_LENGTH = 12_000  # of equal rows, numbers or lines of code, which may be meant
-_ROW = re.compile(r"\w[,;|\t]\s?[\w\"'.-]|\|")
+_ROW = re.compile(r"[\w\"')\]}][,;|\t]\s?[\w\"'({[.-]|\||</\w+>")
+_RECORD = re.compile(
+    r"\s*(?:- )?[\w.-]+: ?\S*|[^\w\n]+"
+)  # a key and its value, a line of a drawing
 _VALUES = {"true", "false", "null", "none", "nan", "nil"}
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
@@ -56,4 +59,6 @@ class RepeatedTextDetector:
         numbers = any(map(str.isdigit, unit)) and not any(map(str.isalpha, unit))
         # The unit may begin within a word.
         values = "," in unit and {*re.findall(r"\w+", (unit * 3).lower())[1:-1]} <= _VALUES
-        return self._in_code or numbers or values or ("\n" in unit and bool(_ROW.search(unit)))
+        lines = (unit * 2).split("\n")[1:-1]  # whole ones
+        rows = bool(lines) and (_ROW.search(unit) or all(map(_RECORD.fullmatch, lines)))
+        return self._in_code or numbers or values or bool(rows)

@@ -191,6 +191,8 @@ fn main() { let v: Vec<u8>; }
         "__init__.py",
         "call __init__.py or self.__dict__['x'] now",
         "__init__ and __main__",
+        "__main__*2*__main__*x",
+        "self._x_y_init__.py",
         "snake_case_name and _private_name_too",
         "if (a||b) and (c||d)",
         "a || b || c",
@@ -208,6 +210,7 @@ def test_no_character_is_lost_where_no_emphasis_can_be_meant(raw: str) -> None:
     [
         ("**bold**text", "boldtext", ["bold:bold"]),
         ("**2*3**", "2*3", ["bold:2*3"]),
+        ("_**so**_", "so", ["bold:so", "italic:so"]),
         ("*a*b*c*", "a*b*c", ["italic:a*b*c"]),
         ("__Important__: *it*", "Important: it", ["bold:Important", "italic:it"]),
         ("**重点**内容", "重点内容", ["bold:重点"]),
