@@ -47,11 +47,13 @@ async def asked(context: HandlerContext, press: ButtonPress) -> bool:
 
 
 async def show_decision(context: HandlerContext, id: str) -> None:
-    """The messages of a question lose their buttons and say what was decided."""
+    """The messages of a question lose their buttons and say what was decided; once, though the press and
+    the turn that asked both tell of it."""
     table = context.store.approvals
     decided, request = await table.decided(id), await table.get(id)
-    if decided is None or request is None:
+    if decided is None or request is None or id in context.decisions_shown:
         return
+    context.decisions_shown.add(id)
     state, by, at = decided
     for shown in (await table.message_of(id)).split():
         chat, _, message = shown.rpartition("/")

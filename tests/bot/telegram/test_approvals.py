@@ -281,6 +281,19 @@ def test_a_very_long_command_is_cut_and_says_so() -> None:
     assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked)
 
 
+async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> None:
+    pushing(scenario, "A")
+    async with scenario.open():
+        await scenario.owner.send("push")
+        asked = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.press(asked, "Deny")
+        await scenario.owner.until(asked, lambda m: not m.keyboard)
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.ask("and now?")
+    edits = [str(made.fields["text"]) for made in scenario.gram.called("editMessageText")]
+    assert sum("Denied by" in text for text in edits) == 1
+
+
 @pytest.mark.parametrize("scope", ["page:example.org:443", "key:example.org", "mcp-server:tea"])
 def test_what_always_asks_is_not_explained_by_a_button_that_is_not_there(scope: str) -> None:
     asked = ApprovalRequest("a", "t", "c", "tg:1", "A step", scope, 9e9)
