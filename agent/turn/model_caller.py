@@ -100,10 +100,11 @@ class ModelCaller:
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self._known)
-        detector, thought_detector = RepeatedTextDetector(), RepeatedTextDetector()
-        thought, completion = "", None
+        detector, thought_detector, thought = RepeatedTextDetector(), RepeatedTextDetector(), ""
+        completion = None
         async with aclosing(self._model.stream(request)) as pieces:
             async for piece in pieces:
+                new_thought = ""
                 if self._fallback.reason and not self._without_tools_shown:
                     self._without_tools_shown = True
                     self._emit(Notice(self.without_tools))
@@ -112,29 +113,31 @@ class ModelCaller:
                         self._emit(ModelProgress(processed, total, cached))
                     case TextPiece(text):
                         self._show(shown := parser.feed(text))
+                        new_thought = parser.new_thought()
                         if detector.feed(shown):
                             self._emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
                             break
                     case ReasoningPiece(text):
-                        self._emit(ThoughtDelta(text))
-                        thought += text
-                        wanted = not request.brief and self._answer_now.is_set()
-                        if wanted or thought_detector.feed(text):
-                            self._emit(
-                                Notice(
-                                    translated(
-                                        texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT
-                                    )
-                                )
-                            )
-                            completion = Completion("", (), thought, "length")
-                            break
+                        new_thought = text
                     case Completion():
                         completion = piece
+                if new_thought:
+                    self._emit(ThoughtDelta(new_thought))
+                    thought += new_thought
+                    wanted = not request.brief and self._answer_now.is_set()
+                    if wanted or thought_detector.feed(new_thought):
+                        why = texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT
+                        self._emit(Notice(translated(why)))
+                        completion = Completion("", (), thought, "length")
+                        break
         assert completion, "a model's stream ends with its completion"
         if completion.finish_reason != "cut":
             self._show(parser.close())
+            if not completion.reasoning:  # a server that takes no thoughts out of the text
+                if rest := parser.new_thought():
+                    self._emit(ThoughtDelta(rest))
+                completion = replace(completion, reasoning=parser.thought)
         if completion.completion_tokens and thought_alone(completion, parser):
             self._emit(Notice(translated(texts.THOUGHT_ALONE)))
         return completion

@@ -44,12 +44,14 @@ from agent.llm.openai.wire import (
     encode,
     estimate,
     prompt_json,
+    prompt_text,
     raw_json,
     reading_json,
     request_json,
 )
+from agent.llm.tool_call_parser import opened_thought
 from agent.messages import Assistant, Message, User
-from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request
+from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request, TextPiece
 from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint, Prefix
@@ -123,13 +125,22 @@ class OpenAIModel:
         began = asyncio.get_running_loop().time()
         endpoint = await self._endpoint()
         try:
-            answer = await self._call("POST", endpoint, *await self._asked(endpoint, request))
+            route, wire = await self._asked(endpoint, request)
+            answer = await self._call("POST", endpoint, route, wire)
         except BackendAway as error:
             endpoint = await self._moved(endpoint, error)
-            answer = await self._call("POST", endpoint, *await self._asked(endpoint, request))
+            route, wire = await self._asked(endpoint, request)
+            answer = await self._call("POST", endpoint, route, wire)
+        except ModelRefused as error:
+            if not error.unparsed:  # perhaps another template than the one that was probed
+                self._forget()
+            raise
+        opened = opened_thought(prompt_text(wire)) if request.raw else ""
         try:
             async with aclosing(self._pieces(answer, began)) as pieces:
                 async for piece in pieces:
+                    if opened and isinstance(piece, TextPiece):
+                        piece, opened = TextPiece(opened + piece.text), ""
                     yield piece
         finally:
             answer.close()  # at once, also when cancelled: the slot is freed
@@ -479,8 +490,15 @@ class OpenAIModel:
         except BackendAway as error:
             return await ask(await self._moved(endpoint, error))
 
+    def _forget(self) -> None:
+        """Whoever runs a server may start it with another template at the same address."""
+        self.probes.clear()
+        self._identities.clear()
+        self._names.clear()
+
     async def _moved(self, endpoint: Endpoint, error: BackendAway) -> Endpoint:
         """Where the server is now; raises the error when it is where it failed."""
+        self._forget()
         now = await self._endpoint()
         if now == endpoint:
             raise error

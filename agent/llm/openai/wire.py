@@ -131,6 +131,12 @@ def plain_prompt(prompt: Sequence[int] | str, images: Sequence[str]) -> Json | s
     return {"prompt_string": prompt, "multimodal_data": contents}
 
 
+def prompt_text(wire: Json) -> str:
+    """The text of a plain completion's prompt; "" where a chat completion is asked for."""
+    prompt = wire.get("prompt", "")
+    return str(prompt["prompt_string"] if isinstance(prompt, dict) else prompt)
+
+
 def encode(wire: Json) -> bytes:
     """The request's bytes. Lone surrogates, which UTF-8 cannot hold, become question marks."""
     text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

@@ -12,5 +12,13 @@ repair.py          broken JSON to a value, but never one that was cut off
 from agent.llm.tool_call_parser.calls import KnownTools, ParsedCall
 from agent.llm.tool_call_parser.parser import SPECIAL_TOKENS, ToolCallParser
 from agent.llm.tool_call_parser.repair import arguments_of
+from agent.llm.tool_call_parser.special_tokens import opened_thought
 
-__all__ = ["SPECIAL_TOKENS", "KnownTools", "ParsedCall", "ToolCallParser", "arguments_of"]
+__all__ = [
+    "SPECIAL_TOKENS",
+    "KnownTools",
+    "ParsedCall",
+    "ToolCallParser",
+    "arguments_of",
+    "opened_thought",
+]

@@ -26,7 +26,7 @@ from agent.llm.tool_call_parser.untagged import (
     headed,
     python_call,
 )
-from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Wait
+from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Thinking, Wait
 
 _INNER = (
     '<|"|>',
@@ -73,6 +73,9 @@ class ToolCallParser:
         self._again = 0  # not worth looking before the text is this long
         self._shown: list[str] = []
         self._thoughts: list[tuple[int, int]] = []
+        self._reasoning: list[str] = []  # these, without their marks
+        self._fresh_thought: list[str] = []  # of these, what `new_thought` has not told
+        self._thinking: Thinking | None = None  # the thought that goes on, less what was told of it
         self._spent = 0.0  # seconds of looking for calls
         self._blank = ""  # white space is shown only before something else
         self.calls: list[ParsedCall] = []
@@ -91,6 +94,23 @@ class ToolCallParser:
             place = end
         text = "".join([*kept, self._text[place:]])
         return text.lstrip() if self._thoughts else text
+
+    @property
+    def thought(self) -> str:
+        """What was thought, as far as it has ended."""
+        return "".join(self._reasoning).lstrip("\n")
+
+    def new_thought(self) -> str:
+        """What is new of its thoughts; what may be the beginning of a closing mark waits."""
+        if self._thinking:
+            begin, closing = self._thinking.begin, self._thinking.closing
+            end = begin
+            while not any(begins(self._text, end, mark) for mark in closing):
+                end += 1
+            self._fresh_thought.append(self._text[begin:end])
+            self._thinking = Thinking(end, closing)
+        fresh, self._fresh_thought = "".join(self._fresh_thought), []
+        return fresh
 
     def feed(self, piece: str) -> str:
         self._text += piece
@@ -129,6 +149,8 @@ class ToolCallParser:
             outcome = recognise(view, sign)
             self._spent += time.thread_time() - began
         if isinstance(outcome, Wait):
+            if isinstance(outcome, Thinking) and not self._thinking:
+                self._thinking = outcome
             held = len(self._text) - sign.start()
             self._again = len(self._text) + held // 16
             return False
@@ -144,11 +166,15 @@ class ToolCallParser:
         self.calls += hidden.calls
         self._place = hidden.end
         if hidden.drops:
-            self._thoughts = [(0, hidden.end)]
+            self._thoughts, self._reasoning = [(0, hidden.end)], [self._text[:start]]
             self._shown.clear()
             fresh.clear()
         elif hidden.thought:
             self._thoughts.append((start, hidden.end))
+            self._reasoning.append(self._text[hidden.thought])
+            told = self._thinking.begin if self._thinking else hidden.thought.start
+            self._fresh_thought.append(self._text[told : hidden.thought.stop])
+            self._thinking = None
 
     def _show(self, text: str) -> str:
         """White space waits for what follows it, so that none leads or trails."""
@@ -161,8 +187,15 @@ class ToolCallParser:
         return shown
 
 
+def begins(text: str, place: int, mark: str) -> bool:
+    """Whether at `place` the mark stands, or may be beginning."""
+    there = text[place : place + len(mark)].lower()
+    return there == mark or (place + len(there) >= len(text) and mark.startswith(there))
+
+
 def recognise(view: ParserView, sign: re.Match[str]) -> Outcome:
     letter = view.text[sign.start()]
     outcomes = [one(view, sign.start()) for one in _RECOGNISERS.get(letter, _LINES)]
-    settled = next((outcome for outcome in outcomes if isinstance(outcome, Hidden)), None)
-    return settled or next((outcome for outcome in outcomes if outcome is not None), None)
+    found = [outcome for outcome in outcomes if outcome is not None]
+    surest = sorted(found, key=lambda one: (not isinstance(one, Hidden), type(one) is Wait))
+    return surest[0] if surest else None

@@ -11,6 +11,7 @@ from agent.llm.tool_call_parser.view import (
     Hidden,
     Outcome,
     ParserView,
+    Thinking,
     Wait,
 )
 
@@ -69,7 +70,10 @@ _HEADER = re.compile(r"<\|(?:channel|start)\|>(.{0,200}?)<\|message\|>", re.DOTA
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w-]+)")
 _ADDRESS = re.compile(r"\s*(to=[\w.-]+(?:<\|(?:channel|constrain)\|>[^<]{0,40}){0,2})<\|message\|>")
 _ADDRESS_LONGEST = 160
-_CHANNEL_END = re.compile(r"<\|(?:end|eom|eot|start|return|call|channel)\|>")
+CHANNEL_ENDS = tuple(
+    f"<|{name}|>" for name in ("end", "eom", "eot", "start", "return", "call", "channel")
+)
+_CHANNEL_END = re.compile("|".join(map(re.escape, CHANNEL_ENDS)))
 _K3_CALL = re.compile(
     r'<\|open\|>call tool="([^"]+)"[^<]*<\|sep\|>(.*?)<\|close\|>call<\|sep\|>', re.DOTALL
 )
@@ -85,11 +89,18 @@ def thought(view: ParserView, start: int) -> Outcome:
     opening = view.literal(start, THOUGHTS)
     if not isinstance(opening, str):
         return opening
-    closing = THOUGHTS[opening]
-    end = view.text.lower().find(closing, start)
-    if end >= 0:
-        return Hidden(end + len(closing), thought=True)
-    return Hidden(len(view.text), thought=True) if view.final else WAIT
+    closing, begin = THOUGHTS[opening], start + len(opening)
+    if end := re.compile(re.escape(closing), re.IGNORECASE).search(view.text, begin):
+        return Hidden(end.end(), thought=slice(begin, end.start()))
+    if view.final:
+        return Hidden(len(view.text), thought=slice(begin, len(view.text)))
+    return Thinking(begin, (closing,))
+
+
+def opened_thought(prompt: str) -> str:
+    """The mark that a prompt ends with, so that what is generated begins within a thought; or ""."""
+    end = prompt.rstrip().lower()
+    return next((opening for opening in THOUGHTS if end.endswith(opening)), "")
 
 
 def thought_end(view: ParserView, start: int) -> Outcome:
@@ -138,9 +149,10 @@ def _addressed(view: ParserView, header: str, start: int) -> Outcome:
             return _recipient(view, recipient[1], place)
     if "analysis" in header or (recipient and recipient[1] == "self"):
         end = _CHANNEL_END.search(view.text, start)
-        if end is None:
-            return Hidden(len(view.text), thought=True) if view.final else WAIT
-        return Hidden(end.start(), thought=True)
+        if end is None and not view.final:
+            return Thinking(start, CHANNEL_ENDS)
+        stop = end.start() if end else len(view.text)
+        return Hidden(stop, thought=slice(start, stop))
     return Hidden(start)
 
 

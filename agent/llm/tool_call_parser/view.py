@@ -17,18 +17,26 @@ _SPACE = re.compile(rf"(?:\s|{re.escape(NOISE)})*")
 class Hidden:
     """The text up to `end` is not shown.
 
-    `thought`: it is reasoning, not to be replayed. `drops`: so was all before it
-    (a lone `</think>`).
+    `thought`: where in it reasoning stands, which is not part of the answer. `drops`: so was
+    all before it (a lone `</think>`).
     """
 
     end: int
     calls: tuple[ParsedCall, ...] = ()
-    thought: bool = False
+    thought: slice | None = None
     drops: bool = False
 
 
 class Wait:
     """More text decides."""
+
+
+@dataclass(frozen=True)
+class Thinking(Wait):
+    """Reasoning goes on, from `begin` to one of the closing marks, in lower case."""
+
+    begin: int
+    closing: tuple[str, ...]
 
 
 WAIT = Wait()

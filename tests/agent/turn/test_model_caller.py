@@ -89,6 +89,21 @@ async def test_a_thought_ends_where_an_answer_is_wanted_now(brief: bool) -> None
         assert events[:2] == [ThoughtDelta("one "), Notice(texts.ANSWER_NOW)]
 
 
+async def test_a_thought_in_the_text_is_one_too() -> None:
+    """Of a server that leaves thoughts in, and of an answer that we read ourselves."""
+    said: list[Piece] = [TextPiece("<thi"), TextPiece("nk>h"), TextPiece("m</think>Hello."), WHOLE]
+    events, completion, visible = await played(said)
+    assert events[:3] == [ThoughtDelta("h"), TextDelta("Hello."), ThoughtDelta("m")]
+    assert (completion.reasoning, visible) == ("hm", "Hello.")
+
+
+async def test_a_thought_in_the_text_ends_where_an_answer_is_wanted_now() -> None:
+    thinking: list[Piece] = [TextPiece("<think>one "), TextPiece("two"), WHOLE]
+    events, completion, _ = await played(thinking, answer_now=True)
+    assert completion == Completion("", (), "one ", "length")
+    assert events[:2] == [ThoughtDelta("one "), Notice(texts.ANSWER_NOW)]
+
+
 @pytest.mark.parametrize(
     ("reason", "text", "calls", "tokens", "told"),
     [

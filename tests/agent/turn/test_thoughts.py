@@ -9,7 +9,7 @@ from agent.messages import Assistant
 from agent.model import UNBOUNDED
 from agent.turn import texts
 from agent.turn.loop import run_turn
-from fakes.model_scripted import ScriptedModel, calls, says
+from fakes.model_scripted import Reply, ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
 
 CIRCLE = "I should look at the file again. " * 200
@@ -36,16 +36,26 @@ def test_a_thought_is_an_event_of_its_own() -> None:
     assert as_json(ThoughtDelta("Hm.")) == {"type": "thought.delta", "text": "Hm."}
 
 
-async def test_a_circle_in_a_thought_ends_it_and_the_answer_comes_without(bench: Bench) -> None:
-    finished = await bench.run(says("never", reasoning=CIRCLE), says("Forty-two."))
+@pytest.mark.parametrize("thought", [says("never", reasoning=CIRCLE), says(f"<think>{CIRCLE}")])
+async def test_a_circle_in_a_thought_ends_it_and_the_answer_comes_without(
+    bench: Bench, thought: Reply
+) -> None:
+    finished = await bench.run(thought, says("Forty-two."))
     assert (finished.text, finished.reason) == ("Forty-two.", "done")
     assert brief(bench) == [False, True]
     assert notices(bench) == [texts.CIRCLING_THOUGHT]
     assert not any(isinstance(m, Assistant) and m.thought for m in bench.journal.messages)
 
 
-async def test_a_cap_spent_on_thought_asks_once_more_without(bench: Bench) -> None:
-    spent = says("", reasoning="And then", finish_reason="length", tokens=(10, 0, 99))
+@pytest.mark.parametrize(
+    "thought",
+    [{"text": "", "reasoning": "And then"}, {"text": "<think>And then"}],
+    ids=["apart", "in-the-text"],
+)
+async def test_a_cap_spent_on_thought_asks_once_more_without(
+    bench: Bench, thought: dict[str, str]
+) -> None:
+    spent = Reply(**thought, finish_reason="length", tokens=(10, 0, 99))
     finished = await bench.run(spent, says("Forty-two."))
     assert (finished.text, finished.usage.completion_tokens) == ("Forty-two.", 109)
     assert brief(bench) == [False, True]

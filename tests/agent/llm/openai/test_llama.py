@@ -13,7 +13,7 @@ from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
-from agent.model import Completion, PrefillProgress, Request
+from agent.model import Completion, PrefillProgress, Request, TextPiece
 from agent.store.pictures import data_url
 from agent.turn.step import read_step
 from backend.protocol import Endpoint
@@ -134,3 +134,17 @@ async def test_an_answer_to_a_picture_is_read_from_the_raw_text_too(tmp_path: Pa
     assert (raw.text.removesuffix("<|im_end|>"), raw.finish_reason, raw.calls) == (CALL, "stop", ())
     assert raw.prompt_tokens == parsed.prompt_tokens  # the picture is among them
     assert short.finish_reason == "length"
+
+
+async def test_a_thought_that_the_prompt_has_opened_is_one_in_the_raw_text(tmp_path: Path) -> None:
+    """The server's parser knows that the prompt ends in a thought; our own is told by its first piece."""
+    opened = TEMPLATE.replace("assistant\n{% endif", "assistant\n<think>\n{% endif")
+    assert opened != TEMPLATE
+    model_file = make_chain(tmp_path / "chain.gguf", "So it is.</think>Yes.", template=opened)
+    parser = ToolCallParser(KnownTools.of(TOOLS))
+    async with serve(model_file) as endpoint, model_of(endpoint) as model:
+        async for piece in model.stream(replace(ASKED, raw=True)):
+            if isinstance(piece, TextPiece):
+                assert parser.feed(piece.text) in ("", "Yes", "Yes.", ".")
+    parser.close()
+    assert (parser.thought.strip(), parser.visible) == ("So it is.", "Yes.")

@@ -6,7 +6,7 @@ whether a longer conversation is rendered with the shorter one at its beginning.
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import pairwise
@@ -18,9 +18,10 @@ import pytest
 from agent.llm.openai import OpenAIModel
 from agent.llm.openai.prompt_form import Json, PromptForm, messages_json
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
-from agent.model import Request
+from agent.model import Completion, ModelRefused, Request
 from agent.store import Store, open_store
 from backend.protocol import Endpoint
+from backend.server.launch import free_port
 from fakes.gguf_maker import TEMPLATE, make
 from fakes.llama_embedded import serve
 
@@ -200,6 +201,26 @@ async def test_what_was_found_of_a_template_is_kept_for_the_next_program(tmp_pat
         other, _ = await renders(endpoint.model_copy(update={"template": UNTHINKING}), store)
     assert first > 5 and other > 5
     assert (again, same) == (1, prompt)
+
+
+async def test_another_template_at_the_same_address_is_probed_when_it_refuses(
+    tmp_path: Path,
+) -> None:
+    """Somebody ends a llama-server of their own and starts it with another model."""
+    alternating = "{%- for m in messages if m.role not in ['user', 'assistant'] %}{{ raise_exception('Only user and assistant') }}{% endfor %}"
+    asked = Request((System("words"), User("hello")), TOOLS, max_tokens=1)
+    port = free_port()
+
+    async def source() -> Endpoint:
+        return Endpoint(url=f"http://127.0.0.1:{port}", api_key="secret", n_ctx=8192)
+
+    async with OpenAIModel(source) as model:
+        for template in (TEMPLATE, alternating + TEMPLATE):
+            async with serve(make(tmp_path / "m.gguf", template=template), port=port):
+                for _ in range(2):  # as a turn asks again what was refused
+                    with suppress(ModelRefused):
+                        pieces = [piece async for piece in model.stream(asked)]
+                assert isinstance(pieces.pop(), Completion)
 
 
 async def test_the_prefix_is_registered_in_the_form_that_requests_take(tmp_path: Path) -> None:

@@ -209,6 +209,54 @@ def test_reasoning_is_not_replayed() -> None:
     assert read("hm</think>\nYes.")[3] == "Yes."
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<think>\nhm, <b> or [so]</think>Yes.",
+        "<|channel>thought\nhm, <b> or [so]<channel|>Yes.",
+        "[THINK]hm, <b> or [so][/THINK]Yes.",
+        "<|open|>think<|sep|>hm, <b> or [so]<|close|>think<|sep|>Yes.",
+        "<|channel|>analysis<|message|>hm, <b> or [so]<|end|><|start|>assistant<|channel|>final<|message|>Yes.",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 7, 10**9])
+def test_a_thought_is_told_while_it_comes_without_its_marks(text: str, size: int) -> None:
+    reader, told = ToolCallParser(KNOWN), list[str]()
+    for start in range(0, len(text), size):
+        reader.feed(text[start : start + size])
+        told.append(reader.new_thought())
+    reader.close()
+    told.append(reader.new_thought())
+    assert "".join(told).strip() == reader.thought.strip() == "hm, <b> or [so]"
+    assert size > 1 or sum(map(bool, told)) > 10
+    assert reader.visible == "Yes."
+
+
+def test_a_thought_that_never_ends_is_told_to_its_end() -> None:
+    reader, told = ToolCallParser(KNOWN), list[str]()
+    for letter in "<think>İstanbul, then </thi":
+        reader.feed(letter)
+        told.append(reader.new_thought())
+    assert "".join(told) == "İstanbul, then "
+    reader.close()
+    assert "".join([*told, reader.new_thought()]) == reader.thought == "İstanbul, then </thi"
+    assert reader.visible == ""
+
+
+def test_letters_that_grow_in_lower_case_move_no_end_of_a_thought() -> None:
+    reader = ToolCallParser(KNOWN)
+    reader.feed("<think>İİİ</think>Evet.")
+    reader.close()
+    assert (reader.thought, reader.visible) == ("İİİ", "Evet.")
+
+
+def test_all_before_a_lone_end_was_thought() -> None:
+    reader = ToolCallParser(KNOWN)
+    reader.feed("hm\n</think>\nYes.")
+    reader.close()
+    assert (reader.thought, reader.new_thought(), reader.visible) == ("hm\n", "", "Yes.")
+
+
 def test_text_is_shown_while_it_comes() -> None:
     reader = ToolCallParser(KNOWN)
     assert [reader.feed(part) for part in ("Hel", "lo ", "there", "\n", "{na", "me}")] == [
