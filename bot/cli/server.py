@@ -104,7 +104,7 @@ async def build_server(
         built = await build(how, Sources(source, engine), state, click.echo, use=used is None)
     except CannotBuild as error:
         raise Failed(str(error)) from None
-    click.echo(f"{built.version}\n{built.devices}")
+    click.echo("\n".join(filter(None, [built.version, built.devices])))
     if used and used != built.server:
         await use_faster(options.settings, used, built.server)
         return

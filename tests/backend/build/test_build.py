@@ -23,10 +23,18 @@ SERVER = r"""#!/bin/sh
 case "$1" in
 --version) echo "version: 11434 (abc)" ;;
 --list-devices) echo "Available devices:"; echo "  (none)" ;;
---help) echo "-m, --model FNAME   the model" ;;
+--help) echo "-m, --model FNAME   the model"; echo "--list-devices" ;;
 esac
 """
-CMAKE = """echo "cmake $4" >> "{log}"; mkdir -p "$4"; echo "-- PATH is $PATH"; echo "CFLAGS=$CFLAGS"
+# ik_llama.cpp's knows no such flag.
+IK_SERVER = r"""#!/bin/sh
+case "$1" in
+--version) echo "version: 1 (abc)" ;;
+--help) echo "-m, --model FNAME   the model" ;;
+*) echo "error: unknown argument: $1"; exit 1 ;;
+esac
+"""
+CMAKE = """echo "cmake $4" >> "{log}"; echo "$@" >> "{log}.arguments"; mkdir -p "$4"; echo "-- PATH is $PATH"; echo "CFLAGS=$CFLAGS"
 {fault}
 """
 NINJA = """echo "ninja $2" >> "{log}"
@@ -82,6 +90,20 @@ async def test_a_build_ends_in_a_server_that_is_used(tmp_path: Path, checkout: S
     assert len(list(built.server.parents[1].glob("build-*"))) == 1
     used = await find_binary(BackendConfig(state_dir=state))
     assert Path(used.command[0]).resolve() == built.server
+
+
+async def test_ik_builds_its_server_as_an_example_and_need_not_name_its_cards(
+    tmp_path: Path, checkout: Sources
+) -> None:
+    recipe = machine(tmp_path)
+    (tmp_path / "made").write_text(IK_SERVER)
+    recipe = replace(recipe, arguments=("-DLLAMA_BUILD_EXAMPLES=OFF",))
+    built = await build(recipe, checkout, tmp_path / "state", lambda line: None)
+    assert (built.version, built.devices) == ("version: 1 (abc)", "")
+    given = (tmp_path / "log.arguments").read_text().split()
+    switches = [one for one in given if one.startswith("-DLLAMA_BUILD_EXAMPLES")]
+    assert switches[-1] == "-DLLAMA_BUILD_EXAMPLES=ON"  # the last one counts
+    assert Sources(None, "llama.cpp").arguments == ()
 
 
 async def test_a_build_that_was_cut_goes_on_in_its_folder(
