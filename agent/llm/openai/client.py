@@ -414,7 +414,7 @@ class OpenAIModel:
             except ModelRefused:
                 props = {}
             told = [text(props.get("chat_template")), text(props.get("chat_template_tool_use"))]
-            parts = [*told, text(props.get("build_info")), endpoint.template]
+            parts = [*told, text(props.get("build_info")), endpoint.template, repr(PROBE)]
             digest = hashlib.sha256(encode({"template": parts})).hexdigest()[:24]
             self._identities[key] = digest if any(told) else ""
         return self._identities[key]

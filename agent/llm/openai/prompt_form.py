@@ -223,7 +223,13 @@ _LOOK: Mapping[str, Any] = {
         "description": "#tool#",
         "parameters": {
             "type": "object",
-            "properties": {"at": {"type": "string"}},
+            # Every type of our tools': some templates cannot write lists (Command R+).
+            "properties": {
+                "at": {"type": "string"},
+                "times": {"type": "integer"},
+                "deep": {"type": "boolean"},
+                "besides": {"type": "array", "items": {"type": "string"}},
+            },
             "required": ["at"],
         },
     },

@@ -203,6 +203,14 @@ async def test_what_was_found_of_a_template_is_kept_for_the_next_program(tmp_pat
     assert (again, same) == (1, prompt)
 
 
+async def test_tools_that_a_template_cannot_write_stand_in_the_system_text(tmp_path: Path) -> None:
+    """Command R+'s way: an argument that is a list ends its rendering."""
+    listless = "{%- for tool in tools or [] %}{% for spec in tool.function.parameters.properties.values() if spec.type == 'array' %}{{ raise_exception('no lists') }}{% endfor %}{% endfor %}"
+    async with model_with(tmp_path, Kind(listless + TEMPLATE)) as model:
+        prompt = await model.rendered(Request((System("words"), User("hello")), TOOLS)) or ""
+    assert all(f'"name": "{tool["function"]["name"]}"' in prompt for tool in TOOLS)
+
+
 async def test_another_template_at_the_same_address_is_probed_when_it_refuses(
     tmp_path: Path,
 ) -> None:
