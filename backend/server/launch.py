@@ -103,13 +103,14 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         profile = profile.with_flag(str(cores), THREADS)
     draft = draft if profile.draft else None
     config.slots_folder.mkdir(parents=True, exist_ok=True)
-    required = {"-m": str(model), "-c": str(profile.context), "-a": profile.name}
+    required = {"-m": str(model), "-c": str(profile.context)}
     if draft:
         required["-md"] = str(draft)
     if profile.template_file:
         required["--chat-template-file"] = str(profile.template_file)
     mmproj = locate(profile.mmproj, config.models_folder) if profile.mmproj else None
     optional = {**extra_flags(config, profile, binary), **sized_flags(profile, model)}
+    optional["-a"] = profile.name  # ik_llama.cpp's --help does not name it
     if mmproj:
         optional[MMPROJ] = str(mmproj)
     if not profile.template_file and (undated := await asyncio.to_thread(undated_template, model)):

@@ -1,7 +1,12 @@
 """Flags in the spelling that a binary knows."""
 
+from pathlib import Path
+
+from backend.config import BackendConfig
 from backend.models.profile import load
 from backend.server import flags
+from backend.server.launch import prepare
+from fakes.toolkits import program
 
 HELP = """
 -h,    --help, --usage                  print usage and exit
@@ -42,3 +47,21 @@ def test_a_chat_that_gives_way_is_saved_by_ik_llama_cpp_as_well() -> None:
     fitted = flags.fit({}, load("qwen3.6-35b-a3b-ik").optional, engine)
     at = fitted.argv.index("-crs")
     assert fitted.argv[at + 1] == "0.95"
+
+
+# Of ik_llama.cpp's, which takes -a and does not say so (common.cpp, gpt_params_print_usage).
+IK_HELP = """\
+  -m,    --model FNAME            model path
+  -c,    --ctx-size N             size of the prompt context
+  -np,   --parallel N             number of parallel sequences to decode
+  -sps,  --slot-prompt-similarity how much the prompt of a request must match
+         --port PORT              port to listen
+         --api-key-file FNAME     path to file containing API keys"""
+
+
+async def test_a_server_whose_help_names_no_alias_is_started(tmp_path: Path) -> None:
+    server = program(tmp_path / "llama-server", f"cat <<'END'\n{IK_HELP}\nEND")
+    config = BackendConfig(state_dir=tmp_path / "state", server=str(server))
+    launch = await prepare(config, load("pocket"), measure=False)
+    assert "-a" not in launch.argv and "-m" in launch.argv
+    assert str(tmp_path / "state" / "run" / "key") in launch.argv
