@@ -21,7 +21,9 @@ POCKET = Path(__file__).parents[1] / "backend/embedded/pocket.gguf"
 WIDTH = 64
 Kind = Literal["llama", "lfm2", "gemma3"]  # full attention, hybrid, sliding windows
 WINDOW = 512  # tokens
-TAGS = ("<think>", "</think>")  # single tokens of every family that has them
+# Single tokens of every family that has them: Gemma 4's empty thought is four, and llama-server keeps a checkpoint
+# four tokens before a prompt's end.
+TAGS = ("<think>", "</think>", "<|channel>", "thought", "<channel|>")
 LAYERS: Mapping[Kind, int] = {"llama": 1, "lfm2": 2, "gemma3": 2}
 END_STRENGTH = 1000.0  # above any bias: after a text comes the end
 BIAS = 100.0
