@@ -127,8 +127,11 @@ class ModelCaller:
                     thought += new_thought
                     wanted = not request.brief and self._answer_now.is_set()
                     if wanted or thought_detector.feed(new_thought):
-                        why = texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT
-                        self._emit(Notice(translated(why)))
+                        self._emit(
+                            Notice(
+                                translated(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
+                            )
+                        )
                         completion = Completion("", (), thought, "length")
                         break
         assert completion, "a model's stream ends with its completion"
