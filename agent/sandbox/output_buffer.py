@@ -23,6 +23,7 @@ BLANK_LETTERS = re.compile(
 COVERING = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672]")
 STACKED = 3
 BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
+STRAY_BREAKS = re.compile(r"\r(?!\n)|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
@@ -54,8 +55,8 @@ def decode(raw: bytes) -> str:
 def decode_fields(raw: bytes) -> str:
     """Text in which line feeds and NULs alone end lines and fields: any other break stood in what
     somebody named or wrote, and shows as "␤"."""
-    fields = raw.decode("utf-8", "replace").replace("\r\n", "\n").split("\0")
-    return "\0".join(HIDDEN.sub("", ESCAPES.sub("", BREAKS.sub("␤", each))) for each in fields)
+    text = STRAY_BREAKS.sub("␤", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
+    return "\0".join(HIDDEN.sub("", ESCAPES.sub("", each)) for each in text.split("\0"))
 
 
 @dataclass(slots=True)

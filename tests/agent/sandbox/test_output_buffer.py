@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.sandbox.output_buffer import OutputBuffer, clean, truncate_middle, visible
+from agent.sandbox.output_buffer import OutputBuffer, clean, decode_fields, truncate_middle, visible
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,7 @@ def test_news_are_whole_lines_that_were_not_told() -> None:
 )
 def test_nothing_hides_or_covers_in_what_is_decided(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+def test_a_line_of_git_ends_where_git_ended_it_and_nowhere_else() -> None:
+    assert decode_fields(b"+one\r\r\n+two\rthree\r\n\0four\n") == "+one␤\n+two␤three\n\0four\n"
