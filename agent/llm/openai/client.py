@@ -476,6 +476,8 @@ class OpenAIModel:
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
             self._known = None
+            if isinstance(error, aiohttp.ClientConnectorError):  # it is down, and may come back another
+                self._forget()
             raise away_error(error) from None
         answer.close()
         if endpoint.api_key:  # some servers repeat the key that they refuse, and people read that
@@ -498,7 +500,6 @@ class OpenAIModel:
 
     async def _moved(self, endpoint: Endpoint, error: BackendAway) -> Endpoint:
         """Where the server is now; raises the error when it is where it failed."""
-        self._forget()
         now = await self._endpoint()
         if now == endpoint:
             raise error
