@@ -476,7 +476,7 @@ class OpenAIModel:
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
             self._known = None
-            if isinstance(error, aiohttp.ClientConnectorError):  # it is down, and may come back another
+            if isinstance(error, aiohttp.ClientConnectorError):  # down; it may come back another
                 self._forget()
             raise away_error(error) from None
         answer.close()
