@@ -29,6 +29,7 @@ budgets.py    what a chat may use up in a day
 trust.py      whose text touches a chat, and what then asks
 leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
+bounded_json.py the JSON answer of a server that is not ours
 files.py      files replaced in one step
 language.py   the language of what a person reads; languages/ holds the catalogues
 retelling.py  the same of what was said before it was known who reads it

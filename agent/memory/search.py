@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import aiohttp
 
+from agent.bounded_json import PLAIN, bounded_json
 from agent.store import Store
 from agent.store.search import SearchHit, Vector, forms, terms
 
@@ -123,13 +124,15 @@ class Embedder:
                 aiohttp.ClientSession(
                     timeout=aiohttp.ClientTimeout(total=None),
                     connector=aiohttp.UnixConnector(str(self.socket)) if self.socket else None,
+                    headers=PLAIN,
+                    auto_decompress=False,
                 ) as session,
                 session.post(
                     f"{self.url.rstrip('/').removesuffix('/v1')}/v1/embeddings", json=body
                 ) as answer,
             ):
                 answer.raise_for_status()
-                rows = (await answer.json())["data"]
+                rows = (await bounded_json(answer))["data"]
             found = [
                 unit_vector(row["embedding"]) for row in sorted(rows, key=lambda row: row["index"])
             ]

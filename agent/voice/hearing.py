@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import aiohttp
 
+from agent.bounded_json import PLAIN, bounded_json
 from agent.errors import AgentError
 from agent.language import translated
 from agent.messages import System, User
@@ -125,11 +126,13 @@ class ServerEar:
         url = self.url.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
         try:
             async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
+                aiohttp.ClientSession(
+                    timeout=aiohttp.ClientTimeout(total=None), headers=PLAIN, auto_decompress=False
+                ) as session,
                 session.post(url, data=form) as answer,
             ):
                 answer.raise_for_status()
-                return str((await answer.json())["text"]).strip()
+                return str((await bounded_json(answer))["text"]).strip()
         except (aiohttp.ClientError, OSError, KeyError, TypeError, ValueError) as error:
             log.warning("transcription failed: %s", error)
             raise AgentError(translated("The transcription server did not take it.")) from None

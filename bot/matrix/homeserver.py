@@ -10,6 +10,7 @@ import aiohttp
 
 ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 120.0
+LONGEST_ANSWER = 64 << 20  # bytes of JSON
 CLIENT = "/_matrix/client/v3"
 MEDIA = "/_matrix/client/v1/media"
 MatrixJson = dict[str, Any]
@@ -96,7 +97,7 @@ class Homeserver:
         *,
         seconds: float = ANSWER_SECONDS,
     ) -> MatrixJson:
-        content = await self._bytes(method, path, body, mime, seconds)
+        content = await self._bytes(method, path, body, mime, seconds, LONGEST_ANSWER)
         try:
             answer = json.loads(content)
         except (ValueError, RecursionError):

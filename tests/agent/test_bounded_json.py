@@ -1,0 +1,81 @@
+"""Servers that an owner named, and that answer without an end, too deep, or compressed."""
+
+import gzip
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from aiohttp import web
+
+from agent.bounded_json import LONGEST
+from agent.errors import AgentError
+from agent.memory.search import Embedder, EmbeddingsUnavailable
+from agent.voice.hearing import ServerEar
+from bot.matrix import homeserver
+from bot.matrix.homeserver import Homeserver, HomeserverAway
+
+BLOCK = b"[" * (1 << 16)
+ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "endless": lambda: itertools.repeat(BLOCK),
+    "deep": lambda: iter([BLOCK]),
+    "no JSON": lambda: iter([b"\xff\xfe"]),
+    "compressed": lambda: iter([gzip.compress(b'{"data": [], "text": ""}')]),
+}
+
+
+@asynccontextmanager
+async def answering(blocks: Iterator[bytes], sent: list[int]) -> AsyncIterator[str]:
+    """A server that answers whatever is asked with these blocks, and how many bytes it could send."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            for block in blocks:
+                await response.write(block)
+                sent[0] += len(block)
+        return response
+
+    app = web.Application(client_max_size=1 << 20)
+    app.router.add_route("*", "/{any:.*}", answer)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+async def test_such_an_embedding_server_gives_no_vectors(kind: str) -> None:
+    sent = [0]
+    async with answering(ANSWERS[kind](), sent) as url:
+        with pytest.raises(EmbeddingsUnavailable):
+            await Embedder(url).vectors(["a"], 30.0)
+    assert sent[0] < 4 * LONGEST
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
+    sent = [0]
+    async with answering(ANSWERS[kind](), sent) as url:
+        with pytest.raises(AgentError, match="did not take it"):
+            await ServerEar(url).post(b"RIFF", "a.wav", "audio/wav")
+    assert sent[0] < 4 * LONGEST
+
+
+@pytest.mark.parametrize("kind", ["endless", "deep", "no JSON"])
+async def test_such_a_homeserver_is_away(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(homeserver, "LONGEST_ANSWER", LONGEST)
+    sent = [0]
+    async with answering(ANSWERS[kind](), sent) as url:
+        app = Homeserver(url)
+        try:
+            with pytest.raises(HomeserverAway):
+                await app.get("/_matrix/client/v3/sync")
+        finally:
+            await app.close()
+    assert sent[0] < 4 * LONGEST
