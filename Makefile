@@ -221,6 +221,7 @@ soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 
 templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every real chat template; changes of model
 	@$(BIN)/python -m bench.templates
+	@$(BIN)/python -m bench.templates --kind lfm2 --kind gemma3
 	@$(BIN)/python -m bench.template_changes
 	@for calls in hermes lfm2 granite deepseek-r1; do $(BIN)/python -m bench.templates --calls $$calls; done
 

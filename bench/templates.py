@@ -11,7 +11,8 @@ answers shown without a tag, tokens read again per tool step and per new message
 those of a new message that were still read again while the person waited, and
 where the prompt first differs from what the server had read. With the template's own
 way to think the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
-of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back.
+of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back; these, and `--calls`, run
+the most used families where none is named.
 With `--calls` it writes its calls in another family's format, which the server's
 parser for its template does not know.
 
@@ -75,6 +76,10 @@ MARK = "result-"
 SECONDS = 600.0  # for one turn, on a busy machine
 CONTEXT = 32768
 WAITED = 16  # tokens of a new message's prompt that may be read again while a person waits
+# What no prompt of ours can mend: printed with its reason, and no failure of a run.
+KNOWN = {
+    "openbmb-MiniCPM5-1B": "its template glues the items of a list together, so such a call cannot be read again",
+}
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,11 @@ class Row:
         figures = (self.turns, self.calls, self.right, self.again, self.answers)
         return figures == (len(made), calls, calls, calls, len(made))
 
+    @property
+    def waits(self) -> bool:
+        """Whether a new message waits for more than WAITED in the median."""
+        return self.sound and bool(self.waited) and statistics.median(self.waited) > WAITED
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -159,7 +169,7 @@ def main() -> int:
     rows = []
     if not asked.json:
         print(HEADER)
-    every = spoken.COMMON if asked.calls else spoken.templates()
+    every = spoken.COMMON if asked.calls or asked.kind else spoken.templates()
     names, kinds = asked.names or every, asked.kind or ["llama"]
     for name, kind in itertools.product(names, kinds):
         how = asked.thinking or (("off",) if asked.calls else ("off", "default"))
@@ -171,7 +181,8 @@ def main() -> int:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:
         print(summary(rows))
-    return 0 if all(row.sound for row in rows) else 1
+    failed = [row for row in rows if not row.sound and row.template not in KNOWN]
+    return 1 if failed or any(row.waits for row in rows) else 0
 
 
 async def measure(
@@ -489,12 +500,14 @@ def _tokens(values: Sequence[int]) -> str:
 def summary(rows: Sequence[Row]) -> str:
     sound = sum(row.sound for row in rows)
     still = sum(row.sound and not any((*row.step, *row.message)) for row in rows)
-    waits = sum(
-        row.sound and bool(row.waited) and statistics.median(row.waited) > WAITED for row in rows
-    )
-    return (
-        f"{len(rows)} runs: {sound} sound, {still} of them without one token read again, {waits} in which a"
-        f" new message waits for more than {WAITED} in the median"
+    waits = sum(row.waits for row in rows)
+    reasons = {row.template: KNOWN[row.template] for row in rows if row.template in KNOWN}
+    return "\n".join(
+        [
+            f"{len(rows)} runs: {sound} sound, {still} of them without one token read again, {waits} in which a"
+            f" new message waits for more than {WAITED} in the median",
+            *(f"{name}: {reason}" for name, reason in reasons.items()),
+        ]
     )
 
 
