@@ -98,6 +98,13 @@ def main() -> None:
         )
     answer = inside(OPTIONS, "demo", "--ask='how much disk space is free?'")
     print(f"one turn on Pocket: {answer.splitlines()[-1] if answer else 'nothing'}")
+    wrong = {
+        "too large": size > MOST_MB,
+        "its user is root, or none": user in ("", "0", "root"),
+        "a compiler is in it": bool(found.strip()),
+        "no turn": "free" not in answer,
+    }
+    sys.exit("; ".join(what for what, so in wrong.items() if so) or 0)
 
 
 if __name__ == "__main__":

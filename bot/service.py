@@ -134,8 +134,10 @@ async def record_configuration(settings: Settings, store: Store) -> None:
         if settings.path and known.partition(" ")[0] != digest:
             facts = {"act": "configuration", "file": str(settings.path), "sha256": digest}
             await record(tx, "admin", **facts)
-        if known.partition(" ")[2] != program:
+        if (before := known.partition(" ")[2]) != program:
             await record(tx, "admin", act="version", to=program)
+            if before:
+                log.info("another version from=%s to=%s", before, program)
     await store.key_values.put(CONFIGURATION, f"{digest} {program}")
 
 
