@@ -51,11 +51,13 @@ async def show_decision(context: HandlerContext, id: str) -> None:
     the turn that asked both tell of it."""
     table = context.store.approvals
     decided, request = await table.decided(id), await table.get(id)
-    if decided is None or request is None or id in context.decisions_shown:
+    if decided is None or request is None:
         return
-    context.decisions_shown.add(id)
     state, by, at = decided
     for shown in (await table.message_of(id)).split():
+        if (id, shown) in context.decisions_shown:
+            continue
+        context.decisions_shown.add((id, shown))
         chat, _, message = shown.rpartition("/")
         time = await context.local_time(chat, at)
         with speaking(await context.store.chats.spoken(chat)):
@@ -65,7 +67,7 @@ async def show_decision(context: HandlerContext, id: str) -> None:
         try:
             await context.channel.edit(chat, message, text)
         except ChannelError:
-            continue
+            context.decisions_shown.discard((id, shown))
 
 
 async def show_withdrawn(context: HandlerContext, turn: str) -> None:

@@ -140,7 +140,7 @@ class HandlerContext:
     backlog: Counter[str] = field(
         default_factory=Counter
     )  # messages from before the start, by chat
-    decisions_shown: set[str] = field(default_factory=set)  # ids of approvals
+    decisions_shown: set[tuple[str, str]] = field(default_factory=set)  # approval and message
     tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
 
     async def send(

@@ -296,7 +296,7 @@ class TestPoorAnswers:
     async def test_only_reasoning_is_empty(self, bench: Bench) -> None:
         finished = await bench.run(says("<think>what to say"), says("<think>hm</think>\n\nYes."))
         assert finished.text == bench.shown == "Yes."
-        assert bench.journal.messages[-1] == Assistant("Yes.")
+        assert bench.journal.messages[-1] == Assistant("Yes.", thought="hm")
 
     async def test_a_cut_answer_is_continued_once(self, bench: Bench) -> None:
         cut = says("One two", finish_reason="length")

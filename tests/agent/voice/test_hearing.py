@@ -115,7 +115,7 @@ async def test_a_model_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path
         return ModelEar(ScriptedModel(lambda _: refused(500, "no audio")), ())
 
     found, _ = await heard(Hearing(tmp_path, model=ear), box)
-    assert found.problem == "The model refused it: no audio."
+    assert found.problem == "The model refused: no audio."
 
 
 async def test_without_anything_that_hears_the_program_says_how_to_get_it(
