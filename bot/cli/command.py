@@ -118,6 +118,12 @@ def serves(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable
     return _running(function, ended=0)
 
 
+def search_for_garbage() -> None:
+    """From now on, and not among what the start has made."""
+    gc.freeze()
+    gc.enable()
+
+
 def _running(
     function: Callable[..., Coroutine[Any, Any, int | None]], ended: int
 ) -> Callable[..., int]:
@@ -133,7 +139,7 @@ def _running(
 
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, ended)):
             loop.add_signal_handler(number, stop, code)
-        loop.call_later(STARTING_SECONDS, gc.enable)
+        loop.call_later(STARTING_SECONDS, search_for_garbage)
         try:
             return await task
         except asyncio.CancelledError:
