@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 LAST_WORD_TOKENS = 1024  # of the budget, kept for the answer at a limit
 COMPACTIONS = 2  # of one model call that its server finds too long
 SOON = 0.9  # of the seconds: no new step begins after it
+ANSWERED = ("done", "loop", "tool_limit")  # with words of the model, also where they are cut or the last
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
 
@@ -70,7 +71,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
         ending = Ending.said(shown, "cancelled")
     ending = loop.guard.ending(ending)
     await transcript.close(stopped=ending.reason == "cancelled")
-    without_tools = loop.caller.without_tools if ending.reason == "done" else ""
+    without_tools = loop.caller.without_tools if ending.reason in ANSWERED else ""
     text = "\n\n".join(filter(None, (turn.frozen, without_tools, ending.text)))
     await turn.journal.finish(ending.message, text, ending.reason, transcript.usage)
     finished = TurnFinished(text, ending.reason, loop.tools.calls, transcript.usage)

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from agent.errors import BackendAway, ContextFull
 from agent.events import ModelFinished, Notice, TextDelta
 from agent.messages import System, User
@@ -101,6 +103,24 @@ async def test_two_identical_errors_change_the_request(bench: Bench) -> None:
     assert finished.text == f"{why}\n\nFine."
     assert bench.of(Notice, TextDelta)[0] == Notice(why)
     assert len(bench.of(Notice)) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "limits", "reason"),
+    [
+        ("It is interrupted" + ": the program was stopped" * 1000, TurnLimits(), "loop"),
+        ("As far as I came.", TurnLimits(max_tool_calls=0), "tool_limit"),
+    ],
+    ids=["loop", "tool_limit"],
+)
+async def test_an_answer_that_ends_early_says_that_it_is_without_tools(
+    bench: Bench, answer: str, limits: TurnLimits, reason: str
+) -> None:
+    bench.limits = limits
+    finished = await bench.run(*[refused(500, "Failed to parse input")] * 3, says(answer))
+    assert finished.reason == reason
+    why = "The model server refused my request, so I answer without tools: Failed to parse input"
+    assert finished.text.startswith(f"{why}\n\n{answer[:17]}")
 
 
 async def test_errors_that_differ_are_tried_a_little_longer(bench: Bench) -> None:
