@@ -176,7 +176,7 @@ async def press_result(context: HandlerContext, kind: str, press: ButtonPress) -
     try:
         return await BUTTONS[kind](context, press)
     except AgentError as error:
-        return PressResult(str(error))
+        return PressResult(retold(str(error)))
     except (ValueError, OverflowError) as error:  # a button's key that an app made up
         log.warning("a press on a button of ours with another key: %s", error)
         return PressResult(context.texts.expired)

@@ -10,6 +10,10 @@ import pytest
 from agent.errors import BackendAway
 from agent.language import languages, speaking
 from agent.model import Request
+from agent.retelling import retold
+from bot.commands import first_screen
+from bot.commands.context import PressResult
+from bot.commands.table import BUTTONS
 from bot.localgram import Localgram, Message, Person, is_final
 from bot.texts import TEXTS, Texts
 from fakes.bot_running import TelegramScenario
@@ -90,6 +94,22 @@ async def test_a_whole_conversation(
     with speaking(code):
         assert nothing.text == TEXTS.nothing_runs
     assert failed.text and known and known.language == code
+
+
+async def test_why_a_press_does_nothing_is_said_in_its_language(
+    scenario: TelegramScenario, gram: Localgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> PressResult:
+        raise BackendAway("No model backend is running.")
+
+    monkeypatch.setitem(BUTTONS, first_screen.WISH, away)
+    person = scenario.owner = gram.user("Hans", id=222, language="de", started=True)
+    async with scenario.open():
+        screen = await told(person, "/start")
+        answer = await person.answer(await person.press(screen, screen.buttons[0]))
+    with speaking("de"):
+        assert answer.text == retold("No model backend is running.")
+    assert answer.text and "running" not in answer.text
 
 
 async def test_a_turn_that_is_stopped_says_so_in_its_language(
