@@ -80,10 +80,13 @@ class Texts(NamedTuple):
         "I am **Voltaire**, a personal assistant with tools: I run commands and edit files in a sandbox,"
         " look into repositories, keep notes, remind you and plan jobs."
     )
-    runs_at: str = (
-        "I run on {host}. What you write gets there through Telegram and is kept there: its owner can read"
-        " it, and so could Telegram."
-    )
+    runs_at: Mapping[str, str] = {  # by the app
+        "telegram": "I run on {host}. What you write gets there through Telegram and is kept there: its owner"
+        " can read it, and so could Telegram.",
+        "matrix": "I run on {host}. What you write gets there through Matrix and is kept there: its owner can"
+        " read it, and so can the homeserver where a room is not encrypted.",
+        "other": "I run on {host}. What you write is kept there, and its owner can read it.",
+    }
     runs_here: str = (
         "This is the **demo**: chat, assistant and model run on this machine, **nothing leaves it**, and all"
         " of it is gone when the demo ends."

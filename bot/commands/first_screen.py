@@ -26,7 +26,8 @@ async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
 async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str, Keyboard]:
     texts = context.texts
     host = socket.gethostname() if level == "owner" else texts.owners_machine
-    place = texts.runs_here if context.demo else texts.runs_at
+    runs_at = texts.runs_at.get(context.channel.source, texts.runs_at["other"])
+    place = texts.runs_here if context.demo else runs_at
     model = await model_words(context)
     parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
     language = ENGLISH if model == texts.toy_serves else spoken()  # the toy understands no other

@@ -57,6 +57,16 @@ async def test_commands_by_either_sign_are_run_at_once(
         assert (await olga.next()).body == "Hello."
 
 
+async def test_start_says_who_can_read_along_here(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async with scenario.open():
+        room = await olga.room_with(scenario.account, encrypted=False)
+        await olga.say(room, "/start")
+        screen = (await olga.next()).body
+    assert "the homeserver where a room is not encrypted" in screen and "Telegram" not in screen
+
+
 async def test_the_session_is_kept_and_what_was_said_meanwhile_is_answered(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
