@@ -99,7 +99,9 @@ class Texts(NamedTuple):
         " what a real model can; /model tells how to get one."
     )
     no_model_yet: str = "No model answers yet; /status tells why."
-    try_these: str = "Write to me as you would to a person, or try one of these (/help has more):"
+    try_these: str = (
+        "Write to me as you would to a person, or try one of these (/help lists the commands):"
+    )
     wishes: Sequence[str] = (
         "how much disk space is free?",
         "how long has this machine been running?",

@@ -34,7 +34,11 @@ log = logging.getLogger(__name__)
 LAST_WORD_TOKENS = 1024  # of the budget, kept for the answer at a limit
 COMPACTIONS = 2  # of one model call that its server finds too long
 SOON = 0.9  # of the seconds: no new step begins after it
-ANSWERED = ("done", "loop", "tool_limit")  # with words of the model, also where they are cut or the last
+ANSWERED = (
+    "done",
+    "loop",
+    "tool_limit",
+)  # with words of the model, also where they are cut or the last
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
 

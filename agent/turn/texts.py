@@ -153,5 +153,5 @@ TOY_NO_REPOSITORY = (
 )
 TOY_UNSURE = (
     "I did not understand that well enough to do it, so I stopped there. Try fewer and plainer words, one thing"
-    " at a time; /help has examples. A real model (/model) understands your own words."
+    ' at a time, such as "how much disk space is free?". A real model (/model) understands your own words.'
 )
