@@ -73,7 +73,8 @@ class Texts(NamedTuple):
     description_demo: str = (
         "The demo of a personal assistant with tools: it runs commands and edits files in a sandbox, keeps"
         " notes, reminds you and plans jobs.\n\nThis chat, the assistant and its model all run on this"
-        " machine: nothing leaves it, and all of it is gone when the demo ends."
+        " machine: nothing leaves it, and all of it is gone when the demo ends.\n\nThe model is a toy, unless"
+        " you name a real one: make demo MODEL=FILE.gguf"
     )
     short_description: str = "A personal assistant with tools, on its owner's own machine."
     what_i_am: str = (
@@ -96,7 +97,8 @@ class Texts(NamedTuple):
     model_at: str = ", at {host}"
     toy_serves: str = (
         "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
-        " what a real model can; /model tells how to get one."
+        " what a real model can. One step to a real one: `make demo MODEL=FILE.gguf`, with any GGUF file; /model"
+        " shows which fit this machine."
     )
     no_model_yet: str = "No model answers yet; /status tells why."
     try_these: str = (

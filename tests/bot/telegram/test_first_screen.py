@@ -34,7 +34,7 @@ class Backend:
         (
             True,
             {"profile": "pocket", "model": "pocket.gguf"},
-            ["**demo**", "**nothing leaves it**", "a toy of 5 MB"],
+            ["**demo**", "**nothing leaves it**", "a toy of 5 MB", "make demo MODEL=FILE.gguf"],
         ),
         (True, {"profile": "pocket"}, ["a toy of 5 MB"]),  # its server only starts
         (False, {"profile": "qwen3-4b"}, ["through Telegram", "The model is **qwen3-4b**."]),
@@ -60,6 +60,7 @@ async def test_start_says_what_where_who_reads_and_which_model(
     assert screen.buttons == list(TEXTS.wishes)
     world = scenario.gram.world
     about = TEXTS.description_demo if demo else TEXTS.description
+    assert ("make demo MODEL=FILE.gguf" in about) == demo
     assert world.profile.get_text("description", "en") == about
     assert world.profile.get_text("short_description", "en") == TEXTS.short_description
 
