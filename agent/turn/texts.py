@@ -94,8 +94,9 @@ TOY_REAL_MODEL = (
 )
 TOY_PICTURE = "The picture is saved as {path}. This toy model sees no pictures; a real model with vision does (/model)."
 TOY_VOICE = (
-    "The recording is saved as {path}. This toy model hears nothing; with a Whisper server"
-    " (`agent.transcribe_url`) and a real model (/model) I understand speech."
+    "The recording is saved as {path}. This toy model hears nothing; with `voltaire model pull whisper-base`"
+    " (after `make voice`) or a Whisper server (`agent.transcribe_url`), and a real model (/model), I understand"
+    " speech."
 )
 TOY_SAYS = "{path} says:\n\n{text}"
 TOY_FILE = "The file is saved as {path}. Say what to do with it, such as: read {path}"
@@ -139,8 +140,8 @@ TOY_REACH = (
 )
 TOY_SENSES = (
     "This toy model reads short English sentences: no pictures, no speech, no other languages, and what you send"
-    " is only kept as a file. With a real model (/model), one that sees, and a Whisper server I can do all"
-    " three."
+    " is only kept as a file. With a real model (/model), one that sees, and `voltaire model pull"
+    " whisper-base` (after `make voice`) I can do all three."
 )
 TOY_SETUP = (
     "`voltaire setup` connects me: it asks for a bot's token, shows a link that makes you the owner, and proposes"

@@ -106,6 +106,12 @@ def test_what_the_toy_was_made_for_is_left_to_it(message: str) -> None:
     assert fixed_answer(message) == ""
 
 
+def test_what_lets_it_hear_on_this_machine_is_named() -> None:
+    """A Whisper server is one way, not the only one."""
+    for text in (texts.TOY_VOICE, texts.TOY_SENSES):
+        assert "`voltaire model pull whisper-base`" in text and "`make voice`" in text
+
+
 def test_no_fixed_answer_is_taken_for_a_claim() -> None:
     """Of having saved or planned something: such a claim is answered by advice or a correction."""
     for name in (n for n in dir(texts) if n.startswith("TOY_")):
