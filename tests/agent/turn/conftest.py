@@ -1,8 +1,7 @@
 import asyncio
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 
@@ -17,6 +16,8 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits, at_once
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import Line, ScriptedModel
+
+OneKind = TypeVar("OneKind")
 
 
 @dataclass
@@ -93,7 +94,7 @@ class Bench:
         assert finished.text.strip()
         return finished
 
-    def of(self, *kinds: type) -> Sequence[Event]:
+    def of(self, *kinds: type[OneKind]) -> list[OneKind]:
         return [event for event in self.events if isinstance(event, kinds)]
 
     @property

@@ -11,7 +11,7 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.turn import texts
 from agent.turn.journal import TurnState
 from agent.turn.loop import run_turn
-from fakes.model_scripted import ScriptedModel, also, calls, says
+from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from fakes.patience import SECONDS
 from tests.agent.turn.conftest import Bench
 
@@ -53,7 +53,9 @@ async def test_stop_before_the_first_word(bench: Bench) -> None:
     assert finished.text.endswith(texts.STOPPED)
 
 
-async def test_stop_of_a_turn_that_was_cut_off_before(bench: Bench) -> None:
+async def test_stop_of_a_turn_that_was_cut_off_before(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     call = ToolCall("a", "bash", '{"command": "ls"}')
     bench.journal.messages = [System("s"), User("u"), Assistant("", (call,))]
     bench.journal.own = 2
@@ -63,7 +65,7 @@ async def test_stop_of_a_turn_that_was_cut_off_before(bench: Bench) -> None:
         await asyncio.sleep(0.01)  # as a disk is
         return await plain()
 
-    bench.journal.open = slow
+    monkeypatch.setattr(bench.journal, "open", slow)
     bench.stop.set()
     await bench.run(says("Hello", hold=asyncio.Event().wait))
     results = [m for m in bench.journal.messages if isinstance(m, ToolResult)]
@@ -95,7 +97,7 @@ async def test_a_cancelled_task_leaves_the_turn_open(bench: Bench) -> None:
     assert bench.journal.running == {"a"}
 
 
-async def resumed(bench: Bench, *lines: object) -> TurnFinished:
+async def resumed(bench: Bench, *lines: Line) -> TurnFinished:
     """A new program takes up the same journal."""
     bench.events.clear()
     bench.release.set()
@@ -147,14 +149,16 @@ async def test_an_answer_without_its_note_is_asked_on(bench: Bench) -> None:
 
 async def test_a_turn_of_before_is_not_counted(bench: Bench) -> None:
     call = ToolCall("a", "bash", '{"command": "ls"}')
-    before = [User("u"), Assistant("", (call,)), ToolResult("a", "bash", "x"), Assistant("ok")]
-    bench.journal.messages = [System("s"), *before, User("and now?")]
+    answered = Assistant("", (call,)), ToolResult("a", "bash", "x"), Assistant("ok")
+    bench.journal.messages = [System("s"), User("u"), *answered, User("and now?")]
     bench.journal.own = 1
     finished = await bench.run(says("Now."))
     assert finished.tool_calls == 0
 
 
-async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None:
+async def test_a_write_under_way_is_finished_before_a_stop(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     writing, go = asyncio.Event(), asyncio.Event()
     plain = bench.journal.add
 
@@ -164,7 +168,7 @@ async def test_a_write_under_way_is_finished_before_a_stop(bench: Bench) -> None
             await go.wait()
         return await plain(message, own=own, strangers=strangers)
 
-    bench.journal.add = slow
+    monkeypatch.setattr(bench.journal, "add", slow)
     turn = bench.turn(ScriptedModel.of(calls("bash", id="a", command="1"), says("no")))
     running = asyncio.create_task(run_turn(turn, bench.events.append))
     await writing.wait()

@@ -1,6 +1,7 @@
 """What a model thinks: kept with its step, bounded, and ended when a person wants the answer."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -49,13 +50,13 @@ async def test_a_circle_in_a_thought_ends_it_and_the_answer_comes_without(
 
 @pytest.mark.parametrize(
     "thought",
-    [{"text": "", "reasoning": "And then"}, {"text": "<think>And then"}],
+    [says("", reasoning="And then"), says("<think>And then")],
     ids=["apart", "in-the-text"],
 )
 async def test_a_cap_spent_on_thought_asks_once_more_without(
-    bench: Bench, thought: dict[str, str]
+    bench: Bench, thought: Reply
 ) -> None:
-    spent = Reply(**thought, finish_reason="length", tokens=(10, 0, 99))
+    spent = replace(thought, finish_reason="length", tokens=(10, 0, 99))
     finished = await bench.run(spent, says("Forty-two."))
     assert (finished.text, finished.usage.completion_tokens) == ("Forty-two.", 109)
     assert brief(bench) == [False, True]

@@ -152,7 +152,7 @@ REPORT = "received/r.pdf (document, application/pdf, 20 kB; docs show and docs s
 async def test_what_a_file_says_is_read_by_the_program(
     words: str, file: str, called: tuple[str, dict[str, str]], shown: str
 ) -> None:
-    model = ScriptedModel(says("No."))
+    model = ScriptedModel.of(says("No."))
     request = Request((System("s"), User(said(words, file))), ({"type": "function"},))
     [completion] = [piece async for piece in ToyAnswers(model).stream(request)]
     assert isinstance(completion, Completion)

@@ -81,7 +81,8 @@ async def test_an_id_given_out_twice_is_replaced(bench: Bench) -> None:
         calls("bash", id="x", command="1"), calls("bash", id="x", command="2"), says("Done.")
     )
     assert [e.id for e in bench.of(ToolCalled)] == ["x", "call1"]
-    assert bench.journal.messages[4].calls[0].id == "call1"
+    again = bench.journal.messages[4]
+    assert isinstance(again, Assistant) and again.calls[0].id == "call1"
     assert bench.journal.messages[5] == ToolResult("call1", "bash", "ran 2")
 
 
