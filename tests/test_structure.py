@@ -234,3 +234,8 @@ async def test_a_message_and_a_turn_take_a_short_way() -> None:
     """At most twelve functions of ours lie between the ends of each route."""
     routes = (await frame_figures(Path(__file__).parent.parent))["routes"]
     assert {name: len(frames) for name, frames in routes.items() if len(frames) > 12} == {}
+
+
+def test_in_our_own_core_nothing_imports_itself_and_no_two_types_share_a_name() -> None:
+    core = source_figures(Path(__file__).parent.parent)["core"]
+    assert (core["cycles"], core["types_defined_again"]) == ([], {})
