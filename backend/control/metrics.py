@@ -1,6 +1,7 @@
 """Prometheus text (exposition format 0.0.4) of one Status. Pure.
 
-By hand: the format takes a dozen lines, and prometheus_client would be a package for ten of them.
+By hand: the format takes a dozen lines. prometheus_client, which the bot has, would take every backend 45 ms of
+its start and 1 MiB, asked for figures or not, and would write each 1 as 1.0.
 """
 
 from collections.abc import Iterator, Mapping
