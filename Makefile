@@ -20,11 +20,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz structure campaign mutants mcp-conformance templates card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 21
 
 # -- installing ---------------------------------------------------------------
 
@@ -215,6 +215,9 @@ POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_host
 
 poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams, 1,000 hostile rows: the bot goes on
 	@$(PYTEST) -m slow --durations=5 $(POISON)
+
+status-under-attack: dev  ## /status while the worst of each kind of foreign bytes is read: 200 ms at most
+	@$(BIN)/python -m bench.status_under_attack
 
 soak: dev  ## 200 chats, 5,000 messages, 5 % faults
 	@$(BIN)/python -m bench.soak
