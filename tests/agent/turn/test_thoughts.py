@@ -53,9 +53,7 @@ async def test_a_circle_in_a_thought_ends_it_and_the_answer_comes_without(
     [says("", reasoning="And then"), says("<think>And then")],
     ids=["apart", "in-the-text"],
 )
-async def test_a_cap_spent_on_thought_asks_once_more_without(
-    bench: Bench, thought: Reply
-) -> None:
+async def test_a_cap_spent_on_thought_asks_once_more_without(bench: Bench, thought: Reply) -> None:
     spent = replace(thought, finish_reason="length", tokens=(10, 0, 99))
     finished = await bench.run(spent, says("Forty-two."))
     assert (finished.text, finished.usage.completion_tokens) == ("Forty-two.", 109)
