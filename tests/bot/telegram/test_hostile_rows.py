@@ -98,7 +98,8 @@ async def test_after_hostile_rows_an_ordinary_message_is_answered(
     gram: Localgram, tmp_path: Path
 ) -> None:
     def script(request: Any) -> Any:
-        found = ORDINARY.findall(str(request["messages"][-1]["content"]))
+        # Not in the last message alone: behind it a plan may stand again once the prompt was shortened.
+        found = ORDINARY.findall(str([message["content"] for message in request["messages"]]))
         return says(f"answer to {found[-1]}" if found else "Hello.")
 
     chance, olga = random.Random(20), gram.user("Olga", id=OWNER, started=True)
