@@ -17,6 +17,7 @@ from agent.store.pictures import data_url
 
 MOST_BYTES = 20 << 20
 MOST_PIXELS = 50_000_000  # a photo of 8,000 x 6,000
+MOST_SEGMENTS = 1000  # of a JPEG before its first frame; 20 MiB of empty ones took 2 s
 SECONDS = 20
 MEMORY = (
     1536 << 20
@@ -76,10 +77,10 @@ class PictureFacts:
 
 async def shown(content: bytes, eyes: Eyes) -> str:
     """The data URL of a picture for a model. ToolError says in one clause why it cannot be shown."""
-    facts = facts_of(content)
-    width, height = facts.size
     if len(content) > MOST_BYTES:
         raise ToolError(f"the picture has more than {MOST_BYTES >> 20} MB")
+    facts = facts_of(content)
+    width, height = facts.size
     if width * height > MOST_PIXELS:
         raise ToolError(f"the picture has {width:,} x {height:,} pixels, more than can be read")
     scale = min(1.0, sqrt(eyes.pixels / (width * height)))
@@ -124,15 +125,17 @@ def webp_size(content: bytes) -> tuple[int, int]:
 
 def jpeg_facts(content: bytes) -> PictureFacts:
     """By its markers (ITU T.81, B.2.2): the first frame's size, and EXIF's orientation before it."""
-    at, turn = 2, 1
-    while content[at] == 0xFF:
+    at, turn = 2, 0
+    for _ in range(MOST_SEGMENTS):
+        if content[at] != 0xFF:
+            break
         marker = content[at + 1]
         (length,) = struct.unpack(">H", content[at + 2 : at + 4])
         if marker == 0xE1 and content[at + 4 : at + 10] == b"Exif\0\0":
-            turn = exif_turn(content[at + 10 : at + 2 + length])
+            turn = turn or exif_turn(content[at + 10 : at + 2 + length])
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", content[at + 5 : at + 9])
-            return PictureFacts("image/jpeg", width, height, turn)
+            return PictureFacts("image/jpeg", width, height, turn or 1)
         at += 2 + length
     raise ToolError(DAMAGED)
 
@@ -145,7 +148,7 @@ def exif_turn(block: bytes) -> int:
     (start,) = struct.unpack(order + "I", block[4:8])
     (count,) = struct.unpack(order + "H", block[start : start + 2])
     for number in range(count):
-        tag, _, _, value = struct.unpack(order + "HHIH", block[start + 2 + 12 * number :][:10])
+        tag, _, _, value = struct.unpack_from(order + "HHIH", block, start + 2 + 12 * number)
         if tag == 0x0112:
             return value if value in TURNS else 1
     return 1

@@ -136,3 +136,17 @@ async def test_a_picture_of_more_memory_than_is_allowed_ends_its_own_process_alo
 def test_facts_are_read_from_the_first_bytes() -> None:
     facts = facts_of(encoded(halves(30, 20), "JPEG", 6)[:400] + JPEG[400:])
     assert (facts.kind, facts.size, facts.turn) == ("image/jpeg", (20, 30), 6)
+
+
+def test_of_a_jpeg_no_more_than_a_thousand_segments_are_looked_at() -> None:
+    photo = encoded(halves(20, 30), "JPEG")
+    begin, comment = photo[:2], b"\xff\xfe\0\2"
+    assert facts_of(begin + 900 * comment + photo[2:]).size == (20, 30)
+    with pytest.raises(ToolError, match=DAMAGED):
+        facts_of(begin + 1000 * comment + photo[2:])
+
+
+def test_of_two_exif_blocks_the_first_one_counts() -> None:
+    first, second = (encoded(halves(20, 30), "JPEG", turn) for turn in (6, 3))
+    begin = first[: first.index(b"\xff\xdb")]  # up to the tables of the picture itself
+    assert facts_of(begin + second[2:]).turn == 6
