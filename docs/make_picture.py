@@ -1,17 +1,22 @@
 """Makes the README's pictures and checks what they show: docs/chat.png, the demo's chat page in Chromium;
-docs/ask.svg, one answer in the terminal; docs/page.png, the owner's page over a state and a card that are made up.
+docs/ask.svg, one answer in the terminal, and docs/ask.cast, the same as it comes (asciinema's format); docs/page.png, the owner's page over a state and a card that are made up.
 
 python docs/make_picture.py [--dark] [--to FOLDER]
 """
 
 import asyncio
+import codecs
+import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
+import termios
+import time
 from argparse import ArgumentParser
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from io import StringIO
 from pathlib import Path
 
@@ -34,7 +39,9 @@ SAID: Mapping[str, str] = {
     "remind me in 2 minutes to stretch": r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d+ \w+ \d{4} at \d\d:\d\d",
 }
 ASKED = "how much disk space is free?"
-COLUMNS = 92
+TYPED = f'make demo ASK="{ASKED}"'
+COLUMNS, LINES = 92, 24
+KEY_SECONDS = 0.05  # for each letter that is typed
 FONT_FACE = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
@@ -49,6 +56,7 @@ async def main() -> None:
     chosen = parser.parse_args()
     await owner_picture(chosen.to / "page.png", dark=chosen.dark)
     await terminal_picture(chosen.to / "ask.svg")
+    await asyncio.to_thread(terminal_recording, chosen.to / "ask.cast")
     async with demo("--port", "0") as process:
         assert process.stdout
         line = (await process.stdout.readline()).decode()
@@ -58,14 +66,20 @@ async def main() -> None:
         await chat_picture(found[0], chosen.to / "chat.png", dark=chosen.dark)
 
 
+@contextmanager
+def environment() -> Iterator[dict[str, str]]:
+    with tempfile.TemporaryDirectory(prefix="voltaire-picture-") as home:
+        folders = dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), home)
+        yield {**os.environ, **folders, "TZ": "UTC"}
+
+
 @asynccontextmanager
 async def demo(*words: str) -> AsyncIterator[asyncio.subprocess.Process]:
     """A demo with folders of its own: the pictures show nothing of this machine's user."""
     pipe = asyncio.subprocess.PIPE
-    with tempfile.TemporaryDirectory(prefix="voltaire-picture-") as home:
-        folders = dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), home)
+    with environment() as env:
         process = await asyncio.create_subprocess_exec(
-            VOLTAIRE, "demo", *words, env={**os.environ, **folders, "TZ": "UTC"}, stdout=pipe
+            VOLTAIRE, "demo", *words, env=env, stdout=pipe
         )
         try:
             yield process
@@ -125,10 +139,42 @@ async def terminal_picture(target: Path) -> None:
     if process.returncode or not re.search(SAID[ASKED], text) or "→ bash " not in text:
         raise WrongPicture(f"{ASKED}: {text}")
     console = Console(record=True, width=COLUMNS, file=StringIO(), force_terminal=True)
-    console.print(Text.assemble(("$ ", "green"), (f'make demo ASK="{ASKED}"', "bold")))
+    console.print(Text.assemble(("$ ", "green"), (TYPED, "bold")))
     console.print(Text(text))
     drawn = console.export_svg(title="Voltaire", unique_id="ask")
     target.write_text(FONT_FACE.sub("", drawn))  # which would be fetched from elsewhere
+
+
+def terminal_recording(target: Path) -> None:
+    """What a terminal gets, with the seconds at which it comes; the command is typed before."""
+    shown = [(0.0, "$ ")]
+    shown += [(n * KEY_SECONDS, letter) for n, letter in enumerate(f"{TYPED}\r\n", 1)]
+    before = shown[-1][0]
+    shown += [(before + at, text) for at, text in from_terminal("--ask", ASKED)]
+    said = "".join(text for _, text in shown)
+    if "→ bash " not in said or not re.search(SAID[ASKED], said):
+        raise WrongPicture(f"{ASKED}: {said}")
+    head = {"version": 2, "width": COLUMNS, "height": LINES, "title": "Voltaire"}
+    lines = [head, *([round(at, 3), "o", text] for at, text in shown)]
+    target.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+
+
+def from_terminal(*words: str) -> Iterator[tuple[float, str]]:
+    """What the demo writes to a terminal of its own, and when."""
+    ours, its = os.openpty()
+    termios.tcsetwinsize(its, (LINES, COLUMNS))
+    decoder, began = codecs.getincrementaldecoder("utf-8")(), time.monotonic()
+    with environment() as env, os.fdopen(ours, "rb", 0) as screen:
+        process = subprocess.Popen(
+            [VOLTAIRE, "demo", *words], env=env, stdin=its, stdout=its, stderr=its
+        )
+        os.close(its)
+        with process, suppress(OSError):  # EIO: nobody has the terminal open any more
+            while piece := screen.read(4096):
+                if text := decoder.decode(piece):
+                    yield time.monotonic() - began, text
+    if process.returncode:
+        raise WrongPicture(f"The demo ended with {process.returncode}.")
 
 
 async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
