@@ -8,9 +8,11 @@ from urllib.parse import quote, urlencode
 
 import aiohttp
 
+from agent.bounded_json import parsed_json
+
 ANSWER_SECONDS = 30.0
 UPLOAD_SECONDS = 120.0
-LONGEST_ANSWER = 64 << 20  # bytes of JSON
+LONGEST_ANSWER = 16 << 20  # bytes of JSON
 CLIENT = "/_matrix/client/v3"
 MEDIA = "/_matrix/client/v1/media"
 MatrixJson = dict[str, Any]
@@ -99,8 +101,8 @@ class Homeserver:
     ) -> MatrixJson:
         content = await self._bytes(method, path, body, mime, seconds, LONGEST_ANSWER)
         try:
-            answer = json.loads(content)
-        except (ValueError, RecursionError):
+            answer = parsed_json(content)
+        except ValueError:
             raise HomeserverAway(f"{self.url} gives no whole answer") from None
         if not isinstance(answer, dict):
             raise HomeserverAway(f"{self.url} is no homeserver")

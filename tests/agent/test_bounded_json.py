@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import web
 
-from agent.bounded_json import LONGEST
+from agent.bounded_json import LONGEST, MOST_VALUES
 from agent.errors import AgentError
 from agent.memory.search import Embedder, EmbeddingsUnavailable
 from agent.voice.hearing import ServerEar
@@ -19,6 +19,7 @@ BLOCK = b"[" * (1 << 16)
 ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "endless": lambda: itertools.repeat(BLOCK),
     "deep": lambda: iter([BLOCK]),
+    "many values": lambda: iter([b"[" + b"[]," * MOST_VALUES + b"0]"]),
     "no JSON": lambda: iter([b"\xff\xfe"]),
     "compressed": lambda: iter([gzip.compress(b'{"data": [], "text": ""}')]),
 }
@@ -67,7 +68,7 @@ async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
     assert sent[0] < 4 * LONGEST
 
 
-@pytest.mark.parametrize("kind", ["endless", "deep", "no JSON"])
+@pytest.mark.parametrize("kind", ["endless", "deep", "many values", "no JSON"])
 async def test_such_a_homeserver_is_away(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(homeserver, "LONGEST_ANSWER", LONGEST)
     sent = [0]
