@@ -7,6 +7,8 @@ not of the day; `make fuzz` looks for an hour where nobody has looked, from the 
 """
 
 import asyncio
+import hashlib
+import hmac
 import io
 import itertools
 import json
@@ -22,6 +24,7 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
@@ -29,6 +32,7 @@ from hypothesis import strategies as st
 from mcp import types
 from pydantic import ValidationError
 
+from agent.bounded_json import parsed_json
 from agent.documents import extraction, reading
 from agent.errors import AgentError, ToolError, UsageError
 from agent.leaks import LeakDetector
@@ -38,9 +42,11 @@ from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.mcp.connection import BrokenServer, Screen
 from agent.mcp.connection import parsed as server_message
+from agent.mcp.oauth import SignIn
 from agent.mcp.results import result_of
 from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
 from agent.messages import ToolCall
+from agent.pictures import facts_of
 from agent.plan import WrongPlan, plan_lines, with_done, with_steps
 from agent.sandbox.git_index import UnguardedError, gitlinks
 from agent.sandbox.gitdirs import is_harmless
@@ -84,6 +90,7 @@ from bot.matrix.incoming_message import parsed as room_message
 from bot.matrix.keyboards import meant
 from bot.matrix.rooms import JoinedRoom
 from bot.matrix.sync import sent_at
+from bot.page.mini_app import SignInRefused, signed_fields
 from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities
@@ -665,6 +672,48 @@ CALL = '<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call> 
 PAGE = '<html><head><title>a&amp;b</title><script>x</script><!-- c --><p class="a">Hi <a href=/x>l</a><br/>&#x41;&#99999999;'
 WHEN = "every other monday and the 2nd friday at 9:30 pm in Tokyo until 2027-02-30 cron: */5 0-23 31 feb * in 3 hours tomorrow noon"
 
+JPEG = (
+    b"\xff\xd8\xff\xe1\0\x22Exif\0\0II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0"
+    b"\xff\xc0\0\x0b\x08\0\x14\0\x1e\1\1\x11\0"
+)
+PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x1e\0\0\0\x14\x08\2\0\0\0"
+WEBP = b"RIFF\x24\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\x1d\0\0\x13\0\0"
+BOT_TOKEN = "1:x"
+
+
+def picture(raw: bytes) -> None:
+    with suppress(ToolError):
+        facts_of(raw)
+
+
+def answer_of_a_server(raw: bytes) -> None:
+    with suppress(ValueError):
+        parsed_json(raw)
+
+
+def mini_app(user: str) -> None:
+    """What Telegram signed, and what somebody else sends."""
+    fields = {"auth_date": user[:12], "query_id": user[12:24], "user": user}
+    lines = "\n".join(f"{name}={fields[name]}" for name in sorted(fields))
+    key = hmac.digest(b"WebAppData", BOT_TOKEN.encode(), hashlib.sha256)
+    fields["hash"] = hmac.new(key, lines.encode(errors="replace"), hashlib.sha256).hexdigest()
+    for sent in (urlencode(fields, errors="replace"), user):
+        with suppress(SignInRefused):
+            signed_fields(sent, BOT_TOKEN)
+
+
+def answer_of_a_sign_in(text: str) -> None:
+    async def given() -> None:
+        waiting = SignIn("tea", "https://a.example/authorize?state=s")
+        with suppress(ToolError):
+            waiting.give(text)
+        if waiting.answered.done():
+            with suppress(ToolError):
+                waiting.answered.result()
+
+    asyncio.run(given())
+
+
 TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "updates": (JSON, updates),
     "stream": (mutated_bytes(sample_stream(), b"data: [DONE]\n\n"), stream),
@@ -707,6 +756,10 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "origins of files": (mutated_bytes(ORIGINS), origins),
     "backup": (mutated_bytes(archive(["manifest.json", "voltaire.db"])), backup_archive),
     "server archive": (mutated_bytes(archive(["a/llama-server", "a/lib.so"])), server_archive),
+    "picture": (mutated_bytes(JPEG, PNG, WEBP), picture),
+    "answer of a server": (mutated_bytes(b'{"data": [{"index": 0, "embedding": [0.5, -1e9]}]}'), answer_of_a_server),
+    "mini app": (mutated_text('{"id": 7, "first_name": "A"}', "auth_date=1&user=%7B%22id%22%3A7%7D&hash=ab"), mini_app),
+    "answer of a sign-in": (mutated_text("http://127.0.0.1:9/callback?code=c&state=s&iss=https://[::1]/", "code=c&error=e&state=s"), answer_of_a_sign_in),
     "stored message": (mutated_text('["text", "{\\"calls\\": [[\\"a\\", \\"b\\", \\"c\\"]]}"]'), stored_message),
 }  # fmt: skip
 

@@ -270,7 +270,10 @@ class SignIn:
         """Take the address that the browser was led to or, where the owner `typed` it, the code in it; ToolError where
         it is none."""
         text = text.strip()
-        query = parse_qs(urlsplit(text).query) if "=" in text[:LONGEST_ANSWER] else {}
+        query: dict[str, list[str]] = {}
+        if "=" in text and len(text) <= LONGEST_ANSWER:
+            with suppress(ValueError):  # no address at all, such as http://[
+                query = parse_qs(urlsplit(text).query)
         found = {name: values[0] for name, values in query.items()}
         if not found and typed and CODE.fullmatch(text) and "://" not in text:
             found = {"code": text, "state": self._state}
