@@ -9,9 +9,10 @@ async with BackendClient(socket) as backend:
 
 import asyncio
 import hashlib
+import itertools
 import os
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
@@ -24,11 +25,13 @@ from backend.protocol import (
     Endpoint,
     GpuMinute,
     JsonObject,
-    LeaseMessage,
     Prefix,
     Priority,
     ProfileChoice,
     ProfileSummary,
+    QueueAnswer,
+    QueueMessage,
+    QueuePlace,
     QueueState,
     ServerState,
     Status,
@@ -37,6 +40,7 @@ from backend.protocol import (
 ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
 ENDPOINT_SECONDS = 30.0  # servers of others are asked first
 PICTURE_SECONDS = 70.0  # drawn in a process of its own
+CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a backend that hangs says no goodbye
 RETRY_SECONDS = 0.1  # between two looks for a backend that may come
 PUBLIC_SOCKET = "status.sock"  # in the unit's RUNTIME_DIRECTORY: GET /v1/status, for the group
 LONGEST_SOCKET = 100  # bytes
@@ -53,33 +57,83 @@ class BackendRefused(Exception):
 
 
 class GpuLease:
-    """The right to one request on the GPU, for as long as the connection lasts.
+    """A place in the queue, and once `granted` the right to one request on the GPU.
 
     `wanted` is set when somebody more urgent waits, so that idle work can stop.
     """
 
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, queue: "QueueConnection", id: int) -> None:
         self.wanted = asyncio.Event()
-        self._socket = socket
+        self.states: asyncio.Queue[QueueState | None] = asyncio.Queue()
+        self._queue = queue
+        self._id = id
+
+    async def granted(self, on_wait: OnQueueState | None) -> None:
+        """Wait for the grant; `on_wait` gets each state until then."""
+        while (state := await self.states.get()) and state.state == "waiting":
+            if on_wait:
+                on_wait(state)
+        if state is None:
+            raise BackendUnavailable("The model backend ended while the GPU was waited for.")
 
     async def heartbeat(self, tokens: int) -> None:
         """Send a sign of life of the open request: tokens read and written so far."""
-        await self._send(LeaseMessage(tokens=tokens))
+        await self._queue.send(QueueMessage(id=self._id, tokens=tokens))
 
     async def report(self, report: CompletionReport) -> None:
         """Report how a request ended; feeds the speed figures and the stall detector. It is taken into
         account before the lease ends."""
-        await self._send(LeaseMessage(report=report))
+        await self._queue.send(QueueMessage(id=self._id, report=report))
 
-    async def _send(self, message: LeaseMessage) -> None:
+
+class QueueConnection:
+    """A program's connection to the queue, for all its leases; they end with it, however it ends."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._leases: dict[int, GpuLease] = {}
+        self._numbers = itertools.count(1)
+        self._reader = asyncio.create_task(self._read())
+
+    @property
+    def open(self) -> bool:
+        return not self._reader.done()
+
+    @asynccontextmanager
+    async def lease(
+        self, place: QueuePlace, on_wait: OnQueueState | None
+    ) -> AsyncIterator[GpuLease]:
+        """Take the place, and hold what is granted for the block."""
+        number = next(self._numbers)
+        lease = self._leases[number] = GpuLease(self, number)
+        try:
+            await self.send(QueueMessage(id=number, enter=place))
+            await lease.granted(on_wait)
+            yield lease
+        finally:
+            del self._leases[number]
+            await self.send(QueueMessage(id=number, left=True))
+
+    async def send(self, message: QueueMessage) -> None:
         with suppress(ConnectionError, aiohttp.ClientError):  # no fault of the request
-            await self._socket.send_str(message.model_dump_json(exclude_none=True))
+            await self._socket.send_str(message.model_dump_json(exclude_defaults=True))
 
-    async def follow(self) -> None:
-        """Take the queue's messages until the connection ends."""
-        async for message in self._socket:
-            if QueueState.model_validate_json(message.data).state == "wanted":
-                self.wanted.set()
+    async def close(self) -> None:
+        self._reader.cancel()
+        await asyncio.wait([self._reader])
+        await self._socket.close()
+
+    async def _read(self) -> None:
+        try:
+            async for message in self._socket:
+                answer = QueueAnswer.model_validate_json(message.data)
+                if lease := self._leases.get(answer.id):
+                    lease.states.put_nowait(answer.state)
+                    if answer.state.state == "wanted":
+                        lease.wanted.set()
+        finally:
+            for lease in self._leases.values():
+                lease.states.put_nowait(None)
 
 
 def default_socket(state_dir: Path) -> Path:
@@ -107,6 +161,8 @@ class BackendClient:
         self.socket = socket
         self._answer_seconds = answer_seconds
         self._session: aiohttp.ClientSession | None = None
+        self._queue: QueueConnection | None = None
+        self._connecting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.UnixConnector(path=str(self.socket), limit=0)
@@ -117,6 +173,8 @@ class BackendClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._queue:
+            await self._queue.close()
         await self.session.close()
 
     @property
@@ -246,41 +304,29 @@ class BackendClient:
         self, chat: str, priority: Priority = 0, on_wait: OnQueueState | None = None
     ) -> AsyncIterator[GpuLease]:
         """Wait for the GPU and hold it for the block, one model call. `on_wait` gets each change."""
-        query = {"chat": chat, "priority": str(priority)}
-        async with self._held("/v1/queue", query, on_wait) as socket:
-            lease = GpuLease(socket)
-            follower = asyncio.create_task(lease.follow())
-            try:
-                yield lease
-            finally:
-                follower.cancel()
-                await asyncio.wait([follower])
+        queue = await self._connected()
+        async with queue.lease(QueuePlace(chat=chat, priority=priority), on_wait) as lease:
+            yield lease
 
     @asynccontextmanager
     async def turn(self, chat: str, on_wait: OnQueueState | None = None) -> AsyncIterator[None]:
         """Keep the profile as it is for the block; `on_wait` gets why a turn cannot begin yet."""
-        async with self._held("/v1/turn", {"chat": chat}, on_wait):
+        queue = await self._connected()
+        async with queue.lease(QueuePlace(chat=chat, turn=True), on_wait):
             yield
 
-    @asynccontextmanager
-    async def _held(
-        self, path: str, query: Mapping[str, str], on_wait: OnQueueState | None
-    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-        """A connection that the backend has granted; it is released when the connection ends."""
-        try:
-            socket = await self.session.ws_connect(path, params=query, max_msg_size=65536)
-        except (OSError, aiohttp.ClientError) as error:
-            raise unavailable(error) from None
-        async with socket:
-            async for message in socket:
-                state = QueueState.model_validate_json(message.data)
-                if state.state != "waiting":
-                    break
-                if on_wait:
-                    on_wait(state)
-            else:
-                raise BackendUnavailable("The model backend ended while the GPU was waited for.")
-            yield socket
+    async def _connected(self) -> QueueConnection:
+        """The connection to the queue; a new one where there is none, or it has ended."""
+        async with self._connecting:
+            if not self._queue or not self._queue.open:
+                try:
+                    socket = await self.session.ws_connect(
+                        "/v1/leases", max_msg_size=65536, timeout=CLOSING
+                    )
+                except (OSError, aiohttp.ClientError) as error:
+                    raise unavailable(error) from None
+                self._queue = QueueConnection(socket)
+            return self._queue
 
     async def _request(
         self, method: str, path: str, body: str | None = None, seconds: float | None = None

@@ -257,9 +257,28 @@ class QueueState(Value):
     reason: str | None = None
 
 
-class LeaseMessage(Value):
-    """What the holder of the GPU sends: tokens read and written so far in its open request, as a sign of
-    life, or a `report` of how a request ended."""
+class QueuePlace(Value):
+    """A place to be taken in the queue: for one model call, or, with `turn`, to keep the profile."""
 
+    chat: str = ""
+    priority: Priority = PERSON
+    turn: bool = False
+
+
+class QueueMessage(Value):
+    """What a client of the queue sends. `id` is its number for a place that it will `enter`, has entered,
+    or has `left`; of a call that holds the GPU, `tokens` are those read and written so far, as a sign of
+    life, and `report` says how a request ended."""
+
+    id: int
+    enter: QueuePlace | None = None
+    left: bool = False
     tokens: int | None = None
     report: CompletionReport | None = None
+
+
+class QueueAnswer(Value):
+    """What a client of the queue hears: the new `state` of its place number `id`."""
+
+    id: int
+    state: QueueState

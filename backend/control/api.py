@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 
 from backend.aio import first_of
 from backend.control import metrics
-from backend.control.gpu_queue import OnChange, Ticket
 from backend.control.mcp_relay import mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
@@ -25,11 +24,11 @@ from backend.protocol import (
     CompletionReport,
     Endpoint,
     GpuMinute,
-    LeaseMessage,
     Prefix,
     ProfileChoice,
     ProfileSummary,
-    QueueState,
+    QueueAnswer,
+    QueueMessage,
     ServerState,
     ServerStatus,
 )
@@ -40,7 +39,7 @@ from backend.state import BackendState
 
 Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
-PING_SECONDS = 20.0  # a holder of the GPU that no longer answers loses it
+PING_SECONDS = 20.0  # a client that no longer answers loses what it holds
 CLOSING_SECONDS = 0.5
 
 
@@ -80,8 +79,7 @@ class Api:
             web.get("/v1/gpu/picture", self.get_picture),
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/events", self.get_events),
-            web.get("/v1/queue", self.get_queue),
-            web.get("/v1/turn", self.get_turn),
+            web.get("/v1/leases", self.get_leases),
             web.get("/v1/profiles", self.get_profiles),
             web.post("/v1/warm", self.post_warm),
             web.post("/v1/restart", self.post_restart),
@@ -184,19 +182,9 @@ class Api:
                 await write_line(answer, alert)
         return answer
 
-    async def get_queue(self, request: web.Request) -> web.WebSocketResponse:
-        chat, priority = request.query.get("chat", ""), min(2, number(request, "priority", 0))
-        return await self.hold(request, partial(self.state.gpu_queue.enqueue, chat, priority))
-
-    async def get_turn(self, request: web.Request) -> web.WebSocketResponse:
-        chat = request.query.get("chat", "")
-        return await self.hold(request, partial(self.state.gpu_queue.turn, chat))
-
-    async def hold(
-        self, request: web.Request, enter: Callable[[OnChange], AbstractContextManager[Ticket]]
-    ) -> web.WebSocketResponse:
-        """Send each state to the client until it hangs up: the open connection is the hold."""
-        states: asyncio.Queue[QueueState] = asyncio.Queue()
+    async def get_leases(self, request: web.Request) -> web.WebSocketResponse:
+        """The places in the queue of one client; those it has not left end with the connection."""
+        states: asyncio.Queue[QueueAnswer] = asyncio.Queue()
         socket = web.WebSocketResponse(heartbeat=PING_SECONDS)
         await socket.prepare(request)
 
@@ -205,26 +193,47 @@ class Api:
                 while True:
                     await socket.send_str((await states.get()).model_dump_json())
 
-        with enter(states.put_nowait):
-            sending = asyncio.create_task(send())
-            try:
-                async for message in socket:
-                    if message.type is WSMsgType.TEXT:
-                        self.receive(LeaseMessage.model_validate_json(message.data))
-            except ValidationError as error:
-                await socket.close(
-                    code=WSCloseCode.INVALID_TEXT, message=sentence(error).encode()[:100]
-                )
-            finally:
-                sending.cancel()
-                await asyncio.wait({sending})
+        places: dict[int, ExitStack] = {}
+        sending = asyncio.create_task(send())
+        try:
+            async for message in socket:
+                if message.type is WSMsgType.TEXT:
+                    self.receive(
+                        QueueMessage.model_validate_json(message.data), places, states.put_nowait
+                    )
+        except ValidationError as error:
+            await socket.close(
+                code=WSCloseCode.INVALID_TEXT, message=sentence(error).encode()[:100]
+            )
+        finally:
+            for place in places.values():
+                place.close()
+            sending.cancel()
+            await asyncio.wait({sending})
         return socket
 
-    def receive(self, message: LeaseMessage) -> None:
-        if message.report:
+    def receive(
+        self,
+        message: QueueMessage,
+        places: dict[int, ExitStack],
+        answer: Callable[[QueueAnswer], None],
+    ) -> None:
+        if message.left or message.enter:
+            places.pop(message.id, ExitStack()).close()
+        if place := message.enter:
+            queue = self.state.gpu_queue
+            enter = queue.turn if place.turn else partial(queue.enqueue, priority=place.priority)
+            places[message.id] = stack = ExitStack()
+            stack.enter_context(
+                enter(
+                    place.chat,
+                    on_change=lambda state: answer(QueueAnswer(id=message.id, state=state)),
+                )
+            )
+        elif message.report:
             self.health.report(message.report)
             self.server.completed(message.report)
-        else:
+        elif message.tokens is not None:
             self.state.activity.heartbeats += 1
 
 

@@ -140,14 +140,48 @@ async def test_a_report_of_bad_form_ends_the_lease_with_its_reason(config: Backe
         connector = aiohttp.UnixConnector(str(it.backend.socket))
         async with (
             aiohttp.ClientSession(connector=connector) as session,
-            session.ws_connect("http://b/v1/queue") as socket,
+            session.ws_connect("http://b/v1/leases") as socket,
         ):
+            await socket.send_str('{"id": 1, "enter": {"chat": "a"}}')
             assert "held" in await socket.receive_str()
-            await socket.send_str('{"report": {"status": "fine"}}')
+            await socket.send_str('{"id": 1, "report": {"status": "fine"}}')
             end = await socket.receive()
         assert (end.data, "status" in (end.extra or "")) == (WSCloseCode.INVALID_TEXT, True)
         async with it.client.acquire_gpu("another"):
             pass
+
+
+async def test_leases_of_one_connection_are_apart(config: BackendConfig) -> None:
+    async with running(config) as it, it.client.turn("a"):
+        waits: list[QueueState] = []
+        gone: list[QueueState] = []
+        async with it.client.acquire_gpu("a") as first:
+            second = asyncio.create_task(hold(it.client, waits))
+            await soon(lambda: waits)
+            stopped = asyncio.create_task(hold(it.client, gone))
+            await soon(lambda: gone)
+            stopped.cancel()
+            await asyncio.wait([stopped])
+            assert not first.wanted.is_set()
+        await asyncio.wait_for(second, SECONDS)
+        assert [(wait.state, wait.ahead) for wait in waits] == [("waiting", 1)]
+        queue = it.backend.state.gpu_queue
+        await soon(lambda: (queue.holders, queue.waiters, len(queue.open_turns)) == ([], [], 1))
+    await soon(lambda: not queue.open_turns)
+
+
+async def test_another_backend_is_asked_when_the_first_is_gone(config: BackendConfig) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(config) as it:
+            client = await stack.enter_async_context(BackendClient(it.backend.socket))
+            await stack.enter_async_context(client.acquire_gpu("a"))
+            waits: list[QueueState] = []
+            waiting = asyncio.create_task(hold(client, waits))
+            await soon(lambda: waits)
+        with pytest.raises(BackendUnavailable, match="ended while"):
+            await asyncio.wait_for(waiting, SECONDS)
+        async with running(config):
+            await asyncio.wait_for(hold(client, []), SECONDS)
 
 
 async def test_a_report_counts_before_its_lease_has_ended(config: BackendConfig) -> None:
