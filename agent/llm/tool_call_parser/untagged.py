@@ -9,7 +9,7 @@ import re
 from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in, python_calls
 from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
 from agent.llm.tool_call_parser.tags import function, tag
-from agent.llm.tool_call_parser.view import BROKEN, WAIT, Hidden, Outcome, ParserView, Wait
+from agent.llm.tool_call_parser.view import BROKEN, NOISE, WAIT, Hidden, Outcome, ParserView, Wait
 
 _FENCES = frozenset(
     "json json5 jsonc xml python py text plaintext hermes tool tools tool_call tool_calls "
@@ -110,6 +110,8 @@ def call_inside(view: ParserView, place: int) -> Outcome:
     if letter == "<":
         outcome = tag(view, place)
         return function(view, place) if outcome is None else outcome
+    if letter == "]":
+        return WAIT if view.literal(place, (NOISE,)) is WAIT else None
     return python_call(view, place)
 
 
