@@ -1,4 +1,4 @@
-"""The protocol between the bot and a messaging app; Telegram and the terminal implement it.
+"""The protocol between the bot and a messaging app; Telegram and Matrix implement it.
 
 A chat is named by the app's key (`tg:111`, `tg:-100222:7`, `cli`), a message by
 the app's id of it, as text. Texts are Markdown. docs/channels.md tells how to
@@ -7,7 +7,7 @@ add an app, examples/channel.py is a small one.
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Annotated, BinaryIO, Literal, NamedTuple, Protocol
 
@@ -122,24 +122,30 @@ class LiveView(Protocol):
 
     async def show(self, view: TurnView) -> None:
         """Show the newest view; calling again refreshes what the app lets fade."""
-        ...
+        return
 
     def close(self, view: TurnView) -> None:
         """The final text is sent next: what `show` has not sent yet is dropped. May be called twice."""
-        ...
+        return
 
     async def settle(self, view: TurnView) -> None:
         """Called within the permit for the final text: what is to stay of the view, and does not stand
         there yet, is sent first."""
-        ...
+        return
 
     async def finish(self, view: TurnView) -> None:
         """The turn has ended: leave what is worth keeping of its view."""
-        ...
+        return
+
+
+class NoLiveView(LiveView):
+    """Of an app that shows final texts alone."""
 
 
 class Channel(Protocol):
     """One messaging app. Methods may raise ChannelError, but for `react` and `typing`.
+
+    What an app of text alone needs nothing of has a body here, for a class that names this as its base.
 
     `send_part`, `send_files` and `edit` are the way of everything that the program says, also of
     what no turn has looked through: each begins with `refuse_secret`.
@@ -158,11 +164,11 @@ class Channel(Protocol):
     @property
     def repeat_seconds(self) -> float:
         """For how long the app knows a transaction, so that a send may be repeated; 0: never."""
-        ...
+        return 0.0
 
     def private_chat(self, user: str) -> str:
         """The key of a user's private chat."""
-        ...
+        return self.prefix + user
 
     def user_of(self, chat: str) -> str | None:
         """The user of a private chat; None for a group."""
@@ -171,17 +177,18 @@ class Channel(Protocol):
     async def name(self, chat: str) -> str:
         """What people call the chat, a person's or a group's name; "" where the app does not say.
         Raises nothing."""
-        ...
+        return ""
 
-    def limits(self, chat: str) -> ChannelLimits: ...
+    def limits(self, chat: str) -> ChannelLimits:
+        return ChannelLimits(upload=0, download=0, update_seconds=1.0)
 
     def received(self, chat: str, message: str) -> None:
         """A message came in: an answer to an older one is shown as a reply from now on."""
-        ...
+        return
 
     def permit(self, chat: str) -> AbstractAsyncContextManager[None]:
         """Waits until the app's rate limits allow a final message there; `send_part` is called inside."""
-        ...
+        return nullcontext()
 
     async def send_part(
         self, chat: str, message: OutgoingMessage
@@ -191,7 +198,7 @@ class Channel(Protocol):
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
         """Send 1 to 10 files as one; the caption stands under the first."""
-        ...
+        raise MessageRefused("files cannot be sent here")
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         """Replace the text and buttons of a message of ours. May be repeated freely."""
@@ -199,15 +206,17 @@ class Channel(Protocol):
 
     def live_view(self, chat: str) -> LiveView:
         """A turn's live view; nothing is shown before its first `show`."""
-        ...
+        return NoLiveView()
 
-    async def react(self, chat: str, message: str, emoji: str) -> None: ...
+    async def react(self, chat: str, message: str, emoji: str) -> None:
+        return
 
-    async def typing(self, chat: str) -> None: ...
+    async def typing(self, chat: str) -> None:
+        return
 
     async def download(self, file: str) -> bytes:
         """A file that came with a message, by the app's id of it."""
-        ...
+        raise MessageRefused("files cannot be received here")
 
 
 async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[str]:

@@ -10,8 +10,6 @@ SocketApp(store, path, "me", SocketChannel(leaks)).
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -20,83 +18,31 @@ from agent.leaks import LeakDetector
 from agent.store import Incoming, Store
 from bot.access import Access, Sender
 from bot.app import MessagingApp
-from bot.channel import (
-    ChannelLimits,
-    Keyboard,
-    MessageRefused,
-    NamedFile,
-    NotSent,
-    OutgoingMessage,
-    TurnView,
-    refuse_secret,
-)
+from bot.channel import Channel, Keyboard, NotSent, OutgoingMessage, refuse_secret
 from bot.commands import intake
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import command_named, handle_press, run_command, show_press_result
 
 
-class NoLiveView:
-    """A LiveView of an app that shows final texts alone."""
-
-    async def show(self, view: TurnView) -> None: ...
-
-    def close(self, view: TurnView) -> None: ...
-
-    async def settle(self, view: TurnView) -> None: ...
-
-    async def finish(self, view: TurnView) -> None: ...
-
-
-class SocketChannel:
+class SocketChannel(Channel):
     source = "socket"
     prefix = "sock:"
-    repeat_seconds = 0.0
 
     def __init__(self, leaks: LeakDetector | None = None) -> None:
         self._leaks = leaks or LeakDetector()
         self.client: asyncio.StreamWriter | None = None
         self._ids = count(1)
-        self._sending = asyncio.Lock()
-
-    def private_chat(self, user: str) -> str:
-        return self.prefix + user
 
     def user_of(self, chat: str) -> str:
         return chat.removeprefix(self.prefix)
-
-    async def name(self, chat: str) -> str:
-        return ""
-
-    def limits(self, chat: str) -> ChannelLimits:
-        return ChannelLimits(upload=0, download=0, update_seconds=1.0)
-
-    def received(self, chat: str, message: str) -> None: ...
-
-    @asynccontextmanager
-    async def permit(self, chat: str) -> AsyncIterator[None]:
-        async with self._sending:
-            yield
 
     async def send_part(self, chat: str, message: OutgoingMessage) -> tuple[str, None]:
         id = str(next(self._ids))
         self._write(id=id, text=message.text, buttons=message.keyboard)
         return id, None
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        raise MessageRefused("files cannot be sent here")
-
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         self._write(edits=message, text=text, buttons=keyboard)
-
-    def live_view(self, chat: str) -> NoLiveView:
-        return NoLiveView()
-
-    async def react(self, chat: str, message: str, emoji: str) -> None: ...
-
-    async def typing(self, chat: str) -> None: ...
-
-    async def download(self, file: str) -> bytes:
-        raise MessageRefused("files cannot be received here")
 
     def _write(self, *, buttons: Keyboard, **fields: str) -> None:
         """Nobody connected: surely not sent, so the outbox tries it again."""
@@ -118,8 +64,6 @@ class SocketApp(MessagingApp):
         super().__init__(store, channel, access)
         self._path = path
         self._owner = owner
-
-    async def connect(self) -> None: ...
 
     async def listen(self, context: HandlerContext) -> None:
         server = await asyncio.start_unix_server(partial(self._serve, context), self._path)

@@ -1,15 +1,14 @@
 """A messaging app in memory, which fails on demand."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from bot.channel import (
+    Channel,
     ChannelLimits,
     Keyboard,
-    MessageRefused,
-    NamedFile,
     OutgoingMessage,
     TurnView,
 )
@@ -35,7 +34,7 @@ class MemoryLiveView:
 
 
 @dataclass
-class MemoryChannel:
+class MemoryChannel(Channel):
     """Each send takes the next of `faults`, and raises it where it is no None.
 
     A text has a part for each stretch between bars. The id of the n-th part is n.
@@ -43,7 +42,6 @@ class MemoryChannel:
 
     source: str = "test"
     prefix: str = "tg:"
-    repeat_seconds: float = 0.0
     faults: deque[Exception | None] = field(default_factory=deque)
     sent: list[tuple[str, OutgoingMessage]] = field(default_factory=list)
     views: list[MemoryLiveView] = field(default_factory=list)
@@ -55,9 +53,6 @@ class MemoryChannel:
         """Chat and text of each part."""
         return [(chat, message.text.split("|")[message.part]) for chat, message in self.sent]
 
-    def private_chat(self, user: str) -> str:
-        return self.prefix + user
-
     def user_of(self, chat: str) -> str:
         return chat.removeprefix(self.prefix)
 
@@ -66,8 +61,6 @@ class MemoryChannel:
 
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=0, download=0, update_seconds=0.0)
-
-    def received(self, chat: str, message: str) -> None: ...
 
     @asynccontextmanager
     async def permit(self, chat: str) -> AsyncIterator[None]:
@@ -84,19 +77,11 @@ class MemoryChannel:
         )
         return str(len(self.sent)), rest if rest.part <= message.text.count("|") else None
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        raise MessageRefused("files cannot be sent here")
-
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None: ...
 
     def live_view(self, chat: str) -> MemoryLiveView:
         self.views.append(MemoryLiveView())
         return self.views[-1]
 
-    async def react(self, chat: str, message: str, emoji: str) -> None: ...
-
     async def typing(self, chat: str) -> None:
         self.typed.append(chat)
-
-    async def download(self, file: str) -> bytes:
-        raise MessageRefused("files cannot be received here")
