@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.aio import set_within
+from agent.aio import complete, set_within
 from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader, UnreadableDocument
 from agent.errors import NoSandbox
@@ -45,7 +45,7 @@ async def read_next(
     except UnreadableDocument as error:
         await table.fail(document, str(error))
     except (NoSandbox, asyncio.CancelledError):
-        await asyncio.shield(table.put_back(document))
+        await complete(table.put_back(document))
         raise
     else:
         rows = [(one.page, one.heading, one.text) for one in passages]

@@ -22,6 +22,7 @@ from typing import Any
 
 import aiosqlite
 
+from agent.aio import complete
 from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 
 BUSY_SECONDS = 10.0
@@ -163,7 +164,7 @@ class Database:
                         await tx.batch(("COMMIT", ()))
                 except BaseException as error:
                     # Queued behind whatever the cancelled wait left with the thread.
-                    await asyncio.shield(asyncio.ensure_future(self._writer.rollback()))
+                    await complete(self._writer.rollback())
                     if isinstance(error, sqlite3.IntegrityError) and not await self._sound():
                         raise damaged(self.path) from error
                     raise

@@ -5,7 +5,7 @@ import hmac
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ ANSWER_SECONDS = 5.0  # for an answer beyond the time that a poll may wait
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 UPDATE_BYTES = 1 << 20  # of a webhook's request
 PATH = "/telegram"
-TakeUpdates = Callable[[Sequence[object]], Awaitable[None]]  # as JSON; raises nothing
+TakeUpdates = Callable[[Sequence[object]], Coroutine[Any, Any, None]]  # as JSON; raises nothing
 
 
 def why(error: TelegramError) -> str:
@@ -202,5 +202,5 @@ class Webhook:
         except (ValueError, RecursionError):
             update = body.decode("utf-8", "replace")
         self._state.answered()
-        await asyncio.shield(asyncio.ensure_future(self._take([update])))
+        await complete(self._take([update]))
         return web.Response()
