@@ -43,6 +43,9 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-lv", "--verbosity", "--log-verbosity"),
 )
 BY_NAME = {name: group for group in SPELLINGS for name in group}
+# How ik_llama.cpp is told to draft with the model's own head, and what its `--help` says where it takes that.
+OWN_HEAD = re.compile(r"mtp:n_max=(\d+),p_min=([\d.]+)")
+TAKES_OWN_HEAD = "--spec-type mtp:"
 # A flag stands at the start of a help line, or after a comma on it.
 FLAG = re.compile(r"(?:^\s*|,\s*|\|\s*)(--?[a-zA-Z][\w-]*)", re.MULTILINE)
 
@@ -75,6 +78,16 @@ def fit(
     missing = [flag for flag in required if spelling(flag, names) is None]
     left_out = [flag for flag in optional if spelling(flag, names) is None]
     return FittedFlags(tuple(argv), tuple(missing), tuple(left_out))
+
+
+def with_older_head(optional: Mapping[str, str], help_text: str) -> Mapping[str, str]:
+    """The flags with the switch by which an older ik_llama.cpp drafts with the model's own head: it ends at a kind of
+    `--spec-type` that it does not know."""
+    found = OWN_HEAD.fullmatch(optional.get("--spec-type", ""))
+    if not found or TAKES_OWN_HEAD in help_text or "-mtp" not in known(help_text):
+        return optional
+    others = {name: value for name, value in optional.items() if name != "--spec-type"}
+    return {**others, "-mtp": "", "--draft-max": found[1], "--draft-p-min": found[2]}
 
 
 def spellings(flag: str) -> tuple[str, ...]:

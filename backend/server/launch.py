@@ -117,6 +117,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         path = config.state_dir / "run" / "template.jinja"
         replace_text(path, undated)
         optional["--chat-template-file"] = str(path)
+    optional = dict(flags.with_older_head(optional, binary.help))
     fitted = flags.fit({**required, **profile.required}, optional, flags.known(binary.help))
     if fitted.missing:
         lacking = ", ".join(fitted.missing)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from backend.config import BackendConfig
 from backend.models.profile import load
 from backend.server import flags
@@ -47,6 +49,30 @@ def test_a_chat_that_gives_way_is_saved_by_ik_llama_cpp_as_well() -> None:
     fitted = flags.fit({}, load("qwen3.6-35b-a3b-ik").optional, engine)
     at = fitted.argv.index("-crs")
     assert fitted.argv[at + 1] == "0.95"
+
+
+@pytest.mark.parametrize(
+    ("help_text", "told"),
+    [
+        # ik_llama.cpp in the package ik-llama-cpp-python 0.1.5, whose --spec-type ends at "mtp"
+        (
+            "-mtp, --multi-token-prediction  whether to\n--draft-max, --draft, --draft-n N\n--draft-p-min P\n"
+            "--spec-type Name [none | ngram - cache | ngram - simple]",
+            ("-mtp", "--draft-max", "3", "--draft-p-min", "0.75"),
+        ),
+        # of October 2026
+        (
+            "--draft-max N\n--spec-type SPEC[:k=v,...]  canonical speculative stage entry\n"
+            "                         examples: --spec-type mtp:n_max=1,p_min=0.0\n-mtp, --multi-token-prediction",
+            ("--spec-type", "mtp:n_max=3,p_min=0.75"),
+        ),
+    ],
+    ids=["older", "newer"],
+)
+def test_ik_llama_cpp_drafts_by_the_words_of_its_age(help_text: str, told: tuple[str, ...]) -> None:
+    asked = load("qwen3.6-35b-a3b-ik").optional
+    fitted = flags.fit({}, flags.with_older_head(asked, help_text), flags.known(help_text))
+    assert fitted.argv == told
 
 
 # Of ik_llama.cpp's, which takes -a and does not say so (common.cpp, gpt_params_print_usage).
