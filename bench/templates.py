@@ -7,10 +7,11 @@ For each template a toy model says, in the family's own format, what the script
 wants: calls with and without words before them, thoughts where the template has
 them, answers; two chats take turns. Printed per template: calls that were read,
 arguments that were right, calls and results found again in the last prompt,
-answers shown without a tag, tokens read again per tool step and per new message,
-those of a new message that were still read again while the person waited, and
-where the prompt first differs from what the server had read. With the template's own
-way to think the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
+answers shown without a tag, tokens read again per tool step and those of them beyond
+the thought that the template drops, tokens read again per new message, those of these
+that were still read again while the person waited, and
+where the prompt first differs from what the server had read. Where it may think
+the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
 of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back; these, and `--calls`, run
 the most used families where none is named.
 With `--calls` it writes its calls in another family's format, which the server's
@@ -18,7 +19,8 @@ parser for its template does not know.
 
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
-the part that is the same (`cache_n`). Waited for is what of the prompt in front of the
+the part that is the same (`cache_n`). What stands behind a dropped thought is read
+again with it, and counts as that. Waited for is what of the prompt in front of the
 new message its cache did not give, after what was read in between; the few marks of
 roles right in front of it are as new as it is.
 """
@@ -28,11 +30,13 @@ import asyncio
 import itertools
 import json
 import logging
+import os
 import statistics
 import sys
 import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -76,6 +80,9 @@ MARK = "result-"
 SECONDS = 600.0  # for one turn, on a busy machine
 CONTEXT = 32768
 WAITED = 16  # tokens of a new message's prompt that may be read again while a person waits
+BEYOND = (
+    16  # tokens of a tool step's prompt that may be read again beside the thought that was dropped
+)
 # What no prompt of ours can mend: printed with its reason, and no failure of a run.
 KNOWN = {
     "openbmb-MiniCPM5-1B": "its template glues the items of a list together, so such a call cannot be read again",
@@ -136,6 +143,7 @@ class Row:
     again: int = 0
     answers: int = 0
     step: list[int] = field(default_factory=list)
+    beyond: list[int] = field(default_factory=list)
     message: list[int] = field(default_factory=list)
     waited: list[int] = field(default_factory=list)
     difference: str = ""
@@ -154,6 +162,11 @@ class Row:
         """Whether a new message waits for more than WAITED in the median."""
         return self.sound and bool(self.waited) and statistics.median(self.waited) > WAITED
 
+    @property
+    def rereads(self) -> bool:
+        """Whether a tool step reads more than BEYOND again that is not the dropped thought."""
+        return self.sound and max(self.beyond, default=0) > BEYOND
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -165,24 +178,29 @@ def main() -> int:
     asked = parser.parse_args()
     if unknown := sorted(set(asked.names) - set(spoken.templates())):
         parser.error(f"there is no template {unknown[0]} in {spoken.FOLDER}")
-    logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
     rows = []
     if not asked.json:
         print(HEADER)
     every = spoken.COMMON if asked.calls or asked.kind else spoken.templates()
-    names, kinds = asked.names or every, asked.kind or ["llama"]
-    for name, kind in itertools.product(names, kinds):
-        how = asked.thinking or (("off",) if asked.calls else ("off", "default"))
-        for row in asyncio.run(measure(name, how, kind, calls=asked.calls)):
-            rows.append(row)
+    runs = itertools.product(asked.names or every, asked.kind or ["llama"])
+    how = asked.thinking or (("off",) if asked.calls else tuple(MODES))
+    with ProcessPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        for found in pool.map(partial(table_rows, how=how, calls=asked.calls), runs):
+            rows += found
             if not asked.json:
-                print(line(row), flush=True)
+                print(*map(line, found), sep="\n", flush=True)
     if asked.json:
         print(json.dumps([asdict(row) for row in rows], indent=1))
     else:
         print(summary(rows))
     failed = [row for row in rows if not row.sound and row.template not in KNOWN]
-    return 1 if failed or any(row.waits for row in rows) else 0
+    return 1 if failed or any(row.waits or row.rereads for row in rows) else 0
+
+
+def table_rows(run: tuple[str, Kind], how: Sequence[str], calls: str | None) -> list[Row]:
+    """Those of one template, in a process of its own."""
+    logging.getLogger("agent").setLevel(logging.CRITICAL)  # the table says it
+    return asyncio.run(measure(run[0], how, run[1], calls=calls))
 
 
 async def measure(
@@ -366,6 +384,9 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         kept = await server.tokens(same)
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
+        if not now.first:
+            row.beyond.append(await _beyond_thought(before, len(same), server))
+            row.beyond[-1] += max(0, kept - now.cached - SLACK)
         if now.first:
             old = now.prompt[: now.prompt.rindex(BEGINS)]
             # Cut off in the middle of what is one token here, a text has more tokens than with its end.
@@ -374,6 +395,17 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         if lost and not row.difference:
             had, has = known[len(same) :], now.prompt[len(same) :]
             row.difference = f"{same[-12:]!r}: {had[:24]!r} became {has[:24]!r}"
+
+
+async def _beyond_thought(before: Asked, same: int, server: "Server") -> int:
+    """Tokens of a prompt and its answer behind the first `same` characters that are no dropped thought.
+
+    An empty thought stands in the prompt: what the model said stands behind it.
+    """
+    if same < len(before.prompt):
+        return await server.tokens(before.prompt[same:])
+    lost = (before.prompt + before.said)[same:]
+    return await server.tokens(lost.partition(THOUGHT)[0], apart=True)
 
 
 BEGINS = "<context>\n"  # each message of a person
@@ -480,15 +512,15 @@ class Server:
 
 HEADER = (
     f"{'template':<50}{'thinking':<9}{'read':>5}{'turns':>6}{'calls':>6}{'right':>6}{'again':>6}{'shown':>6}"
-    f"{'step':>11}{'message':>12}{'waited for':>12}  first difference, or what failed"
+    f"{'step':>11}{'beyond':>9}{'message':>12}{'waited for':>12}  first difference, or what failed"
 )
 
 
 def line(row: Row) -> str:
     return (
         f"{row.template[:49]:<50}{row.thinking:<9}{row.read:>5}{row.turns:>6}{row.calls:>6}{row.right:>6}"
-        f"{row.again:>6}{row.answers:>6}{_tokens(row.step):>11}{_tokens(row.message):>12}"
-        f"{_tokens(row.waited):>12}"
+        f"{row.again:>6}{row.answers:>6}{_tokens(row.step):>11}{_tokens(row.beyond):>9}"
+        f"{_tokens(row.message):>12}{_tokens(row.waited):>12}"
         f"  {' '.join((row.failed or row.difference).split())[:150]}"
     )
 
@@ -501,11 +533,13 @@ def summary(rows: Sequence[Row]) -> str:
     sound = sum(row.sound for row in rows)
     still = sum(row.sound and not any((*row.step, *row.message)) for row in rows)
     waits = sum(row.waits for row in rows)
+    rereads = sum(row.rereads for row in rows)
     reasons = {row.template: KNOWN[row.template] for row in rows if row.template in KNOWN}
     return "\n".join(
         [
             f"{len(rows)} runs: {sound} sound, {still} of them without one token read again, {waits} in which a"
-            f" new message waits for more than {WAITED} in the median",
+            f" new message waits for more than {WAITED} in the median, {rereads} in which a tool step reads more"
+            f" than {BEYOND} again beside a dropped thought",
             *(f"{name}: {reason}" for name, reason in reasons.items()),
         ]
     )
