@@ -158,7 +158,7 @@ class MatrixChannel:
             self._asked[transaction] = chat, keyboard
         id = await self._send(chat, message_content(text, kind), transaction, reply_to)
         if keyboard:
-            await self._keep_keyboard(chat, id, keyboard)
+            await self.keep_keyboard(chat, id, keyboard)
             self._asked.pop(transaction, None)
             self.tasks.start(self._offer(chat, id, keyboard, transaction), "reactions to press")
         return id, None if last else replace(message, part=message.part + 1)
@@ -167,7 +167,7 @@ class MatrixChannel:
         """An event of ours has come by a sync, before the answer to its send perhaps: a question may be
         answered from now on."""
         if asked := self._asked.pop(transaction, None):
-            await self._keep_keyboard(asked[0], id, asked[1])
+            await self.keep_keyboard(asked[0], id, asked[1])
 
     def _quoted(self, chat: str, message: OutgoingMessage) -> str:
         """In a room of two the answer to the newest message needs no quote of it; a question does."""
@@ -334,10 +334,11 @@ class MatrixChannel:
         new = message_content(with_buttons(split(text)[0], keyboard, self._texts))
         kept = await self._keyboards.of(message)
         await self.replace_event(kept.chat if kept else chat, message, new)
-        await self._keep_keyboard(chat, message, keyboard)
+        await self.keep_keyboard(chat, message, keyboard)
 
-    async def _keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None:
-        """By its room's own key: a press counts in the room where the message is."""
+    async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None:
+        """The buttons of a message, kept by its room's own key: a press counts in the room where the message
+        is. Raises ChannelError and StoreError."""
         room = await self._room(chat)
         await self._keyboards.keep(message, str(RoomKey(room.id, parse(chat).thread)), keyboard)
 

@@ -17,8 +17,9 @@ from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.approval_question import code
-from bot.channel import ChannelError, ToolCallView, TurnView, refuse_secret
+from bot.channel import ChannelError, Keyboard, ToolCallView, TurnView, refuse_secret
 from bot.matrix.formatted import message_content
+from bot.matrix.keyboards import with_buttons
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class ProgressEvents(Protocol):
         wanted: Callable[[], bool],
         transaction: str,
     ) -> str: ...
+
+    async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None: ...
 
     async def replace_event(self, chat: str, message: str, content: dict[str, Any]) -> None: ...
 
@@ -78,13 +81,14 @@ class LiveEvent:
         self._transaction = uuid.uuid4().hex  # of its first send, which may be repeated
         self._stands = ""
         self._kept: str | None = None
+        self._buttons: Keyboard = ()  # those that can be pressed
         self._open = True
         self._began = time.monotonic()
 
     async def show(self, view: TurnView) -> None:
         quiet = time.monotonic() - self._began < QUIET_SECONDS
         if self._open and (view.stays or self._event or not quiet):
-            await self._put(progress_text(view))
+            await self._put(progress_text(view), view.buttons)
             await self._keep(view)
 
     def close(self, view: TurnView) -> None:
@@ -110,13 +114,17 @@ class LiveEvent:
             ended = await self._put(lasting_text(view))
         else:
             ended = await self._redact()
+        await self._offer(())
         if ended:
             await self._unfinished.remove(self._event)
 
-    async def _put(self, text: str) -> bool:
+    async def _put(self, text: str, keyboard: Keyboard = ()) -> bool:
         """Whether it is shown now."""
+        if self._event:  # what is not sent yet has no id that buttons could be kept by
+            text = with_buttons(text, keyboard, self._unfinished.texts)
         if not text or text == self._stands:
             return bool(text)
+        await self._offer(keyboard)
         try:
             refuse_secret(self._leaks, text)
             content = message_content(text, "m.notice")
@@ -128,6 +136,17 @@ class LiveEvent:
         if self._open:
             self._stands = text
         return True
+
+    async def _offer(self, keyboard: Keyboard) -> None:
+        """Let these buttons be pressed, and no others; without them a turn goes on all the same."""
+        if not self._event or keyboard == self._buttons:
+            return
+        try:
+            await self._channel.keep_keyboard(self._chat, self._event, keyboard)
+        except (ChannelError, StoreError) as error:
+            log.warning("the buttons of a live message of %s are not kept: %s", self._chat, error)
+        else:
+            self._buttons = keyboard
 
     async def _redact(self) -> bool:
         try:

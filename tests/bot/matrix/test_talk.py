@@ -5,7 +5,7 @@ import secrets
 import stat
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import aiohttp
 import pytest
@@ -13,10 +13,11 @@ from pydantic import Field
 
 from agent.messages import ToolResult
 from agent.tools.tool import Call, Output, tool
+from bot.matrix.keyboards import KeyboardStore
 from bot.texts import Texts
 from fakes.matrix_person import MatrixPerson, SeenEvent, matrix_person
 from fakes.matrix_running import MatrixScenario
-from fakes.model_scripted import calls, in_order, says
+from fakes.model_scripted import Reply, calls, in_order, says
 from fakes.patience import soon
 from fakes.synapse import Synapse
 
@@ -108,6 +109,41 @@ async def test_a_turn_is_shown_by_edits_of_one_quiet_message(
         assert (await olga.next()).body == "It goes on."
         gone = await olga.next(lambda e: e.type == "m.room.redaction")
         assert gone.content.get("redacts", live.id) == live.id
+
+
+@pytest.mark.parametrize("by", ["reaction", "reply"])
+async def test_a_long_thought_is_ended_from_the_live_view(
+    scenario: MatrixScenario, olga: MatrixPerson, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr("bot.matrix.live.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("bot.replies.OFFER_SECONDS", 0.0)
+    pressed, release, asked = asyncio.Event(), asyncio.Event(), list[Any]()
+
+    def script(request: Any) -> Reply:
+        asked.append(request)
+        if len(asked) == 1:
+            return says("never", reasoning="Well, let me see.", hold_thought=pressed.wait)
+        return says("Forty-two.", hold=release.wait)
+
+    scenario.script = script
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        await olga.say(room, "the answer?")
+        shown = await olga.next(lambda e: "1️⃣ Answer now" in e.body)
+        live = shown.replaces or shown.id
+        if by == "reaction":
+            await olga.react(room, live, "1️⃣")
+        else:
+            await olga.reply(room, live, "1")
+        told = await olga.next(lambda e: e.body == "It stops thinking and answers.")
+        assert told.content["msgtype"] == "m.notice" and told.encrypted
+        pressed.set()
+        await soon(lambda: len(asked) == 2)
+        release.set()
+        assert (await olga.next()).body == "Forty-two."
+        await olga.next(lambda e: e.type == "m.room.redaction")
+        assert await KeyboardStore(run.store.key_values).of(live) is None
+    assert [request.brief for request in asked] == [False, True]
 
 
 async def test_a_long_answer_comes_in_parts_and_a_longer_one_as_a_file(
