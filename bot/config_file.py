@@ -52,16 +52,20 @@ def get(values: Mapping[str, Any], key: str) -> Any:
 def write(path: Path, values: Values, *, group: int = -1) -> None:
     """Replace the file at once, readable to its owner (and `group`) alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-    replace_file(path, "\n".join(lines(values)) + "\n", group=group)
+    replace_file(path, encoded(values), group=group)
 
 
-def replace_file(path: Path, text: str, *, group: int = -1) -> None:
+def encoded(values: Values) -> bytes:
+    return ("\n".join(lines(values)) + "\n").encode()
+
+
+def replace_file(path: Path, content: bytes, *, group: int = -1) -> None:
     """Replace a file at once, on the disk, readable to its owner (and `group`) alone.
 
     Without a group, one that is there keeps its owner, group and mode.
     """
     with replacing(path, sync=True) as new:
-        new.write_text(text, "utf-8")
+        new.write_bytes(content)
         if group >= 0:
             os.chown(new, -1, group)
             new.chmod(0o640)

@@ -10,7 +10,8 @@ import tarfile
 import tempfile
 import tomllib
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -86,11 +87,12 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
         if state.exists():
             owner = state.stat()
             give(new, owner.st_uid, owner.st_gid)
-        await asyncio.to_thread(os.sync)  # a power cut after the swap must find all of it
-        aside = swap(new, state)
+        files: dict[Path, bytes] = {}
         if configuration and (folder / CONFIG).exists():
-            configure(folder, configuration, state)
-        return aside
+            files = configuration_files(folder, configuration, state)
+        await asyncio.to_thread(os.sync)  # a power cut after the swap must find all of it
+        with replaced(files, state):
+            return swap(new, state)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -200,19 +202,60 @@ def swap(new: Path, state: Path) -> Path | None:
             for source, target in reversed(done):
                 target.rename(source)
         except OSError:
-            where = f"the state before is at {aside}"
-        else:
-            where = f"the state before is at {state}, as it was"
-        raise BackupError(f"Nothing was restored ({error.strerror}); {where}.") from None
+            raise nothing_restored(error, f"; the state before is at {aside}") from None
+        raise nothing_restored(error, as_it_was(state)) from None
     return aside if (state, aside) in done else None
 
 
-def configure(folder: Path, path: Path, state: Path) -> None:
-    """The backup's configuration, for this state; a secret file that is not in it goes unnamed.
+def nothing_restored(error: OSError, where: str) -> BackupError:
+    name = f"{error.filename}: " if error.filename else ""
+    return BackupError(f"Nothing was restored ({name}{error.strerror}){where}.")
 
-    Of files with the same name the later ones are named by their keys.
+
+def as_it_was(state: Path) -> str:
+    return f"; the state before is at {state}, as it was" if state.exists() else ""
+
+
+@contextmanager
+def replaced(files: Mapping[Path, bytes], state: Path) -> Iterator[None]:
+    """Write these files; where that or the block fails, what was there is there again."""
+    before = {path: path.with_name(f".{path.name}.before") for path in files}
+    written: list[Path] = []
+    try:
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            before[path].unlink(missing_ok=True)
+            if path.exists():
+                os.link(path, before[path])
+            written.append(path)
+            config_file.replace_file(path, content)
+        yield
+    except (OSError, BackupError) as error:
+        for path in written:
+            if before[path].exists():
+                before[path].replace(path)
+            else:
+                path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise nothing_restored(error, as_it_was(state)) from None
+        raise
+    finally:
+        for path in before.values():
+            with suppress(OSError):
+                path.unlink()
+
+
+def configuration_files(folder: Path, path: Path, state: Path) -> dict[Path, bytes]:
+    """The backup's configuration as it is for this state, at `path`, and the secrets beside it.
+
+    A secret file that is not in the backup goes unnamed. Of files with the same name the
+    later ones are named by their keys.
     """
-    values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
+    try:
+        values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
+    except ValueError:
+        raise BackupError("The configuration in the backup cannot be read.") from None
+    files: dict[Path, bytes] = {}
     config_file.put(values, "state.dir", str(state))
     if config_file.get(values, "backend.socket"):
         config_file.put(values, "backend.socket", str(default_socket(state)))
@@ -224,10 +267,9 @@ def configure(folder: Path, path: Path, state: Path) -> None:
             name = secret.name if secret.name not in taken else "-".join(key)
             taken.add(name)
             kept = path.parent / name
-            kept.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-            config_file.replace_file(kept, secret.read_text("utf-8"))
+            files[kept] = secret.read_bytes()
             config_file.put(values, ".".join(key), str(kept))
-    config_file.write(path, values)
+    return {**files, path: config_file.encoded(values)}
 
 
 def forget_secret_files(values: config_file.Values) -> None:

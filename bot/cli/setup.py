@@ -365,7 +365,7 @@ class Wizard:
                 click.confirm("Try again?", default=True, abort=True)
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
-        config_file.replace_file(self.token_file, token + "\n")
+        config_file.replace_file(self.token_file, f"{token}\n".encode())
         self.values.get("telegram", {}).pop("token", None)
         self.keep("telegram.token_file", str(self.token_file))
         self.keep("telegram.base_url", base)

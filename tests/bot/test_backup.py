@@ -228,6 +228,28 @@ async def test_when_the_last_step_fails_the_old_state_is_back(
     assert content(state) == before and [*tmp_path.glob("state-*")] == []
 
 
+async def test_when_the_configuration_cannot_be_written_nothing_is_restored(
+    state: Path, tmp_path: Path
+) -> None:
+    """Written after the swap, it left the backup's state in place: a second try kept no configuration at all."""
+    old, new, etc = tmp_path / "old.toml", tmp_path / "new", tmp_path / "etc"
+    (tmp_path / "telegram-token").write_text("123:secret\n")
+    old.write_text(WIZARDS.format(folder=tmp_path))
+    await backup(state, tmp_path / "b", old, secrets=True)
+    (etc / "config.toml").mkdir(parents=True)  # in its place
+    (etc / "telegram-token").write_text("of another bot\n")
+    before = content(tmp_path)
+    with pytest.raises(BackupError, match=r"Nothing was restored \(.*config.toml.*\)\.$"):
+        await restore(tmp_path / "b", new, etc / "config.toml")
+    with pytest.raises(BackupError, match=f"Nothing was restored .* is at {state}, as it was"):
+        await restore(tmp_path / "b", state, etc / "config.toml")
+    assert content(tmp_path) == before
+    (etc / "config.toml").rmdir()
+    await restore(tmp_path / "b", new, etc / "config.toml")
+    assert (etc / "telegram-token").read_text() == "123:secret\n"
+    assert {path.name for path in etc.iterdir()} == {"config.toml", "telegram-token"}
+
+
 # -- secrets, another place ---------------------------------------------------
 
 WIZARDS = (
@@ -272,16 +294,16 @@ async def test_each_mcp_server_gets_its_own_secrets_back(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    for name, text in (("one/env", "A=1"), ("two/env", "B=2"), ("key", "s3cret")):
+    for name, held in (("one/env", b"A=1"), ("two/env", b"B=2"), ("key", b"s3cret\xff")):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_bytes(held)
     (tmp_path / "config.toml").write_text(SERVERS.format(folder=tmp_path))
     await backup(state, tmp_path / "b", tmp_path / "config.toml", secrets=True)
     await restore(tmp_path / "b", tmp_path / "new", tmp_path / "etc" / "config.toml")
     found = load(tmp_path / "etc" / "config.toml").agent.mcp
     named = (found["one"].env_file, found["two"].env_file, found["one"].secrets["KEY"].file)
     assert {Path(name).parent for name in named} == {tmp_path / "etc"}
-    assert [Path(name).read_text() for name in named] == ["A=1", "B=2", "s3cret"]
+    assert [Path(name).read_bytes() for name in named] == [b"A=1", b"B=2", b"s3cret\xff"]
 
 
 async def test_secrets_that_cannot_be_read_are_said(state: Path, tmp_path: Path) -> None:
