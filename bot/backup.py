@@ -63,10 +63,11 @@ async def backup(state: Path, target: Path, config: Path | None, *, secrets: boo
         raise BackupError(f"{target} exists already; choose another name.")
     if not (state / DATABASE).exists():
         raise BackupError(f"There is no state at {state} yet.")
-    with (
-        tempfile.TemporaryDirectory(dir=state, prefix="backup-") as folder,
-        written_whole(target) as part,
-    ):
+    try:
+        scratch = tempfile.TemporaryDirectory(dir=state, prefix="backup-")
+    except OSError as error:  # a full disk
+        raise BackupError(f"{state} cannot be written: {error.strerror}.") from None
+    with scratch as folder, written_whole(target) as part:
         copy = Path(folder) / DATABASE
         async with open_store(state / DATABASE) as store:
             await copy_database(store, copy)

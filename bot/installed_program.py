@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -192,7 +193,10 @@ class Environment:
     async def switch(self, release: ProgramVersion) -> None:
         """The environment that was stays, as it is, under another name; it is back where this fails."""
         extras = installed_extras()  # what they are is told by the environment that moves now
-        shutil.rmtree(self.aside, ignore_errors=True)
+        if self.aside.exists():  # of an earlier switch; `back` would take what is left of it
+            gone = Path(tempfile.mkdtemp(dir=self.prefix.parent, prefix=f"{self.aside.name}-"))
+            self.aside.rename(gone / "prefix")
+            shutil.rmtree(gone, ignore_errors=True)
         self.prefix.rename(self.aside)
         try:
             await filled(self.prefix, release.origin, extras)

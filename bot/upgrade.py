@@ -4,7 +4,9 @@ Everything that is needed later is imported before anything is replaced.
 """
 
 import asyncio
+import fcntl
 import json
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from agent.aio import complete
+from agent.files import replacing
 from agent.store.errors import StoreNewer
 from bot.backup import backup
 from bot.installed_program import (
@@ -42,7 +46,7 @@ class UpgradeRecord:
 
 
 class RestartableServices(Protocol):
-    """The units, if there are any. `start` raises UpgradeError when they do not become ready."""
+    """The units, if there are any. Both raise UpgradeError; `start` when they do not become ready."""
 
     async def stop(self) -> None: ...
 
@@ -63,68 +67,101 @@ class Upgrade:
     def folder(self) -> Path:
         return self.state.with_name(f"{self.state.name}-upgrade")
 
+    @property
+    def record_path(self) -> Path:
+        return self.folder / "record.json"
+
     async def forward(self, release: ProgramVersion) -> None:
-        """Back up, try the new program beside this one, switch; return to this one where it fails."""
+        """Back up, try the new program beside this one, switch; return to this one where it fails.
+
+        What an earlier upgrade left for a return stays until this one is switched to.
+        """
+        with only_upgrade(self.folder):
+            record = await self.prepared(release)
+            # An interruption must not leave the services stopped.
+            if why := await complete(self.switched(record)):
+                raise UpgradeError(why)
+
+    async def prepared(self, release: ProgramVersion) -> UpgradeRecord:
+        """The new program tried; from now on a return is one to this program and this state."""
         before = await self.installation.current()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(mode=0o700, parents=True)
-        target = self.folder / f"before-{before.version}.tar.gz"
-        saved, schema = await self.saved(target)
-        with emptied(self.folder / "next") as place, emptied(self.folder / "trial") as trial:
-            self.say(f"Installing {release.version} beside {before.version}.")
-            command = await self.installation.prepare(release, place)
-            if schema and saved is None:
-                await self.ran(command, "backup", str(target))
-                saved = target
-            self.say("Trying it on a copy of the state, and with one turn on Pocket.")
-            await self.tried(command, saved, trial)
-        record = UpgradeRecord(before, release, str(saved or ""), schema)
-        (self.folder / "record.json").write_text(json.dumps(asdict(record)), "utf-8")
-        self.say(f"Switching to {release.version}.")
-        await self.services.stop()
+        fresh = self.folder / "backup.new"
+        fresh.unlink(missing_ok=True)
         try:
-            await self.installation.switch(release)
+            saved, schema = await self.saved(fresh)
+            with emptied(self.folder / "next") as place, emptied(self.folder / "trial") as trial:
+                self.say(f"Installing {release.version} beside {before.version}.")
+                command = await self.installation.prepare(release, place)
+                if schema and saved is None:
+                    await self.ran(command, "backup", str(fresh))
+                    saved = fresh
+                self.say("Trying it on a copy of the state, and with one turn on Pocket.")
+                await self.tried(command, saved, trial)
+            self.record_path.unlink(missing_ok=True)
+            for earlier in self.folder.glob("before-*.tar.gz"):
+                earlier.unlink()
+            if saved:
+                saved = fresh.rename(self.folder / f"before-{before.version}.tar.gz")
+                self.say(f"Backup: {saved}, checked.")
+            record = UpgradeRecord(before, release, str(saved or ""), schema)
+            with replacing(self.record_path, sync=True) as file:
+                file.write_text(json.dumps(asdict(record)), "utf-8")
+            return record
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    async def switched(self, record: UpgradeRecord) -> str:
+        """Take the new program; where that fails the old one is back, and why is returned."""
+        before, after = record.before.version, record.after.version
+        self.say(f"Switching to {after}.")
+        try:
+            await self.services.stop()
+            await self.installation.switch(record.after)
             await self.services.start(self.installation.command)
-        except UpgradeError as error:
-            self.say(f"{error} Returning to {before.version}.")
+        except (UpgradeError, OSError) as error:
+            self.say(f"{sentence(error)} Returning to {before}.")
             await self.returned(record)
-            raise UpgradeError(
-                f"{release.version} was not taken: {error} {before.version} is back."
-            ) from None
-        self.say(f"{release.version} is installed; `voltaire upgrade --rollback` takes it back.")
+            return f"{after} was not taken: {sentence(error)} {before} is back."
+        self.say(f"{after} is installed; `voltaire upgrade --rollback` takes it back.")
+        return ""
 
     async def rollback(self) -> None:
-        """Undo the last upgrade; UpgradeError where there is none."""
-        try:
-            fields = json.loads((self.folder / "record.json").read_text("utf-8"))
-        except FileNotFoundError:
-            raise UpgradeError("There is no upgrade to take back.") from None
-        record = UpgradeRecord(
-            **{
-                **fields,
-                "before": ProgramVersion(**fields["before"]),
-                "after": ProgramVersion(**fields["after"]),
-            }
-        )
-        current = await self.installation.current()
-        if current.origin != record.after.origin:
-            raise UpgradeError(
-                f"The last upgrade was to {record.after.version} ({record.after.origin}), and that"
-                " is not what is installed now."
+        """Undo the last upgrade, or end a return that ended before the state was back.
+
+        UpgradeError where there is none.
+        """
+        if not self.record_path.exists():
+            raise UpgradeError("There is no upgrade to take back.")
+        with only_upgrade(self.folder):
+            fields = json.loads(self.record_path.read_text("utf-8"))
+            record = UpgradeRecord(
+                **{
+                    **fields,
+                    "before": ProgramVersion(**fields["before"]),
+                    "after": ProgramVersion(**fields["after"]),
+                }
             )
-        await self.services.stop()
-        await self.returned(record)
-        (self.folder / "record.json").unlink()
+            current = await self.installation.current()
+            taken = current.origin == record.after.origin
+            unfinished = schema_of(self.state / DATABASE) > record.schema
+            if not taken and not (unfinished and current.origin == record.before.origin):
+                raise UpgradeError(
+                    f"The last upgrade was to {record.after.version} ({record.after.origin}), and"
+                    " that is not what is installed now."
+                )
+            await complete(self.returned(record, program=taken))
         self.say(f"{record.before.version} is back.")
 
-    async def returned(self, record: UpgradeRecord) -> None:
+    async def returned(self, record: UpgradeRecord, *, program: bool = True) -> None:
         """The old program and, where the new one changed the database's form, the old state."""
         await self.services.stop()
-        await self.installation.back(record.before)
+        if program:
+            await self.installation.back(record.before)
         if schema_of(self.state / DATABASE) > record.schema:
             self.say("The database is in the new form: the state before the upgrade is restored.")
             self.say(await self.ran(self.installation.command, "restore", record.backup))
         await self.services.start(self.installation.command)
+        self.record_path.unlink()
 
     async def saved(self, target: Path) -> tuple[Path | None, int]:
         """A backup of the state, read back and checked, and its schema; None where there is no
@@ -136,7 +173,6 @@ class Upgrade:
         except StoreNewer as error:
             self.say(str(error))
             return None, schema_of(self.state / DATABASE)
-        self.say(f"Backup: {target}, checked.")
         return target, manifest.schema
 
     async def tried(self, command: Path, saved: Path | None, trial: Path) -> None:
@@ -193,6 +229,27 @@ def schema_of(database: Path) -> int:
         return 0
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
         return int(opened.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def only_upgrade(folder: Path) -> Iterator[None]:
+    """UpgradeError where another upgrade of this state is under way."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UpgradeError("Another upgrade is under way.") from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def sentence(error: UpgradeError | OSError) -> str:
+    if isinstance(error, OSError):
+        return f"{error.filename or 'A file'}: {error.strerror}."
+    return str(error)
 
 
 @contextmanager

@@ -97,8 +97,11 @@ class Units:
         ]
 
     async def stop(self) -> None:
-        if self.names:
-            await asyncio.to_thread(run_systemctl, self.scope, "stop", *self.names)
+        try:
+            if self.names:
+                await asyncio.to_thread(run_systemctl, self.scope, "stop", *self.names)
+        except SetupError as error:
+            raise UpgradeError(str(error)) from None
 
     async def start(self, command: Path) -> None:
         """By the program itself, whose units they are; READY is waited for."""

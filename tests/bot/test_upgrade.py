@@ -1,5 +1,6 @@
 """An upgrade is tried before it is taken, taken back when it fails, and on wish; nothing new is nothing done."""
 
+import asyncio
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -21,14 +22,14 @@ from bot.installed_program import (
 from bot.upgrade import Upgrade
 
 PROGRAM = """#!/bin/sh
-# A program of version {version}: doctor finds {trouble}, the demo ends with {demo}.
+# A program of version {version}: doctor finds {trouble}, the demo ends with {demo}, a restore with {restore}.
 case "$*" in
-*" backup "*|backup*) echo "backup by {version}" >> {log} ;;
+*" backup "*|backup*) echo "backup by {version}" >> {log}; touch "$2" ;;
 *doctor*) echo '[{trouble}]' ;;
 *demo*) exit {demo} ;;
 *restore*)
     [ -n "$VOLTAIRE_STATE__DIR" ] && mkdir -p "$VOLTAIRE_STATE__DIR" && exit 0
-    echo restored >> {log} ;;
+    [ {restore} = 0 ] && echo restored >> {log} ;;
 esac
 """
 TROUBLE = '{"check": "x", "status": "fail", "detail": "It is broken."}'
@@ -50,7 +51,7 @@ class Place:
 
     def write(self, folder: Path, version: str) -> Path:
         folder.mkdir(exist_ok=True)
-        values = {"trouble": "", "demo": 0, **self.versions.get(version, {})}
+        values = {"trouble": "", "demo": 0, "restore": 0, **self.versions.get(version, {})}
         path = folder / "voltaire"
         path.write_text(PROGRAM.format(version=version, log=self.folder / "log", **values))
         path.chmod(0o755)
@@ -68,6 +69,7 @@ class Place:
     async def switch(self, release: ProgramVersion) -> None:
         self.installed = release.version
         self.on_switch()
+        await asyncio.sleep(0)  # where an interruption arrives
 
     async def back(self, release: ProgramVersion) -> None:
         self.installed = release.version
@@ -117,6 +119,87 @@ async def test_forward_and_back(tmp_path: Path) -> None:
     await upgrade.rollback()
     assert place.installed == "1" and units.said[-1] == "start 1"
     assert not (tmp_path / "log").exists(), "the state is in the old form, so it stays"
+    with pytest.raises(UpgradeError, match="no upgrade to take back"):
+        await upgrade.rollback()
+
+
+async def test_one_that_is_not_taken_leaves_the_way_back_from_the_one_before(
+    tmp_path: Path,
+) -> None:
+    upgrade, place, _ = await made(tmp_path)
+    await upgrade.forward(ProgramVersion("2", "2"))
+    migrate(tmp_path)  # this program cannot read it any more: the new ones back it up
+    kept = {path.name: path.stat().st_mtime_ns for path in upgrade.folder.iterdir()}
+    place.versions["3"] = {"demo": 1}
+    with pytest.raises(UpgradeError, match="demo"):
+        await upgrade.forward(ProgramVersion("3", "3"))
+    assert {path.name: path.stat().st_mtime_ns for path in upgrade.folder.iterdir()} == kept
+    await upgrade.rollback()
+    assert place.installed == "1" and (tmp_path / "log").read_text().endswith("restored\n")
+
+
+async def test_two_at_once_are_one(tmp_path: Path) -> None:
+    upgrade, place, _ = await made(tmp_path)
+    found: list[str] = []
+
+    async def another() -> None:
+        for again in (upgrade.forward(ProgramVersion("2", "2")), upgrade.rollback()):
+            with pytest.raises(UpgradeError) as refused:
+                await again
+            found.append(str(refused.value))
+
+    prepare = place.prepare
+
+    async def meanwhile(release: ProgramVersion, folder: Path) -> Path:
+        await another()
+        return await prepare(release, folder)
+
+    await upgrade.forward(ProgramVersion("2", "2"))
+    place.prepare = meanwhile  # type: ignore[method-assign]
+    await upgrade.forward(ProgramVersion("3", "3"))
+    assert place.installed == "3" and found == ["Another upgrade is under way."] * 2
+
+
+async def test_a_disk_that_is_full_at_the_switch_brings_the_old_one_back(tmp_path: Path) -> None:
+    upgrade, place, units = await made(tmp_path)
+
+    def full() -> None:
+        raise OSError(28, "No space left on device", "/opt/x")
+
+    place.on_switch = full
+    with pytest.raises(UpgradeError, match=r"not taken: /opt/x: No space left on device\. 1 is"):
+        await upgrade.forward(ProgramVersion("2", "2"))
+    assert place.installed == "1" and units.said[-1] == "start 1"
+
+
+async def test_an_interruption_at_the_switch_does_not_leave_the_services_stopped(
+    tmp_path: Path,
+) -> None:
+    upgrade, place, units = await made(tmp_path)
+    work = asyncio.create_task(upgrade.forward(ProgramVersion("2", "2")))
+
+    def interrupted() -> None:
+        work.cancel()
+
+    place.on_switch = interrupted
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (place.installed, units.said[-1]) == ("2", "start 2")
+
+
+async def test_a_return_that_could_not_restore_the_state_is_ended_by_rollback(
+    tmp_path: Path,
+) -> None:
+    upgrade, place, units = await made(tmp_path)
+    await upgrade.forward(ProgramVersion("2", "2"))
+    migrate(tmp_path)
+    place.versions["1"] = {"restore": 1}
+    with pytest.raises(UpgradeError, match="restore"):
+        await upgrade.rollback()
+    assert place.installed == "1" and units.said[-1] == "stop"
+    place.versions["1"] = {}
+    await upgrade.rollback()
+    assert units.said[-1] == "start 1" and (tmp_path / "log").read_text() == "restored\n"
     with pytest.raises(UpgradeError, match="no upgrade to take back"):
         await upgrade.rollback()
 
@@ -286,6 +369,11 @@ async def test_a_wheel_brings_the_optional_parts_that_were_there(
     await it.switch(ProgramVersion("2", str(wheel)))
     assert f" voltaire-agent[matrix] @ file://{wheel}\n" in (tmp_path / "log").read_text()
     assert (it.aside / "bin").is_dir()
+    it.prefix.mkdir(exist_ok=True)
+    (it.aside / "of-an-earlier-switch").touch()
+    await it.switch(ProgramVersion("3", str(wheel)))
+    assert [path.name for path in it.prefix.parent.iterdir()] == [it.aside.name]
+    assert not (it.aside / "of-an-earlier-switch").exists()
 
 
 async def test_a_wheel_that_cannot_be_installed_leaves_what_was_there(
