@@ -34,6 +34,7 @@ from bench.operate.steps import (
     RESTART_SECONDS,
     RESTARTS,
     Course,
+    best,
     clock_set,
     corruption,
     fingerprint,
@@ -42,10 +43,13 @@ from bench.reader import Reader
 from bot.localgram import Localgram, Message, is_final
 
 NEXT = f"{IMAGE}:next"
+QUADLET = ROOT / "container" / "voltaire.container"
 USER, OTHER = 10001, 20002  # the image's user, and another one
 STATE, CONFIG = "state/voltaire", "config/voltaire/config.toml"  # in the volume
 DISK = "4g"
 SECONDS = 240.0
+CHECK_SECONDS = 5.0
+ENVIRONMENT = {**os.environ, "DISABLE_HC_SYSTEMD": "true"}  # health is asked for by this bench
 READY = " ready version="
 
 
@@ -72,7 +76,7 @@ class Container:
 
     async def podman(self, *words: str, codes: tuple[int, ...] = (0,)) -> str:
         process = await asyncio.create_subprocess_exec(
-            *("podman", *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            *("podman", *words), env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         out, _ = await asyncio.wait_for(process.communicate(), 600)
         said = out.decode(errors="replace").strip()
@@ -193,7 +197,7 @@ async def restart(it: Container, _: Course) -> str:
                 await asyncio.sleep(0.02)
         took.append(time.monotonic() - began)
         await asyncio.sleep(2.0)  # it is idle again
-    shown = f"the best of {RESTARTS}: {min(took):.1f} s, of them podman's {min(bare):.1f} s"
+    shown = f"{best(took)}, of them podman's {best(bare)}"
     if min(took) - min(bare) >= RESTART_SECONDS:
         raise StepFailed(shown)
     return f"{shown}; {await it.talk()}"
@@ -210,6 +214,41 @@ def killed(words: str, number: signal.Signals) -> "Operation":
         return f"the message is answered {time.monotonic() - began - 1:.1f} s later"
 
     return step
+
+
+async def hangs(it: Container, _: Course) -> str:
+    """The program is stopped: the quadlet's health options end it, and it starts again.
+
+    What systemd's timer does once a minute is done here, sooner.
+    """
+    plain = it.options
+    await it.stop()
+    it.options = [*plain, *health_options(), "--health-start-period=0s"]
+    await it.start()
+    await it.podman("healthcheck", "run", it.name)
+    pid = await it.pid("voltaire run")
+    os.kill(pid, signal.SIGSTOP)
+    said, began, failed = await it.asked(), time.monotonic(), 0
+    async with asyncio.timeout(SECONDS):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(CHECK_SECONDS)
+            await it.podman("healthcheck", "run", it.name, codes=(0, 1, 125))
+            failed += 1
+    ended = time.monotonic() - began
+    await it.answered(said)
+    took = time.monotonic() - began - 1
+    it.options = plain
+    await it.stop()
+    await it.start()
+    return (
+        f"ended by check {failed} after {ended:.1f} s; the message is answered {took:.1f} s later"
+    )
+
+
+def health_options() -> list[str]:
+    """Those of the quadlet, as `podman run` has them."""
+    found = re.findall(r"^(Health\w+)=(.*)$", QUADLET.read_text("utf-8"), re.MULTILINE)
+    return ["-" + re.sub("([A-Z])", r"-\1", key).lower() + f"={value}" for key, value in found]
 
 
 async def full_disk(it: Container, _: Course) -> str:
@@ -376,6 +415,7 @@ STEPS: dict[str, Operation] = {
     "restart": restart,
     "kill the program": killed("voltaire run", signal.SIGKILL),
     "kill the model server": killed("backend.embedded", signal.SIGKILL),
+    "stop the program": hangs,
     "stop the model server": killed("backend.embedded", signal.SIGSTOP),
     "full disk": full_disk,
     "Telegram away at a start": telegram_away,

@@ -8,7 +8,7 @@ import json
 import re
 import tarfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -77,12 +77,18 @@ async def _owned(it: Site, folder: str) -> None:
 
 
 async def restart(it: Site, _: Course) -> str:
+    """Judged by the best: what others do on the machine makes the rest slower, and nothing makes one faster."""
     took = {unit: [await _restarted(it, unit) for _ in range(RESTARTS)] for unit in (BOT, BACKEND)}
-    shown = ", ".join(f"{unit.split('-')[1][:-8]} {min(all_):.1f} s" for unit, all_ in took.items())
+    shown = f"bot {best(took[BOT])}, backend {best(took[BACKEND])}"
     if min(took[BOT]) >= RESTART_SECONDS:
-        raise StepFailed(f"the best of {RESTARTS}: {shown}")
+        raise StepFailed(shown)
     await it.talk()
-    return f"the best of {RESTARTS}: {shown}"
+    return shown
+
+
+def best(seconds: Sequence[float]) -> str:
+    all_of_them = " ".join(f"{each:.1f}" for each in seconds)
+    return f"{min(seconds):.1f} s (the best of {all_of_them})"
 
 
 async def _restarted(it: Site, unit: str) -> float:
