@@ -89,7 +89,8 @@ async def rotate(state: Path, folder: Path, config: Path | None, today: date) ->
         raise BackupError(f"{folder} cannot be made: {error.strerror}.") from None
     await backup(state, target, config, secrets=False)
     there = {path.name: path for path in folder.iterdir()}
-    for name in there.keys() - kept_names(there):
+    # Where the clock was behind for a moment, the one of today is older than those.
+    for name in there.keys() - kept_names(there) - {target.name}:
         if _NAME.fullmatch(name):
             there[name].unlink()
     return target
@@ -119,7 +120,7 @@ def written_whole(target: Path) -> Iterator[Path]:
 
 def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bool) -> None:
     with tarfile.open(target, "w:gz", compresslevel=3) as tar:
-        archive = Archive(tar)
+        archive = Archive(tar, target)
         archive.add(copy, DATABASE)
         if config and config.exists():
             text = readable_text(config)
@@ -159,7 +160,14 @@ def is_backed_up(entry: Path, *, secrets: bool) -> bool:
     if entry.name in OWN_SECRETS and not secrets:
         return False
     ours = entry.name.startswith((DATABASE, "backup-", "voltaire.last-good"))
-    return not ours and entry.name not in LEFT_OUT
+    return not ours and entry.name not in LEFT_OUT and not holds_backups(entry)
+
+
+def holds_backups(entry: Path) -> bool:
+    """Whether it is a backup, or the folder of those of each day: each would hold all before it."""
+    if entry.is_dir():
+        return any(_NAME.fullmatch(path.name) for path in entry.iterdir())
+    return entry.name.endswith(".tar.gz")
 
 
 def readable_text(path: Path) -> str:
@@ -186,9 +194,10 @@ def without_secrets(text: str) -> str:
 
 @dataclass
 class Archive:
-    """A tar that is being written; `files` as in Manifest."""
+    """A tar that is being written to `target`, which may lie in what it is to hold; `files` as in Manifest."""
 
     tar: tarfile.TarFile
+    target: Path
     files: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: Path, name: str, *, needed: bool = False) -> None:
@@ -200,6 +209,8 @@ class Archive:
         while waiting:
             path, name = waiting.pop()
             try:
+                if path.name == self.target.name and path.samefile(self.target):
+                    continue
                 self._add(path, name)
                 if stat.S_ISDIR(path.lstat().st_mode):
                     waiting += [(each, f"{name}/{each.name}") for each in sorted(path.iterdir())][

@@ -342,6 +342,33 @@ async def test_one_a_day_is_kept_seven_days_and_four_weeks(state: Path, tmp_path
     assert len(list(folder.iterdir())) == 10
 
 
+async def test_no_backup_holds_those_that_lie_in_the_state(state: Path, tmp_path: Path) -> None:
+    """As `/var/lib/voltaire/backups`, where the services may write: each was larger than all before it."""
+    (state / "chats" / "cli" / "work" / "bulk").write_bytes(random.Random(1).randbytes(100_000))
+    sizes = []
+    for number in range(3):
+        made = await rotate(state, state / "backups", None, date(2026, 3, 1 + number))
+        assert made
+        sizes.append(made.stat().st_size)
+    assert max(sizes) - min(sizes) < 10_000
+    await backup(state, state / "by-hand.tar.gz", None, secrets=False)
+    await backup(state, state / "chats" / "cli" / "again.tar.gz", None, secrets=False)
+    with tarfile.open(state / "chats" / "cli" / "again.tar.gz") as tar:
+        held = tar.getnames()
+    assert not [name for name in held if "tar.gz" in name] and "state/chats/cli/work/bulk" in held
+
+
+async def test_a_clock_that_was_behind_takes_no_backup_away(state: Path, tmp_path: Path) -> None:
+    folder, day = tmp_path / "b", date(2026, 3, 1)
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"voltaire-{day + timedelta(number)}.tar.gz").write_text("earlier")
+    made = await rotate(state, folder, None, date(2025, 1, 1))
+    assert made and made.exists() and len(list(folder.iterdir())) == 10
+    await rotate(state, folder, None, day + timedelta(40))
+    assert not made.exists() and len(list(folder.iterdir())) == 9
+
+
 def test_of_a_week_without_runs_the_newest_of_each_week_is_kept() -> None:
     names = {f"voltaire-{date(2026, 1, 1) + timedelta(7 * n)}.tar.gz": n for n in range(12)}
     assert kept_names(names) == set(sorted(names)[-7:])
