@@ -1,6 +1,6 @@
 """What an operator does to the container's image, which is built already (bench.container).
 
-    python -m bench.operate.container [--away 30] [--corruptions 100] [--seed 1]
+    python -m bench.operate.container [--away 30] [--corruptions 100] [--seed 1] [--only REGEX]
 
 Prints one line per step; exit code 1 when one failed. Needs root and podman; the image of the next
 version, the containers and their volumes are gone afterwards.
@@ -127,13 +127,15 @@ class Container:
         return await self.reader.person.send(QUESTION)
 
     async def answered(self, said: Message) -> None:
+        def later(said: Message) -> list[str]:
+            known = self.reader.chat.messages.values()
+            return [m.text for m in known if m.id > said.id and m.sender.is_bot and is_final(m)]
+
         def answers(said: Message) -> list[str]:
-            later = self.reader.chat.messages.values()
-            mine = [m for m in later if m.id > said.id and m.sender.is_bot and is_final(m)]
-            return [m.text for m in mine if ANSWER.search(m.text)]
+            return [text for text in later(said) if ANSWER.search(text)]
 
         if not await self.reader.answered(said, answers, SECONDS):
-            raise StepFailed("no answer")
+            raise StepFailed(f"no answer, but {later(said)}")
         await asyncio.sleep(1.0)  # in which a second one would come
         if len(answers(said)) != 1:
             raise StepFailed(f"the answers were {answers(said)}")
@@ -458,11 +460,13 @@ async def container(folder: Path) -> AsyncIterator[Container]:
         subprocess.run(["umount", data], check=True)
 
 
-async def passed(course: Course) -> bool:
+async def passed(course: Course, only: str) -> bool:
     failures = 0
     with tempfile.TemporaryDirectory(prefix="vo") as place:
         async with container(Path(place)) as it:
             for name, step in STEPS.items():
+                if name != "setup" and not re.search(only, name):
+                    continue
                 began = time.monotonic()
                 try:
                     good, found = True, await step(it, course)
@@ -484,8 +488,12 @@ def main() -> None:
     parser.add_argument("--away", type=float, default=30.0, help="seconds without Telegram")
     parser.add_argument("--corruptions", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--only", default="", help="steps whose names this regular expression finds"
+    )
     given = parser.parse_args()
-    sys.exit(not asyncio.run(passed(Course(given.away, given.corruptions, given.seed))))
+    course = Course(given.away, given.corruptions, given.seed)
+    sys.exit(not asyncio.run(passed(course, given.only)))
 
 
 if __name__ == "__main__":

@@ -237,7 +237,7 @@ class Site:
     async def answered(self, said: Message, seconds: float = ANSWER_SECONDS) -> str:
         """The answer's text; StepFailed where none comes, or more than one."""
         if not await self.reader.answered(said, lambda m: self._answers(m) or None, seconds):
-            raise StepFailed(f"no answer within {seconds:.0f} s")
+            raise StepFailed(f"no answer within {seconds:.0f} s, but {self._later(said)}")
         await asyncio.sleep(1.0)  # in which a second one would come
         texts = self._answers(said)
         if len(texts) != 1:
@@ -257,9 +257,11 @@ class Site:
             await answers()
 
     def _answers(self, said: Message) -> list[str]:
+        return [text for text in self._later(said) if ANSWER.search(text)]
+
+    def _later(self, said: Message) -> list[str]:
         messages = self.reader.chat.messages.values()
-        later = [m for m in messages if m.id > said.id and m.sender.is_bot and is_final(m)]
-        return [m.text for m in later if ANSWER.search(m.text)]
+        return [m.text for m in messages if m.id > said.id and m.sender.is_bot and is_final(m)]
 
     # -- files ----------------------------------------------------------------
 
