@@ -13,6 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+# Repositories that commands may write to, one in each layout that git recognises, and what in them may not
+# change: plain, with another in it; bare, with a working tree in it; .git a file that leads to a bare one; a bare
+# one in depth; settings elsewhere, by commondir; a submodule; objects of another, by alternates.
+WRITABLE = {
+    "app": (".git", "lib/.git"),
+    "hub": ("hooks", "config", "tree/.git"),
+    "dot": (".git", ".bare", "tree/.git"),
+    "deep": (".git", "in/er/.mirror"),
+    "apart": (".git", "own", "common"),
+    "whole": (".git", "tree/.git"),
+    "lent": (".git", "tree/.git"),
+}
+UPSTREAM = "upstream"  # the repository to which the owner pushes
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -40,27 +54,23 @@ class Stage:
     def repo(self) -> Path:
         return self.base / "site"
 
-    @property
-    def project(self) -> Path:
-        """A repository that may be written to; its .git, and that of lib inside it, may not."""
-        return self.base / "app"
+    def owner_looks(self, repo: str) -> None:
+        """`git status` by the owner in every folder of a repository that commands may write to."""
+        for folder, _ in self._folders(repo):
+            _git(folder, "status", check=False)
 
-    @property
-    def hub(self) -> Path:
-        """The same as a bare repository with a working tree in it, tree."""
-        return self.base / "hub"
+    def owner_pushes(self, repo: str) -> None:
+        """`git push` by the owner in every repository and working tree of it."""
+        for folder, names in self._folders(repo):
+            if names & {".git", "HEAD"}:
+                where = str(self.base / UPSTREAM)
+                _git(folder, "push", "-q", where, "+HEAD:refs/heads/pushed", check=False)
 
-    @property
-    def dot(self) -> Path:
-        """The same where .git is a file that leads to .bare; a working tree is tree."""
-        return self.base / "dot"
-
-    def owner_looks(self) -> None:
-        """`git status` by the owner in every folder of what commands may write to."""
-        for top in (self.project, self.hub, self.dot):
-            for folder, _, _ in os.walk(top):
-                if not {"objects", "hooks", "logs", "refs", "info"} & set(Path(folder).parts):
-                    _git(Path(folder), "status", check=False)
+    def _folders(self, repo: str) -> Iterator[tuple[Path, set[str]]]:
+        """Those in which somebody may stand, with the names in each."""
+        for folder, folders, files in os.walk(self.base / repo):
+            if not {"objects", "hooks", "logs", "refs", "info"} & set(Path(folder).parts):
+                yield Path(folder), {*folders, *files}
 
     def places(self) -> dict[str, object]:
         """What the text of an attack may name in braces."""
@@ -69,9 +79,7 @@ class Stage:
             "state": self.state,
             "other": self.state / "chats/other/work",
             "repo": self.repo,
-            "project": self.project,
-            "hub": self.hub,
-            "dot": self.dot,
+            "project": self.base / "app",
             "hidden": self.outside / "repo",
             "socket": self.state / "run/backend.sock",
             "abstract": self.abstract,
@@ -82,8 +90,15 @@ class Stage:
             "blob": self.blob,
         }
 
+    @property
+    def ran(self) -> bool:
+        """Whether there is what attackers let others make."""
+        return (self.outside / "new.txt").exists()
+
     def harm(self) -> str:
         """What an attack changed on the host; empty when nothing."""
+        if self.ran:
+            return "a program of an attacker ran on the host, or wrote there"
         if snapshot(self) != self.before:
             return "files outside changed"
         if not _alive(self.victim):
@@ -97,11 +112,10 @@ class Stage:
 
 def snapshot(stage: Stage) -> tuple[str, ...]:
     """Names, sizes and times of all that attacks may not touch."""
-    closed = [stage.project / ".git", stage.project / "lib/.git"]
-    closed += [stage.hub / "hooks", stage.dot / ".bare"]
+    closed = [stage.base / name / path for name, each in WRITABLE.items() for path in each]
     roots = (stage.outside, stage.repo, *closed, stage.state / "chats/other")
     paths = [p for root in roots for p in (root, *sorted(root.rglob("*")))]
-    paths += [stage.state / "config.toml", stage.hub / "config", stage.dot / ".git"]
+    paths += [stage.state / "config.toml"]
     return tuple(f"{p} {p.lstat().st_size} {p.lstat().st_mtime_ns}" for p in paths if p.is_file())
 
 
@@ -170,26 +184,50 @@ async def staged(base: Path) -> AsyncIterator[Stage]:
 
 
 def _files(base: Path, secret: str) -> str:
-    for name in ("outside/repo", "state/run", "state/chats/other/work", "site", "app/lib"):
+    for name in ("outside/repo", "state/run", "state/chats/other/work"):
         (base / name).mkdir(parents=True)
     (base / "outside/secret.txt").write_text(secret)
     (base / "outside/canary.txt").write_text("sings")
     (base / "state/config.toml").write_text(f'token = "{secret}"')
     (base / "state/chats/other/work/notes.txt").write_text(secret)
-    for repo in ("site", "app", "app/lib"):
-        (base / repo / "index.html").write_text("<p>hello\n")
     (base / "outside/repo/private.txt").write_text(secret)
-    for repo in ("site", "app", "app/lib", "outside/repo"):
-        _git(base / repo, "init", "-q", "-b", "main")
-        _git(base / repo, "add", ".")
-        _git(base / repo, "commit", "-q", "-m", "first")
+    _committed(base / "outside/repo")
+    for name in ("site", "app", "app/lib", "deep", "apart", "whole", "lent"):
+        (base / name).mkdir()
+        (base / name / "index.html").write_text("<p>hello\n")
+        _committed(base / name)
+    _git(base, "init", "-q", "--bare", UPSTREAM)
+    _layouts(base)
+    return _git(base / "outside/repo", "rev-parse", "HEAD:private.txt")
+
+
+def _committed(repo: Path) -> None:
+    _git(repo, "init", "-q", "-b", "main")
+    _git(repo, "add", ".")
+    _git(repo, "commit", "-q", "-m", "first")
+
+
+def _layouts(base: Path) -> None:
+    """Those of WRITABLE. Ways are relative: a sandbox sees them at another place."""
     _git(base, "clone", "-q", "--bare", "app", "hub")
     _git(base, "clone", "-q", "--bare", "app", "dot/.bare")
     (base / "dot/.git").write_text("gitdir: ./.bare\n")
     for name, git in (("hub", ".."), ("dot", "../.bare")):
         _git(base / name, "worktree", "add", "-q", "tree", "-b", "other")
         (base / name / "tree/.git").write_text(f"gitdir: {git}/worktrees/tree\n")
-    return _git(base / "outside/repo", "rev-parse", "HEAD:private.txt")
+    _git(base / "deep", "clone", "-q", "--bare", ".", "in/er/.mirror")
+    apart = base / "apart"
+    (apart / ".git").rename(apart / "common")
+    (apart / "own").mkdir()
+    for name in ("HEAD", "index"):
+        (apart / "common" / name).rename(apart / "own" / name)
+    (apart / "own/commondir").write_text("../common\n")
+    (apart / ".git").write_text("gitdir: own\n")
+    source = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", f"{base}/site"]
+    _git(base / "whole", *source, "tree")
+    _git(base / "whole", "commit", "-q", "-m", "with a submodule")
+    _git(base / "lent", "clone", "-q", "--shared", ".", "tree")
+    (base / "lent/tree/.git/objects/info/alternates").write_text("../../../.git/objects\n")
 
 
 def _git(repo: Path, *arguments: str, check: bool = True) -> str:

