@@ -183,6 +183,10 @@ class JobRunner:
             # Nothing is posted for it, so it begins again at the next pass.
             self.held_up[occurrence.id] += 1
             log.warning("job=%d waits: %s", job.id, error)
+        except Exception:  # the others go on; begun again, it would fail again
+            log.exception("job failed job=%d kind=%s", job.id, job.spec.kind)
+            with suppress(Exception):
+                await self.store.occurrences.end(occurrence.id, "failed", "see the log")
         else:
             log.info("job job=%d kind=%s due=%d", job.id, job.spec.kind, occurrence.due_at)
         finally:

@@ -6,7 +6,7 @@ A reservation is counted as used at once, and so is that of a process that was k
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.store.database import Database
+from agent.store.database import Database, counted
 from agent.store.freeze import FROZEN, Frozen
 
 
@@ -65,7 +65,7 @@ class BudgetTable:
         """An owner allows more of that day."""
         async with self.database.write() as tx:
             await tx.run(_COUNT, chat, day, kind, 0, tx.now)
-            sql = "UPDATE budgets SET allowed = min(allowed, 1 << 53) + ? WHERE chat = ? AND day = ? AND kind = ?"
+            sql = f"UPDATE budgets SET allowed = {counted('allowed')} + ? WHERE chat = ? AND day = ? AND kind = ?"
             await tx.run(sql, more, chat, day, kind)
 
     async def used(self, chat: str, day: str) -> list[Used]:
@@ -73,9 +73,9 @@ class BudgetTable:
         return [Used(*row) for row in await self.database.all(sql, chat, day)]
 
 
-_COUNT = """
+_COUNT = f"""
 INSERT INTO budgets (chat, day, kind, used, at) VALUES (?1, ?2, ?3, max(?4, 0), ?5)
-ON CONFLICT DO UPDATE SET used = max(min(max(used, 0), 1 << 53) + ?4, 0), at = ?5
+ON CONFLICT DO UPDATE SET used = max(max({counted("used")}, 0) + ?4, 0), at = ?5
 RETURNING kind, used, allowed
 """
 _NEW_HOST = "INSERT INTO known_hosts VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.store import chats
-from agent.store.database import Database, Transaction, columns, storable
+from agent.store.database import Database, Transaction, columns, counted, storable, unused_id
 from agent.store.search import Vector, terms
 from agent.store.unreadable import readable as readable_rows
 
@@ -103,7 +103,9 @@ class DocumentTable:
         those that are gone leave."""
         async with self.database.write() as tx:
             await tx.run(
-                "INSERT INTO document_folders (name) VALUES (?) ON CONFLICT DO NOTHING", folder
+                f"INSERT INTO document_folders (number, name) VALUES ({unused_id('document_folders', 'number')}, ?)"
+                " ON CONFLICT DO NOTHING",
+                folder,
             )
             scope = await _folder_scope(tx, folder)
             rows = await tx.all(
@@ -189,7 +191,7 @@ class DocumentTable:
 
     async def put_back(self, document: SavedDocument) -> None:
         """It was begun, and could not be read for a reason that is not its own."""
-        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ? AND begun_at = ?"
+        sql = f"UPDATE documents SET begun_at = NULL, attempts = {counted('attempts')} - 1 WHERE id = ? AND begun_at = ?"
         await self.database.execute(sql, document.id, document.begun_at)
 
     async def forget(self, id: int) -> None:
@@ -328,16 +330,16 @@ _ADD = """
 INSERT INTO documents (chat, folder, path, scope, size, mtime, added_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime,
     state = 'waiting', attempts = 0, begun_at = NULL"""
-_BEGIN = """
-UPDATE documents SET begun_at = ?1, attempts = attempts + 1 WHERE id = (
+_BEGIN = f"""
+UPDATE documents SET begun_at = ?1, attempts = {counted("attempts")} + 1 WHERE id = (
     SELECT id FROM documents WHERE state = 'waiting' AND coalesce(begun_at, 0) < ?1 - ?2
     AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)"""
 _FAIL = (
     "UPDATE documents SET state = 'failed', note = ?, attempts = 0 WHERE id = ? AND begun_at = ?"
 )
-_PASSAGE = """
-INSERT INTO passages (scope, page, heading, text, document)
-SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
+_PASSAGE = f"""
+INSERT INTO passages (id, scope, page, heading, text, document)
+SELECT {unused_id("passages")}, ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
 """
 _SEEN = f"""
 SELECT {_COLUMNS} FROM documents WHERE chat = ?1 OR folder IN (SELECT value FROM json_each(?2))

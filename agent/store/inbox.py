@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Statement, Transaction, storable
+from agent.store.database import Database, Row, Statement, Transaction, next_id, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin
 
@@ -159,9 +159,9 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
     await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting <> 0", incoming.chat)
     in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
     sql = (
-        "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
+        "INSERT INTO inbox (id, source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at, origin, stranger)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f" VALUES ({next_id('inbox')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id"
     )
     key = (incoming.source, incoming.update, incoming.chat, incoming.kind, incoming.ref)

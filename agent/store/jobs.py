@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from agent.schedule.times.rule import load
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, columns
+from agent.store.database import Database, Row, Transaction, columns, counted
 from agent.store.links import LINKED
 from agent.store.unreadable import readable
 
@@ -200,12 +200,12 @@ class OccurrenceTable:
             )
             await tx.run(_ADD_DUE, job.id, json.dumps(list(due.run)))
             if missed and (payload := notice(sorted(row[0] for row in missed))):
-                await outbox.put(tx, job.spec.chat, [payload])
+                await _put(tx, job.spec.chat, [payload])
 
     async def begin(self, id: int) -> Occurrence | None:
         """due -> running, unless another occurrence of that job runs; None when it may not start."""
         sql = (
-            "UPDATE occurrences SET state = 'running', attempts = attempts + 1, started_at = ?2"
+            f"UPDATE occurrences SET state = 'running', attempts = {counted('attempts')} + 1, started_at = ?2"
             " WHERE id = ?1 AND state = 'due' AND NOT EXISTS (SELECT 1 FROM occurrences other"
             " WHERE other.job = occurrences.job AND other.state = 'running')"
             f" RETURNING {_OCCURRENCE_COLUMNS}"
@@ -227,15 +227,16 @@ class OccurrenceTable:
             )
             ended = await tx.all(sql, id, why, tx.now)
             if ended:
-                await outbox.put(tx, chat, [payload])
+                await _put(tx, chat, [payload])
 
     async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
         """Put an occurrence's messages into the outbox, once, however often it is asked; it is done
-        when they are delivered (OutboxTable.delivered)."""
+        when they are delivered (OutboxTable.delivered). Nothing where its chat was forgotten meanwhile."""
         async with self.database.write() as tx:
-            if await tx.value("SELECT outbox FROM occurrences WHERE id = ?", id):
+            known = await tx.one("SELECT outbox FROM occurrences WHERE id = ?", id)
+            if known is None or known[0]:
                 return
-            ids = await outbox.put(tx, chat, payloads)
+            ids = await _put(tx, chat, payloads)
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
 
     async def open(self) -> list[Occurrence]:
@@ -339,3 +340,10 @@ UPDATE {_OPEN} SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
     detail = iif(turn IS NULL, 'it was discarded', 'answered')
 WHERE {_RUNNING} AND outbox IS NULL
     AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW} AND inbox.state = 'done')"""
+
+
+async def _put(tx: Transaction, chat: str, payloads: Sequence[str]) -> list[int]:
+    """Into the outbox of a job's chat, which is made where its row is damaged away."""
+    if not await tx.value("SELECT 1 FROM chats WHERE key = ?", chat):
+        await chats.ensure(tx, chat)
+    return await outbox.put(tx, chat, payloads)

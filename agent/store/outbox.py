@@ -10,12 +10,12 @@ The payload is JSON of the messaging app's own.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import TypeAdapter
 
 from agent.store import chats
-from agent.store.database import Database, Row, Transaction, columns
+from agent.store.database import Database, Row, Transaction, columns, counted, next_id
 from agent.store.unreadable import readable
 
 IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
@@ -90,7 +90,7 @@ class OutboxTable:
         A row whose `not_before` lies ahead is not claimed: read it by `next`.
         """
         sql = (
-            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, changed_at = ?2"
+            f"UPDATE outbox SET state = 'sending', attempts = {counted('attempts')} + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
             f" AND state = 'waiting' AND not_before <= ?2 RETURNING {_COLUMNS}"
         )
@@ -228,6 +228,12 @@ def _outbox_row(row: Row) -> OutboxRow:
 _FIRST = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
 
 
+_PUT = f"""
+INSERT INTO outbox (id, payload, chat, turn, silent, created_at, changed_at)
+VALUES ({next_id("outbox")}, ?1, ?2, ?3, ?4, ?5, ?5) RETURNING id
+"""
+
+
 async def put(
     tx: Transaction,
     chat: str,
@@ -236,12 +242,8 @@ async def put(
     silent: bool = False,
     turn: str | None = None,
 ) -> list[int]:
-    values: dict[str, Any] = {"chat": chat, "turn": turn, "silent": silent}
-    values |= {"created_at": tx.now, "changed_at": tx.now}
-    rows = [
-        await tx.insert_returning("id", "outbox", payload=payload, **values) for payload in payloads
-    ]
-    return [row[0] for row in rows]
+    rows = [await tx.all(_PUT, payload, chat, turn, silent, tx.now) for payload in payloads]
+    return [row[0][0] for row in rows]
 
 
 async def _set_state(tx: Transaction, id: int, state: OutboxState, error: str = "") -> None:

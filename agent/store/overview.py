@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agent.store.database import Database, Row
+from agent.store.database import Database, Row, summed
 from agent.store.search import terms
 
 TurnPart = Literal[
@@ -425,8 +425,8 @@ SELECT DISTINCT extra ->> '$.name' AS name FROM (SELECT extra FROM transcript
 
 _OF = "IN (SELECT value FROM json_each({}))"
 _CALLS_OF = f"""
-SELECT turn, count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),
-    coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0), coalesce(sum(ttft_ms), 0) / 1000.0,
+SELECT turn, count(*), {summed("prompt_tokens")}, {summed("cached_tokens")},
+    {summed("completion_tokens")}, {summed("reread")}, total(ttft_ms) / 1000.0,
     coalesce(sum(iif(decode_tok_s > 0, completion_tokens / decode_tok_s, 0)), 0)
 FROM usage INDEXED BY usage_at WHERE at >= ?1 AND at <= ?2 + 1 AND turn {_OF.format("?3")}
 AND purpose IN ('turn', 'sub-task') GROUP BY turn
@@ -466,8 +466,8 @@ _BEST = """
 SELECT max(decode_tok_s), max(iif(prompt_tokens - cached_tokens > 256, prefill_tok_s, NULL)) FROM usage
 WHERE at >= ? AND purpose = 'turn' AND completion_tokens >= 16
 """
-_SHARE = """
-SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0) FROM usage
+_SHARE = f"""
+SELECT {summed("prompt_tokens")}, {summed("cached_tokens")} FROM usage
 WHERE at >= ? AND purpose = 'turn'
 """
 

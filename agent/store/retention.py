@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.store import Store
+from agent.store.database import summed
 
 DAY = 86_400.0
 BATCH = 500  # rows per transaction, so that nobody waits for long
@@ -77,7 +78,7 @@ async def used(store: Store) -> int:
     out what was said."""
     async with store.database.read() as tx:
         pages, free, size = [await tx.value(f"PRAGMA {name}") for name in _PAGES]
-        documents = await tx.value("SELECT coalesce(sum(bytes), 0) FROM documents")
+        documents = await tx.value(f"SELECT {summed('max(bytes, 0)')} FROM documents")
     return max(0, int((pages - free) * size - _INDEXED * documents))
 
 

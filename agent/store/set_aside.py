@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Transaction, columns, storable
+from agent.store.database import Database, Transaction, columns, counted, storable
 from agent.store.unreadable import UPDATES, set_aside
 
 CRASHES = 3  # so many at one row set it aside
@@ -156,9 +156,9 @@ async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> boo
     return True
 
 
-_COUNT = """
+_COUNT = f"""
 INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)
-ON CONFLICT DO UPDATE SET crashes = crashes + 1 RETURNING crashes
+ON CONFLICT DO UPDATE SET crashes = {counted("crashes")} + 1 RETURNING crashes
 """
 _UNTOLD = """
 SELECT chat, table_name, count(*) FROM set_aside

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from agent.messages import PICTURE_TOKENS, Assistant, Message, ToolCall, ToolResult, User
 from agent.store import pictures, taints
-from agent.store.database import Database, Row, Transaction, columns, storable
+from agent.store.database import Database, Row, Transaction, columns, counted, next_id, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin, named
 
@@ -154,7 +154,8 @@ class TranscriptTable:
             await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", removed)
             shorter = [(shortened(m), id) for id, m in compaction.shorten.items()]
             await tx.many("UPDATE transcript SET short = ? WHERE id = ?", shorter)
-            sql = "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?"
+            once_more = f"{counted('compacted')} + 1"
+            sql = f"UPDATE conversations SET summary = ?, compacted = {once_more} WHERE id = ?"
             await tx.run(sql, storable(compaction.summary), conversation)
             await forget_hidden_notes(tx, conversation)
             await pictures.forget_hidden(tx, conversation)
@@ -241,17 +242,18 @@ async def append(
 
 
 _INSERT = """
-INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
-VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1
+INSERT INTO transcript (id, conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
+VALUES ({id}, ?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1
     AND position < 1 << 53),
     ?2, ?3, ?4, ?5, ?6, ?7, ?8, {origin})
 """
 _BY_MODEL = _INSERT.format(
+    id=next_id("transcript"),
     origin="""
     iif(EXISTS (SELECT 1 FROM taints WHERE conversation = ?1 AND cleared_at IS NULL), 'stranger', ?9),
-    coalesce((SELECT source FROM taints WHERE conversation = ?1 AND cleared_at IS NULL ORDER BY id DESC), ?10)"""
+    coalesce((SELECT source FROM taints WHERE conversation = ?1 AND cleared_at IS NULL ORDER BY id DESC), ?10)""",
 )
-_AS_GIVEN = _INSERT.format(origin="?9, ?10")
+_AS_GIVEN = _INSERT.format(id=next_id("transcript"), origin="?9, ?10")
 
 
 async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:

@@ -9,7 +9,7 @@ from agent.messages import Message, ToolResult, User
 from agent.store import chats, inbox, outbox, transcript
 from agent.store.approvals import withdraw_turn
 from agent.store.chats import Chat
-from agent.store.database import Database, Transaction, columns, storable
+from agent.store.database import Database, Transaction, columns, counted, storable
 from agent.store.freeze import FROZEN
 from agent.store.inbox import InboxRow, IncomingKind
 from agent.store.plans import end_plan
@@ -297,12 +297,12 @@ class TurnTable:
 
 
 _COLUMNS = columns(OpenTurn)
-_CUT_OFF = _COLUMNS.replace("resumed", "resumed + 1")
+_CUT_OFF = _COLUMNS.replace("resumed", f"{counted('resumed')} + 1")
 _UNFINISHED = f"SELECT {_CUT_OFF} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
 _STARTED = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
-_RESUME = """
+_RESUME = f"""
 UPDATE turns SET
-    resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE resumed + 1 END,
+    resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE {counted("resumed")} + 1 END,
     steps = (SELECT count(*) FROM transcript WHERE turn = ?1)
 WHERE id = ?1 RETURNING resumed
 """

@@ -512,6 +512,49 @@ async def test_a_full_disk_ends_no_job_and_not_the_runner(store: Store, clock: C
     assert (row.state, row.attempts) == ("done", 2)
 
 
+async def test_a_chat_that_is_forgotten_while_its_job_runs_ends_no_other(
+    store: Store, clock: Clock
+) -> None:
+    async def report(job: Job, occurrence: Occurrence) -> str:
+        await store.chats.forget(CHAT)
+        return "too late"
+
+    await planned(store, "in 1 minute", "report", kind="report")
+    clock.now += 61
+    await one_pass(runner_of(store, clock, report=report))
+    assert await store.chats.get(CHAT) is None
+    assert await deliver(store) == []
+
+
+async def test_a_job_whose_chat_is_damaged_away_is_delivered(store: Store, clock: Clock) -> None:
+    job = await planned(store, "in 1 minute")
+    async with store.database.without_transaction() as tx:
+        await tx.run("PRAGMA foreign_keys = OFF")
+        await tx.run("UPDATE chats SET key = 'x', number = 7")
+        await tx.run("PRAGMA foreign_keys = ON")
+    clock.now += 61
+    await one_pass(runner_of(store, clock))
+    assert [row.payload for row in await deliver(store)] == [payload("⏰ tea")]
+    assert await states_of(store, job) == [("11-20 14:01", "done")]
+
+
+async def test_a_run_that_fails_for_want_of_anything_ends_no_other(
+    store: Store, clock: Clock
+) -> None:
+    async def report(job: Job, occurrence: Occurrence) -> str:
+        raise AgentError("no report")
+
+    def broken(text: str) -> str:
+        raise LookupError(text)
+
+    job = await planned(store, "in 1 minute", "report", kind="report")
+    clock.now += 61
+    runner = JobRunner(store, {"report": report}, broken, clock)
+    for _ in range(2):
+        await one_pass(runner)
+    assert await states_of(store, job) == [("11-20 14:01", "failed")]
+
+
 async def test_a_job_at_which_the_program_crashes_is_set_aside_and_the_others_run(
     store: Store, clock: Clock
 ) -> None:

@@ -16,15 +16,20 @@ from hypothesis import strategies as st
 from agent.errors import AgentError
 from agent.events import TokenUsage
 from agent.messages import Assistant, ToolCall, ToolResult, User
+from agent.model import Completion
 from agent.plan import PlanStep
 from agent.schedule.times.rule import Calendar, Once, dump
 from agent.store import Incoming, Store, open_store
 from agent.store.database import migrations
 from agent.store.errors import StoreDamaged
 from agent.store.jobs import JobSpec
+from agent.store.overview import Overview, TurnFilter
+from agent.store.retention import Retention, prune
 from agent.store.set_aside import CRASHES
+from agent.store.transcript import Compaction
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from agent.store.unreadable import UPDATES
+from agent.store.usage import CacheReuse
 from fakes.patience import SECONDS
 from tests.agent.store.conftest import Clock
 
@@ -75,6 +80,22 @@ async def values(store: Store) -> dict[str, int]:
 async def chat_settings(store: Store) -> object:
     chat = await store.chats.get(CHAT)
     return chat and chat.settings
+
+
+# Columns that are counted on, or summed up.
+COUNTS = (
+    *(("conversations", "compacted"), ("turns", "resumed"), ("turns", "steps"), ("set_aside", "crashes")),
+    *(("occurrences", "attempts"), ("outbox", "attempts"), ("documents", "attempts"), ("documents", "bytes")),
+    *(("budgets", "used"), ("budgets", "allowed")),
+    *(("usage", f"{name}_tokens") for name in ("prompt", "cached", "completion", "new")),
+    *(("usage", "reread"), ("usage", "ttft_ms")),
+)  # fmt: skip
+
+# Tables whose numbers say which row came first, or are never used again.
+NUMBERED = (
+    *(("inbox", "id"), ("outbox", "id"), ("transcript", "id"), ("taints", "id")),
+    *(("passages", "id"), ("document_folders", "number")),
+)
 
 
 Read = Callable[[Store], Awaitable[Any]]
@@ -322,3 +343,89 @@ async def test_a_turn_of_the_chat_and_of_a_new_one_begins_all_the_same(
         rows = await store.inbox.waiting(chat, ["v"])
         turn = await store.turns.begin(f"new {chat}", rows, RenderedMessage("", User("hello")))
         await store.turns.end(turn, TurnEnd(Assistant("bye"), "bye", "done", TokenUsage()))
+
+
+ENDS_OF_NUMBERS = (2**63 - 1, -(2**63))
+
+
+async def counts(store: Store) -> None:
+    """Whatever counts on from a number that is stored, or sums numbers up."""
+    turn = await store.turns.unfinished(CHAT)
+    assert turn
+    entries = await store.transcript.prompt(turn.conversation)
+    shorter = Compaction(entries[-1].id, {}, [entries[0].id], "short")
+    assert await store.transcript.compact(turn.conversation, shorter)
+    await store.turns.resume(turn)
+    await store.turns.pending(CHAT, ["t"])
+    for row in await store.occurrences.open():
+        await store.occurrences.begin(row.id)
+    if row := await store.outbox.claim(CHAT):
+        await store.outbox.get(row.id)
+    for table, key in (("inbox", 1), ("jobs", 1)):
+        await store.set_aside.crashed(table, key, ValueError("x"))
+    if document := await store.documents.begin():
+        await store.documents.put_back(document)
+    day = "2026-11-23"
+    await store.budgets.settle(CHAT, day, {"calls": 1})
+    await store.budgets.allow(CHAT, day, "calls", 1)
+    await store.usage.since(0.0)
+    await store.usage.read_ahead(0.0)
+    overview = Overview(store.database)
+    await overview.turns(TurnFilter())
+    await overview.speeds()
+    await prune(store, Retention(most_bytes=1 << 30))
+
+
+@pytest.mark.parametrize("number", ENDS_OF_NUMBERS)
+async def test_numbers_at_their_end_stop_nothing(store: Store, number: int) -> None:
+    turn = await fill(store)
+    job = (await store.jobs.active())[0]
+    await store.occurrences.add(job.id, 5, None)
+    for _ in range(2):
+        await store.usage.add(
+            CHAT, turn.conversation, turn.id, Completion("", (), "", "stop"), CacheReuse()
+        )
+    await store.set_aside.crashed("inbox", 1, ValueError("x"))
+    await store.documents.add(CHAT, "received/a.txt", 5, 0.0)
+    await store.budgets.settle(CHAT, "2026-11-23", {"calls": 1})
+    async with store.database.without_transaction() as tx:
+        await tx.run("PRAGMA ignore_check_constraints = ON")
+        for table, column in COUNTS:
+            await tx.run(f"UPDATE {table} SET {column} = {number}")
+    await counts(store)
+
+
+@pytest.mark.parametrize("number", ENDS_OF_NUMBERS)
+async def test_what_comes_after_a_row_with_the_last_number_keeps_its_place(
+    store: Store, number: int
+) -> None:
+    await fill(store)
+    await store.documents.sync_folder("papers", {"a.txt": (5, 0.0)})
+    document = await store.documents.begin()
+    assert document
+    await store.documents.finish(document, [(1, "tea", "Boil water.")], "page", 1)
+    turn = await store.turns.unfinished(CHAT)
+    assert turn
+    await store.turns.add(turn, Assistant("x"), strangers=["page 1"])
+    async with store.database.without_transaction() as tx:
+        await tx.run("PRAGMA foreign_keys = OFF")
+        for table, key in NUMBERED:
+            highest = f"SELECT max({key}) FROM {table}"
+            await tx.run(f"UPDATE {table} SET {key} = {number} WHERE {key} = ({highest})")
+        await tx.run("DELETE FROM passage_words")
+        await tx.run("PRAGMA foreign_keys = ON")
+    for text in "abcdef":
+        await store.inbox.add(Incoming(CHAT, "after", text, text))
+        await store.outbox.add(CHAT, [json.dumps(text)])
+        await store.turns.add(turn, Assistant(text), strangers=[f"page {text}"])
+    await store.documents.sync_folder("letters", {"b.txt": (5, 0.0)})
+    while document := await store.documents.begin():
+        await store.documents.finish(document, [(1, "tea", "Boil water.")], "page", 1)
+    waiting = await store.inbox.waiting(CHAT, ["after"])
+    assert [row.incoming.text for row in waiting] == [*"abcdef"]
+    sql = "SELECT payload FROM outbox WHERE length(payload) = 3 ORDER BY id"
+    assert [row[0] for row in await store.database.all(sql)] == [json.dumps(x) for x in "abcdef"]
+    sql = "SELECT text FROM transcript WHERE length(text) = 1 AND text <> 'x' ORDER BY id"
+    assert [row[0] for row in await store.database.all(sql)] == [*"abcdef"]
+    named = [taint.source for taint in await store.taints.of(turn.conversation)]
+    assert [source for source in named if source != "page 1"] == [f"page {x}" for x in "abcdef"]
