@@ -230,6 +230,22 @@ async def test_what_was_told_and_is_gone_is_told(full: Store, clock: Clock) -> N
     assert "ends at row 4" in problems[1]
 
 
+async def test_what_is_wrong_is_told_once_a_day(full: Store, clock: Clock) -> None:
+    """It stays wrong, and rows that come after it are never verified."""
+    told = 0
+    tampered(full, "UPDATE ledger SET facts = '{}' WHERE number = 3")
+    for day in (1, 2):
+        clock.pass_(DAY)
+        for _ in range(3):
+            await full.ledger.record("admin", act=f"day {day}")
+            told += await tell_head(
+                full.ledger, ["tg:1"], lambda f: json.dumps(f.problem), clock.now
+            )
+    assert told == 2
+    sent = await full.database.all("SELECT payload FROM outbox")
+    assert sent == [('"Row 3 is not what was written there."',)] * 2
+
+
 async def test_a_damaged_row_stops_nothing(full: Store) -> None:
     tampered(
         full,
