@@ -221,7 +221,10 @@ async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIter
 
         async def get_metrics(request: web.Request) -> web.Response:
             """A browser has no business here: a page of another site could be what asks."""
-            named = urlsplit(f"//{request.host}").hostname
+            try:
+                named = urlsplit(f"//{request.host}").hostname
+            except ValueError:
+                named = None
             if "Origin" in request.headers or (host in LOOPBACK and named not in LOOPBACK):
                 raise web.HTTPForbidden(text="This is for programs that collect figures.")
             async with turn:

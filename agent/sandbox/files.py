@@ -6,6 +6,7 @@ import io
 import math
 import os
 import posixpath
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ TAINTS = "strangers.json"  # beside the workspace: agent.sandbox.workspace_taint
 REACHED = "reached"  # the same of older versions: a command has talked to a host
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
+KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put others beside them
 COUNT_SECONDS = 0.05  # a call waits for the count of its files; 100,000 take ten times as long
 CLOCK_REALTIME_COARSE = 5  # of clock_gettime(2): the clock by which files get their times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
@@ -154,7 +156,7 @@ class Files:
             names = await self.names(OUTPUTS)
         except ToolError:
             names = []
-        numbers = sorted(int(n[:-4]) for n in names if n.endswith(".txt") and n[:-4].isdigit())
+        numbers = sorted(int(name[:-4]) for name in names if KEPT_OUTPUT.fullmatch(name))
         try:
             path = f"{OUTPUTS}/{max(numbers, default=0) + 1}.txt"
             await self.write(".voltaire/.gitignore", b"*\n")

@@ -39,7 +39,8 @@ class CompletionProxy:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         bearer = request.headers.get("Authorization", "").removeprefix("Bearer ")
         given = request.headers.get("x-api-key", bearer)
-        if not hmac.compare_digest(given.encode(), self.state.config.proxy_key.encode()):
+        key = self.state.config.proxy_key
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), key.encode()):
             return refusal(401, "wrong key")
         if not request.path.startswith(PATHS):
             return refusal(404, "not offered here")

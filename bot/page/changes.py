@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
 from aiohttp import web
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from agent.errors import AgentError
 from agent.events import Decision
@@ -37,7 +37,7 @@ class Pressed(BaseModel):
 
     chat: Text = ""
     id: Text = ""
-    number: int = 0
+    number: Annotated[int, Field(gt=-(1 << 63), lt=1 << 63)] = 0
     text: Text = ""
     on: bool = False
     decision: Decision = "denied"

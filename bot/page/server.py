@@ -141,7 +141,7 @@ def application(
     async def telegram(request: web.Request) -> web.Response:
         """A session for what Telegram signed (the body); 403 says why there is none."""
         try:
-            await sign_in.check(await request.text())
+            await sign_in.check((await request.read()).decode())  # whatever charset it names
         except (SignInRefused, UnicodeDecodeError) as error:
             raise web.HTTPForbidden(text=str(error)) from None
         return with_session(request, access.begin(), web.json_response({}))

@@ -191,7 +191,7 @@ class Webhook:
         from aiohttp import web
 
         given = request.headers.get(HEADER, "")
-        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), self._secret.encode()):
             return web.Response(status=403)
         update: object
         try:

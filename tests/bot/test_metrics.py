@@ -153,6 +153,7 @@ async def test_browsers_get_nothing(tmp_path: Path) -> None:
     await fill_state(tmp_path / "voltaire.db", turns=1)
     async with scraped(tmp_path) as address:
         assert (await text_of(address, Host="rebound.example"))[0] == 403
+        assert (await text_of(address, Host="[x"))[0] == 403
         assert (await text_of(address, Origin="https://evil.example"))[0] == 403
         assert (await text_of(address.replace("/metrics", "/")))[0] == 404
         port = address.rpartition(":")[2].partition("/")[0]

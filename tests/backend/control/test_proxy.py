@@ -25,6 +25,10 @@ async def test_other_programs_use_the_server_by_a_port_and_key_of_their_own(
         url = f"http://127.0.0.1:{port}"
         async with session.get(f"{url}/v1/models") as answer:
             assert answer.status == 401
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /v1/models HTTP/1.0\r\nAuthorization: Bearer \xff\r\n\r\n")  # no text
+        assert b" 401 " in await reader.readline()
+        writer.close()
         key = {"Authorization": "Bearer sesame"}
         async with session.get(f"{url}/v1/models", headers=key) as answer:
             assert (await answer.json())["data"][0]["id"] == "pocket"

@@ -133,7 +133,11 @@ async def test_a_session_is_what_it_gives(tmp_path: Path) -> None:
             {"Sec-Fetch-Site": "cross-site"},
         ):
             assert (await post(http, page.origin, fresh, **headers)).status == 403
-        assert (await post(http, page.origin, signed({"id": 222}, time.time()))).status == 403
+        other, kind = signed({"id": 222}, time.time()), "application/json; charset={}"
+        assert (await post(http, page.origin, other)).status == 403
+        for charset in ("hex", "punycode", "nonsense"):
+            given = {"Content-Type": kind.format(charset)}
+            assert (await post(http, page.origin, other, **given)).status == 403
         answer = await post(http, page.origin, fresh)
         assert answer.status == 200
         cookie = answer.headers["Set-Cookie"]

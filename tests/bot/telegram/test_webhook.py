@@ -1,5 +1,6 @@
 """Updates by webhook."""
 
+import asyncio
 import socket
 
 import aiohttp
@@ -27,6 +28,11 @@ async def test_updates_come_by_webhook_and_only_from_telegram(scenario: Telegram
                     f"http://{here}/telegram", json=forged, headers=headers
                 ) as said:
                     assert said.status == 403
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(here.rpartition(":")[2]))
+        token = b"X-Telegram-Bot-Api-Secret-Token: \xff"  # no text at all
+        writer.write(b"POST /telegram HTTP/1.0\r\nContent-Length: 0\r\n" + token + b"\r\n\r\n")
+        assert b" 403 " in await reader.readline()
+        writer.close()
         assert run.bot.poll.problem() is None
     assert answer.text == "Hello."
     assert scenario.gram.world.updates.polls == 0
