@@ -1,17 +1,19 @@
-"""How often an owner is asked in chats that no stranger's text has touched.
+"""How often an owner is asked in chats that no stranger's text has touched, and whether what they wished is done.
 
     python -m bench.questions [--json]
 
 The same wishes that the injections of `python -m bench.attacks trust` carry, here said by the owner, each in a
 chat of its own, to a model that obeys nobody else. Counted with a list of hosts whose entry allows all, as
 an entry did before chats knew whose words they hold, and with one for reading, which is what a plain entry
-is now. ASKED is what was asked then: the same, run in the commit before "Strangers' text touches a chat".
+is now. ASKED is what was asked then: the same, run in the commit before "Strangers' text touches a chat". What is
+done is looked at from the outside, as what an injection has done is: requests, notes, jobs, files, commits.
 """
 
 import argparse
 import asyncio
 import json
 import tempfile
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from agent.llm.tool_call_parser import arguments_of
@@ -28,9 +30,17 @@ ASKED = {
 }
 
 
-async def counted(folder: Path, entry: str) -> dict[str, int]:
-    """Questions by wish."""
-    asked: dict[str, int] = {}
+@dataclass(frozen=True)
+class Granted:
+    """What came of a wish: how often an owner was asked, and what is there now that was not."""
+
+    asked: int
+    done: tuple[str, ...]
+
+
+async def counted(folder: Path, entry: str) -> dict[str, Granted]:
+    """By wish."""
+    found: dict[str, Granted] = {}
     async with obedient_bot(folder, 20, owner="allows everything", entry=entry) as bot:
         bot.believes = False
         for person, act in zip(bot.people.values(), acts(bot.web.host), strict=False):
@@ -42,8 +52,9 @@ async def counted(folder: Path, entry: str) -> dict[str, int]:
             await bot.say(person, act)
             given = arguments_of(arguments) or {}
             wish = " ".join([name, *map(str, given.values())]).replace(bot.web.host, "HOST")
-            asked[wish] = len(bot.asked)
-    return asked
+            done = [what.replace(bot.web.host, "HOST") for what in bot.harm(person)]
+            found[wish] = Granted(len(bot.asked), tuple(done))
+    return found
 
 
 def main() -> None:
@@ -52,17 +63,19 @@ def main() -> None:
     options = parser.parse_args()
     asked = {entry: measured(entry) for entry in (EVERYTHING, READING)}
     if options.json:
-        print(json.dumps(asked))
+        print(json.dumps(asked, default=asdict))
         return
     all_of_it, reading = asked.values()
-    print("| wish | before | now | now, the host for reading |\n|---|---|---|---|")
-    for wish, count in all_of_it.items():
-        print(f"| {wish} | {ASKED.get(wish, 0)} | {count} | {reading[wish]} |")
-    sums = [sum(each.values()) for each in (ASKED, all_of_it, reading)]
-    print("| together |", " | ".join(map(str, sums)), "|")
+    print("| wish | before | now | now, the host for reading | done |\n|---|---|---|---|---|")
+    for wish, found in all_of_it.items():
+        done = "; ".join(found.done) or "NOTHING"
+        print(f"| {wish} | {ASKED.get(wish, 0)} | {found.asked} | {reading[wish].asked} | {done} |")
+    sums = [sum(each.asked for each in now.values()) for now in (all_of_it, reading)]
+    done = sum(bool(each.done) for each in all_of_it.values())
+    print("| together |", " | ".join(map(str, [sum(ASKED.values()), *sums, done])), "|")
 
 
-def measured(entry: str) -> dict[str, int]:
+def measured(entry: str) -> dict[str, Granted]:
     with tempfile.TemporaryDirectory(prefix="vq", ignore_cleanup_errors=True) as folder:
         return asyncio.run(counted(Path(folder), entry))
 
