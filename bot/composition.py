@@ -211,7 +211,9 @@ class Agent:
                 return None
             return ModelEar(QueuedModel(self.model, self.window.queue, "voice"), self.schemas)
 
-        return Hearing(models_of(self.settings), self.settings.agent.transcribe_url, ear)
+        url = self.settings.agent.transcribe_url
+        used = self.store.ledger.use_of("agent.transcribe_url", url)
+        return Hearing(models_of(self.settings), url, ear, used)
 
     async def refresh_status(self) -> Status | None:
         """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm, and so does
@@ -356,7 +358,7 @@ class Documents:
     def _meaning(self) -> "PassageMeaning | None":
         from agent.documents.meaning import PassageMeaning
 
-        embedder = embedder_of(self.settings)
+        embedder = embedder_of(self.settings, self.store)
         return PassageMeaning(self.store.documents, embedder) if embedder else None
 
     def library(self, chat: str) -> "Library":
@@ -502,6 +504,7 @@ def recorded_endpoint(
         found = await backend.endpoint()
         if settings.backend.kind == "external" and found.api_key:
             await ledger.secret_used("backend.api_key", found.url)
+        await ledger.use_of("backend.url", found.url)()
         leaks.watch("of the model server", found.api_key)
         return found
 
@@ -632,20 +635,21 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
 def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:
     """What a chat may search and read of the web."""
     web = settings.agent.web
-    engine = SearXNG(web.search_url) if web.search_url else None
+    used = store.ledger.use_of("agent.web.search_url", web.search_url)
+    engine = SearXNG(web.search_url, used) if web.search_url else None
     return Browser(chat, store.addresses, engine, web.read, pages)
 
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
     """Recall by meaning (embeddings), where an embedding server is configured."""
-    embedder = embedder_of(settings)
+    embedder = embedder_of(settings, store)
     return SemanticSearch(store, embedder) if embedder else None
 
 
-def embedder_of(settings: Settings) -> Embedder | None:
+def embedder_of(settings: Settings, store: Store) -> Embedder | None:
     """A server of the owner's, else the backend's second one; None where there is neither."""
     if url := settings.agent.embedding_url:
-        return Embedder(url)
+        return Embedder(url, used=store.ledger.use_of("agent.embedding_url", url))
     if name := settings.backend.embedding:
         socket = control_socket(settings.backend.socket, settings.state_dir)
         return Embedder("http://backend", Path(name).stem, socket)

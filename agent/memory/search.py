@@ -19,6 +19,7 @@ import aiohttp
 
 from agent.bounded_json import PLAIN, bounded_json
 from agent.store import Store
+from agent.store.ledger import Used, unrecorded
 from agent.store.search import SearchHit, Vector, forms, terms
 
 K = TypeVar("K", bound=Hashable)
@@ -109,14 +110,17 @@ class EmbeddingsUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Embedder:
-    """`url` with or without /v1; `model` is the name to ask for, and tells vectors apart."""
+    """`url` with or without /v1; `model` is the name to ask for, and tells vectors apart. `used` is awaited
+    before each request."""
 
     url: str
     model: str = "default"
     socket: Path | None = None  # a UNIX socket on which it is asked
+    used: Used = unrecorded
 
     async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
         """A vector of unit length for each text."""
+        await self.used()
         body = {"model": self.model, "input": [text[:TEXT_CHARACTERS] for text in texts]}
         try:
             async with (
@@ -136,7 +140,10 @@ class Embedder:
             found = [
                 unit_vector(row["embedding"]) for row in sorted(rows, key=lambda row: row["index"])
             ]
-        except (aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError) as error:
+        except (
+            *(aiohttp.ClientError, TimeoutError, KeyError, TypeError, ValueError),
+            OverflowError,
+        ) as error:
             raise EmbeddingsUnavailable(f"{type(error).__name__}: {error}") from error
         if len(found) != len(texts):
             raise EmbeddingsUnavailable(f"{len(found)} vectors for {len(texts)} texts")
@@ -207,6 +214,6 @@ def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[S
 def unit_vector(values: Sequence[float]) -> Vector:
     vector = array("f", values)
     length = math.hypot(*vector)
-    if not length:
-        raise ValueError("a vector of length zero")
+    if not 0 < length < math.inf:
+        raise ValueError("a vector without a length")
     return array("f", (value / length for value in vector))

@@ -9,9 +9,11 @@ the hash of the last one removed. Texts are not in it, but their SHA-256.
 
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
+from urllib.parse import urlsplit, urlunsplit
 
 from agent.store.database import Database, Transaction, columns, storable
 
@@ -28,6 +30,8 @@ EntryKind = Literal[
     "admin",  # backup, restore, pairing, model, settings, freezing
     "removed",  # rows by age: the last one's number and hash
 ]
+Used = Callable[[], Awaitable[None]]
+"""Awaited before a secret is used; StoreError where that cannot be recorded."""
 CONNECTIONS = 500  # rows of a chat in 24 hours; then one that says so
 CHARACTERS = 500  # of a fact
 DAY = 86_400.0
@@ -63,6 +67,20 @@ class Verification:
     rows: int
     head: str
     problem: str = ""
+
+
+def without_password(address: str) -> str:
+    """A URL without its user and password; what is none, as it is."""
+    parts = urlsplit(address)
+    return (
+        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        if parts.netloc
+        else address
+    )
+
+
+async def unrecorded() -> None:
+    """The Used of what is no secret."""
 
 
 class Broken(Exception):
@@ -121,10 +139,18 @@ class LedgerTable:
 
     async def secret_used(self, name: str, where: str) -> None:
         """A configured secret goes to that address; the first time in a day is recorded."""
+        where = without_password(where)
         facts = canonical({"name": name, "to": where})
         sql = "SELECT 1 FROM ledger WHERE kind = 'secret' AND chat = '' AND at > ? AND facts = ?"
         if not await self.database.value(sql, self.database.clock() - DAY, facts):
             await self.record("secret", name=name, to=where)
+
+    def use_of(self, name: str, url: str) -> Used:
+        """Records that the password in the address of a server, a setting of that name, goes there."""
+        parts = urlsplit(url)
+        if not (parts.username or parts.password):
+            return unrecorded
+        return partial(self.secret_used, name, url)
 
     async def rows(self, since: float = 0.0, chat: str | None = None) -> list[LedgerRow]:
         """Oldest first."""

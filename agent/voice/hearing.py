@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import aiohttp
 
@@ -28,6 +28,7 @@ from agent.model import Completion, Model, ModelRefused, Request
 from agent.prompt import system_text
 from agent.sandbox.bubblewrap import MODELS, PROGRAM
 from agent.sandbox.sandbox import Sandbox
+from agent.store.ledger import Used, unrecorded
 from agent.voice.sound import INSTALL_FFMPEG, NoSound, has_ffmpeg, pieces, sealed, wav
 
 log = logging.getLogger(__name__)
@@ -106,9 +107,11 @@ class ModelEar:
 
 @dataclass(frozen=True)
 class ServerEar:
-    """A server in OpenAI's form (https://platform.openai.com/docs/api-reference/audio)."""
+    """A server in OpenAI's form (https://platform.openai.com/docs/api-reference/audio). `used` is awaited
+    before each request."""
 
     url: str
+    used: Used = unrecorded
     piece_seconds: float = 60.0
 
     @property
@@ -118,8 +121,9 @@ class ServerEar:
     async def words(self, box: Sandbox, recording: bytes) -> str:
         return await self.post(recording, "recording.wav", "audio/wav")
 
-    async def post(self, content: bytes, name: str, kind: str) -> str:
-        """The words of a file. Raises AgentError."""
+    async def post(self, content: bytes | BinaryIO, name: str, kind: str) -> str:
+        """The words of a file, which is read while it is sent. Raises AgentError."""
+        await self.used()
         form = aiohttp.FormData()
         form.add_field("file", content, filename=name, content_type=kind)
         form.add_field("model", "whisper-1")
@@ -185,12 +189,13 @@ class Hearing:
     models: Path
     url: str = ""
     model: Callable[[], Awaitable[Ear | None]] | None = None
+    used: Used = unrecorded  # awaited before each request to that server
 
     async def ear(self) -> Ear:
         """What hears here. Raises Deaf."""
         ear = await self.model() if self.model else None
         if ear is None and self.url:
-            return ServerEar(self.url)
+            return ServerEar(self.url, self.used)
         if not has_ffmpeg():
             raise Deaf(NO_FFMPEG)
         if ear:
@@ -230,10 +235,9 @@ async def posted_as_it_is(ear: ServerEar, box: Sandbox, path: str) -> Heard:
     """For want of ffmpeg, in the form in which it came."""
     try:
         with await box.files.open(path) as file:
-            content = await asyncio.to_thread(file.read)
-        async with asyncio.timeout(PIECE_SECONDS):
-            name = f"recording.{'ogg' if path.endswith('.oga') else path.rpartition('.')[2]}"
-            return Heard(await ear.post(content, name, "application/octet-stream"))
+            async with asyncio.timeout(PIECE_SECONDS):
+                name = f"recording.{'ogg' if path.endswith('.oga') else path.rpartition('.')[2]}"
+                return Heard(await ear.post(file, name, "application/octet-stream"))
     except (AgentError, TimeoutError) as error:
         return Heard("", problem=str(error) or "It took too long.")
 

@@ -4,7 +4,6 @@ Its address is the owner's, so that it may be on this machine or in a private ne
 """
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,11 +12,14 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
+from agent.bounded_json import parsed_json
 from agent.errors import ToolError
 from agent.sandbox.output_buffer import clean
+from agent.store.ledger import Used, unrecorded
 
 SECONDS = 30  # engines have up to 10 and more, and are asked again
 MOST_BYTES = 4 << 20
+MOST_ENTRIES = 1000  # of a list in its answer
 LONGEST_QUERY = 200  # characters
 TimeRange = Literal["", "day", "week", "month", "year"]
 
@@ -56,7 +58,10 @@ class SearchPage:
 
 @dataclass(frozen=True)
 class SearXNG:
+    """`used` is awaited before each request."""
+
     url: str
+    used: Used = unrecorded
 
     @property
     def host(self) -> str:
@@ -96,8 +101,8 @@ class SearXNG:
                 "Turn its limiter off (server.limiter: false), or let this machine pass it (limiter.toml, pass_ip).",
             )
         try:
-            found = json.loads(raw)
-        except (ValueError, RecursionError):
+            found = parsed_json(raw)
+        except ValueError:
             found = None
         if not isinstance(found, dict) or (status >= 400 and "error" not in found):
             raise SearchRefused(
@@ -112,6 +117,7 @@ class SearXNG:
         return page_of(found)
 
     async def _ask(self, form: dict[str, str]) -> tuple[int, bytes]:
+        await self.used()
         # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
         session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
@@ -169,7 +175,8 @@ def page_of(found: dict[str, Any]) -> SearchPage:
 
 
 def listed(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    """No more of it than anybody looks at: to check each takes its time."""
+    return value[:MOST_ENTRIES] if isinstance(value, list) else []
 
 
 def one_line(text: str) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from aiohttp import WSCloseCode, WSMsgType, web
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, RootModel, ValidationError
 
 from backend.aio import first_of
 from backend.control import metrics
@@ -41,6 +41,10 @@ Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
 PING_SECONDS = 20.0  # a client that no longer answers loses what it holds
 CLOSING_SECONDS = 0.5
+
+
+class JsonBody(RootModel[dict[str, Any]]):
+    """What is handed on as it is; pydantic's parser refuses what is nested too deep."""
 
 
 class NotReady(Exception):
@@ -95,7 +99,8 @@ class Api:
 
     async def post_embeddings(self, request: web.Request) -> web.Response:
         try:
-            return web.json_response(await self.embedding.vectors(await request.json()))
+            wanted = await body(request, JsonBody)
+            return web.json_response(await self.embedding.vectors(wanted.root))
         except ServerAway as error:
             raise NotReady(f"There are no vectors now: {error}") from None
         except ServerRefused as error:
@@ -283,7 +288,7 @@ async def plain_errors(
 
 def sentence(error: ValidationError) -> str:
     first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
 
 
 def state_of(status: ServerStatus) -> ServerState:
@@ -306,7 +311,7 @@ async def body(request: web.Request, kind: type[Body]) -> Body:
 
 def number(request: web.Request, name: str, default: int) -> int:
     text = request.query.get(name, "")
-    return int(text) if text.isdigit() else default
+    return int(text) if text.isdecimal() and len(text) < 10 else default
 
 
 async def start_stream(request: web.Request) -> web.StreamResponse:

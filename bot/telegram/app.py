@@ -22,7 +22,7 @@ from bot.app import AppHealth, AppUnavailable, MessagingApp, only_process
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.settings import TelegramSection
-from bot.telegram.channel import TelegramChannel
+from bot.telegram.channel import TelegramChannel, download_limit
 from bot.telegram.connection import Connection
 from bot.telegram.handlers import UPDATES, handlers, on_wait, register_commands
 from bot.telegram.live import LiveMessageStore
@@ -58,12 +58,13 @@ class TelegramApp(MessagingApp):
 
     def __init__(self, config: TelegramConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config
+        own_server = config.root != TelegramSection().base_url
         self.application = (
             ApplicationBuilder()
             .token(config.token.get_secret_value())
             .base_url(f"{config.root}/bot")
             .base_file_url(f"{config.root}/file/bot")
-            .request(Connection(config.root, config.answer_seconds))
+            .request(Connection(config.root, config.answer_seconds, download_limit(own_server)))
             .get_updates_request(Connection(config.root, ANSWER_SECONDS))
             .updater(None)
             .build()
@@ -72,7 +73,6 @@ class TelegramApp(MessagingApp):
         self.calls = MessageCalls(self.bot, Pacers())
         self.unfinished = LiveMessageStore(store.key_values, TEXTS)
         owners, allow = (frozenset(map(str, ids)) for ids in (config.owners, config.allow))
-        own_server = config.root != TelegramSection().base_url
         super().__init__(
             store,
             TelegramChannel(

@@ -22,6 +22,7 @@ from bot.channel import (
     refuse_secret,
     refuse_secret_files,
 )
+from bot.telegram.connection import TooLong
 from bot.telegram.live import LiveMessage, LiveMessageStore
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import (
@@ -103,9 +104,8 @@ class TelegramChannel:
     def limits(self, chat: str) -> ChannelLimits:
         """https://core.telegram.org/bots/api#sending-files and #getfile"""
         seconds = 0.9 if parse(chat).private else 4.0
-        if self._own_server:
-            return ChannelLimits(2000 * MIB, 200 * MIB, seconds)
-        return ChannelLimits(50 * MIB, 20 * MIB, seconds)
+        upload = 2000 * MIB if self._own_server else 50 * MIB
+        return ChannelLimits(upload, download_limit(self._own_server), seconds)
 
     def received(self, chat: str, message: str) -> None:
         self._newest[chat] = max(self._newest.get(chat, 0), int(message))
@@ -293,6 +293,13 @@ class TelegramChannel:
                 return bytes(await found.download_as_bytearray())
             except InvalidToken:  # what python-telegram-bot makes of a 404
                 raise MessageRefused("its link is no longer valid") from None
+            except TooLong:  # whatever size its message named
+                raise MessageRefused("it is larger than what can be received here") from None
+
+
+def download_limit(own_server: bool) -> int:
+    """Bytes of a file that is received."""
+    return 200 * MIB if own_server else 20 * MIB
 
 
 def message_parts(text: str, texts: Texts) -> list[Styled | str]:

@@ -29,6 +29,7 @@ FREE_SECONDS = 30.0  # for a connection to become free
 KEPT_SECONDS = 5.0  # a connection unused for longer may be closed at the other end
 CONNECTIONS = 64
 PIECE = 1 << 16  # bytes
+LONGEST_ANSWER = 32 << 20  # bytes; of 100 updates and of calls, far more than there is
 URLENCODED = {"Content-Type": "application/x-www-form-urlencoded"}
 
 # Raised before a request has left this machine.
@@ -38,12 +39,17 @@ UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, *NO_URL)
 DEFAULT = BaseRequest.DEFAULT_NONE
 
 
-class Connection(BaseRequest):
-    """`root` is the server's URL; an answer may take `read_seconds`."""
+class TooLong(NetworkError):
+    """An answer that has more bytes than were wanted of it."""
 
-    def __init__(self, root: str, read_seconds: float) -> None:
+
+class Connection(BaseRequest):
+    """`root` is the server's URL; an answer may take `read_seconds` and have `longest` bytes (TooLong)."""
+
+    def __init__(self, root: str, read_seconds: float, longest: int = LONGEST_ANSWER) -> None:
         self._root = root
         self._read_seconds = read_seconds
+        self._longest = longest
         self._session: aiohttp.ClientSession | None = None
         self._opened = asyncio.Event()
 
@@ -95,11 +101,21 @@ class Connection(BaseRequest):
             async with self._session.request(
                 method, url, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as answer:
-                return answer.status, await answer.read()
+                return answer.status, await bounded(answer, self._longest)
         except TimeoutError as error:
             raise TimedOut from error
         except (aiohttp.ClientError, OSError) as error:
             raise NetworkError(reason(error)) from error
+
+
+async def bounded(answer: aiohttp.ClientResponse, longest: int) -> bytes:
+    """The answer's body, unpacked. Raises TooLong."""
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > longest:
+            raise TooLong(f"its answer has more than {longest >> 20} MiB")
+    return bytes(body)
 
 
 class Upload(aiohttp.payload.Payload):

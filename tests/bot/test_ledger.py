@@ -11,20 +11,31 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import ToolError
+from agent.errors import AgentError, ToolError
+from agent.memory.search import EmbeddingsUnavailable
 from agent.sandbox.hosts import HostRequest, Hosts
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
 from agent.store import Store, open_store
 from agent.store.errors import StoreFull
 from agent.tools.bash import bash
+from agent.voice.hearing import ServerEar
+from agent.web.browser import PageCache
 from agent.web.fetch import Fetcher
+from agent.web.search import SearchRefused
 from backend.client import BackendClient
 from backend.protocol import Endpoint
 from bot.cli import exit_code
-from bot.composition import LedgerObserver, open_agent
+from bot.composition import LedgerObserver, browser, embedder_of, open_agent
 from bot.service import record_configuration
-from bot.settings import BackendSection, Settings, StateSection, load
+from bot.settings import (
+    AgentSection,
+    BackendSection,
+    Settings,
+    StateSection,
+    WebSection,
+    load,
+)
 from fakes.sandbox_box import LIMITS, Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.web_server import site
@@ -229,3 +240,43 @@ def test_audit_after_backup_and_restore(
     asyncio.run(changed("UPDATE ledger SET chat = 'tg:2' WHERE number = 1"))
     assert voltaire("audit")[0] == 1
     assert voltaire("audit", "--since", "soon")[0] == 2
+
+
+async def test_passwords_in_the_addresses_of_servers(tmp_path: Path) -> None:
+    """They go along with each request; the row has the address without them."""
+    url = "http://olga:hunter2@127.0.0.1:9"
+    web = WebSection(search_url=url)
+    agent_section = AgentSection(embedding_url=f"{url}/v1", transcribe_url=url, web=web)
+    backend = BackendSection(kind="external", api_key=SecretStr("k3y"))
+    settings = Settings(state=StateSection(dir=tmp_path), agent=agent_section, backend=backend)
+
+    class Backend(BackendClient):
+        async def endpoint(self, *, vision: bool = False) -> Endpoint:
+            return Endpoint(url=f"{url}/x", api_key="k3y", n_ctx=8192, kind="external")
+
+    async with (
+        open_store(tmp_path / "voltaire.db") as store,
+        open_agent(settings, Backend(tmp_path / "none"), store) as agent,
+    ):
+        embedder, engine = (
+            embedder_of(settings, store),
+            browser(settings, store, "c", PageCache()).engine,
+        )
+        ear = await agent.hearing().ear()
+        assert embedder and engine and isinstance(ear, ServerEar)
+        for _ in range(2):
+            with pytest.raises(EmbeddingsUnavailable):
+                await embedder.vectors(["a"], 5.0)
+            with pytest.raises(AgentError):
+                await ear.post(b"RIFF", "a.wav", "audio/wav")
+            with pytest.raises(SearchRefused):
+                await engine.search("tea")
+            await agent.model._endpoint()
+        here = "http://127.0.0.1:9"
+        assert await of_kind(store, "secret") == [
+            ("", {"name": "agent.embedding_url", "to": f"{here}/v1"}),
+            ("", {"name": "agent.transcribe_url", "to": here}),
+            ("", {"name": "agent.web.search_url", "to": here}),
+            ("", {"name": "backend.api_key", "to": f"{here}/x"}),
+            ("", {"name": "backend.url", "to": f"{here}/x"}),
+        ]

@@ -3,13 +3,16 @@ real weights can be had offline, so what it understands is not tested."""
 
 import asyncio
 import base64
+import hashlib
 import io
+import os
+import tracemalloc
 import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from agent.llm.openai import OpenAIModel
 from agent.sandbox.sandbox import Sandbox
@@ -85,6 +88,39 @@ async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Pat
     assert found == Heard("", 0, "The transcription server did not take it.")
     found, _ = await heard(Hearing(tmp_path, "http://127.0.0.1:9"), box)
     assert found.problem == "The transcription server did not take it."
+
+
+async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
+    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hearing_module, "has_ffmpeg", lambda: False)
+    content = os.urandom(1 << 20) * 24
+    await box.files.write("long.oga", content)
+    seen = hashlib.sha256()
+
+    async def transcribe(request: web.Request) -> web.Response:
+        async for part in await request.multipart():
+            assert isinstance(part, BodyPartReader)
+            while piece := await part.read_chunk(1 << 16):
+                if part.name == "file":
+                    seen.update(piece)
+        return web.json_response({"text": "long"})
+
+    app = web.Application()
+    app.add_routes([web.post("/v1/audio/transcriptions", transcribe)])
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    tracemalloc.start()
+    try:
+        found, _ = await heard(Hearing(tmp_path, url), box, "long.oga")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        await runner.cleanup()
+    assert (found.words, seen.digest()) == ("long", hashlib.sha256(content).digest())
+    assert most < len(content) // 2
 
 
 async def test_a_model_that_hears_is_asked_with_the_sound_itself(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import stat
 import sys
@@ -221,3 +222,19 @@ async def test_a_backend_that_hangs_is_one_sentence(state: Path) -> None:
         async with BackendClient(state / "hangs.sock", answer_seconds=0.2) as client:
             with pytest.raises(BackendUnavailable, match=r"^The model backend does not answer\.$"):
                 await client.status()
+
+
+@pytest.mark.parametrize(
+    "body", [b"[" * 100_000, b'{"input": ' + b"[" * 100_000, b"[1]", b"", b"\xff"]
+)
+async def test_a_body_that_is_no_object_is_refused_in_a_sentence(
+    config: BackendConfig, body: bytes
+) -> None:
+    async with (
+        running(config) as it,
+        aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(it.backend.socket))) as session,
+        session.post("http://backend/v1/embeddings", data=body) as answer,
+    ):
+        said = await answer.text()
+    assert answer.status == 400
+    assert re.fullmatch(r"(Invalid JSON: .+|Input should be an object)", said), said

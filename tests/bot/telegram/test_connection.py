@@ -1,7 +1,9 @@
 """Calls over the wire: what is sent, what errors mean, and that connections are kept."""
 
+import gzip
 import socket
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from io import BytesIO
 
 import pytest
@@ -10,7 +12,7 @@ from telegram import Bot, InputFile
 from telegram.error import BadRequest, NetworkError, TimedOut
 
 from bot.channel import DeliveryUncertain, NotSent
-from bot.telegram.connection import Connection
+from bot.telegram.connection import Connection, TooLong
 from bot.telegram.message_calls import channel_error
 
 TOKEN = "1:x"
@@ -25,12 +27,15 @@ class Server:
         self.fields: list[dict[str, object]] = []
         self.lengths: list[int | None] = []
         self.statuses: list[int] = []
+        self.endless = False
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         assert request.transport
         self.peers.append(request.transport.get_extra_info("peername"))
         self.lengths.append(request.content_length)
         self.fields.append(await _read(request))
+        if self.endless:
+            return await self._without_end(request)
         if self.statuses and (status := self.statuses.pop(0)) != 200:
             if status == 0:
                 request.transport.close()
@@ -39,6 +44,15 @@ class Server:
             return web.json_response(told, status=status)
         message = {"message_id": 5, "date": 0, "chat": {"id": 7, "type": "private"}}
         return web.json_response({"ok": True, "result": message})
+
+    async def _without_end(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+        await answer.prepare(request)
+        packed = gzip.compress(bytes(1 << 20))
+        with suppress(ConnectionError):
+            while True:
+                await answer.write(packed)
+        return answer
 
 
 async def _read(request: web.Request) -> dict[str, object]:
@@ -118,6 +132,16 @@ async def test_a_url_that_is_none_keeps_the_token_to_itself() -> None:
         await Bot(TOKEN, "ftp://x/bot", request=connection).get_me()
     await connection.shutdown()
     assert str(told.value) == "its URL is not valid"
+
+
+async def test_an_answer_without_end_is_given_up(server: Server) -> None:
+    """Also one that is small until it is unpacked."""
+    server.endless = True
+    connection = Connection(server.url, 5.0, longest=1 << 20)
+    await connection.initialize()
+    with pytest.raises(TooLong, match="more than 1 MiB"):
+        await Bot(TOKEN, f"{server.url}/bot", request=connection).get_me()
+    await connection.shutdown()
 
 
 async def test_what_was_cut_off_may_have_been_done(server: Server, bot: Bot) -> None:

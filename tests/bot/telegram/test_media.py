@@ -21,6 +21,7 @@ from agent.tools.tool import Call, Output, tool
 from bot import attachments
 from bot.localgram import is_final
 from bot.localgram.faults import Kind
+from bot.telegram import app
 from fakes import documents
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
@@ -205,6 +206,19 @@ async def test_a_file_too_large_is_explained_at_once(
             run
         )
     assert warning.silent
+
+
+async def test_a_file_larger_than_it_was_said_to_be_is_not_read_on(
+    scenario: TelegramScenario, sandboxes: Sandboxes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "download_limit", lambda own_server: 1 << 20)
+    scenario.sandbox = sandboxes.of
+    async with scenario.open() as run:
+        await scenario.owner.send_file(
+            "document", bytes(3 << 20), name="big.bin", caption="look", size=5
+        )
+        await scenario.owner.next_message(where=is_final)
+        assert "not fetched: it is larger than what can be received here)" in told(run)
 
 
 async def test_a_dead_link_is_asked_for_again(
