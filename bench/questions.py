@@ -71,8 +71,8 @@ def main() -> None:
         done = "; ".join(found.done) or "NOTHING"
         print(f"| {wish} | {ASKED.get(wish, 0)} | {found.asked} | {reading[wish].asked} | {done} |")
     sums = [sum(each.asked for each in now.values()) for now in (all_of_it, reading)]
-    done = sum(bool(each.done) for each in all_of_it.values())
-    print("| together |", " | ".join(map(str, [sum(ASKED.values()), *sums, done])), "|")
+    sums.append(sum(bool(each.done) for each in all_of_it.values()))
+    print("| together |", " | ".join(map(str, [sum(ASKED.values()), *sums])), "|")
 
 
 def measured(entry: str) -> dict[str, Granted]:

@@ -357,8 +357,8 @@ async def counts(store: Store) -> None:
     assert await store.transcript.compact(turn.conversation, shorter)
     await store.turns.resume(turn)
     await store.turns.pending(CHAT, ["t"])
-    for row in await store.occurrences.open():
-        await store.occurrences.begin(row.id)
+    for due in await store.occurrences.open():
+        await store.occurrences.begin(due.id)
     if row := await store.outbox.claim(CHAT):
         await store.outbox.get(row.id)
     for table, key in (("inbox", 1), ("jobs", 1)):
