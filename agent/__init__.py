@@ -31,6 +31,7 @@ leaks.py      what must not leave: secrets in their forms, keys of known kinds
 aio.py        waiting, cancelling and background work
 bounded_json.py the JSON answer of a server that is not ours
 files.py      files replaced in one step
+nearest.py    names like one that is not there
 language.py   the language of what a person reads; languages/ holds the catalogues
 retelling.py  the same of what was said before it was known who reads it
 instants.py   stored instants and zones as a calendar has them

@@ -233,13 +233,14 @@ WITHHELD = (  # agent.leaks
     "an API key",
     "a signed token (JWT)",
 )
+LONGEST = 2000  # characters: what is filled in may be anybody's, and each form is sought in it
 BETWEEN_SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 
 
 def retold(text: str, forms: tuple[str, ...] = REASONS) -> str:
     """A text of one of these forms, several such sentences, or what one was filled in with, in the
     language spoken."""
-    if spoken() == ENGLISH or not text:
+    if spoken() == ENGLISH or not text or len(text) > LONGEST:
         return text
     sentences = BETWEEN_SENTENCES.split(text)
     if len(sentences) > 1 and (told := " ".join(retold(one, forms) for one in sentences)) != text:

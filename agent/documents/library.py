@@ -5,13 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
 from agent.documents.indexer import MOST_FILES, follow_folders, nameable, read_next
 from agent.documents.meaning import PassageMeaning
 from agent.documents.reading import DocumentReader
 from agent.errors import StrangersWords, ToolError
 from agent.memory.search import reciprocal_ranks
+from agent.nearest import nearest
 from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
 
 FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
@@ -164,7 +164,7 @@ class Library:
         # Who types a name again has the usual spaces.
         if len(same := [one for one in documents if spaced(one.title) == spaced(wanted)]) == 1:
             return same[0]
-        near = get_close_matches(wanted, [one.title for one in documents], 1, 0.4)
+        near = nearest(wanted, (one.title for one in documents), 1, 0.4)
         absent = f"There is no document {name}."
         if near:
             raise StrangersWords(f"{absent} Did you mean {near[0]}?", NAMES)

@@ -298,7 +298,8 @@ class SignIn:
 
     @property
     def _state(self) -> str:
-        return parse_qs(urlsplit(self.link).query)["state"][0]
+        """Empty before there is a link: an answer that names none has None."""
+        return parse_qs(urlsplit(self.link).query).get("state", [""])[0]
 
 
 Show = Callable[[SignIn], Awaitable[None]]

@@ -5,23 +5,26 @@ changed after somebody has agreed to it (a rug pull). So nothing of it reaches a
 seen all of it, and what changed is out of use until an owner has seen that.
 """
 
-import difflib
 import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 from agent.errors import ToolError, UsageError
 from agent.language import translated
+from agent.nearest import nearest
 from agent.sandbox.output_buffer import visible
 
 MOST_TOOLS = 500
 MOST_CHARACTERS = 64 << 10  # of one descriptor
 MOST_TOGETHER = 1 << 20
 DEEPEST = 32  # levels of a schema
+MOST_KINDS = 20  # types of one argument that are told apart
+MOST_WORDS = 1000  # key=value
 LINE = 160
 NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
 ALL_OF_THEM = (
@@ -72,10 +75,12 @@ class ServerTool:
             for name, each in (found.items() if isinstance(found, dict) else ())
         }
 
-    @property
-    def required(self) -> list[str]:
+    @cached_property
+    def required(self) -> dict[str, None]:
+        """Names of arguments, in order."""
         names = self.schema.get("required")
-        return [name for name in self.parameters if isinstance(names, list) and name in names]
+        wanted = {n for n in names if isinstance(n, str)} if isinstance(names, list) else set()
+        return dict.fromkeys(name for name in self.parameters if name in wanted)
 
     def _resolved(self, schema: Any) -> dict[str, Any]:
         place = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
@@ -87,7 +92,8 @@ class ServerTool:
     @property
     def line(self) -> str:
         """Its line in a list."""
-        names = [visible(n) if n in self.required else f"[{visible(n)}]" for n in self.parameters]
+        shown = islice(self.parameters, LINE)  # no line has room for more
+        names = [visible(n) if n in self.required else f"[{visible(n)}]" for n in shown]
         about = " ".join(self.description.split())
         line = f"{' '.join([self.name, *names])}  {about}"
         return line if len(line) <= LINE else f"{line[: LINE - 1]}…"
@@ -99,11 +105,16 @@ class ServerTool:
         ]
         lines = [f"usage: mcp {self.server} {self.name} {' '.join(usage)}".rstrip()]
         lines += ["       or all arguments as JSON on standard input", "", self.description]
+        left = MOST_CHARACTERS  # many may refer to one that is long
         for name, schema in self.parameters.items():
+            if left < 0:
+                lines.append("  ...")
+                break
             facts = [type_text(schema), *limits(schema)]
             facts += ["required"] if name in self.required else []
             about = " ".join(str(schema.get("description") or "").split())
             lines.append(visible(f"  {name}  ({', '.join(facts)}) {about}".rstrip()))
+            left -= len(lines[-1])
         return "\n".join(lines) + "\n"
 
 
@@ -118,11 +129,11 @@ def type_text(schema: Mapping[str, Any]) -> str:
 
 def types(schema: Mapping[str, Any]) -> list[str]:
     kind = schema.get("type")
-    kinds = kind if isinstance(kind, list) else [kind] if kind else []
+    kinds = kind[:MOST_KINDS] if isinstance(kind, list) else [kind] if kind else []
     for word in ("anyOf", "oneOf"):
         options = schema.get(word)
         if isinstance(options, list):
-            kinds = [*kinds, *(o.get("type") for o in options if isinstance(o, dict))]
+            kinds = [*kinds, *(o.get("type") for o in options[:MOST_KINDS] if isinstance(o, dict))]
     return [str(kind) for kind in kinds if isinstance(kind, str)]
 
 
@@ -235,6 +246,8 @@ def question(source: str, pins: Pins, tools: Sequence[ServerTool]) -> str:
 
 def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
     """From key=value words; UsageError says what is wrong with them."""
+    if len(words) > MOST_WORDS:
+        raise UsageError(f"more than {MOST_WORDS:,} words: give JSON on standard input, behind -")
     given: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -243,7 +256,7 @@ def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
         schema = known(tool, name)
         value = converted(name, schema, text)
         if "array" in types(schema) and name in given and isinstance(value, list):
-            value = [*given[name], *value]
+            value = given[name] + value
         elif name in given:
             raise UsageError(f"{name} is given twice")
         given[name] = value
@@ -276,7 +289,7 @@ def known(tool: ServerTool, name: str) -> dict[str, Any]:
         return tool.parameters[name]
     if tool.schema.get("additionalProperties") not in (None, False):
         return {}
-    near = difflib.get_close_matches(name, tool.parameters, 1, 0.5)
+    near = nearest(name, tool.parameters, 1, 0.5)
     hint = (
         f"did you mean {near[0]}?" if near else f"it takes {', '.join(tool.parameters) or 'none'}"
     )

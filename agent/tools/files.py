@@ -2,15 +2,14 @@
 
 import asyncio
 import difflib
-import heapq
 import posixpath
 import re
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO
 
 from agent.errors import ToolError
+from agent.nearest import nearest
 from agent.sandbox.bubblewrap import LISTING
 from agent.sandbox.files import Files
 from agent.sandbox.output_buffer import clean
@@ -30,8 +29,7 @@ MOST_REPLACED = 1 << 18  # characters
 # turns of the interpreter waited 36 ms for each while 8 MiB were searched at once, 1.6 ms like this.
 PIECE = 1 << 16
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
-COMPARED_CHARACTERS = 200
-NEAREST_SECONDS = 0.5
+NEAREST_SECONDS = 0.5  # in a thread
 NEAR_CHARACTERS = 1000  # of each near line
 
 
@@ -130,7 +128,9 @@ async def near_names(files: Files, path: str) -> str:
         except ToolError:
             continue
         folded = {each.casefold(): each for each in names}
-        if near := await asyncio.to_thread(nearest, name.casefold(), list(folded), 3, 0.5):
+        if near := await asyncio.to_thread(
+            nearest, name.casefold(), list(folded), 3, 0.5, NEAREST_SECONDS
+        ):
             paths = (posixpath.join(place, folded[each]) for each in near)
             return f" Near names are: {', '.join(paths)}."
     return ""
@@ -251,31 +251,10 @@ def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
         )
 
 
-def nearest(word: str, candidates: Sequence[str], count: int, likeness: float) -> list[str]:
-    """Those most like the word (difflib's ratio), best first.
-
-    difflib is cubic in the worst case: only beginnings are compared, and no more of the candidates
-    than NEAREST_SECONDS allow.
-    """
-    matcher, end = (
-        difflib.SequenceMatcher(b=word[:COMPARED_CHARACTERS]),
-        time.monotonic() + NEAREST_SECONDS,
-    )
-    found = []
-    for candidate in candidates:
-        if time.monotonic() > end:
-            break
-        matcher.set_seq1(candidate[:COMPARED_CHARACTERS])
-        ratio = min(matcher.real_quick_ratio(), matcher.quick_ratio())
-        if ratio >= likeness and (ratio := matcher.ratio()) >= likeness:
-            found.append((ratio, candidate))
-    return [candidate for _, candidate in heapq.nlargest(count, found)]
-
-
 def not_found(text: str, old: str, path: str) -> str:
     lines = [line.rstrip("\r") for line in text.split("\n", MOST_SOUGHT)[:MOST_SOUGHT]]
     sought = old.strip("\n").splitlines() or [old]
-    best = nearest(sought[0], lines, 1, 0.4)
+    best = nearest(sought[0], lines, 1, 0.4, NEAREST_SECONDS)
     if not best:
         return f"old does not occur in {path}. Read the file and copy the lines exactly."
     start = lines.index(best[0])

@@ -59,6 +59,14 @@ async def test_such_an_embedding_server_gives_no_vectors(kind: str) -> None:
     assert sent[0] < 4 * LONGEST
 
 
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e999", "1e39", "0", "NaN", "null", '"1"'])
+async def test_vectors_of_no_numbers_are_none(number: str) -> None:
+    said = f'{{"data": [{{"index": 0, "embedding": [{number}, {number}]}}]}}'
+    async with answering(iter([said.encode()]), [0]) as url:
+        with pytest.raises(EmbeddingsUnavailable):
+            await Embedder(url).vectors(["a"], 30.0)
+
+
 @pytest.mark.parametrize("kind", ANSWERS)
 async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
     sent = [0]

@@ -135,3 +135,9 @@ def test_words_of_others_and_english_stay_as_they_came() -> None:
         )
         assert retold("ggml: 12.5 is odd. So it is.") == "ggml: 12.5 is odd. So it is."
         assert retold("") == ""
+
+
+def test_a_text_of_any_length_is_answered() -> None:
+    nested, repeated = "No backup was made: " * 5000, " MiB more on the card (" * 5000
+    with speaking("de"):
+        assert retold(nested) == nested and retold(repeated) == repeated

@@ -106,7 +106,7 @@ async def use_running(
                 await call.stranger(f"MCP server {name}")
                 raise
             await call.stranger(f"MCP server {name}")
-            await call.write(found.help)
+            await call.write(await asyncio.to_thread(lambda: found.help))
 
 
 def has(running: "RunningServer", name: str) -> bool:
@@ -143,7 +143,7 @@ async def allowed(
 async def one(
     call: ShellCall, servers: "ToolServers", name: str, running: "RunningServer", wanted: str
 ) -> "ServerTool":
-    import difflib
+    from agent.nearest import nearest
 
     tools, missing = await allowed(call, servers, name, running, wanted)
     for tool in tools:
@@ -152,7 +152,7 @@ async def one(
     if has(running, wanted):
         await call.stranger(f"MCP server {name}")
         raise ToolError(" ".join(missing))
-    near = difflib.get_close_matches(wanted, [tool.name for tool in tools], 1, 0.5)
+    near = nearest(wanted, (tool.name for tool in tools), 1, 0.5)
     hint = f"Did you mean {near[0]}?" if near else f"mcp {name} lists its tools."
     raise UsageError(f"{name} has no tool {wanted[:80]}. {hint}")
 
@@ -183,7 +183,7 @@ async def arguments_of(call: ShellCall, tool: "ServerTool", words: Sequence[str]
 
     try:
         if words and list(words) != ["-"]:
-            return arguments(tool, words)
+            return await asyncio.to_thread(arguments, tool, words)
         if not words and not tool.required:
             return {}
         raw = bytearray()
@@ -193,7 +193,9 @@ async def arguments_of(call: ShellCall, tool: "ServerTool", words: Sequence[str]
                 raise UsageError(f"standard input has more than {MOST_JSON >> 20} MiB")
         text = raw.decode("utf-8", "replace")
         await call.leaves("mcp", text)
-        return from_json(tool, text) if text.strip() else arguments(tool, [])
+        return (
+            await asyncio.to_thread(from_json, tool, text) if text.strip() else arguments(tool, [])
+        )
     except UsageError as error:
         raise UsageError(f"{error}. mcp {tool.server} {tool.name} --help") from None
 

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from agent.errors import UsageError
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
+from agent.mcp.tools import MOST_CHARACTERS, ServerTool, arguments, known, tools_of
 from agent.store import open_store
 from agent.tools.bash import bash
 from agent.trust import asks
@@ -112,6 +114,33 @@ def test_values_are_counted_in_pieces_of_any_size(size: int) -> None:
     whole.add(text)
     # Each of the three: two objects of one name, five commas and one more between, two lists, one comma.
     assert counted.count == whole.count == 1 + 3 * (4 + 5 + 2 + 1) + 3 - 1
+
+
+def described(**schema: object) -> ServerTool:
+    tool = {"name": "say", "inputSchema": {"type": "object", **schema}}
+    [found] = tools_of("tea", [tool])
+    return found
+
+
+@pytest.mark.timeout(60)  # they took minutes, in which nobody was answered
+def test_names_of_arguments_cost_little() -> None:
+    names = [f"a{n}" for n in range(3000)]
+    tool = described(properties={name: {} for name in names}, required=names)
+    assert tool.line.startswith("say a0 a1 ") and len(tool.line) == 160
+    assert list(tool.required) == names
+    letters = "".join(chr(0x4E00 + n % 150) for n in range(9000))
+    tool = described(properties={letters: {}}, required=[{}, letters])
+    assert list(tool.required) == [letters]
+    with pytest.raises(UsageError, match="is no argument of say"):
+        known(tool, letters[::-1])
+    with pytest.raises(UsageError, match="more than 1,000 words"):
+        arguments(described(properties={"a": {"type": "array"}}), ["a=1"] * 60_000)
+
+
+def test_help_does_not_repeat_what_is_long_for_each_argument() -> None:
+    long = {"enum": [f"choice {n}" for n in range(1500)]}
+    places = {f"a{n}": {"$ref": "#/long"} for n in range(1500)}
+    assert len(described(properties=places, long=long).help) < 3 * MOST_CHARACTERS
 
 
 async def test_a_server_that_ends_again_and_again_has_to_wait(servers: FakeServers) -> None:

@@ -417,3 +417,12 @@ async def test_a_token_is_not_refreshed_for_another_resource(
     assert server.accounts.refreshed == 0
     await signed_in(tools, server)
     assert (await mcp(box, "tea brew leaf=green")).startswith("green with")
+
+
+@pytest.mark.parametrize("asked", ["code=x", "code=x&state=", "code=x&state=y", "error=x"])
+async def test_what_comes_before_there_is_a_link_is_of_no_sign_in(asked: str) -> None:
+    """Any page that a browser on this machine visits can ask for the address."""
+    waiting = SignIn("tea")
+    with pytest.raises(ToolError, match="another sign-in"):
+        waiting.give(f"http://127.0.0.1:9/callback?{asked}", typed=False)
+    assert not waiting.answered.done()

@@ -11,7 +11,7 @@ from agent.store import Store, open_store
 from agent.tools.bash import bash
 from agent.web import search
 from agent.web.browser import Browser
-from agent.web.search import SearchRefused, SearXNG
+from agent.web.search import MOST_ENTRIES, SearchRefused, SearXNG, page_of
 from fakes.patience import SECONDS
 from fakes.sandbox_box import Box, opened
 from fakes.searxng import Searx, result, searxng
@@ -186,3 +186,10 @@ async def test_json_output_is_json(box: Box, searx: Searx) -> None:
     searx.results = [result("https://a.example/", "Ünï")]
     (found,) = json.loads(await box.text(bash, command="web search tea --json"))
     assert (found["number"], found["url"], found["title"]) == (1, "https://a.example/", "Ünï")
+
+
+def test_of_a_list_without_end_no_more_is_read_than_anybody_looks_at() -> None:
+    """4 MiB hold more than a million entries, each of which is checked."""
+    entries = [result(f"http://x/{n}", "tea") for n in range(MOST_ENTRIES + 5)]
+    found = page_of({"results": entries, "answers": ["a"] * 5000})
+    assert (len(found.results), len(found.answers)) == (MOST_ENTRIES, MOST_ENTRIES)
