@@ -242,6 +242,7 @@ class TurnViewBuilder:
         self._pending_since: float | None = None  # when an owner was asked
         self.asked = texts.an_owner  # for a yes
         self._queued: tuple[int, float] | None = None  # behind how many others, and since when
+        self._notice: tuple[str, float] | None = None  # why nothing goes on, and since when
         self._progress: ModelProgress | None = None  # of the call that goes on
         self._due = 0.0  # when the prompt is read, by what was told last
         self._heard_at = clock()  # when the model was last heard of
@@ -255,10 +256,11 @@ class TurnViewBuilder:
             if self.view.buttons:
                 self.view = replace(self.view, buttons=())
         if isinstance(event, TextDelta | ThoughtDelta | ModelProgress | ToolCalled):
-            self._heard_at, self._queued = self._clock(), None
+            self._heard_at, self._queued, self._notice = self._clock(), None, None
         match event:
             case GpuQueued(ahead):
                 since = self._queued[1] if self._queued else self._clock()
+                self._notice = None
                 self._queued = (ahead, since) if ahead else None
                 self._asked_at = self._clock()
                 self.view = replace(self.view, status="")
@@ -310,6 +312,7 @@ class TurnViewBuilder:
                     self._speed.ttft_s = event.ttft_ms / 1000
                 self._asked_at = self._clock()
             case Notice(text):  # the call was broken off and is made again: its text is void
+                self._notice = text, self._notice[1] if self._notice else self._clock()
                 self._progress = self._queued = None
                 self.view = replace(self.view, text="", thoughts="", status=text)
             case _:
@@ -341,6 +344,11 @@ class TurnViewBuilder:
             tool, since = next(iter(self._running.values()))
             seconds = round(now - since)
             return texts.running_since.format(tool=tool, seconds=seconds) if seconds else ""
+        if self._notice:
+            notice, since = self._notice
+            seconds = round(now - since)
+            late = seconds >= QUIET_SECONDS
+            return texts.notice_since.format(notice=notice, seconds=seconds) if late else notice
         if self._queued:
             ahead, since = self._queued
             return texts.in_line.format(place=ahead + 1, seconds=round(now - since))

@@ -33,6 +33,7 @@ class Texts(NamedTuple):
     or_: str = " or "
     in_line: str = "number {place} in line for the GPU, {seconds} s"
     working_since: str = "working for {seconds} s"
+    notice_since: str = "{notice} ({seconds} s)"
     interrupted: str = "interrupted by a restart"
     # delivery
     in_doubt: str = "I could not tell whether my last message reached you."

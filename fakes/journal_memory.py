@@ -1,6 +1,6 @@
 """A journal without a file, and approval rows without a table: what they hold is there to be read."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from agent.approvals import ApprovalRequest
@@ -66,9 +66,12 @@ class MemoryJournal:
             self._add(message)
         return arrived
 
-    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+    async def compact(
+        self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
+    ) -> TurnState | None:
         if not full or self.shorter is None:
             return None
+        begins()
         self.messages, self.shorter = self.shorter, None
         return await self.open()
 

@@ -94,8 +94,11 @@ class ModelWindow:
         """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
         self.audit.forget(conversation)
 
-    async def fit(self, turn: OpenTurn, *, full: bool) -> bool:
-        """Before a model call: compact the conversation when the call would not fit; whether it was."""
+    async def fit(
+        self, turn: OpenTurn, begins: Callable[[], None] | None = None, *, full: bool
+    ) -> bool:
+        """Before a model call: compact the conversation when the call would not fit; whether it was.
+        `begins` is called before the summary is written."""
         try:
             budget = await self.check()
             entries = await self.store.transcript.prompt(turn.conversation)
@@ -103,6 +106,8 @@ class ModelWindow:
                 return False
             model = QueuedModel(self.model, self.queue, turn.chat, PERSON)
             compact = self._compactor(model, SUMMARY_SECONDS)
+            if begins:
+                begins()
             return await compact(turn.chat, turn.conversation, entries, budget)
         except BackendAway:
             return False  # the model call itself will say so, and wait

@@ -158,13 +158,18 @@ async def profile_held(
     The wait ends when `stop` is set. Without a backend nothing is held: the first
     model call raises BackendAway.
     """
+    waited = False
 
     def waits(state: QueueState) -> None:
+        nonlocal waited
         if state.reason:
+            waited = True
             on_wait(state)
 
     async with AsyncExitStack() as stack:
         with suppress(BackendUnavailable):
             async with move_on_when(stop):
                 await stack.enter_async_context(backend.turn(chat, waits))
+        if waited:
+            on_wait(QueueState(state="held"))
         yield

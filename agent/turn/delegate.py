@@ -115,7 +115,9 @@ class TransientJournal:
     async def steer(self) -> Sequence[User]:
         return ()
 
-    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+    async def compact(
+        self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
+    ) -> TurnState | None:
         """When the server finds it too long, all tool results but the last are shortened."""
         results = [n for n, m in enumerate(messages) if isinstance(m, ToolResult)]
         shortened = False

@@ -77,11 +77,14 @@ class Journal(Protocol):
         """Messages that arrived meanwhile, now part of this turn and its transcript."""
         ...
 
-    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+    async def compact(
+        self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
+    ) -> TurnState | None:
         """Shorten the transcript when it nears the window; the new state, or None if nothing changed.
 
         Asked before every model call. `full`: the server has just refused the
-        transcript as too long, so shorten it whatever the count says.
+        transcript as too long, so shorten it whatever the count says. `begins` is
+        called where that takes a while.
         """
         ...
 
@@ -189,10 +192,12 @@ class StoredJournal:
         self.answers += [row.incoming for row in rows]
         return (rendered.message,)
 
-    async def compact(self, messages: Sequence[Message], *, full: bool) -> TurnState | None:
+    async def compact(
+        self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
+    ) -> TurnState | None:
         if not full and await self.window.roomy(messages[1:]):
             return None
-        changed = await self.window.fit(self.open_turn, full=full)
+        changed = await self.window.fit(self.open_turn, begins, full=full)
         return await self.open() if changed else None
 
     async def plan(self) -> Plan:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from agent.aio import move_on_when
 from agent.errors import AgentError, BackendAway, ContextFull, ToolLimit, TurnError
-from agent.events import Emit, TurnFinished, TurnStarted
+from agent.events import Emit, GpuQueued, Notice, TurnFinished, TurnStarted
 from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant
@@ -95,7 +95,7 @@ class TurnLoop:
         self.turn = turn
         self.limits = turn.limits
         self.known = KnownTools.of(turn.schemas)
-        emit = self.guard.emit
+        self.emit = emit = self.guard.emit
         self.caller = ModelCaller(
             turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
         )
@@ -147,13 +147,13 @@ class TurnLoop:
 
         What ended while the model was still thinking is asked once more without thought.
         """
-        await self.transcript.compact()
+        await self.compact()
         compactions, request = 0, self.request(last=last)
         while True:
             try:
                 completion, parser = await self.caller.complete(request)
             except ContextFull:
-                if compactions == COMPACTIONS or not await self.transcript.compact(full=True):
+                if compactions == COMPACTIONS or not await self.compact(full=True):
                     raise
                 compactions += 1
                 request = replace(request, messages=self.transcript.messages)
@@ -164,6 +164,20 @@ class TurnLoop:
                     continue
                 taken = {call.id for call in calls_of(self.transcript.messages)}
                 return read_step(completion, parser, self.known, taken, self.turn.new_id)
+
+    async def compact(self, *, full: bool = False) -> bool:
+        """Whether the transcript was shortened; while its summary is written, a notice says so."""
+        began = False
+
+        def begins() -> None:
+            nonlocal began
+            began = True
+            self.emit(Notice(translated(texts.SHORTENING)))
+
+        changed = await self.transcript.compact(begins, full=full)
+        if began:
+            self.emit(GpuQueued(0))
+        return changed
 
     def request(self, *, last: bool) -> Request:
         left = self.limits.tokens - self.transcript.usage.completion_tokens

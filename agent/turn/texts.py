@@ -23,6 +23,7 @@ LIMIT_SECONDS = "I stopped because the time for one turn ({count} s) was used up
 LIMIT_TOKENS = "I stopped because the limit of {count} generated tokens for one turn was reached."
 LOOPING = "I stopped because I kept making the same call with the same result: {call}"
 DONE_SO_FAR = "What I did:"
+SHORTENING = "The conversation grew too long for the model; its older part is being summarized."
 READ_AGAIN = "The model server could not read the answer; it was written again."
 CIRCLING = "(Stopped here: the model began to repeat itself without end.)"
 CIRCLING_THOUGHT = (

@@ -1,6 +1,6 @@
 """A turn under way: its transcript, always in step with the journal, and the tokens it has used."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from agent.aio import complete
 from agent.events import TokenUsage
@@ -75,9 +75,9 @@ class TurnTranscript:
         """Take in messages that arrived meanwhile."""
         await complete(self._steer())
 
-    async def compact(self, *, full: bool = False) -> bool:
+    async def compact(self, begins: Callable[[], None], *, full: bool = False) -> bool:
         """Whether the transcript was shortened; the plan then stands behind it."""
-        state = await self._journal.compact(self.messages, full=full)
+        state = await self._journal.compact(self.messages, begins, full=full)
         if state is None:
             return False
         self.messages = state.messages

@@ -208,6 +208,30 @@ def test_a_notice_is_the_status_until_text_comes() -> None:
     assert progress.view == TurnView(text="Hi")
 
 
+def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
+    clock = SetClock()
+    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress.add(Notice("The model is being loaded again."))
+    clock.now += 40
+    progress.waiting()
+    assert progress.view.status == "The model is being loaded again. (40 s)"
+    progress.add(Notice("The GPU is at 90 °C; new work waits until it has cooled to 80 °C."))
+    progress.waiting()
+    assert progress.view.status.endswith(" 80 °C. (40 s)"), "nothing has gone on between the two"
+    for event, status in (
+        (GpuQueued(0), "reading, about 1 s (an estimate)"),
+        (GpuQueued(2), "number 3 in line for the GPU, 0 s"),
+        (ModelProgress(10, 20, 0), "reading 10 of 20 tokens"),
+        (ToolCalled("c", "bash", {}), ""),
+    ):
+        progress.add(Notice("The model is being loaded again."))
+        progress.add(event)
+        assert progress.view.status == status
+        clock.now += 2
+        progress.waiting()
+        assert "loaded" not in progress.view.status
+
+
 def test_a_long_thought_is_a_live_line_and_after_a_while_a_button() -> None:
     clock = SetClock()
     progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)

@@ -90,8 +90,9 @@ async def test_before_a_call_that_would_not_fit_old_exchanges_become_a_summary(
     window: ModelWindow, store: Store, model: CachingModel
 ) -> None:
     open_turn = await turn(store, *LONG)
-    before = await texts(store)
-    assert await window.fit(open_turn, full=False)
+    before, begun = await texts(store), list[int]()
+    assert await window.fit(open_turn, lambda: begun.append(len(model.requests)), full=False)
+    assert len(begun) == 1 and begun[0] < len(model.requests), "it is told before the summary"
     asked = model.requests[-1]
     shown = [m.text for m in asked.messages[1:-1]]
     assert len(shown) >= 17

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from agent.errors import BackendAway, ContextFull
-from agent.events import ModelFinished, Notice, TextDelta
+from agent.events import GpuQueued, ModelFinished, Notice, TextDelta
 from agent.messages import System, User
 from agent.model import ModelRefused
 from agent.plan import PlanStep
+from agent.turn import texts
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import calls, refused, says
 from fakes.words import saying
@@ -172,6 +173,7 @@ async def test_a_full_window_is_compacted_and_asked_again(bench: Bench) -> None:
     finished = await bench.run(ContextFull("9000 of 8192"), says("Fine."))
     assert finished.text == "Fine."
     assert bench.model.requests[1].messages == (System("You help."), User("short"))
+    assert bench.of(Notice, GpuQueued) == [Notice(texts.SHORTENING), GpuQueued(0)]
 
 
 async def test_the_plan_stands_behind_what_a_compaction_left(bench: Bench) -> None:

@@ -110,13 +110,13 @@ async def test_a_full_window_shortens_old_results() -> None:
     journal = TransientJournal(
         "t.1", "cli", [System("s"), User("u"), Assistant("", (call,)), *results]
     )
-    assert await journal.compact(journal.messages, full=False) is None
-    opening = await journal.compact(journal.messages, full=True)
+    assert await journal.compact(journal.messages, lambda: None, full=False) is None
+    opening = await journal.compact(journal.messages, lambda: None, full=True)
     assert opening is not None
     short = f"{'x' * 200} {texts.SHORTENED}"
     texts_after = [m.text for m in opening.messages if isinstance(m, ToolResult)]
     assert texts_after == [short, short, long]
-    assert await journal.compact(journal.messages, full=True) is None
+    assert await journal.compact(journal.messages, lambda: None, full=True) is None
 
 
 async def test_what_a_sub_task_did_not_let_out_is_told() -> None:

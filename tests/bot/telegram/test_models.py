@@ -1,5 +1,6 @@
 """/model on the real backend: what serves, the buttons, a switch, its self-test, and the way back."""
 
+import asyncio
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
@@ -9,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from agent.llm.gpu_queue import backend_queue
+from agent.llm.gpu_queue import backend_queue, profile_held
 from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig
+from backend.protocol import QueueState
 from bot.localgram import Message
 from bot.telegram.app import TelegramApp
 from fakes.backend_running import Running, running
 from fakes.bot_running import RunningBot as Bot
 from fakes.bot_running import TelegramScenario
 from fakes.gguf_chain import make_chain
+from fakes.patience import soon
 from fakes.words import saying
 
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
@@ -111,3 +114,27 @@ async def test_a_model_that_does_not_start_gives_way_to_the_old_one(
         failed = await said(scenario, "broken could not be started: ")
         assert (await it.client.endpoint()).profile == "first"
     assert "--no-such-flag" in failed.text
+
+
+async def test_a_turn_that_waits_for_a_switch_hears_why_and_when_it_goes_on(
+    scenario: TelegramScenario, state: Path
+) -> None:
+    seen: list[QueueState] = []
+
+    async def switch(it: Running) -> None:
+        async for _ in it.client.use_profile("second"):
+            pass
+
+    async def turns(it: Running) -> None:
+        while not seen:
+            async with profile_held(it.client, "b", asyncio.Event(), seen.append):
+                await asyncio.sleep(0)
+
+    async with home(scenario, state) as (it, _), asyncio.TaskGroup() as group:
+        async with profile_held(it.client, "a", asyncio.Event(), seen.append):
+            group.create_task(switch(it))
+            waiting = group.create_task(turns(it))
+            await soon(lambda: seen)
+        await waiting
+    assert str(seen[0].reason).startswith("The model is being switched to second")
+    assert seen[1:] == [QueueState(state="held")]
