@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from html import escape
 from math import ceil, floor, log10
 
-WIDTH, HEIGHT = 1080, 1350
+WIDTH, HEIGHT = 1080, 1350  # at most
+PANEL_HEIGHT = 500
 LEFT, RIGHT, TOP = 108, 1040, 30  # of what is plotted; the scale stands left of it
 TITLE, TEXT, LINE = 40, 32, 46  # sizes of letters, and the height of a line of text
 GAP = timedelta(minutes=5)  # a longer one is no line
 DASHES = ("", "18 9", "18 8 4 8", "4 8")  # readable without colour, too
-TICK_MINUTES = (5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
+TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 MOST_TICKS = 6
 BAR, BAR_GAP, BAR_WIDTH = 48, 34, 620
 NAME_CHARACTERS = 52
@@ -63,7 +64,8 @@ class Bar:
 
 def line_charts(panels: Sequence[Panel], since: datetime, until: datetime, theme: Theme) -> str:
     """Panels below each other, over the same hours; times are written in the zone of `until`."""
-    each = (HEIGHT - TOP - LINE) / len(panels)
+    height = min(HEIGHT, TOP + LINE + PANEL_HEIGHT * len(panels))
+    each = (height - TOP - LINE) / len(panels)
     parts = [
         part
         for number, panel in enumerate(panels)
@@ -72,11 +74,11 @@ def line_charts(panels: Sequence[Panel], since: datetime, until: datetime, theme
     step, at = time_ticks(since, until)
     form = "%H:%M" if step < 1440 else "%d %b"
     parts += [
-        text(x, HEIGHT - 18, moment.strftime(form), theme, anchor="middle")
+        text(x, height - 18, moment.strftime(form), theme, anchor="middle")
         for moment in at
         if LEFT <= (x := along(moment, since, until)) <= RIGHT - 20
     ]
-    return document(parts, HEIGHT, theme)
+    return document(parts, height, theme)
 
 
 def line_chart(

@@ -17,6 +17,7 @@ from backend.programs import output_of
 from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0
+SHORTEST = timedelta(minutes=10)  # that a picture spans
 SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
 Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
 # A family and the file of its upright letters, the one to be preferred first.
@@ -85,11 +86,13 @@ def find_font(folders: Iterable[Path]) -> tuple[str, list[Path]]:
 def gpu_svg(
     minutes: Sequence[GpuMinute], *, hours: float, theme: str = "light", zone: str = "UTC"
 ) -> str:
-    """The last `hours` of each GPU; DrawFailed when there is nothing to draw."""
+    """The last `hours` of each GPU, or as many as are known; DrawFailed when there is nothing to draw."""
     if not (found := panels(minutes, ZoneInfo(zone))):
         raise DrawFailed("There is nothing to draw yet: no GPU and no answers in that time.")
-    until = max(minute.at for minute in minutes).astimezone(ZoneInfo(zone))
-    return line_charts(found, until - timedelta(hours=hours), until, THEMES[theme])
+    times = [minute.at.astimezone(ZoneInfo(zone)) for minute in minutes]
+    until = max(times)
+    since = max(until - timedelta(hours=hours), min(*times, until - SHORTEST))
+    return line_charts(found, since, until, THEMES[theme])
 
 
 def panels(minutes: Iterable[GpuMinute], zone: ZoneInfo) -> list[Panel]:

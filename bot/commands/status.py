@@ -86,12 +86,12 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
     hours = next((whole_number(word) for word in words if word.isdecimal()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
     report = await backend_status(context)
-    if isinstance(report, str) or not report.gpus:
-        text = report if isinstance(report, str) else context.texts.no_gpu
-        await context.send(call.chat, text)
+    if isinstance(report, str):
+        await context.send(call.chat, report)
         return
     assert context.services.backend
-    caption = "\n".join(gpu_line(context.texts, gpu) for gpu in report.gpus)
+    lines = [gpu_line(context.texts, gpu) for gpu in report.gpus]
+    caption = "\n".join(lines) or context.texts.no_gpu  # its picture has the speed alone
     zone = str((await context.local_time(call.chat)).tzinfo)
     try:
         picture = await context.services.backend.gpu_picture(

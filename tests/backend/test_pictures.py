@@ -111,6 +111,8 @@ def test_what_stands_in_it() -> None:
     found = words(gpu_svg(hours(), hours=3, zone="Europe/Paris"))
     assert {"Temperature, °C", "core: 64", "memory: 70", "power: 167", "written: 50"} <= set(found)
     assert found[-6:] == ["13:00", "13:30", "14:00", "14:30", "15:00", "15:30"], "the zone's hours"
+    new = [GpuMinute(at=START + timedelta(minutes=n), decode_tok_s=40.0) for n in range(4)]
+    assert words(gpu_svg(new, hours=3))[-5:] == ["11:54", "11:56", "11:58", "12:00", "12:02"]
     week = [GpuMinute(at=START + timedelta(hours=n), gpu=0, power_w=n) for n in range(168)]
     assert words(gpu_svg(week, hours=168))[-3:] == ["04 Jan", "06 Jan", "08 Jan"]
 
@@ -188,3 +190,11 @@ def test_a_machine_without_fonts_is_told_what_to_install(tmp_path: Path) -> None
         "Liberation Sans",
         ["LiberationSans-Regular.ttf", "LiberationSans-Bold.ttf"],
     )
+
+
+def test_one_panel_is_no_taller_than_it_needs() -> None:
+    heights = {}
+    for kept in (hours(), [m for m in hours() if m.gpu is None]):
+        drawn = ElementTree.fromstring(gpu_svg(kept, hours=3))
+        heights[len(panels(kept, ZoneInfo("UTC")))] = int(drawn.attrib["height"])
+    assert heights == {3: 1350, 1: 576}

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,11 @@ from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig
-from backend.protocol import QueueState
+from backend.gpu.history import History
+from backend.protocol import GpuMinute, QueueState
 from bot.localgram import Message
 from bot.telegram.app import TelegramApp
+from bot.texts import TEXTS
 from fakes.backend_running import Running, running
 from fakes.bot_running import RunningBot as Bot
 from fakes.bot_running import TelegramScenario
@@ -138,3 +141,19 @@ async def test_a_turn_that_waits_for_a_switch_hears_why_and_when_it_goes_on(
         await waiting
     assert str(seen[0].reason).startswith("The model is being switched to second")
     assert seen[1:] == [QueueState(state="held")]
+
+
+async def test_without_a_card_gpu_draws_the_speed_alone(
+    scenario: TelegramScenario, state: Path
+) -> None:
+    async with home(scenario, state):
+        nothing_yet = await scenario.owner.ask("/gpu")
+        now = datetime.now(UTC)
+        minutes = [
+            GpuMinute(at=now - timedelta(minutes=n), decode_tok_s=40.0 + n) for n in range(9)
+        ]
+        History(state / "history.db").write(minutes)
+        await scenario.owner.send("/gpu")
+        drawn = await scenario.owner.next_message(where=lambda m: m.media is not None)
+    assert (nothing_yet.text, nothing_yet.media) == (TEXTS.no_gpu, None)
+    assert drawn.media and (drawn.media.kind, drawn.text) == ("photo", TEXTS.no_gpu)
