@@ -1,5 +1,8 @@
 """Who asks through the page, about which chat, and what the request says."""
 
+import re
+from dataclasses import replace
+
 from aiohttp import web
 
 from bot.localgram.chat import Chat
@@ -34,7 +37,8 @@ def optional(given: object) -> int | None:
 
 
 class Visitor:
-    """One request of the page. `?user=ID` says whose; left out, it is the first person's.
+    """One request of the page. `?user=ID` says whose; left out, it is the first person's. With
+    `&language=CODE` that person's app is in that language from now on.
 
     Raises: HTTPNotFound for people, chats and messages that are not there or not theirs.
     """
@@ -50,6 +54,9 @@ class Visitor:
         wanted = number(self._request.query.get("user") or next(iter(people), 0))
         if wanted not in people:
             raise web.HTTPNotFound(text="no such user")
+        language = self._request.query.get("language", "")
+        if re.fullmatch("[a-z]{2,3}", language) and people[wanted].language != language:
+            people[wanted] = replace(people[wanted], language=language)
         return people[wanted]
 
     def chat(self) -> Chat:

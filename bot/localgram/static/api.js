@@ -1,9 +1,11 @@
 // The server, as the page sees it.
 
-const user = new URLSearchParams(location.search).get("user");
-const suffix = user ? `?user=${encodeURIComponent(user)}` : "";
+import { LANGUAGE, say } from "./words.js";
 
-const AWAY = "The demo does not answer: nothing was sent. Is make demo still running in its terminal?";
+const user = new URLSearchParams(location.search).get("user");
+const suffix = `?${new URLSearchParams({ ...(user && { user }), language: LANGUAGE })}`;
+
+const AWAY = say("The demo does not answer: nothing was sent. Is make demo still running in its terminal?");
 
 async function ask(path, options) {
   const response = await fetch(`/api/${path}${suffix}`, options).catch(() => { throw new Error(AWAY); });

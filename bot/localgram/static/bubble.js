@@ -3,6 +3,7 @@
 import { drawn, el, icon } from "./dom.js";
 import { format } from "./format.js";
 import { media } from "./media.js";
+import { say } from "./words.js";
 
 const DOTS = "M6 12h.01M12 12h.01M18 12h.01";
 const LINK = "M9 15l6-6M10 6.5l1-1a4.2 4.2 0 016 6l-1 1M14 17.5l-1 1a4.2 4.2 0 01-6-6l1-1";
@@ -13,20 +14,20 @@ export const timeOf = (message) => time.format(message.date * 1000);
 export function brief(message) {
   const text = message.text ?? message.caption;
   if (text) return text.replace(/\s+/g, " ").slice(0, 120);
-  const named = { photo: "Photo", voice: "Voice message", audio: "Audio", video: "Video", sticker: "Sticker", video_note: "Video message", animation: "Animation" };
+  const named = { photo: say("Photo"), voice: say("Voice message"), audio: say("Audio"), video: say("Video"), sticker: say("Sticker"), video_note: say("Video message"), animation: say("Animation") };
   for (const [kind, name] of Object.entries(named)) if (message[kind]) return name;
-  if (message.document) return message.document.file_name || "File";
-  return service(message) ?? "Message";
+  if (message.document) return message.document.file_name || say("File");
+  return service(message) ?? say("Message");
 }
 
 // What a service message says; null for an ordinary one.
 export function service(message) {
   const who = message.from.first_name;
-  if (message.forum_topic_created) return `${who} created the topic “${message.forum_topic_created.name}”`;
-  if (message.migrate_to_chat_id) return "This group became a supergroup";
-  if (message.migrate_from_chat_id) return "The group goes on here as a supergroup";
-  if (message.new_chat_members) return `${message.new_chat_members.map((user) => user.first_name).join(", ")} joined`;
-  if (message.left_chat_member) return `${message.left_chat_member.first_name} left`;
+  if (message.forum_topic_created) return say("{who} created the topic “{topic}”", { who, topic: message.forum_topic_created.name });
+  if (message.migrate_to_chat_id) return say("This group became a supergroup");
+  if (message.migrate_from_chat_id) return say("The group goes on here as a supergroup");
+  if (message.new_chat_members) return say("{who} joined", { who: message.new_chat_members.map((user) => user.first_name).join(", ") });
+  if (message.left_chat_member) return say("{who} left", { who: message.left_chat_member.first_name });
   return null;
 }
 
@@ -36,7 +37,7 @@ export function bubble(message, acts, { names = false } = {}) {
   if (told) return el("p", { class: "service", "data-id": message.message_id }, told);
   const text = message.text ?? message.caption ?? "";
   const picture = Boolean(message.photo || message.video || message.animation);
-  const label = `${message.out ? "You" : message.from.first_name}, ${timeOf(message)}`;
+  const label = `${message.out ? say("You") : message.from.first_name}, ${timeOf(message)}`;
   const classes = ["bubble", message.out && "out", picture && "picture", picture && !text && "bare"];
   const inside = el("div", { class: classes.filter(Boolean).join(" ") },
     names && !message.out ? el("p", { class: "name" }, message.from.first_name) : null,
@@ -46,7 +47,7 @@ export function bubble(message, acts, { names = false } = {}) {
     text ? el("div", { class: "text" }, format(text, message.entities ?? message.caption_entities, acts.command)) : null,
     meta(message),
     reactions(message, acts),
-    el("button", { type: "button", class: "icon acts", "aria-label": "Act on this message", "aria-haspopup": "menu", onclick: (event) => acts.menu(message, event.currentTarget) }, icon(DOTS)),
+    el("button", { type: "button", class: "icon acts", "aria-label": say("Act on this message"), "aria-haspopup": "menu", onclick: (event) => acts.menu(message, event.currentTarget) }, icon(DOTS)),
   );
   inside.addEventListener("contextmenu", (event) => {
     if (event.target.closest("a, img, pre") || getSelection()?.toString()) return;
@@ -59,20 +60,20 @@ export function bubble(message, acts, { names = false } = {}) {
 
 function forwarded(message) {
   if (!message.forward_origin) return null;
-  const from = message.forward_origin.sender_user?.first_name ?? "someone";
-  return el("p", { class: "forwarded" }, `Forwarded from ${from}`);
+  const from = message.forward_origin.sender_user?.first_name ?? say("someone");
+  return el("p", { class: "forwarded" }, say("Forwarded from {who}", { who: from }));
 }
 
 function replied(message, acts) {
   const target = message.reply_to_message;
   if (!target) return null;
   const words = message.quote?.text ?? brief(target);
-  return el("button", { type: "button", class: "reply", "aria-label": `In reply to ${target.from.first_name}: ${words}`, onclick: () => acts.jump(target.message_id) },
+  return el("button", { type: "button", class: "reply", "aria-label": say("In reply to {who}: {words}", { who: target.from.first_name, words }), onclick: () => acts.jump(target.message_id) },
     el("strong", {}, target.from.first_name), el("span", {}, words));
 }
 
 function meta(message) {
-  const edited = message.edit_date ? "edited " : "";
+  const edited = message.edit_date ? `${say("edited")} ` : "";
   return el("span", { class: "meta" }, edited, el("time", { datetime: new Date(message.date * 1000).toISOString() }, timeOf(message)));
 }
 
@@ -84,14 +85,14 @@ function reactions(message, acts) {
     counted.set(emoji, { count: before.count + 1, mine: before.mine || mine });
   }
   const pills = [...counted].map(([emoji, { count, mine }]) =>
-    el("button", { type: "button", class: mine ? "pill mine" : "pill", "aria-pressed": String(mine), "aria-label": `Reaction ${emoji}, ${count}`, onclick: () => acts.react(message, mine ? "" : emoji) }, drawn(emoji), count > 1 ? ` ${count}` : ""));
+    el("button", { type: "button", class: mine ? "pill mine" : "pill", "aria-pressed": String(mine), "aria-label": say("Reaction {emoji}, {count}", { emoji, count }), onclick: () => acts.react(message, mine ? "" : emoji) }, drawn(emoji), count > 1 ? ` ${count}` : ""));
   return el("div", { class: "reactions" }, ...pills);
 }
 
 function keyboard(message, acts) {
   const rows = message.reply_markup?.inline_keyboard;
   if (!rows?.length) return null;
-  return el("div", { class: "keyboard", role: "group", "aria-label": "Choices" },
+  return el("div", { class: "keyboard", role: "group", "aria-label": say("Choices") },
     ...rows.map((row, number) => el("div", { class: "keys" }, ...row.map((key, column) =>
       el("button", { type: "button", class: "key", onclick: (event) => acts.press(message, number, column, key, event.currentTarget) }, key.text, key.url || key.copy_text ? icon(LINK) : null)))));
 }

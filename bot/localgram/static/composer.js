@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { brief } from "./bubble.js";
 import { byId, el, toast } from "./dom.js";
 import { clock } from "./media.js";
+import { say } from "./words.js";
 
 const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const PICTURE_BYTES = 10 * 2 ** 20;
@@ -35,7 +36,7 @@ export class Composer {
       await act();
       return true;
     } catch (error) {
-      toast(error.message || "That did not work");
+      toast(error.message || say("That did not work"));
       return false;
     }
   }
@@ -64,13 +65,13 @@ export class Composer {
   reply(message) {
     this.drop();
     this.replying = message;
-    this.#context(`Reply to ${message.from.first_name}`, brief(message));
+    this.#context(say("Reply to {who}", { who: message.from.first_name }), brief(message));
   }
 
   edit(message) {
     this.drop();
     this.editing = message;
-    this.#context("Edit message", brief(message));
+    this.#context(say("Edit message"), brief(message));
     this.#fill(message.text ?? message.caption ?? "");
   }
 
@@ -183,7 +184,7 @@ export class Composer {
     try {
       stream = await navigator.mediaDevices.getUserMedia({ audio: true });
     } catch {
-      return toast("No microphone here, or it is not allowed");
+      return toast(say("No microphone here, or it is not allowed"));
     }
     this.#record(stream);
   }
@@ -194,17 +195,17 @@ export class Composer {
     const { chat, thread } = this.place();
     const recorder = (this.recorder = new MediaRecorder(stream));
     const seconds = () => (performance.now() - started) / 1000;
-    const ticking = setInterval(() => { this.text.placeholder = `Recording ${clock(seconds())}`; }, 250);
+    const ticking = setInterval(() => { this.text.placeholder = say("Recording {time}", { time: clock(seconds()) }); }, 250);
     byId("voice").classList.add("recording");
-    byId("voice").setAttribute("aria-label", "Send the voice message");
+    byId("voice").setAttribute("aria-label", say("Send the voice message"));
     recorder.ondataavailable = (event) => parts.push(event.data);
     recorder.onstop = () => {
       clearInterval(ticking);
       for (const track of stream.getTracks()) track.stop();
       this.recorder = null;
-      this.text.placeholder = "Message";
+      this.text.placeholder = say("Message");
       byId("voice").classList.remove("recording");
-      byId("voice").setAttribute("aria-label", "Record a voice message");
+      byId("voice").setAttribute("aria-label", say("Record a voice message"));
       const said = new File(parts, "voice.ogg", { type: recorder.mimeType.split(";")[0] });
       this.#try(() => api.upload(chat, said, { kind: "voice", seconds: Math.round(seconds()), thread }));
     };

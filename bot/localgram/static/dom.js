@@ -1,5 +1,7 @@
 // Making elements. Text always becomes a text node.
 
+import { say } from "./words.js";
+
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -40,9 +42,9 @@ export function toast(text) {
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-    toast("Copied");
+    toast(say("Copied"));
   } catch {
-    toast("The browser did not allow copying");
+    toast(say("The browser did not allow copying"));
   }
 }
 

@@ -1,6 +1,7 @@
 // A text and its entities become elements. Offsets are those of JavaScript's own strings.
 
 import { copy, el, icon } from "./dom.js";
+import { say } from "./words.js";
 
 const COPY = "M9 9V5.5A1.5 1.5 0 0110.5 4h8A1.5 1.5 0 0120 5.5v8a1.5 1.5 0 01-1.5 1.5H15M5.5 9h8A1.5 1.5 0 0115 10.5v8a1.5 1.5 0 01-1.5 1.5h-8A1.5 1.5 0 014 18.5v-8A1.5 1.5 0 015.5 9z";
 const BLOCKS = new Set(["pre", "blockquote", "expandable_blockquote"]);
@@ -71,21 +72,21 @@ function link(url, children) {
 }
 
 function code(raw, language) {
-  const button = el("button", { type: "button", "aria-label": "Copy the code", onclick: () => copy(raw) }, icon(COPY));
-  const head = el("div", { class: "code-head" }, el("span", {}, language || "text"), button);
-  const label = language ? `Code, ${language}` : "Preformatted text";
+  const button = el("button", { type: "button", "aria-label": say("Copy the code"), onclick: () => copy(raw) }, icon(COPY));
+  const head = el("div", { class: "code-head" }, el("span", {}, language || say("text")), button);
+  const label = language ? say("Code, {language}", { language }) : say("Preformatted text");
   const body = el("pre", { tabindex: 0, role: "region", "aria-label": label }, el("code", {}, raw));
   return el("div", { class: "code" }, head, body);
 }
 
 function folded(children) {
   const body = el("div", { class: "fold-body" }, ...children);
-  const toggle = el("button", { type: "button", class: "fold", "aria-expanded": "false" }, "Show all");
+  const toggle = el("button", { type: "button", class: "fold", "aria-expanded": "false" }, say("Show all"));
   const quote = el("blockquote", { class: "folded" }, body, toggle);
   toggle.addEventListener("click", () => {
     const open = quote.classList.toggle("open");
     toggle.setAttribute("aria-expanded", String(open));
-    toggle.textContent = open ? "Show less" : "Show all";
+    toggle.textContent = open ? say("Show less") : say("Show all");
   });
   return quote;
 }
@@ -99,7 +100,7 @@ export function settleFolds(root) {
 }
 
 function spoiler(children) {
-  const hidden = el("span", { class: "spoiler", role: "button", tabindex: 0, "aria-label": "Hidden text, press to show" }, el("span", { "aria-hidden": "true" }, ...children));
+  const hidden = el("span", { class: "spoiler", role: "button", tabindex: 0, "aria-label": say("Hidden text, press to show") }, el("span", { "aria-hidden": "true" }, ...children));
   const show = (event) => {
     if (event.type === "keydown" && event.key !== "Enter" && event.key !== " ") return;
     hidden.className = "";

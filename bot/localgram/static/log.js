@@ -3,6 +3,7 @@
 import { bubble } from "./bubble.js";
 import { byId, el } from "./dom.js";
 import { format, settleFolds } from "./format.js";
+import { say } from "./words.js";
 
 const NEAR = 80; // pixels from the end that still count as reading the newest
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
@@ -32,7 +33,7 @@ export class Log {
 
   // An empty chat: what the bot says of itself, and the way to begin.
   welcome(text) {
-    const start = el("button", { type: "button", class: "start", onclick: () => this.acts.command("/start") }, "Start");
+    const start = el("button", { type: "button", class: "start", onclick: () => this.acts.command("/start") }, say("Start"));
     this.root.append(el("div", { class: "welcome" }, text ? el("p", {}, text) : null, start));
   }
 
@@ -61,7 +62,7 @@ export class Log {
       last.querySelector(".album-items").append(node);
       this.#caption(last, node);
     } else if (album && message.photo) {
-      const group = el("div", { class: message.out ? "album out" : "album", "data-group": album, role: "group", "aria-label": "Album" }, el("div", { class: "album-items" }, node));
+      const group = el("div", { class: message.out ? "album out" : "album", "data-group": album, role: "group", "aria-label": say("Album") }, el("div", { class: "album-items" }, node));
       this.root.insertBefore(group, this.draft);
       this.#caption(group, node);
     } else {
@@ -107,11 +108,11 @@ export class Log {
 
   // A text that is being written: quiet for screen readers until it is a message.
   showDraft(draft, stop) {
-    const body = el("div", { class: "text" }, draft.text ? format(draft.text, draft.entities, () => {}) : el("span", { class: "thinking" }, "Thinking…"));
-    const button = draft.can_stop ? el("button", { type: "button", class: "stop", onclick: stop }, "Stop") : null;
+    const body = el("div", { class: "text" }, draft.text ? format(draft.text, draft.entities, () => {}) : el("span", { class: "thinking" }, say("Thinking…")));
+    const button = draft.can_stop ? el("button", { type: "button", class: "stop", onclick: stop }, say("Stop")) : null;
     const inside = el("div", { class: "bubble" }, body, button);
     if (!this.draft) {
-      this.draft = el("article", { class: "message draft", "aria-live": "off", "aria-busy": "true", "aria-label": "Being written" });
+      this.draft = el("article", { class: "message draft", "aria-live": "off", "aria-busy": "true", "aria-label": say("Being written") });
       this.root.append(this.draft);
     }
     this.draft.replaceChildren(inside);

@@ -6,8 +6,11 @@ import { Composer } from "./composer.js";
 import { byId, copy, el, openMenu, toast } from "./dom.js";
 import { Log } from "./log.js";
 import { Waiting } from "./waiting.js";
+import { say, translatePage } from "./words.js";
 
-const FAVOURITES = [["👍", "Thumbs up"], ["❤", "Heart"], ["🔥", "Fire"], ["🎉", "Party"], ["🤔", "Thinking"], ["👎", "Thumbs down"]];
+translatePage();
+
+const FAVOURITES = [["👍", say("Thumbs up")], ["❤", say("Heart")], ["🔥", say("Fire")], ["🎉", say("Party")], ["🤔", say("Thinking")], ["👎", say("Thumbs down")]];
 const chats = new Map(); // by id: the server's view, with `unread` and, once open, `messages`
 const presses = new Map(); // by query id: the button that waits for an answer
 let pressing = Promise.resolve(); // until the server has named the query of every press so far
@@ -36,9 +39,9 @@ function entries(message) {
   const text = message.text ?? message.caption;
   const own = message.out && text !== undefined;
   return [
-    ["Reply", () => composer.reply(message)],
-    ...(text ? [["Copy text", () => copy(text)]] : []),
-    ...(own ? [["Edit", () => composer.edit(message)]] : []),
+    [say("Reply"), () => composer.reply(message)],
+    ...(text ? [[say("Copy text"), () => copy(text)]] : []),
+    ...(own ? [[say("Edit"), () => composer.edit(message)]] : []),
   ];
 }
 
@@ -83,7 +86,7 @@ function live() {
 function subtitle() {
   const chat = chats.get(open.id);
   const line = waiting.line(open.id, open.thread);
-  const calm = chat.blocked ? "blocked" : chat.type === "private" ? "bot" : `${chat.members} members`;
+  const calm = chat.blocked ? say("blocked") : chat.type === "private" ? say("bot") : say("Members: {count}", { count: chat.members });
   byId("subtitle").textContent = line ? `${line}…` : calm;
   byId("subtitle").classList.toggle("busy", Boolean(line));
 }
@@ -96,16 +99,21 @@ function tone(chat) {
   return `tone-${chat.type === "private" ? 0 : 1 + (Math.abs(chat.id) % 4)}`;
 }
 
+function lastLine(message) {
+  const words = brief(message);
+  return message.out ? say("You: {words}", { words }) : words;
+}
+
 function list() {
   const rows = [...chats.values()].sort((a, b) => (b.last?.date ?? 0) - (a.last?.date ?? 0));
   byId("chats").replaceChildren(...rows.map((chat) => {
     const busy = waiting.line(chat.id, null);
-    const last = chat.last ? `${chat.last.out ? "You: " : ""}${brief(chat.last)}` : "No messages yet";
+    const last = chat.last ? lastLine(chat.last) : say("No messages yet");
     return el("li", {}, el("button", { type: "button", "aria-current": chat.id === open?.id ? "true" : null, onclick: () => show(chat.id) },
       el("span", { class: `avatar ${tone(chat)}`, "aria-hidden": "true" }, initial(chat.title)),
       el("span", { class: "line" }, el("strong", {}, chat.title), el("time", {}, chat.last ? timeOf(chat.last) : "")),
       el("span", { class: "line" }, el("span", { class: busy ? "last busy" : "last" }, busy ? `${busy}…` : last),
-        chat.unread ? el("span", { class: "badge", "aria-label": `${chat.unread} unread` }, String(chat.unread)) : null)));
+        chat.unread ? el("span", { class: "badge", "aria-label": say("Unread: {count}", { count: chat.unread }) }, String(chat.unread)) : null)));
   }));
 }
 
@@ -119,7 +127,7 @@ function head() {
   byId("composer").inert = chat.closed || chat.blocked;
   const pinned = chat.messages?.get(chat.pinned.at(-1));
   byId("pinned").hidden = !pinned;
-  byId("pinned").replaceChildren(...(pinned ? [el("strong", {}, "Pinned"), el("span", {}, brief(pinned))] : []));
+  byId("pinned").replaceChildren(...(pinned ? [el("strong", {}, say("Pinned")), el("span", {}, brief(pinned))] : []));
   byId("pinned").onclick = () => log.jump(pinned.message_id);
   topics(chat);
   subtitle();
@@ -130,13 +138,13 @@ function topics(chat) {
   strip.hidden = !chat.forum;
   const tab = (name, thread) => el("button", { type: "button", role: "tab", "aria-selected": String(open.thread === thread), onclick: () => show(chat.id, thread) }, name);
   const tabs = chat.topics.map((topic) => tab(topic.name, topic.message_thread_id));
-  const add = el("button", { type: "button", class: "add", "aria-label": "New topic", onclick: newTopic }, "+");
+  const add = el("button", { type: "button", class: "add", "aria-label": say("New topic"), onclick: newTopic }, "+");
   strip.replaceChildren(tab("General", null), ...tabs, add);
   strip.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 async function newTopic() {
-  const name = await question("Name of the topic");
+  const name = await question(say("Name of the topic"));
   if (!name) return;
   try {
     const topic = await api.createTopic(open.id, name);
@@ -269,10 +277,10 @@ byId("back").addEventListener("click", () => {
 
 byId("more").addEventListener("click", () => {
   const chat = chats.get(open.id);
-  const blocking = chat.blocked ? "Unblock the bot" : "Block the bot";
+  const blocking = chat.blocked ? say("Unblock the bot") : say("Block the bot");
   openMenu(byId("more"), [
-    ["To the newest message", () => log.toEnd()],
-    ...(chat.forum ? [["New topic", newTopic]] : []),
+    [say("To the newest message"), () => log.toEnd()],
+    ...(chat.forum ? [[say("New topic"), newTopic]] : []),
     ...(chat.type === "private" ? [[blocking, () => api.block(open.id, !chat.blocked)]] : []),
   ]);
 });

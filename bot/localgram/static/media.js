@@ -2,6 +2,7 @@
 
 import { fileUrl } from "./api.js";
 import { byId, el, icon } from "./dom.js";
+import { say } from "./words.js";
 
 const PLAY = "M8 5.5v13l11-6.5z";
 const PAUSE = "M8 5v14M16 5v14";
@@ -9,12 +10,12 @@ const PAPER = "M7 3.5h7l4.5 4.5v11A1.5 1.5 0 0117 20.5H7A1.5 1.5 0 015.5 19V5A1.
 
 export function media(message, caption) {
   if (message.photo) return photo(message.photo.at(-1), caption);
-  if (message.animation) return video(message.animation, "Animation");
-  if (message.video) return video(message.video, "Video");
-  if (message.video_note) return video(message.video_note, "Video message");
-  if (message.voice) return sound(message.voice, "Voice message");
-  if (message.audio) return sound(message.audio, message.audio.title || message.audio.file_name || "Audio");
-  if (message.sticker) return el("img", { class: "sticker", src: fileUrl(message.sticker), alt: "Sticker" });
+  if (message.animation) return video(message.animation, say("Animation"));
+  if (message.video) return video(message.video, say("Video"));
+  if (message.video_note) return video(message.video_note, say("Video message"));
+  if (message.voice) return sound(message.voice, say("Voice message"));
+  if (message.audio) return sound(message.audio, message.audio.title || message.audio.file_name || say("Audio"));
+  if (message.sticker) return el("img", { class: "sticker", src: fileUrl(message.sticker), alt: say("Sticker") });
   if (message.document) return file(message.document);
   return null;
 }
@@ -22,7 +23,7 @@ export function media(message, caption) {
 function photo(size, caption) {
   const image = el("img", {
     src: fileUrl(size),
-    alt: caption || "Photo",
+    alt: caption || say("Photo"),
     width: size.width,
     height: size.height,
     loading: "lazy",
@@ -33,7 +34,7 @@ function photo(size, caption) {
     byId("viewed").alt = image.alt;
     byId("viewer").showModal();
   };
-  return el("button", { type: "button", class: "photo", "aria-label": `Open picture: ${image.alt}`, onclick: open }, image);
+  return el("button", { type: "button", class: "photo", "aria-label": say("Open picture: {name}", { name: image.alt }), onclick: open }, image);
 }
 
 function video(shown, label) {
@@ -41,21 +42,21 @@ function video(shown, label) {
 }
 
 function file(shown) {
-  const name = shown.file_name || "file";
+  const name = shown.file_name || say("File");
   const words = el("span", { class: "file-words" }, el("span", { class: "file-name" }, name), el("span", { class: "file-size" }, size(shown.file_size)));
   return el("a", { class: "file", href: fileUrl(shown), download: name }, el("span", { class: "disc" }, icon(PAPER)), words);
 }
 
 function sound(shown, label) {
   const audio = el("audio", { src: fileUrl(shown), preload: "none" });
-  const button = el("button", { type: "button", class: "disc", "aria-label": `Play: ${label}` }, icon(PLAY));
-  const progress = el("input", { type: "range", min: 0, max: 100, step: 0.1, value: 0, "aria-label": "Position" });
+  const button = el("button", { type: "button", class: "disc", "aria-label": say("Play: {name}", { name: label }) }, icon(PLAY));
+  const progress = el("input", { type: "range", min: 0, max: 100, step: 0.1, value: 0, "aria-label": say("Position") });
   const time = el("span", { class: "file-size" }, clock(shown.duration));
   const length = () => (Number.isFinite(audio.duration) ? audio.duration : shown.duration) || 1;
-  button.addEventListener("click", () => (audio.paused ? audio.play().catch(() => { time.textContent = "This browser cannot play it"; }) : audio.pause()));
+  button.addEventListener("click", () => (audio.paused ? audio.play().catch(() => { time.textContent = say("This browser cannot play it"); }) : audio.pause()));
   const face = () => {
     button.replaceChildren(icon(audio.paused ? PLAY : PAUSE));
-    button.setAttribute("aria-label", `${audio.paused ? "Play" : "Pause"}: ${label}`);
+    button.setAttribute("aria-label", audio.paused ? say("Play: {name}", { name: label }) : say("Pause: {name}", { name: label }));
   };
   audio.addEventListener("play", face);
   audio.addEventListener("pause", face);

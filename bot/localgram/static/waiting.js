@@ -1,15 +1,17 @@
 // Drafts and "is typing", by topic, each gone when its time is over.
 
+import { say } from "./words.js";
+
 const LINES = {
-  typing: "typing",
-  upload_photo: "sending a picture",
-  upload_document: "sending a file",
-  record_voice: "recording",
-  upload_voice: "sending a voice message",
-  record_video: "recording",
-  upload_video: "sending a video",
-  choose_sticker: "choosing a sticker",
-  find_location: "finding a place",
+  typing: say("typing"),
+  upload_photo: say("sending a picture"),
+  upload_document: say("sending a file"),
+  record_voice: say("recording"),
+  upload_voice: say("sending a voice message"),
+  record_video: say("recording"),
+  upload_video: say("sending a video"),
+  choose_sticker: say("choosing a sticker"),
+  find_location: say("finding a place"),
 };
 
 class Expiring {
@@ -51,7 +53,7 @@ export class Waiting {
   heard(event) {
     if (event.event === "drafted") this.drafts.put(event.chat, event.thread, event, event.seconds);
     if (event.event === "draft_ended") this.drafts.drop(event.chat, event.thread);
-    if (event.event === "acted") this.actions.put(event.chat, event.thread, LINES[event.action] ?? "working", event.seconds);
+    if (event.event === "acted") this.actions.put(event.chat, event.thread, LINES[event.action] ?? say("working"), event.seconds);
     if (event.event === "posted" && event.message.from.is_bot) {
       this.actions.drop(event.chat, event.message.message_thread_id);
       this.drafts.drop(event.chat, event.message.message_thread_id);
@@ -64,7 +66,7 @@ export class Waiting {
 
   // What the line under the name says; "" for nothing.
   line(chat, thread) {
-    if (this.draft(chat, thread)) return "writing";
+    if (this.draft(chat, thread)) return say("writing");
     return this.actions.get(chat, thread) ?? "";
   }
 }

@@ -190,6 +190,23 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
     await page.keyboard.press("Escape")
 
 
+@pytest.mark.parametrize(
+    ("locale", "field", "code"),
+    [("de-AT", "Nachricht", "de"), ("ru-RU", "Сообщение", "ru"), ("it-IT", "Message", "en")],
+)
+async def test_page_and_person_speak_the_browsers_language(
+    browser: Browser, gram: Localgram, raw: Raw, alice: Person, locale: str, field: str, code: str
+) -> None:
+    page = await browser.new_page(locale=locale)
+    await page.goto(gram.url)
+    await page.get_by_label(field, exact=True).fill("hello")
+    await page.keyboard.press("Enter")
+    update = only(await raw.ok("getUpdates", timeout=50))
+    assert update["message"]["from"]["language_code"] == code
+    await expect(page.locator("html")).to_have_attribute("lang", code)
+    await page.close()
+
+
 async def test_an_empty_chat_begins_with_start(page: Page, alice: Person) -> None:
     await page.get_by_role("button", name="Start", exact=True).click()
     await expect(bubble(page, "/start")).to_be_visible()
@@ -256,7 +273,7 @@ async def test_several_chats_and_topics(
     await page.goto(gram.url)
     await page.get_by_role("button", name="All chats").click()
     await raw.ok("sendMessage", chat_id=forum.id, text="general news")
-    await expect(page.get_by_label("1 unread")).to_be_visible()
+    await expect(page.get_by_label("Unread: 1")).to_be_visible()
     await page.get_by_role("navigation", name="Chats").get_by_role("button", name="Lab").click()
     await expect(bubble(page, "general news")).to_be_visible()
     await page.get_by_role("tab", name="Cluster").click()

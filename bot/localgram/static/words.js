@@ -1,0 +1,129 @@
+// The page's words in the browser's language. English stands where a text is used, and is its key here.
+
+const LANGUAGES = ["de", "es", "fr", "ru", "zh"];
+const WORDS = {
+  "Chats": ["Chats", "Chats", "Discussions", "Чаты", "聊天"],
+  "Chat": ["Chat", "Chat", "Discussion", "Чат", "聊天"],
+  "Skip to the message field": ["Zum Eingabefeld springen", "Ir al campo de mensaje", "Aller au champ de saisie", "К полю ввода", "跳到输入框"],
+  "A local stand-in for a messaging app. Nothing here leaves this machine.": ["Ein lokaler Ersatz für eine Messenger-App. Nichts davon verlässt diesen Rechner.", "Un sustituto local de una aplicación de mensajería. Nada sale de esta máquina.", "Un remplaçant local d’une messagerie. Rien ne quitte cette machine.", "Локальная замена мессенджера. Ничто не покидает этот компьютер.", "消息应用的本地替身。一切都不会离开这台机器。"],
+  "All chats": ["Alle Chats", "Todos los chats", "Toutes les discussions", "Все чаты", "所有聊天"],
+  "Chat menu": ["Chat-Menü", "Menú del chat", "Menu de la discussion", "Меню чата", "聊天菜单"],
+  "Topics": ["Themen", "Temas", "Sujets", "Темы", "话题"],
+  "Demo": ["Demo", "Demo", "Démo", "Демо", "演示"],
+  "· nothing leaves this machine": ["· nichts verlässt diesen Rechner", "· nada sale de esta máquina", "· rien ne quitte cette machine", "· ничто не покидает этот компьютер", "· 一切都不会离开这台机器"],
+  "The demo does not answer. Is make demo still running in its terminal? Started anew, it prints a new address.": ["Die Demo antwortet nicht. Läuft make demo noch in seinem Terminal? Neu gestartet nennt es eine neue Adresse.", "La demo no responde. ¿Sigue make demo en marcha en su terminal? Al iniciarlo de nuevo muestra otra dirección.", "La démo ne répond pas. make demo tourne-t-il encore dans son terminal ? Relancé, il affiche une nouvelle adresse.", "Демо не отвечает. Работает ли ещё make demo в своём терминале? После нового запуска он покажет новый адрес.", "演示没有响应。make demo 还在终端里运行吗？重新启动后会显示新的地址。"],
+  "The demo does not answer: nothing was sent. Is make demo still running in its terminal?": ["Die Demo antwortet nicht: Es wurde nichts gesendet. Läuft make demo noch in seinem Terminal?", "La demo no responde: no se ha enviado nada. ¿Sigue make demo en marcha en su terminal?", "La démo ne répond pas : rien n’a été envoyé. make demo tourne-t-il encore dans son terminal ?", "Демо не отвечает: ничего не отправлено. Работает ли ещё make demo в своём терминале?", "演示没有响应：什么也没有发送。make demo 还在终端里运行吗？"],
+  "Conversation": ["Unterhaltung", "Conversación", "Conversation", "Разговор", "对话"],
+  "To the newest message": ["Zur neuesten Nachricht", "Al mensaje más reciente", "Au dernier message", "К последнему сообщению", "到最新消息"],
+  "Never mind": ["Doch nicht", "Descartar", "Annuler", "Отменить", "取消"],
+  "Commands": ["Befehle", "Comandos", "Commandes", "Команды", "命令"],
+  "Message": ["Nachricht", "Mensaje", "Message", "Сообщение", "消息"],
+  "Attach files": ["Dateien anhängen", "Adjuntar archivos", "Joindre des fichiers", "Прикрепить файлы", "添加文件"],
+  "Send": ["Senden", "Enviar", "Envoyer", "Отправить", "发送"],
+  "Record a voice message": ["Sprachnachricht aufnehmen", "Grabar un mensaje de voz", "Enregistrer un message vocal", "Записать голосовое сообщение", "录制语音消息"],
+  "Send the voice message": ["Sprachnachricht senden", "Enviar el mensaje de voz", "Envoyer le message vocal", "Отправить голосовое сообщение", "发送语音消息"],
+  "Recording {time}": ["Aufnahme {time}", "Grabando {time}", "Enregistrement {time}", "Запись {time}", "正在录音 {time}"],
+  "No microphone here, or it is not allowed": ["Kein Mikrofon vorhanden, oder es ist nicht erlaubt", "No hay micrófono o no está permitido", "Pas de micro, ou il n’est pas autorisé", "Микрофона нет или он не разрешён", "没有麦克风，或未获允许"],
+  "Files to send": ["Zu sendende Dateien", "Archivos para enviar", "Fichiers à envoyer", "Файлы для отправки", "要发送的文件"],
+  "Picture": ["Bild", "Imagen", "Image", "Изображение", "图片"],
+  "Close": ["Schließen", "Cerrar", "Fermer", "Закрыть", "关闭"],
+  "OK": ["OK", "Aceptar", "OK", "ОК", "好"],
+  "Cancel": ["Abbrechen", "Cancelar", "Annuler", "Отмена", "取消"],
+  "Create": ["Anlegen", "Crear", "Créer", "Создать", "创建"],
+  "Name of the topic": ["Name des Themas", "Nombre del tema", "Nom du sujet", "Название темы", "话题名称"],
+  "New topic": ["Neues Thema", "Tema nuevo", "Nouveau sujet", "Новая тема", "新话题"],
+  "Thumbs up": ["Daumen hoch", "Pulgar arriba", "Pouce levé", "Палец вверх", "赞"],
+  "Heart": ["Herz", "Corazón", "Cœur", "Сердце", "爱心"],
+  "Fire": ["Feuer", "Fuego", "Feu", "Огонь", "火"],
+  "Party": ["Feier", "Fiesta", "Fête", "Праздник", "庆祝"],
+  "Thinking": ["Nachdenklich", "Pensativo", "Pensif", "Задумчивость", "思考"],
+  "Thumbs down": ["Daumen runter", "Pulgar abajo", "Pouce baissé", "Палец вниз", "踩"],
+  "Reply": ["Antworten", "Responder", "Répondre", "Ответить", "回复"],
+  "Reply to {who}": ["Antwort an {who}", "Respuesta a {who}", "Réponse à {who}", "Ответ: {who}", "回复 {who}"],
+  "In reply to {who}: {words}": ["Antwort an {who}: {words}", "En respuesta a {who}: {words}", "En réponse à {who} : {words}", "В ответ {who}: {words}", "回复 {who}：{words}"],
+  "Copy text": ["Text kopieren", "Copiar el texto", "Copier le texte", "Скопировать текст", "复制文本"],
+  "Copy the code": ["Code kopieren", "Copiar el código", "Copier le code", "Скопировать код", "复制代码"],
+  "Copied": ["Kopiert", "Copiado", "Copié", "Скопировано", "已复制"],
+  "The browser did not allow copying": ["Der Browser hat das Kopieren nicht erlaubt", "El navegador no permitió copiar", "Le navigateur n’a pas permis la copie", "Браузер не разрешил копирование", "浏览器不允许复制"],
+  "Edit": ["Bearbeiten", "Editar", "Modifier", "Изменить", "编辑"],
+  "Edit message": ["Nachricht bearbeiten", "Editar el mensaje", "Modifier le message", "Изменение сообщения", "编辑消息"],
+  "edited": ["bearbeitet", "editado", "modifié", "изменено", "已编辑"],
+  "That did not work": ["Das hat nicht geklappt", "No ha funcionado", "Cela n’a pas marché", "Не получилось", "操作失败"],
+  "blocked": ["blockiert", "bloqueado", "bloqué", "заблокирован", "已屏蔽"],
+  "bot": ["Bot", "bot", "bot", "бот", "机器人"],
+  "Block the bot": ["Bot blockieren", "Bloquear el bot", "Bloquer le bot", "Заблокировать бота", "屏蔽机器人"],
+  "Unblock the bot": ["Bot freigeben", "Desbloquear el bot", "Débloquer le bot", "Разблокировать бота", "取消屏蔽机器人"],
+  "Members: {count}": ["Mitglieder: {count}", "Miembros: {count}", "Membres : {count}", "Участники: {count}", "成员：{count}"],
+  "Unread: {count}": ["Ungelesen: {count}", "Sin leer: {count}", "Non lus : {count}", "Непрочитанные: {count}", "未读：{count}"],
+  "You": ["Du", "Tú", "Vous", "Вы", "你"],
+  "You: {words}": ["Du: {words}", "Tú: {words}", "Vous : {words}", "Вы: {words}", "你：{words}"],
+  "No messages yet": ["Noch keine Nachrichten", "Aún no hay mensajes", "Pas encore de messages", "Сообщений пока нет", "还没有消息"],
+  "Pinned": ["Angeheftet", "Fijado", "Épinglé", "Закреплено", "已置顶"],
+  "Start": ["Starten", "Iniciar", "Démarrer", "Начать", "开始"],
+  "Stop": ["Stopp", "Detener", "Arrêter", "Стоп", "停止"],
+  "Album": ["Album", "Álbum", "Album", "Альбом", "相册"],
+  "Thinking…": ["Denkt nach …", "Pensando…", "Réflexion…", "Думает…", "思考中…"],
+  "Being written": ["Wird geschrieben", "Se está escribiendo", "En cours d’écriture", "Пишется", "正在编写"],
+  "typing": ["tippt", "escribiendo", "écrit", "печатает", "正在输入"],
+  "writing": ["schreibt", "escribiendo", "écrit", "пишет", "正在编写"],
+  "working": ["arbeitet", "trabajando", "travaille", "работает", "正在处理"],
+  "recording": ["nimmt auf", "grabando", "enregistre", "записывает", "正在录制"],
+  "sending a picture": ["sendet ein Bild", "enviando una imagen", "envoie une image", "отправляет изображение", "正在发送图片"],
+  "sending a file": ["sendet eine Datei", "enviando un archivo", "envoie un fichier", "отправляет файл", "正在发送文件"],
+  "sending a voice message": ["sendet eine Sprachnachricht", "enviando un mensaje de voz", "envoie un message vocal", "отправляет голосовое сообщение", "正在发送语音消息"],
+  "sending a video": ["sendet ein Video", "enviando un vídeo", "envoie une vidéo", "отправляет видео", "正在发送视频"],
+  "choosing a sticker": ["wählt einen Sticker", "eligiendo un sticker", "choisit un sticker", "выбирает стикер", "正在选择贴纸"],
+  "finding a place": ["sucht einen Ort", "buscando un lugar", "cherche un lieu", "ищет место", "正在查找位置"],
+  "Photo": ["Foto", "Foto", "Photo", "Фото", "照片"],
+  "Voice message": ["Sprachnachricht", "Mensaje de voz", "Message vocal", "Голосовое сообщение", "语音消息"],
+  "Audio": ["Audio", "Audio", "Audio", "Аудио", "音频"],
+  "Video": ["Video", "Vídeo", "Vidéo", "Видео", "视频"],
+  "Video message": ["Videonachricht", "Mensaje de vídeo", "Message vidéo", "Видеосообщение", "视频消息"],
+  "Sticker": ["Sticker", "Sticker", "Sticker", "Стикер", "贴纸"],
+  "Animation": ["Animation", "Animación", "Animation", "Анимация", "动画"],
+  "File": ["Datei", "Archivo", "Fichier", "Файл", "文件"],
+  "Open picture: {name}": ["Bild öffnen: {name}", "Abrir la imagen: {name}", "Ouvrir l’image : {name}", "Открыть изображение: {name}", "打开图片：{name}"],
+  "Play: {name}": ["Abspielen: {name}", "Reproducir: {name}", "Lire : {name}", "Воспроизвести: {name}", "播放：{name}"],
+  "Pause: {name}": ["Pause: {name}", "Pausar: {name}", "Pause : {name}", "Пауза: {name}", "暂停：{name}"],
+  "Position": ["Position", "Posición", "Position", "Позиция", "播放位置"],
+  "This browser cannot play it": ["Dieser Browser kann es nicht abspielen", "Este navegador no puede reproducirlo", "Ce navigateur ne peut pas le lire", "Этот браузер не может это воспроизвести", "此浏览器无法播放"],
+  "text": ["Text", "texto", "texte", "текст", "文本"],
+  "Code, {language}": ["Code, {language}", "Código, {language}", "Code, {language}", "Код, {language}", "代码，{language}"],
+  "Preformatted text": ["Text in fester Form", "Texto con formato fijo", "Texte préformaté", "Текст с разметкой", "预格式文本"],
+  "Show all": ["Alles zeigen", "Mostrar todo", "Tout afficher", "Показать всё", "显示全部"],
+  "Show less": ["Weniger zeigen", "Mostrar menos", "Afficher moins", "Свернуть", "收起"],
+  "Hidden text, press to show": ["Verborgener Text, zum Zeigen drücken", "Texto oculto, pulsa para mostrarlo", "Texte masqué, appuyez pour l’afficher", "Скрытый текст, нажмите, чтобы показать", "隐藏文本，点按显示"],
+  "Forwarded from {who}": ["Weitergeleitet von {who}", "Reenviado de {who}", "Transféré de {who}", "Переслано от {who}", "转发自 {who}"],
+  "someone": ["jemandem", "alguien", "quelqu’un", "кого-то", "某人"],
+  "Reaction {emoji}, {count}": ["Reaktion {emoji}, {count}", "Reacción {emoji}, {count}", "Réaction {emoji}, {count}", "Реакция {emoji}, {count}", "回应 {emoji}，{count}"],
+  "Choices": ["Auswahl", "Opciones", "Choix", "Варианты", "选项"],
+  "Act on this message": ["Was mit dieser Nachricht geschehen soll", "Acciones para este mensaje", "Actions sur ce message", "Действия с сообщением", "操作此消息"],
+  "{who} created the topic “{topic}”": ["{who} hat das Thema „{topic}“ angelegt", "{who} creó el tema «{topic}»", "{who} a créé le sujet « {topic} »", "{who}: создана тема «{topic}»", "{who} 创建了话题“{topic}”"],
+  "This group became a supergroup": ["Diese Gruppe wurde zur Supergruppe", "Este grupo se ha convertido en supergrupo", "Ce groupe est devenu un supergroupe", "Эта группа стала супергруппой", "此群组已升级为超级群组"],
+  "The group goes on here as a supergroup": ["Hier geht die Gruppe als Supergruppe weiter", "El grupo continúa aquí como supergrupo", "Le groupe continue ici en supergroupe", "Группа продолжается здесь как супергруппа", "群组在此作为超级群组继续"],
+  "{who} joined": ["{who} ist jetzt dabei", "{who} se ha unido", "{who} a rejoint le groupe", "{who} теперь в группе", "{who} 加入了群组"],
+  "{who} left": ["{who} ist gegangen", "{who} ha salido", "{who} est parti", "{who} больше не в группе", "{who} 离开了群组"],
+};
+
+const codes = (navigator.languages ?? [navigator.language]).map((tag) => tag.split("-")[0].toLowerCase());
+export const LANGUAGE = codes.find((code) => code === "en" || LANGUAGES.includes(code)) ?? "en";
+
+// `values` are filled in for the names in braces.
+export function say(english, values = {}) {
+  const text = WORDS[english]?.[LANGUAGES.indexOf(LANGUAGE)] ?? english;
+  return text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+}
+
+// What stands in the page itself.
+export function translatePage() {
+  document.documentElement.lang = LANGUAGE;
+  document.title = say(document.title);
+  for (const name of ["aria-label", "placeholder"]) {
+    for (const node of document.querySelectorAll(`[${name}]`)) node.setAttribute(name, say(node.getAttribute(name)));
+  }
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode.data.trim();
+    if (text) texts.currentNode.data = texts.currentNode.data.replace(text, say(text));
+  }
+}
