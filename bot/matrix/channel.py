@@ -34,7 +34,7 @@ from bot.channel import (
     refuse_secret_files,
 )
 from bot.matrix.encryption import FAULTS, Encryption
-from bot.matrix.formatted import message_content, split
+from bot.matrix.formatted import PART_BYTES, message_content, split
 from bot.matrix.homeserver import (
     CLIENT,
     Homeserver,
@@ -147,11 +147,13 @@ class MatrixChannel:
             return id, None if whole else replace(message, voice=False, sound=None)
         kind = "m.notice" if message.silent else "m.text"
         reply_to = "" if message.part else self._quoted(chat, message)
-        if len(parts) > MOST_PARTS:
+        if too_long := len(parts) > MOST_PARTS:
+            parts = [self._beginning(message.text)]
+        if message.part == len(parts):
             file = BytesIO(message.text.encode())
             content = await self._file_content(chat, (file, ANSWER_FILE), "")
-            return await self._send(chat, content, transaction, reply_to), None
-        last = message.part + 1 >= len(parts)
+            return await self._send(chat, content, transaction, ""), None
+        last = message.part + 1 == len(parts)
         keyboard = message.keyboard if last else ()
         text = with_buttons(parts[message.part], keyboard, self._texts)
         if keyboard:
@@ -161,7 +163,13 @@ class MatrixChannel:
             await self.keep_keyboard(chat, id, keyboard)
             self._asked.pop(transaction, None)
             self.tasks.start(self._offer(chat, id, keyboard, transaction), "reactions to press")
-        return id, None if last else replace(message, part=message.part + 1)
+        whole = last and not too_long
+        return id, None if whole else replace(message, part=message.part + 1)
+
+    def _beginning(self, text: str) -> str:
+        """What stands above a text that is sent as a file."""
+        below = self._texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
+        return f"{split(text, PART_BYTES // 2)[0]}\n\n*{below}*"
 
     async def seen(self, transaction: str, id: str) -> None:
         """An event of ours has come by a sync, before the answer to its send perhaps: a question may be

@@ -153,7 +153,8 @@ async def test_a_long_answer_comes_in_parts_and_a_longer_one_as_a_file(
         return "\n\n".join(f"Part {n}: {secrets.token_hex(140)}" for n in range(count))
 
     long = text(70)
-    scenario.script = in_order([says(long, size=10_000), says(text(300), size=10_000)])
+    longer = text(300)
+    scenario.script = in_order([says(long, size=10_000), says(longer, size=10_000)])
     async with scenario.open():
         room = await olga.room_with(scenario.account, encrypted=True)
         await olga.say(room, "much")
@@ -161,6 +162,10 @@ async def test_a_long_answer_comes_in_parts_and_a_longer_one_as_a_file(
         parts = olga.finals(room)
         assert len(parts) == 2 and "".join("".join(parts).split()) == "".join(long.split())
         await olga.say(room, "more")
+        head = await olga.next(lambda e: e.body.startswith("Part 0") and "answer.md" in e.body)
+        beginning, _, below = head.body.rpartition("\n\n")
+        assert longer.startswith(beginning) and len(beginning) > 1000
+        assert below == f"*{Texts().whole_in_file.format(count=len(longer), name='answer.md')}*"
         file = await olga.next(lambda e: e.content.get("msgtype") == "m.file")
         assert file.body == "answer.md" and "key" in file.content["file"]
 
