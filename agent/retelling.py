@@ -14,6 +14,7 @@ import re
 from functools import cache
 
 from agent.language import ENGLISH, FIELD, local_number, spoken, translated
+from agent.schedule.times.rule import SHORT_WEEKDAYS
 
 REASONS = (  # of the backend, and of the bot for its owners
     # the way to the backend, and to its server
@@ -234,6 +235,36 @@ WITHHELD = (  # agent.leaks
     "a signed token (JWT)",
 )
 LONGEST = 2000  # characters: what is filled in may be anybody's, and each form is sought in it
+FACTS = (  # lines of agent.sandbox.host_report
+    "name: {name}",
+    "time: {weekday} {at}",
+    *SHORT_WEEKDAYS,
+    "uptime: {span}",
+    "{count} days",
+    "{count} day",
+    "{count} hours",
+    "{count} hour",
+    "{count} minutes",
+    "{count} minute",
+    "load: {load} on {count} cores",
+    "memory: {total} total, {used} used, {free} available",
+    "disk /: {total} total, {used} used, {free} free ({percent}%)",
+    "disk of /workspace: {total} total, {used} used, {free} free ({percent}%)",
+    "{size} GiB",
+    "gpu: none",
+    "gpu: not known",
+    "gpu {index}: {facts}",
+    "{degrees} °C memory",
+    "{watts} W of {limit} W",
+    "{share} % busy",
+    "{used} of {total} MiB used",
+    "throttled: {why}",
+    "model: {name}",
+    "model: not known",
+    "speed: {speed} tokens/s",
+    "speed: {speed} tokens/s, reading {prefill} tokens/s",
+)
+LISTS = ("span", "facts")  # what fills these in is several things
 BETWEEN_SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 
 
@@ -247,15 +278,21 @@ def retold(text: str, forms: tuple[str, ...] = REASONS) -> str:
         return told
     for form, pattern in patterns(forms):
         if found := pattern.fullmatch(text):
-            parts = {name: retold(part, forms) for name, part in found.groupdict().items()}
+            parts = {
+                name: ", ".join(retold(each, forms) for each in part.split(", "))
+                if name in LISTS
+                else retold(part, forms)
+                for name, part in found.groupdict().items()
+            }
             return translated(form).format(**parts)
     return local_number(text)
 
 
 @cache
 def patterns(forms: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Each form and what it is recognized by, those first that leave the least open."""
-    fixed = sorted(forms, key=lambda form: len(FIELD.sub("", form)), reverse=True)
+    """Each form and what it is recognized by, those first that begin with a word of their own and leave the
+    least open."""
+    fixed = sorted(forms, key=lambda form: (form.startswith("{"), -len(FIELD.sub("", form))))
     return tuple((form, pattern_of(form)) for form in fixed)
 
 

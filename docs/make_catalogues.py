@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agent.language import CATALOGUES  # noqa: E402
-from agent.retelling import REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
+from agent.retelling import FACTS, REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
 from agent.turn import texts  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
 from agent.turn.toy_answers import QUESTIONS, TAUGHT  # noqa: E402
@@ -59,7 +59,7 @@ def messages() -> dict[Message, str]:
         profile = tomllib.loads(path.read_text("utf-8"))
         for field in ("title", "good", "bad"):
             found.setdefault((profile[field], ""), f"{PROFILES}/{path.name}")
-    for form in (*REASONS, *SOURCES, *REQUESTS, *WITHHELD):
+    for form in (*REASONS, *SOURCES, *REQUESTS, *WITHHELD, *FACTS):
         found.setdefault((form, ""), "agent/retelling.py")
     return found
 

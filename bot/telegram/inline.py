@@ -11,6 +11,8 @@ from contextlib import suppress
 from telegram import Bot, InlineQuery, InlineQueryResultArticle, InputTextMessageContent
 from telegram.error import TelegramError
 
+from agent.language import speaking
+from agent.retelling import FACTS, retold
 from agent.sandbox.host_report import HostReport
 from backend.protocol import Status
 from bot.commands.context import HandlerContext
@@ -31,12 +33,14 @@ async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
         async with asyncio.timeout(STATUS_SECONDS):
             status = await backend_status(context)
     report = HostReport(state, context.timezone, status if isinstance(status, Status) else None)
-    lines = facts(await asyncio.to_thread(report.text), query.query)
+    chat = context.channel.private_chat(str(query.from_user.id))
+    with speaking(await context.chosen_language(chat)):
+        lines = facts(await asyncio.to_thread(report.text), query.query)
     results = [
         InlineQueryResultArticle(
             id=str(number),
-            title=line.partition(": ")[0],
-            description=line.partition(": ")[2],
+            title=named(line)[0],
+            description=named(line)[1],
             input_message_content=InputTextMessageContent(line),
         )
         for number, line in enumerate(lines)
@@ -53,8 +57,20 @@ async def decline_guest(bot: Bot, query: str, told: str) -> None:
 
 
 def facts(report: str, words: str) -> list[str]:
-    """The report's lines ("disk /: 200.0 GiB total") of which the words are the name."""
+    """The report's lines ("disk /: 200.0 GiB total") of which the words are the name, in the language spoken,
+    and in English, too."""
     lines = [line for line in report.splitlines() if line and not line.startswith(LEFT_OUT)]
-    asked = {ALIKE.get(word, word) for word in re.findall(r"\w+", words.lower())}
-    named = [line for line in lines if asked & set(re.findall(r"\w+", line.partition(": ")[0]))]
-    return named or lines
+    told = {retold(line, FACTS): line for line in lines}
+    asked = {ALIKE.get(word, word) for word in words_of(words)}
+    meant = [n for n, line in told.items() if asked & words_of(f"{named(n)[0]} {named(line)[0]}")]
+    return meant or [*told]
+
+
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
+def named(line: str) -> tuple[str, str]:
+    """The name of a fact, and the fact."""
+    name, fact = re.split(r"\s*[:：]\s*", line, maxsplit=1)
+    return name, fact

@@ -9,7 +9,7 @@ import pytest
 
 from agent.language import ENGLISH, FIELD, languages, speaking, translated
 from agent.leaks import KINDS
-from agent.retelling import REASONS, REQUESTS, SOURCES, WITHHELD, patterns, retold
+from agent.retelling import FACTS, REASONS, REQUESTS, SOURCES, WITHHELD, patterns, retold
 from agent.sandbox.hosts import TUNNEL, HostRequest
 from backend.gpu.health import XIDS
 from backend.gpu.nvml import THROTTLE
@@ -102,7 +102,7 @@ def test_what_is_in_tables_has_a_form() -> None:
 
 @pytest.mark.parametrize("code", [code for code in languages() if code != ENGLISH])
 def test_what_has_a_form_is_said_anew_with_what_was_filled_in(code: str) -> None:
-    for table in (REASONS, SOURCES, REQUESTS, WITHHELD):
+    for table in (REASONS, SOURCES, REQUESTS, WITHHELD, FACTS):
         for form in table:
             names = {name[1:-1]: f"x{n}" for n, name in enumerate(FIELD.findall(form))}
             with speaking(code):

@@ -1,17 +1,49 @@
 """The bot in chats that it is not in: what "@bot disk?" offers there, and to whom; guest mode is declined."""
 
+from agent.language import languages, speaking
 from bot.telegram.inline import facts
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
 
 REPORT = "name: vm\nload: 0.10 on 2 cores\nmemory: 2 GiB total\ndisk /: 9 GiB free\ncharts: none\n"
+FULL = """\
+name: vm
+time: Mon 2026-11-23 18:04 UTC
+uptime: 3 days, 1 hour, 12 minutes
+load: 0.10 on 2 cores
+memory: 31.3 GiB total, 2.0 GiB used, 29.3 GiB available
+disk /: 200.0 GiB total, 20.0 GiB used, 180.0 GiB free (10%)
+gpu 0: Tesla V100, 60 °C, 66 °C memory, 140 W of 250 W, 30 % busy, 5000 of 16384 MiB used
+model: qwen3-4b
+speed: 50 tokens/s, reading 900 tokens/s
+charts: none
+"""
 
 
 def test_the_lines_are_those_that_the_words_name() -> None:
     assert facts(REPORT, "disk?") == ["disk /: 9 GiB free"]
     assert facts(REPORT, "how much RAM and cpu") == ["load: 0.10 on 2 cores", "memory: 2 GiB total"]
     assert facts(REPORT, "") == facts(REPORT, "weather") == REPORT.splitlines()[:4]
+
+
+def test_the_lines_are_in_the_language_spoken_and_found_by_its_words() -> None:
+    told = {}
+    for code in languages():
+        with speaking(code):
+            told[code] = facts(FULL, "")
+            name = facts(FULL, "disk")[0].partition(" ")[0]
+            assert facts(FULL, f"{name}?") == facts(FULL, "disk") == [told[code][5]]
+    names = FULL.splitlines()[0].partition(": ")[2], "qwen3-4b"
+    for number, english in enumerate(told["en"]):
+        for code in languages()[1:]:
+            assert told[code][number] != english or english.endswith(names), (code, english)
+    assert told["de"][2:6] == [
+        "Laufzeit: 3 Tage, 1 Stunde, 12 Minuten",
+        "Last: 0,10 auf 2 Kernen",
+        "Arbeitsspeicher: 31,3 GiB gesamt, 2,0 GiB belegt, 29,3 GiB verfügbar",
+        "Festplatte /: 200,0 GiB gesamt, 20,0 GiB belegt, 180,0 GiB frei (10 %)",
+    ]
 
 
 async def test_an_owner_is_offered_facts_and_a_stranger_nothing(scenario: TelegramScenario) -> None:
