@@ -98,6 +98,10 @@ class Texts(NamedTuple):
     model_at: str = ", at {host}"
     toy_serves: str = (
         "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
+        " what a real model can. /model tells how to get a real one, and which fit this machine."
+    )
+    toy_serves_demo: str = (
+        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
         " what a real model can. One step to a real one: `make demo MODEL=FILE.gguf`, with any GGUF file; /model"
         " shows which fit this machine."
     )
@@ -370,6 +374,10 @@ class Texts(NamedTuple):
     switched: str = "**{name}** is ready after {seconds:.0f} s."
     switched_warm: str = "Its fixed prefix of {tokens:,} tokens is warm."
     toy_hint: str = (
+        "It is a toy. A real model is one step away, on my computer: `voltaire model fit` tells what fits it,"
+        " `voltaire run --model FILE.gguf` serves any file."
+    )
+    toy_hint_demo: str = (
         "It is a toy. A real model is one step away: `make demo MODEL=FILE.gguf` for any file, `voltaire"
         " model fit` for what fits this machine."
     )

@@ -346,11 +346,10 @@ def print_candidates(found: Sequence[Candidate], machine: Machine, *, as_json: b
     )
 
 
-def next_step(each: Candidate) -> str:
-    """The command that puts a model to use."""
+def next_step(each: Candidate, serves: str = "make demo MODEL=") -> str:
+    """The command that puts a model to use; `serves` is the beginning of the one for a file."""
     if each.place:
-        where = f"make demo MODEL={shlex.quote(str(each.path))}"
-        return f"{where}  ({size_text(each.size or 0)}, from {each.place})"
+        return f"{serves}{shlex.quote(str(each.path))}  ({size_text(each.size or 0)}, from {each.place})"
     if each.path:
         return f"voltaire model use {each.name}"
     size = f"  ({size_text(each.size)})" if each.size else ""

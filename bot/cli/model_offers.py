@@ -42,8 +42,11 @@ class MachineModels:
         models = backend_config(self.settings).models_folder
         machine = Machine(tuple(cards), int(proc.available_mib() * MIB), models)
         found = await asyncio.to_thread(all_candidates, machine)
+        serves = "make demo MODEL=" if self.demo else "voltaire run --model "
         return [
-            ModelOffer(each.name, each.line, each.size, next_step(each) if each.place else "")
+            ModelOffer(
+                each.name, each.line, each.size, next_step(each, serves) if each.place else ""
+            )
             for each in found
             if each.runs and each.name != PREFERRED[-1]
             if each.place or not (self.demo or each.path)

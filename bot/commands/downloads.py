@@ -22,7 +22,8 @@ async def offers(
 ) -> tuple[list[str], list[list[Button]]]:
     """Lines and buttons for an owner; while the toy serves, how to get a real model, for anybody."""
     texts, toy = context.texts, report.backend.model == TOY
-    lines = [texts.toy_hint] if toy else []
+    hint = texts.toy_hint_demo if context.demo else texts.toy_hint
+    lines = [hint] if toy else []
     if level != "owner" or context.services.models is None or report.backend.kind != "managed":
         return lines, []
     found = await context.services.models.offers(report)

@@ -30,7 +30,7 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
     place = texts.runs_here if context.demo else runs_at
     model = await model_words(context)
     parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
-    language = ENGLISH if model == texts.toy_serves else spoken()  # the toy understands no other
+    language = ENGLISH if model == toy_words(context) else spoken()  # the toy understands no other
     with speaking(language):
         wishes = [*enumerate(texts.wishes)]
     keyboard = [[Button(f"{WISH}:{n}:{language}", wish)] for n, wish in wishes]
@@ -45,13 +45,17 @@ async def model_words(context: HandlerContext) -> str:
     try:
         server = (await backend.status()).backend
         if server.model == TOY or (not server.model and server.profile == TOY_PROFILE):  # it starts
-            return texts.toy_serves
+            return toy_words(context)
         where = ""
         if server.kind == "external":
             where = texts.model_at.format(host=urlsplit((await backend.endpoint()).url).hostname)
         return texts.model_serves.format(name=server.profile or server.model or "?", where=where)
     except BackendUnavailable:
         return texts.no_model_yet
+
+
+def toy_words(context: HandlerContext) -> str:
+    return context.texts.toy_serves_demo if context.demo else context.texts.toy_serves
 
 
 async def press_wish(context: HandlerContext, press: ButtonPress) -> PressResult:

@@ -81,8 +81,9 @@ async def test_what_fits_the_cards_of_the_backend_is_offered(
     with_card = REPORT.model_copy(update={"gpus": [card]})
     offered = {each.name: each for each in await models.offers(with_card)}
     assert offered["gemma4-26b-a4b"].size and not offered["gemma4-26b-a4b"].command
-    assert offered["own"].command.startswith(f"make demo MODEL={own}")
+    assert offered["own"].command.startswith(f"voltaire run --model {own}")
     assert "pocket" not in offered and "llama3.3-70b-2x" not in offered
     assert [each.name for each in await models.offers(REPORT)] == ["own"]
     models.demo = True
-    assert [each.name for each in await models.offers(with_card)] == ["own"]
+    [only] = await models.offers(with_card)
+    assert (only.name, only.command.partition("  ")[0]) == ("own", f"make demo MODEL={own}")

@@ -12,7 +12,7 @@ from fakes.bot_running import TelegramScenario
 from tests.bot.telegram.test_first_screen import Backend as ServedBy
 
 TEXTS = Texts()
-OWN = ModelOffer("own", "own: a window of 8,192 tokens.", 2**30, "make demo MODEL=/m/own.gguf")
+OWN = ModelOffer("own", "own: a window of 8,192 tokens.", 2**30, "voltaire run --model /m/own.gguf")
 FAR = ModelOffer("far", "far: 50 tokens/s.", 3 * 2**30)
 
 
@@ -58,8 +58,8 @@ async def test_an_owner_downloads_a_model_by_a_button(
         end = await scenario.owner.next_message(where=lambda m: m.keyboard)
         facts = (await run.store.ledger.rows())[-1].facts
         edits = [c.fields["text"] for c in scenario.gram.called("editMessageText")]
-    assert "make demo MODEL=FILE.gguf" in card.text
-    assert "make demo MODEL=/m/own.gguf\nown: a window of 8,192 tokens." in card.text
+    assert "voltaire run --model FILE.gguf" in card.text
+    assert "voltaire run --model /m/own.gguf\nown: a window of 8,192 tokens." in card.text
     assert card.text.endswith("far: 50 tokens/s.")
     assert "Downloading far: 1.0 of 3.0 GiB" in edits
     assert end.text.startswith(told) and end.buttons == [button]

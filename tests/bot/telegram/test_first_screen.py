@@ -37,6 +37,11 @@ class Backend:
             ["**demo**", "**nothing leaves it**", "a toy of 5 MB", "make demo MODEL=FILE.gguf"],
         ),
         (True, {"profile": "pocket"}, ["a toy of 5 MB"]),  # its server only starts
+        (
+            False,
+            {"profile": "pocket", "model": "pocket.gguf"},
+            ["a toy of 5 MB", "/model tells how to get a real one"],
+        ),
         (False, {"profile": "qwen3-4b"}, ["through Telegram", "The model is **qwen3-4b**."]),
         (
             False,
@@ -44,7 +49,7 @@ class Backend:
             ["through Telegram", "The model is **gpt**, at ai.lan."],
         ),
     ],
-    ids=["demo", "starting", "own", "external"],
+    ids=["demo", "starting", "toy", "own", "external"],
 )
 async def test_start_says_what_where_who_reads_and_which_model(
     scenario: TelegramScenario, demo: bool, server: dict[str, Any], told: list[str]
@@ -57,6 +62,7 @@ async def test_start_says_what_where_who_reads_and_which_model(
         await soon(lambda: scenario.gram.called("setMyShortDescription"))
     for words in told:
         assert words.replace("**", "") in screen.text
+    assert demo or "make demo" not in screen.text
     assert screen.buttons == list(TEXTS.wishes)
     world = scenario.gram.world
     about = TEXTS.description_demo if demo else TEXTS.description
