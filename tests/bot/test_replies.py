@@ -221,7 +221,7 @@ def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
     for event, status in (
         (GpuQueued(0), "reading, about 1 s (an estimate)"),
         (GpuQueued(2), "number 3 in line for the GPU, 0 s"),
-        (ModelProgress(10, 20, 0), "reading 10 of 20 tokens"),
+        (ModelProgress(10, 20, 10), "reading 10 of 20 tokens"),
         (ToolCalled("c", "bash", {}), ""),
     ):
         progress.add(Notice("The model is being loaded again."))
