@@ -151,7 +151,7 @@ class Texts(NamedTuple):
         " comes; else please send it again."
     )
     put_out: str = (
-        "{by} has put me out of the room {room}: what I have to say there waits until I am invited"
+        "{by} has removed me from the room {room}: what I have to say there waits until I am invited"
         " again."
     )
     upgraded: str = "The room {room} was upgraded: I go on with our chat in the new one."
@@ -208,13 +208,13 @@ class Texts(NamedTuple):
         "schedule": "schedule a reminder or a task",
         "repos": "the repositories I can see",
         "skills": "what I have been taught",
-        "mcp": "servers of tools, and what of them was allowed",
+        "mcp": "tool servers, and what of them is allowed",
         "summary": "what happened in a repository",
         "link": "your chats in two apps share notes and jobs",
         "trust": "text of strangers in this chat, and what of it is yours",
         "approve": "open questions and standing permissions",
         "freeze": "stop everything: no tool runs, no job starts",
-        "thaw": "end that, by a code",
+        "thaw": "end the freeze, with a code",
         "export": "this chat as Markdown and JSON",
         "settings": "thinking, tool lines, voice and other settings",
         "timezone": "the time zone of this chat",
@@ -275,15 +275,15 @@ class Texts(NamedTuple):
     )
     linked: str = (
         "Linked: this chat and your other one share notes and jobs, and alerts come once, where the code was"
-        " asked for. /link alerts has them here, /link end parts the chats."
+        " asked for. /link alerts brings them here, /link end separates the chats."
     )
     alerts_here: str = "Alerts come to you here from now on."
-    linked_now: str = "This chat is linked already; /link end parts it from the others."
+    linked_now: str = "This chat is linked already; /link end separates it from the others."
     link_ended: str = "This chat is on its own again, with the notes and jobs that were made here."
     not_linked: str = "This chat is linked with no other."
     link_private: str = "Only chats with me alone can be linked."
     bad_link_code: str = (
-        "That code does not hold (any more). /link in the other app gives a new one."
+        "That code is not valid (any more). /link in the other app gives a new one."
     )
     no_plan: str = "There is no plan here. I make one where work has many steps."
     plan_usage: str = "/plan add WORDS, /plan 2 WORDS, /plan done 2, /plan end"
@@ -367,6 +367,7 @@ class Texts(NamedTuple):
     context_window: str = "window"
     no_backend: str = "There is no model backend here."
     no_gpu: str = "No GPU was found on this machine."
+    no_gpu_speed: str = "No GPU was found on this machine: only the speed of its answers."
     model: str = "The model is **{now}**."
     switching: str = "Switching to **{name}**."
     model_window: str = "A window of {tokens:,} tokens."

@@ -15,12 +15,13 @@ import tempfile
 import termios
 import time
 from argparse import ArgumentParser
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, Playwright, Route, async_playwright, expect
+from PIL import Image
+from playwright.async_api import Browser, Page, Playwright, async_playwright, expect
 from rich.console import Console
 from rich.text import Text
 
@@ -32,19 +33,22 @@ VOLTAIRE = Path(sys.executable).with_name("voltaire")
 SECONDS = 120
 expect.set_options(timeout=SECONDS * 1000)
 ASKED, FREE = "how much disk space is free?", r"\d+(\.\d+)?[GT] free \(\d+% full\)"
-# What is said, and what the answer must show: a picture of anything else is not written. Where nothing is
-# said, the bot writes first. Each comes in a minute of its own, for a chart of more than one point.
+# What is said, minute by minute (the chart at the end has a point for each), and what the answer must show: a
+# picture of anything else is not written. Where nothing is said, the bot writes first.
 SAID = (
-    (ASKED, FREE),
-    ("write a file shopping.txt with milk, eggs and bread", r"^Done: created shopping\.txt"),
-    ("send me shopping.txt", r"^Done: sent shopping\.txt"),
+    ((ASKED, FREE),),
     (
-        "remind me in 2 minutes to stretch",
-        r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d+ \w+ \d{4} at \d\d:\d\d",
+        (
+            "remind me in 2 minutes to stretch",
+            r"^Done: Planned .*Reminder “stretch”, once, on \w+ \d+ \w+ \d{4} at \d\d:\d\d",
+        ),
     ),
-    ("", r"^⏰ stretch"),
-    ("/gpu", r"^No GPU was found|°C"),
+    (("write a file shopping.txt with milk, eggs and bread", r"^Done: created shopping\.txt"),),
+    (("", r"^⏰ stretch"), ("send me shopping.txt", r"^Done: sent shopping\.txt")),
+    (("/gpu", "^No GPU was found|°C"),),
 )
+PHONE = {"width": 430, "height": 900}
+BETWEEN = 24  # pixels, from one phone to the next
 TYPED = f'make demo ASK="{ASKED}"'
 COLUMNS, LINES = 92, 24
 KEY_SECONDS = 0.05  # for each letter that is typed
@@ -184,28 +188,33 @@ def from_terminal(*words: str) -> Iterator[tuple[float, str]]:
 
 
 async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
+    """The beginning of the conversation, and beside it its end."""
     async with async_playwright() as playwright:
         browser = await launched(playwright)
         page = await browser.new_page(
-            viewport={"width": 430, "height": 1280},
+            viewport=PHONE,  # type: ignore[arg-type]
             color_scheme="dark" if dark else "light",
         )
-        await page.route("**/bubble.css", without_reactions)
         await page.goto(url)
-        for text, answer in SAID:
+        for minute in SAID:
             await page.wait_for_timeout(1000 * (61 - time.time() % 60))
-            await exchange(page, text, answer)
-        await page.wait_for_timeout(600)  # bubbles fade in
-        await page.screenshot(path=target)
+            for text, answer in minute:
+                await exchange(page, text, answer)
+        shown = []
+        for end in ("0", "log.scrollHeight"):
+            await page.evaluate(f"log.scrollTop = {end}")
+            await page.wait_for_timeout(600)  # bubbles fade in
+            shown.append(await page.screenshot())
         await browser.close()
+    side_by_side(shown, target)
 
 
-async def without_reactions(route: Route) -> None:
-    """A machine that makes pictures need not have a font with emoji."""
-    sheet = await route.fetch()
-    await route.fulfill(
-        response=sheet, body=await sheet.text() + "\n.reactions { display: none; }\n"
-    )
+def side_by_side(pictures: Sequence[bytes], target: Path) -> None:
+    size = (PHONE["width"] + BETWEEN) * len(pictures) - BETWEEN, PHONE["height"]
+    whole = Image.new("RGBA", size)
+    for number, picture in enumerate(pictures):
+        whole.paste(Image.open(BytesIO(picture)), (number * (PHONE["width"] + BETWEEN), 0))
+    whole.save(target, optimize=True)
 
 
 async def exchange(page: Page, text: str, answer: str) -> None:
@@ -225,8 +234,14 @@ async def exchange(page: Page, text: str, answer: str) -> None:
         raise WrongPicture(f"{text}: {seen}") from None
 
 
+def need_emoji() -> None:
+    if not subprocess.run(["fc-list", ":charset=23f0"], capture_output=True, check=True).stdout:
+        raise WrongPicture("No font here has emoji: apt-get install fonts-noto-color-emoji")
+
+
 if __name__ == "__main__":
     try:
+        need_emoji()
         asyncio.run(main())
     except WrongPicture as error:
         sys.exit(f"This is no picture of what it should show. {error}")

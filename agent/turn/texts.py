@@ -27,10 +27,10 @@ SHORTENING = "The conversation grew too long for the model; its older part is be
 READ_AGAIN = "The model server could not read the answer; it was written again."
 CIRCLING = "(Stopped here: the model began to repeat itself without end.)"
 CIRCLING_THOUGHT = (
-    "The model's thoughts began to repeat themselves without end; it is to answer without."
+    "The model's thoughts began to repeat themselves without end; now it answers without."
 )
-THOUGHT_ALONE = "The model used up its room with thinking; it is to answer without."
-ANSWER_NOW = "The model is to answer now."
+THOUGHT_ALONE = "The model used up its room with thinking; now it answers without."
+ANSWER_NOW = "The model answers now."
 CUT = "(cut off at the length limit)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
@@ -78,7 +78,7 @@ KEPT = "What you sent is kept as {paths}; say what is to be done with it."
 # While the toy model serves: what the program knows better.
 TOY_ABILITIES = (
     "My tools: commands in a sandbox; reading, writing, editing, searching and sending files; git repositories;"
-    " notes; reminders and jobs; /help lists the commands. Now a toy model of 5 MB serves, which"
+    " notes; reminders and jobs; /help lists the commands. Right now a toy model of 5 MB serves: it"
     ' understands short English wishes such as "how much disk space is free?" or "remind me in 2 minutes to'
     ' stretch". A real model (/model) understands your own words.'
 )

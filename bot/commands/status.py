@@ -91,7 +91,7 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
         return
     assert context.services.backend
     lines = [gpu_line(context.texts, gpu) for gpu in report.gpus]
-    caption = "\n".join(lines) or context.texts.no_gpu  # its picture has the speed alone
+    caption = "\n".join(lines) or context.texts.no_gpu_speed
     zone = str((await context.local_time(call.chat)).tzinfo)
     try:
         picture = await context.services.backend.gpu_picture(
@@ -99,7 +99,7 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
         )
         await context.channel.send_files(call.chat, [(BytesIO(picture), "gpu.png")], caption)
     except (BackendUnavailable, BackendRefused, ChannelError):
-        await context.send(call.chat, caption)
+        await context.send(call.chat, caption if lines else context.texts.no_gpu)
 
 
 async def tokens(context: HandlerContext, call: CommandCall) -> None:

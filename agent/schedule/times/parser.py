@@ -363,7 +363,7 @@ def minute_of_day(text: str) -> int:
 def zone_clause(draft: Draft, match: re.Match[str]) -> None:
     name = match["zone"].replace(" ", "_")
     if name in AMBIGUOUS_ZONES:
-        form = translated("{name} means several zones. Which city's time do you mean?")
+        form = translated("{name} can mean several zones. Which city's time do you mean?")
         raise NotUnderstood(form.format(name=name.upper()))
     draft.zone = ZONES.get(name) or zone_of_city(name)
     draft.now = draft.now.astimezone(ZoneInfo(draft.zone))

@@ -232,10 +232,10 @@ async def test_owners_are_told_once_who_has_put_the_bot_out(
     name = olga.id.partition(":")[0].removeprefix("@")
     assert told.room == home and told.encrypted
     assert told.body == (
-        f"{name} ({olga.id}) has put me out of the room the kitchen: what I have to say there waits"
+        f"{name} ({olga.id}) has removed me from the room the kitchen: what I have to say there waits"
         " until I am invited again."
     )
-    assert sum("has put me out" in e.body for e in olga.seen) == 1
+    assert sum("has removed me" in e.body for e in olga.seen) == 1
 
 
 async def test_a_reaction_on_an_answer_judges_it(

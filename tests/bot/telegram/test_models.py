@@ -156,4 +156,4 @@ async def test_without_a_card_gpu_draws_the_speed_alone(
         await scenario.owner.send("/gpu")
         drawn = await scenario.owner.next_message(where=lambda m: m.media is not None)
     assert (nothing_yet.text, nothing_yet.media) == (TEXTS.no_gpu, None)
-    assert drawn.media and (drawn.media.kind, drawn.text) == ("photo", TEXTS.no_gpu)
+    assert drawn.media and (drawn.media.kind, drawn.text) == ("photo", TEXTS.no_gpu_speed)

@@ -86,7 +86,7 @@ ASKED = {
     "every week": "On which day of the week",
     "every month at 9": "On which day of the month",
     "every Monday": "At what time of day?",
-    "tomorrow at 9 CST": "CST means several zones",
+    "tomorrow at 9 CST": "CST can mean several zones",
     "tomorrow at 9 Atlantis time": "I do not know the time zone",
     "31 February at 9": "There is no such date",
     "every year on February 30 at 9": "No such day exists",
