@@ -200,6 +200,8 @@ async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
             await page.wait_for_timeout(1000 * (61 - time.time() % 60))
             for text, answer in minute:
                 await exchange(page, text, answer)
+        if not await page.locator(".photo").count():
+            raise WrongPicture("/gpu sent no chart.")
         shown = []
         for end in ("0", "log.scrollHeight"):
             await page.evaluate(f"log.scrollTop = {end}")

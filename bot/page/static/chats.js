@@ -2,7 +2,7 @@
 
 import { get, press } from "./api.js";
 import { ask, button, empty, h, long, tag, toast } from "./dom.js";
-import { exact, one, when } from "./format.js";
+import { exact, one, when, whenWithin } from "./format.js";
 import { turnLink } from "./turns.js";
 
 export async function showChats(into, here) {
@@ -76,8 +76,8 @@ function drawNotes(into, chat, notes) {
   }, "quiet")),
   notes.length ? h("ul.rows", notes.map((note) => h(`li${note.deleted_at ? ".gone" : ""}`,
     h("div.grow", h("p.what.whole", note.text),
-      h("p.meta", note.pinned ? "pinned · " : "", `saved ${when(note.saved_at)} · `, note.source ? ["from “", note.source.slice(0, 90), "” ", note.source_turn && h("a", { href: turnLink(note.source_turn) }, "turn")] : "written by hand",
-        note.in_prompt ? " · in the prompt now" : "", note.deleted_at ? ` · deleted ${when(note.deleted_at)}` : "", " ", note.stranger && tag(`strangers' text: ${note.stranger}`, "warning"))),
+      h("p.meta", note.pinned ? "pinned · " : "", `saved ${whenWithin(note.saved_at)} · `, note.source ? ["from “", note.source.slice(0, 90), "” ", note.source_turn && h("a", { href: turnLink(note.source_turn) }, "turn")] : "written by hand",
+        note.in_prompt ? " · in the prompt now" : "", note.deleted_at ? ` · deleted ${whenWithin(note.deleted_at)}` : "", " ", note.stranger && tag(`strangers' text: ${note.stranger}`, "warning"))),
     h("div.acts", note.deleted_at ? button("Restore", () => act("note-restore", { number: note.id }), "quiet") : [
       button(note.pinned ? "Unpin" : "Pin", () => act("note-pin", { number: note.id, on: !note.pinned }), "quiet"),
       button("Edit", async () => {

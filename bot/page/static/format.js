@@ -56,4 +56,7 @@ export function when(at) {
   return name === "Today" ? clock(at) : `${name}, ${clock(at)}`;
 }
 
+// The same within a sentence.
+export const whenWithin = (at) => when(at).replace(/^(Tomorrow|Yesterday)/, (name) => name.toLowerCase());
+
 export const one = (count, what, many = `${what}s`) => `${int(count)} ${Number(count) === 1 ? what : many}`;

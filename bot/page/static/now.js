@@ -3,7 +3,7 @@
 import { get, press } from "./api.js";
 import { bar, legend, lines, spark } from "./charts.js";
 import { ask, button, empty, h, tag } from "./dom.js";
-import { clock, gib, int, number, one, percent, seconds, short, when } from "./format.js";
+import { clock, gib, int, number, one, percent, seconds, short, when, whenWithin } from "./format.js";
 import { questionCard } from "./people.js";
 import { turnRow } from "./turns.js";
 
@@ -53,7 +53,7 @@ function state({ backend, bot, frozen, version, uptime }) {
   const good = GOOD.has(backend.state);
   const warming = backend.total ? ` ${percent(backend.done / backend.total)}` : "";
   return [
-    frozen && h("p.frozen", { role: "alert" }, `Frozen since ${when(frozen)}: no tool runs and no job starts. `, h("code", "voltaire thaw")),
+    frozen && h("p.frozen", { role: "alert" }, `Frozen since ${whenWithin(frozen)}: no tool runs and no job starts. `, h("code", "voltaire thaw")),
     h("p.kicker", backend.profile || "model server"),
     h("p.headline", backend.model || "No model", h(`span.state.${good ? "good" : backend.state === "failed" ? "bad" : "mid"}`, backend.state + warming)),
     backend.reason && h("p.reason", backend.reason),
@@ -61,7 +61,7 @@ function state({ backend, bot, frozen, version, uptime }) {
     (backend.less_memory ?? []).length > 0 && h("p.reason", `With less memory: ${backend.less_memory.join(", ")}`),
     h("p.meta", [
       backend.n_ctx && `window of ${int(backend.n_ctx)} tokens`,
-      backend.restarts ? `${one(backend.restarts, "restart")}, the last ${when(backend.last_restart?.at)}: ${backend.last_restart?.cause ?? ""}` : backend.state !== "stopped" && "no restart",
+      backend.restarts ? `${one(backend.restarts, "restart")}, the last ${whenWithin(backend.last_restart?.at)}: ${backend.last_restart?.cause ?? ""}` : backend.state !== "stopped" && "no restart",
       uptime > 0 && `up ${seconds(uptime * 60)}`,
       bot.username || bot.polling_ok !== null ? `${bot.username ? `@${bot.username.replace(/^@/, "")} ` : "bot "}${bot.polling_ok ? "listens" : bot.problem || "does not listen"}` : "the bot is stopped",
       `Voltaire ${version}`,
@@ -109,7 +109,7 @@ function figures({ speeds, speed, warm, memory, idle, jobs }) {
     figure("Warm prefix", warm ? int(warm.cached_tokens) : "–", warm && `of ${int(warm.tokens)}`, warm ? `by ${warm.source}, in ${seconds(warm.seconds)}` : "nothing is warm"),
     figure("Between turns", idle.tokens ? short(idle.tokens) : "0", "tokens", idle.seconds ? `${seconds(idle.seconds)}${idle.wh === null ? "" : `, ${number(idle.wh, 2)} Wh`} in 24 hours` : "read ahead in 24 hours"),
     figure("Memory", int((memory.bot ?? 0) + (memory.backend ?? 0)), "MiB", `bot ${int(memory.bot)}, backend ${int(memory.backend)}, model server ${int(memory.server)}`),
-    figure("Jobs", int(jobs.active), "", jobs.next_at ? `next ${when(jobs.next_at)}` : "none is due"),
+    figure("Jobs", int(jobs.active), "", jobs.next_at ? `next ${whenWithin(jobs.next_at)}` : "none is due"),
   )];
 }
 

@@ -15,7 +15,7 @@ export function questionCard(question) {
     all.remove();
   }, "quiet");
   const card = h("article.question", { "aria-label": "A question" },
-    h("p.kicker", "May it?"), shown, all,
+    h("p.kicker", "May it do this?"), shown, all,
     question.because && h("p.reason", `This chat holds strangers' text: ${question.because}`),
     h("p.meta", `${question.title || question.chat} · ${question.scope} · ${seconds(Math.max(0, question.expires_at - Date.now() / 1000))} left `, question.turn && h("a", { href: turnLink(question.turn) }, "turn")),
     h("div.actions", Object.entries(ANSWERS).filter(([answer]) => answer !== "chat" || question.may_last).map(([answer, label]) =>

@@ -2,7 +2,7 @@
 
 import { get, press } from "./api.js";
 import { ask, button, empty, h, tag, toast } from "./dom.js";
-import { number, when } from "./format.js";
+import { number, whenWithin } from "./format.js";
 
 // The settings of a chat: their names, and the words of a choice where its own are not plain.
 const NAMES = { thinking: "Thinking", tools: "Lines of tools", voice: "Answers as voice", language: "Language" };
@@ -37,7 +37,7 @@ export async function showSettings(into) {
           h("form.inline", { onsubmit: (event) => { event.preventDefault(); set(chat.chat, "timezone", event.target.elements.zone.value.trim()); } },
             h("label.field", h("span", "Time zone"), h("input", { name: "zone", value: chat.timezone, placeholder: timezone, autocomplete: "off" })), h("button.quiet", { type: "submit" }, "Set"))));
       })) : empty("No chat yet.")),
-      h("section", h("h2", "Stop everything"), frozen ? h("p", `Frozen since ${when(frozen)}. In a terminal: `, h("code", "voltaire thaw")) : [
+      h("section", h("h2", "Stop everything"), frozen ? h("p", `Frozen since ${whenWithin(frozen)}. In a terminal: `, h("code", "voltaire thaw")) : [
         h("p", "No tool runs and no job starts until ", h("code", "voltaire thaw"), ". Turns stop, standing permissions end."),
         h("div.actions", button("Freeze", async () => {
           if (await ask("Freeze everything?", { text: "It is thawed in a terminal, or with a code in the chat.", yes: "Freeze", danger: true })) {

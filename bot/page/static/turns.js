@@ -3,7 +3,7 @@
 import { get, session } from "./api.js";
 import { bar, keyed, legend, tokensSaid } from "./charts.js";
 import { button, copy, empty, h, long, tag, toast, visible } from "./dom.js";
-import { clock, day, exact, int, number, one, percent, seconds, short, when } from "./format.js";
+import { clock, day, exact, int, number, one, percent, seconds, short, whenWithin } from "./format.js";
 
 const total = (turn) => Object.values(turn.seconds).reduce((a, b) => a + b, 0);
 export const turnLink = (id) => `#/turns/${encodeURIComponent(id)}`;
@@ -166,5 +166,5 @@ function sentItem(row) {
   let ids = [];
   try { ids = JSON.parse(row.message_ids); } catch { /* shown as none */ }
   return h("li", h("div.grow", long(row.text, "p.said", 1500),
-    h("p.meta", `${row.state} ${when(row.changed_at)}${ids.length ? ` as ${ids.join(", ")}` : ""} · ${seconds(row.changed_at - row.created_at)}${row.error ? ` · ${row.error}` : ""}`)));
+    h("p.meta", `${row.state} ${whenWithin(row.changed_at)}${ids.length ? ` as ${ids.join(", ")}` : ""} · ${seconds(row.changed_at - row.created_at)}${row.error ? ` · ${row.error}` : ""}`)));
 }
