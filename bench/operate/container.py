@@ -243,7 +243,9 @@ async def hangs(it: Container, _: Course) -> str:
     await it.start()
     await it.answered(said)
     took = time.monotonic() - began - 1
-    return f"killed after {failed} checks, {ended:.1f} s; the message is answered {took:.1f} s later"
+    return (
+        f"killed after {failed} checks, {ended:.1f} s; the message is answered {took:.1f} s later"
+    )
 
 
 def health_options() -> list[str]:
