@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from backend.server.llama import LlamaServer, ServerAway, ServerRefused, llama_server
+from backend.server.llama import (
+    LlamaServer,
+    ServerAway,
+    ServerRefused,
+    cached_tokens,
+    llama_server,
+)
 
 REPLY = 128  # tokens written in each measurement
 SHARED, NEW, CHATS, ROUNDS = 1024, 64, 2, 3  # the interleaved chats: tokens, tokens a turn
@@ -71,7 +77,7 @@ class Probe:
                 timings = event.get("timings") or timings
         if not timings:
             raise CannotMeasure("The server gives no timings: it is no llama-server.")
-        cached = int(timings.get("cache_n") or 0)
+        cached = cached_tokens(timings, len(prompt))
         return TimedCompletion(
             prompt=cached + int(timings.get("prompt_n") or 0),
             cached=cached,

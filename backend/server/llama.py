@@ -143,7 +143,7 @@ class LlamaServer:
             raise ServerRefused(500, str(last.get("error", "it gave no answer"))[:500])
         timings = last.get("timings") or {}
         return Prefilled(
-            cached=int(timings.get("cache_n") or 0),
+            cached=cached_tokens(timings, len(tokens)),
             prompt=int(timings.get("prompt_n") or len(tokens)),
             seconds=float(timings.get("prompt_ms") or 0) / 1000,
         )
@@ -216,3 +216,9 @@ def decoded(slot: Mapping[str, Any]) -> int:
     following = slot.get("next_token")
     rows = following if isinstance(following, list) else [following or {}]
     return sum(int(row.get("n_decoded") or 0) for row in rows)
+
+
+def cached_tokens(timings: Mapping[str, Any], prompt: int) -> int:
+    """How many of a prompt's tokens were in the cache; ik_llama.cpp names only those that it read."""
+    read = int(timings.get("prompt_n", prompt))
+    return int(timings.get("cache_n", max(0, prompt - read)))

@@ -195,6 +195,8 @@ class Chunks:
             prompt = fresh + (cached or 0)
         if cached is None:
             cached = whole(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
+        if cached is None and prompt is not None and fresh is not None and usage:
+            cached = max(0, prompt - fresh)  # ik_llama.cpp names only those that it read
         return Completion(
             text="".join(self._text),
             calls=tuple(

@@ -12,7 +12,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.protocol import Prefix, Status
-from backend.server.llama import Prefilled, ServerRefused
+from backend.server.llama import Prefilled, ServerRefused, cached_tokens
 from backend.server.warmup import PrefixStore, Warmer
 from fakes import gguf_maker
 from fakes.gguf_maker import TEMPLATE, Shape
@@ -367,3 +367,9 @@ def test_a_prefix_is_registered_once_and_read_by_the_next_start(tmp_path: Path) 
     nowhere = PrefixStore(tmp_path / "prefix.json/none")
     assert nowhere.register(prefix("a"))
     assert nowhere.prefix == prefix("a")
+
+
+def test_what_a_server_did_not_read_was_in_its_cache() -> None:
+    assert cached_tokens({"cache_n": 20, "prompt_n": 10}, 30) == 20
+    assert cached_tokens({"prompt_n": 1}, 30) == 29  # ik_llama.cpp
+    assert cached_tokens({}, 30) == 0

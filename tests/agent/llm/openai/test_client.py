@@ -234,6 +234,15 @@ async def test_missing_usage_is_not_known() -> None:
     assert (last.prompt_tokens, last.cached_tokens, last.completion_tokens) == (None, None, None)
 
 
+async def test_what_ik_llama_cpp_did_not_read_was_in_its_cache() -> None:
+    usage = {"prompt_tokens": 30, "completion_tokens": 4}
+    last = await raw_completion(
+        chunk({"content": "a"}, finish_reason="stop"),
+        b"data: " + json.dumps({"usage": usage, "timings": {"prompt_n": 1}}).encode() + b"\n\n",
+    )
+    assert (last.prompt_tokens, last.cached_tokens, last.completion_tokens) == (30, 29, 4)
+
+
 async def test_an_answer_that_is_not_streamed() -> None:
     whole = {"choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
     async with ModelServer(says("", whole=whole)) as server:
