@@ -67,7 +67,7 @@ def read_step(
     if completion.calls:
         raw, found = "", [(call.id, call.name, sound_json(call)) for call in completion.calls]
     else:
-        found = [("", call.name, as_json(call.arguments)) for call in parser.calls]
+        found = [(call.id, call.name, as_json(call.arguments)) for call in parser.calls]
     seen, calls, unreadable = set(taken), [], set()
     for id, name, arguments in found[:MOST_CALLS]:
         if not id or id in seen or len(id) > _LONGEST_ID:

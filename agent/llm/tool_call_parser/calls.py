@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -57,10 +57,11 @@ def argument_types(parameters: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ParsedCall:
-    """A call as read from text. `arguments` None: it was a call, but cannot be read."""
+    """A call as read from text. `arguments` None: it was a call, but cannot be read. `id` is what the model named it."""
 
     name: str
     arguments: Mapping[str, Any] | None
+    id: str = field(default="", compare=False)
 
 
 def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:

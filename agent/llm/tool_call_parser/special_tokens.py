@@ -81,7 +81,7 @@ _K3_ARGUMENT = re.compile(
     r'<\|open\|>argument key="([^"]+)"(?: type="(\w+)")?<\|sep\|>(.*?)<\|close\|>argument<\|sep\|>',
     re.DOTALL,
 )
-_MISTRAL_HEAD = re.compile(r"\s*([\w-]+)\s*(?:\[CALL_ID\]\s*\w+\s*)?(?:\[ARGS\])?\s*(?=\{)")
+_MISTRAL_HEAD = re.compile(r"\s*([\w-]+)\s*(?:\[CALL_ID\]\s*(\w+)\s*)?(?:\[ARGS\])?\s*(?=\{)")
 
 
 def thought(view: ParserView, start: int) -> Outcome:
@@ -181,7 +181,8 @@ def mistral(view: ParserView, start: int) -> Outcome:
     if end is None:
         return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
     if head:
-        return Hidden(end, (ParsedCall(head[1], arguments_of(view.text[begin:end])),))
+        arguments = arguments_of(view.text[begin:end])
+        return Hidden(end, (ParsedCall(head[1], arguments, head[2] or ""),))
     calls = calls_in(value_of(view.text[begin:end]), view.known)
     return Hidden(end, tuple(calls) or (BROKEN,))
 

@@ -112,6 +112,13 @@ def test_every_form_is_a_call_and_nothing_of_it_is_shown(form: str) -> None:
         assert read(f"Let me look.\n\n{text}", size)[:3] == ("Let me look.", "Let me look.", [LS])
 
 
+def test_a_call_that_the_model_named_keeps_its_name() -> None:
+    """Under another one the next prompt would not repeat what was said."""
+    for named in ("[CALL_ID]f93c44621", ""):
+        _, _, calls, _ = read(f'[TOOL_CALLS]bash{named}[ARGS]{{"command": "ls"}}')
+        assert [call.id for call in calls] == [named.removeprefix("[CALL_ID]")]
+
+
 @pytest.mark.parametrize("form", [f for f in FORMS if "unclosed" not in f and "without" not in f])
 def test_words_behind_a_call_are_shown(form: str) -> None:
     for size in (1, 10**9):
