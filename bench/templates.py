@@ -8,7 +8,7 @@ wants: calls with and without words before them, thoughts where the template has
 them, answers; two chats take turns. Printed per template: calls that were read,
 arguments that were right, calls and results found again in the last prompt,
 answers shown without a tag, tokens read again per tool step and those of them beyond
-the thought that the template drops, tokens read again per new message, those of these
+the thought or the words that the template drops, tokens read again per new message, those of these
 that were still read again while the person waited, and
 where the prompt first differs from what the server had read. Where it may think
 the last turn but one has ten calls with results of 1,000 tokens. The model has full attention, or the layers
@@ -19,8 +19,8 @@ parser for its template does not know.
 
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
-the part that is the same (`cache_n`). What stands behind a dropped thought is read
-again with it, and counts as that. Waited for is what of the prompt in front of the
+the part that is the same (`cache_n`). What stands behind a dropped thought, or
+dropped words, is read again with it, and counts as that. Waited for is what of the prompt in front of the
 new message its cache did not give, after what was read in between; the few marks of
 roles right in front of it are as new as it is.
 """
@@ -31,6 +31,7 @@ import itertools
 import json
 import logging
 import os
+import re
 import statistics
 import sys
 import tempfile
@@ -80,12 +81,18 @@ MARK = "result-"
 SECONDS = 600.0  # for one turn, on a busy machine
 CONTEXT = 32768
 WAITED = 16  # tokens of a new message's prompt that may be read again while a person waits
-BEYOND = (
-    16  # tokens of a tool step's prompt that may be read again beside the thought that was dropped
-)
+# Tokens of a tool step's prompt that may be read again beside what was dropped; a mark of a role takes several of the
+# toy's vocabulary.
+BEYOND = 24
+DROPPED = re.compile(f"{re.escape(THOUGHT)}|{re.escape(WORDS)}")
 # What no prompt of ours can mend: printed with its reason, and no failure of a run.
 KNOWN = {
     "openbmb-MiniCPM5-1B": "its template glues the items of a list together, so such a call cannot be read again",
+}
+# The same of what a tool step reads again.
+KNOWN_STEPS = {
+    "CohereForAI-c4ai-command-r-plus-tool_use": "its template ends each prompt with 300 tokens of instructions",
+    "fireworks-ai-llama-3-firefunction-v2": "its model begins a call with a space, which is not kept",
 }
 
 
@@ -164,8 +171,9 @@ class Row:
 
     @property
     def rereads(self) -> bool:
-        """Whether a tool step reads more than BEYOND again that is not the dropped thought."""
-        return self.sound and max(self.beyond, default=0) > BEYOND
+        """Whether a tool step reads more than BEYOND again that the template did not drop."""
+        known = self.template in KNOWN_STEPS
+        return self.sound and not known and max(self.beyond, default=0) > BEYOND
 
 
 def main() -> int:
@@ -254,15 +262,16 @@ async def said(
         return await server.rendered(wire)
 
     speaker = spoken.Speaker(name, render, thinks=thinking != "off")
-    texts = {}
+    texts, called = {}, 0
     for act in acts:
         if act.tool and calls:
             text = spoken.CROSSED[calls](act.tool, act.arguments)
             text = f"{act.words}\n{text}" if act.words else text
         elif act.tool:
-            text = await speaker.call(act.tool, act.arguments, act.words)
+            text = await speaker.call(act.tool, act.arguments, act.words, called)
         else:
             text = await speaker.answer(act.words)
+        called += bool(act.tool)
         texts[id(act)] = text.replace(spoken.THOUGHT, THOUGHT)
     return texts
 
@@ -385,9 +394,9 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
         lost += max(0, kept - now.cached - SLACK)
         (row.message if now.first else row.step).append(lost)
         if not now.first:
-            row.beyond.append(await _beyond_thought(before, len(same), server))
-            row.beyond[-1] += max(0, kept - now.cached - SLACK)
-        if now.first:
+            beyond = await _beyond_dropped(before, len(same), server)
+            row.beyond.append(beyond + max(0, kept - now.cached - SLACK))
+        else:
             old = now.prompt[: now.prompt.rindex(BEGINS)]
             # Cut off in the middle of what is one token here, a text has more tokens than with its end.
             ahead = min([await server.tokens(text) for text in (known_before(old), old)])
@@ -397,15 +406,15 @@ async def _reread(row: Row, asked: Sequence[Asked], server: "Server") -> None:
             row.difference = f"{same[-12:]!r}: {had[:24]!r} became {has[:24]!r}"
 
 
-async def _beyond_thought(before: Asked, same: int, server: "Server") -> int:
-    """Tokens of a prompt and its answer behind the first `same` characters that are no dropped thought.
+async def _beyond_dropped(before: Asked, same: int, server: "Server") -> int:
+    """Tokens of a prompt and its answer behind the first `same` characters in front of what the template drops.
 
     An empty thought stands in the prompt: what the model said stands behind it.
     """
     if same < len(before.prompt):
         return await server.tokens(before.prompt[same:])
     lost = (before.prompt + before.said)[same:]
-    return await server.tokens(lost.partition(THOUGHT)[0], apart=True)
+    return await server.tokens(DROPPED.split(lost, maxsplit=1)[0], apart=True)
 
 
 BEGINS = "<context>\n"  # each message of a person
@@ -534,12 +543,13 @@ def summary(rows: Sequence[Row]) -> str:
     still = sum(row.sound and not any((*row.step, *row.message)) for row in rows)
     waits = sum(row.waits for row in rows)
     rereads = sum(row.rereads for row in rows)
-    reasons = {row.template: KNOWN[row.template] for row in rows if row.template in KNOWN}
+    known = {**KNOWN, **KNOWN_STEPS}
+    reasons = {row.template: known[row.template] for row in rows if row.template in known}
     return "\n".join(
         [
             f"{len(rows)} runs: {sound} sound, {still} of them without one token read again, {waits} in which a"
             f" new message waits for more than {WAITED} in the median, {rereads} in which a tool step reads more"
-            f" than {BEYOND} again beside a dropped thought",
+            f" than {BEYOND} again beside what the template drops",
             *(f"{name}: {reason}" for name, reason in reasons.items()),
         ]
     )

@@ -6,6 +6,7 @@ said. Where a template does not write calls at all, the family's documented form
 stands in (`FORMS`).
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -94,6 +95,10 @@ OPENERS = {
 }
 
 
+# Where a family counts the calls of a conversation.
+COUNTED = re.compile(r'(functions\.\w+:|"tool_call_id": ")0')
+
+
 def hermes(name: str, arguments: Mapping[str, Any]) -> str:
     return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
 
@@ -132,10 +137,17 @@ class Speaker:
     render: Render
     thinks: bool
 
-    async def call(self, name: str, arguments: Mapping[str, Any], words: str = "") -> str:
-        """A call, behind `words`, behind a thought where the model thinks."""
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], words: str = "", number: int = 0
+    ) -> str:
+        """A call, behind `words`, behind a thought where the model thinks; `number` calls came before it."""
+        said = await self._call(name, arguments, words)
+        return COUNTED.sub(rf"\g<1>{number}", said)
+
+    async def _call(self, name: str, arguments: Mapping[str, Any], words: str) -> str:
         function = {"name": name, "arguments": json.dumps(arguments)}
-        id = (name.replace("_", "") + "abcdefghi")[:9]  # of each tool its own, in Mistral's form
+        # Of each call its own, in Mistral's form.
+        id = hashlib.sha256(json.dumps(function).encode()).hexdigest()[:9]
         calls = [{"id": id, "type": "function", "function": function}]
         behind = [{"role": "tool", "tool_call_id": id, "name": name, "content": RESULT}]
         said = await self._said({"content": WORDS if words else "", "tool_calls": calls}, behind)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bench.template_changes import FAMILIES, conversation, every_pair, family
-from bench.templates import WAITED, measure
+from bench.templates import BEYOND, WAITED, measure
 from fakes.scripted_gguf import Kind
 from fakes.spoken import COMMON, FOLDER
 
@@ -19,9 +19,11 @@ pytestmark = pytest.mark.skipif(
 async def test_calls_and_results_are_seen_again_and_nobody_waits_for_the_template(
     name: str,
 ) -> None:
+    """A tool step reads again at most what the template drops of the answer before it."""
     for row in await measure(name, ("off", "default"), long=()):
         assert row.sound, row
         assert statistics.median(row.waited) <= WAITED, row
+        assert max(row.beyond) <= BEYOND, row
 
 
 @pytest.mark.parametrize("kind", ["lfm2", "gemma3"])
