@@ -20,18 +20,21 @@ TRIES = 6  # the library logs in a thread, whose last lines a crash loses now an
 KV = re.compile(rb"llama_kv_cache: size = +([\d.]+) MiB")
 STATES = re.compile(rb"llama_memory_recurrent: size = +([\d.]+) MiB")
 COMPUTE = re.compile(rb"compute buffer size = +([\d.]+) MiB")
+OVERRIDDEN = re.compile(rb"tensor \S+ \((\d+) MiB \S+\) buffer type overridden to CPU")
 UNUSED = re.compile(rb"model has unused tensor \S+ \(size = (\d+) bytes\)")
 
 
 @dataclass(frozen=True)
 class Buffers:
     """MiB. `kv` holds keys, values and recurrent states of both contexts; `mtp_compute` is the
-    second one's, 0 without drafting; `unused` is the size of tensors that are not loaded."""
+    second one's, 0 without drafting; `unused` is the size of tensors that are not loaded, `on_host`
+    of those that were told to stay in host memory, each in whole MiB."""
 
     kv: float
     compute: float
     mtp_compute: float
     unused: float
+    on_host: float
 
 
 async def dry_run(model: Path, *flags: str) -> Buffers:
@@ -42,7 +45,9 @@ async def dry_run(model: Path, *flags: str) -> Buffers:
         if len(compute) >= contexts:
             kv = sum(float(size) for pattern in (KV, STATES) for size in pattern.findall(log))
             unused = sum(int(size) for size in UNUSED.findall(log)) / 2**20
-            return Buffers(kv, compute[0], compute[-1] if contexts > 1 else 0, unused)
+            on_host = sum(int(size) for size in OVERRIDDEN.findall(log))
+            mtp = compute[-1] if contexts > 1 else 0
+            return Buffers(kv, compute[0], mtp, unused, on_host)
     raise AssertionError(f"the server never told its sizes:\n{log[-2000:].decode()}")
 
 
@@ -66,7 +71,8 @@ async def server_log(model: Path, *flags: str) -> bytes:
 def main() -> None:
     params = params_of(command_line().parse_args())
     params.port, params.hostnames = 0, ["127.0.0.1"]
-    params.no_alloc, params.warmup, params.verbosity, params.fit_params = True, False, 4, False
+    params.no_alloc, params.warmup, params.fit_params = True, False, False
+    params.verbosity = 5 if params.tensor_buft_overrides else 4  # 5 names each that is overridden
     params.load_mode = library().llama_load_mode.LLAMA_LOAD_MODE_NONE
     library().Server(params)
 

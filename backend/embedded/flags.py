@@ -95,7 +95,13 @@ def experts_on_host(params: Params, layers: int) -> None:
     if layers < 0:
         raise ValueError("it cannot be negative")
     patterns = (rf"blk\.{n}\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU" for n in range(layers))
-    params.tensor_buft_overrides = ",".join(patterns)
+    tensors_elsewhere(params, ",".join(patterns))
+
+
+def tensors_elsewhere(params: Params, overrides: str) -> None:
+    """PATTERN=BUFFER, separated by commas, beside those that were given before."""
+    given = (params.tensor_buft_overrides, overrides)
+    params.tensor_buft_overrides = ",".join(filter(None, given))
 
 
 def tensor_split(params: Params, value: str) -> None:
@@ -153,6 +159,7 @@ FLAGS: tuple[Flag, ...] = (
     option("-ctv, --cache-type-v TYPE", str, to("cache_type_v", CACHE_TYPE), "KV cache type for V"),
     option("-ngl, --gpu-layers, --n-gpu-layers N", int, "n_gpu_layers", "layers to keep in VRAM"),
     option("-ncmoe, --n-cpu-moe N", int, experts_on_host, "keep the experts of the first N layers in host memory"),
+    option("-ot, --override-tensor PATTERN=BUFFER,...", str, tensors_elsewhere, "the buffer of tensors whose names a pattern is found in; CPU: host memory"),
     option("-sm, --split-mode none|layer|row|tensor", str, to("split_mode", SPLIT_MODE), "how a model is split over several GPUs"),
     option("-ts, --tensor-split N0,N1,N2,...", str, tensor_split, "share of the model on each GPU"),
     option("-mm, --mmproj FILE", str, to("mmproj.path", existing_file), "projector of images and sound (GGUF)"),

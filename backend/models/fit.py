@@ -6,10 +6,12 @@ Pure: headers and free bytes go in. What a model needs is computed in `memory`.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from backend.models.gguf_header import Header
 from backend.models.memory import (
+    EXPERT,
     MemoryNeed,
     RunOptions,
     cached_layers,
@@ -23,6 +25,7 @@ MIB, GIB = 2**20, 2**30
 HEADROOM = 300 * MIB  # left free: allocations are not exact, a desktop may draw
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
 CACHE_TYPES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
+HOST_BUFFER = "CPU"  # as llama.cpp names it
 CHECKPOINTS, DRAFTED = 32, 3  # llama-server's own, where a profile does not say
 VOCABULARY_DIFFERENCE = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 
@@ -118,6 +121,7 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
         slots=profile.slots,
         unified=profile.flag("--kv-unified") is not None,
         cpu_experts=int(experts) if experts.isdigit() else 0,
+        on_host=host_patterns(profile),
         gpu=profile.gpu and free.gpu > 0,
         devices=free.devices,
         mtp_tokens=mtp_tokens(profile),
@@ -130,6 +134,22 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
         projector=profile.mmproj_bytes,
         projector_on_host=profile.mmproj_on_host,
     )
+
+
+def host_patterns(profile: Profile) -> tuple[str, ...]:
+    """Of `--override-tensor PATTERN=BUFFER,...` those that name host memory; all experts for `--cpu-moe`."""
+    named = (each.rpartition("=") for each in (profile.flag("--override-tensor") or "").split(","))
+    patterns = [pattern for pattern, _, buffer in named if pattern and buffer == HOST_BUFFER]
+    every = [] if profile.flag("--cpu-moe") is None else [EXPERT.pattern]
+    return tuple(pattern for pattern in patterns + every if is_regex(pattern))
+
+
+def is_regex(text: str) -> bool:
+    """Whether it is one; of another the server's own error says it better."""
+    with suppress(re.error):
+        re.compile(text)
+        return True
+    return False
 
 
 def mtp_tokens(profile: Profile) -> int:

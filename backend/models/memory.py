@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from backend.models.gguf_header import Header
+from backend.models.gguf_header import Header, Tensor
 
 MIB = 2**20
 CACHE_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32}  # fmt: skip
@@ -31,7 +31,8 @@ class RunOptions:
     """What llama-server is started with, as far as it costs memory.
 
     `gpu` False: everything in host memory. `cpu_experts` counts the layers whose
-    experts stay in host memory (`--n-cpu-moe`). `devices` share the model.
+    experts stay in host memory (`--n-cpu-moe`); `on_host` are patterns of names of
+    further tensors that do (`--override-tensor`). `devices` share the model.
     `mtp_tokens` are drafted by the model's own head; 0: it does not draft.
     `draft_k` and `draft_v` are the cache types of what drafts. `expert_cache` bytes
     on the GPU hold experts that stay in host memory (`--moe-cache-mib`).
@@ -47,6 +48,7 @@ class RunOptions:
     slots: int = 1
     unified: bool = False
     cpu_experts: int = 0
+    on_host: tuple[str, ...] = ()
     gpu: bool = True
     devices: int = 1
     mtp_tokens: int = 0
@@ -95,7 +97,9 @@ class MemoryNeed:
 
 def memory_need(model: Header, options: RunOptions, draft: Header | None = None) -> MemoryNeed:
     kv, compute = kv_bytes(model, options), compute_bytes(model, options)
-    checkpoints = options.checkpoints * options.slots * checkpoint_bytes(model, options)
+    # They lie at any place of a chat: in the middle of one that fills its window, on average.
+    checkpoint = checkpoint_bytes(model, options, options.context // options.slots // 2)
+    checkpoints = options.checkpoints * options.slots * checkpoint
     weights = loaded_weights(model, options)
     drafting = draft_bytes(draft, options) if draft else 0
     if not options.gpu:
@@ -103,8 +107,9 @@ def memory_need(model: Header, options: RunOptions, draft: Header | None = None)
             0, kv, compute, 0, weights, checkpoints, False, drafting, options.projector
         )
     # llama.cpp keeps the input embedding in host memory, and the experts it is told to.
-    embeddings = tensor_bytes(model, "token_embd", "per_layer_token_embd")
-    host = embeddings + expert_bytes(model, options.cpu_experts)
+    host = tensor_bytes(model, "token_embd", "per_layer_token_embd") + overridden_bytes(
+        model, options
+    )
     # A model without an output layer uses the input embedding, which is then on the GPU as well.
     tied = 0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
     overhead = CUDA_OVERHEAD * options.devices + options.expert_cache
@@ -129,7 +134,7 @@ def draft_bytes(draft: Header, options: RunOptions) -> int:
     Gemma 4's drafter keeps no cache: it reads that of the model it drafts for. Its compute buffer
     was 3 MiB smaller than this (build 11549, at 8k and 131k).
     """
-    alone = replace(options, cpu_experts=0, cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0, projector=0)  # fmt: skip
+    alone = replace(options, cpu_experts=0, on_host=(), cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0, projector=0)  # fmt: skip
     if draft.architecture == SHARES_CACHE:
         layers = range(int(draft.get("block_count", 0)))
         windows = {attention_layer(draft, index).window for index in layers}
@@ -164,10 +169,18 @@ def tensor_bytes(model: Header, *prefixes: str) -> int:
     return sum(tensor.size for tensor in model.tensors if tensor.name.startswith(prefixes))
 
 
-def expert_bytes(model: Header, layers: int) -> int:
-    """Bytes of the experts of the first `layers` layers."""
-    found = ((EXPERT.match(tensor.name), tensor.size) for tensor in model.tensors)
-    return sum(size for match, size in found if match and int(match[1]) < layers)
+def overridden_bytes(model: Header, options: RunOptions) -> int:
+    """Bytes of what is told to stay in host memory: experts of the first layers, and tensors by name."""
+    return sum(tensor.size for tensor in overridden(model, options))
+
+
+def overridden(model: Header, options: RunOptions) -> Iterator[Tensor]:
+    patterns = [re.compile(pattern) for pattern in options.on_host]
+    for tensor in model.tensors:
+        match = EXPERT.match(tensor.name)
+        expert = match is not None and int(match[1]) < options.cpu_experts
+        if expert or any(pattern.search(tensor.name) for pattern in patterns):
+            yield tensor
 
 
 def expert_layers(model: Header) -> int:
@@ -204,16 +217,28 @@ def kv_bytes(model: Header, options: RunOptions) -> int:
     kept = sum(layer.cache(options) + layer.state * states for layer in cached_layers(model))
     # The head's cache is of a type of its own (--spec-draft-type-k).
     drafting = replace(options, cache_k=options.draft_k, cache_v=options.draft_v)
-    heads = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
-    return kept + sum(attention_layer(model, index).cache(drafting) for index in heads)
+    return kept + sum(layer.cache(drafting) for layer in heads(model, options))
 
 
-def checkpoint_bytes(model: Header, options: RunOptions) -> int:
-    """Bytes of one context checkpoint: recurrent states, and what sliding windows hold."""
+def heads(model: Header, options: RunOptions) -> list[CachedLayer]:
+    """The layers of the model's own head, where it drafts."""
+    behind = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
+    return [attention_layer(model, index) for index in behind]
+
+
+def checkpoint_bytes(model: Header, options: RunOptions, tokens: int = 0) -> int:
+    """Bytes of one context checkpoint behind so many tokens: recurrent states, what sliding windows hold,
+    and all that a drafting head keeps of the chat so far."""
     layers = list(cached_layers(model))
     windows = () if options.swa_full else layers
-    kept = (min(layer.window, options.context) * layer.cell(options) for layer in windows)
-    return sum(layer.state for layer in layers) + round(sum(kept))
+    kept = sum(min(layer.window, options.context) * layer.cell(options) for layer in windows)
+    states = sum(layer.state for layer in layers)
+    if not kept and not states:
+        return 0
+    drafting = replace(options, cache_k=options.draft_k, cache_v=options.draft_v)
+    return states + round(
+        kept + tokens * sum(layer.cell(drafting) for layer in heads(model, options))
+    )
 
 
 def cells(window: int, options: RunOptions) -> int:

@@ -30,6 +30,8 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-ctv", "--cache-type-v"),
     ("-fa", "--flash-attn"),
     ("-ncmoe", "--n-cpu-moe"),
+    ("-cmoe", "--cpu-moe"),
+    ("-ot", "--override-tensor"),
     ("-sm", "--split-mode"),
     ("-ts", "--tensor-split"),
     ("-mm", "--mmproj"),

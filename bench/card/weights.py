@@ -27,6 +27,12 @@ PIECE = 16 << 20  # bytes of weights that repeat
 # Standard deviation of a weight whose scale is 1: of Q4_K's d * scale * q - 7.5 * d * minimum
 # with all fields uniform, and of Q5_0's d * (q - 16).
 SPREAD = {Type.Q4_K: 258.0, Type.Q5_0: 9.2}
+THINNED = (
+    "embedding_length",
+    "feed_forward_length",
+    "expert_feed_forward_length",
+    "expert_shared_feed_forward_length",
+)
 
 
 def make_random(path: Path, shape: Shape, *, seed: int = 0) -> Path:
@@ -84,6 +90,15 @@ def shrunk(shape: Shape) -> Shape:
     if "expert_count" in small.values:
         less |= {"expert_count": 8, "expert_used_count": 2, "expert_feed_forward_length": 512}
     return replace(small, vocabulary=8192, values={**small.values, **less})
+
+
+def narrowed(shape: Shape) -> Shape:
+    """All its layers with the caches and states of the real model, between them as little as can be."""
+    thin: dict[str, Any] = {name: 64 for name in THINNED if name in shape.values}
+    if isinstance(hidden := shape.values["feed_forward_length"], list):
+        thin |= {"feed_forward_length": [min(size, 64) for size in hidden]}
+    few = {"expert_count": 8, "expert_used_count": 2} if "expert_count" in shape.values else {}
+    return replace(shape, vocabulary=8192, values={**shape.values, **thin, **few})
 
 
 def plain(tensor: StoredTensor, random: np.random.Generator) -> bytes:

@@ -6,7 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from backend.models.fit import (
@@ -31,14 +30,16 @@ from backend.models.memory import (
     kv_bytes,
     loaded_weights,
     memory_need,
+    overridden_bytes,
 )
 from backend.models.profile import Profile, Source
-from backend.server.launch import free_port
+from bench.card.weights import make_random, narrowed
 from fakes import gguf_maker
 from fakes.gguf_kinds import KINDS, make
 from fakes.gguf_maker import Kind, Shape
 from fakes.gguf_shapes import SHAPES
 from fakes.gguf_shapes import make as make_shape
+from fakes.llama_checkpoint import checkpoint
 from fakes.llama_dry_run import dry_run, server_log
 from fakes.words import saying
 
@@ -155,45 +156,67 @@ async def test_a_context_checkpoint_is_as_large_as_the_server_says(
     path = gguf_maker.make(
         tmp_path / "m.gguf", Shape(kind, width=512, heads=8, kv_heads=8, window=256)
     )
-    argv = (
-        "-m",
-        "backend.embedded",
-        "-m",
-        str(path),
-        "--port",
-        str(port := free_port()),
-        "-lv",
-        "4",
-    )
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *argv, "-c", "2048", "-np", "1", "-ub", "128"),
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr
-    asking = None
-    try:
-        async for line in process.stderr:
-            if b"server is listening" in line:
-                asking = asyncio.create_task(complete(port, tokens=400))
-            if found := re.search(rb"created context checkpoint .* size = ([\d.]+) MiB", line):
-                size = checkpoint_bytes(read_header(path), RunOptions(2048, 128)) / MIB
-                assert float(found[1]) == pytest.approx(size, rel=0.01, abs=0.01)
-                return
-    finally:
-        if asking:
-            asking.cancel()
-        process.kill()
-        await process.wait()
-    raise AssertionError("the server never made a checkpoint")
+    found = await checkpoint(path, 400, "-c", "2048", "-ub", "128")
+    size = checkpoint_bytes(read_header(path), RunOptions(2048, 128)) / MIB
+    assert found.mib == pytest.approx(size, rel=0.01, abs=0.01)
 
 
-async def complete(port: int, tokens: int) -> None:
-    body = {"prompt": list(range(10, 10 + tokens % 200)) + [20] * tokens, "n_predict": 2}
-    async with (
-        aiohttp.ClientSession() as session,
-        session.post(f"http://127.0.0.1:{port}/completion", json=body) as answer,
+@pytest.mark.parametrize("drafted", [0, 3])
+async def test_a_checkpoint_of_qwen36_is_as_large_as_the_server_says(
+    tmp_path: Path, drafted: int
+) -> None:
+    """62.8 MiB of recurrent states; where its own head drafts, all that this keeps of the chat besides."""
+    path = make_random(tmp_path / "m.gguf", narrowed(SHAPES["qwen3.6-35b-a3b"]))
+    drafting = ("--spec-type", "draft-mtp", "--spec-draft-n-max", str(drafted)) * bool(drafted)
+    found = await checkpoint(path, 1100, "-c", "2048", "-ub", "128", *drafting)
+    options = RunOptions(2048, 128, mtp_tokens=drafted)
+    model = read_header(path)
+    size = checkpoint_bytes(model, options, found.tokens) / MIB
+    assert found.mib == pytest.approx(size, rel=0.001)
+    assert found.mib > (64 if drafted else 62.8)
+    whole = replace(options, context=131_072)
+    assert memory_need(model, whole).checkpoints == 32 * checkpoint_bytes(model, whole, 65_536)
+    assert (checkpoint_bytes(model, whole, 65_536) / MIB > 190) == bool(drafted)
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if "expert_count" in SHAPES[name].values])
+async def test_experts_in_host_memory_are_those_that_the_server_leaves_there(
+    tmp_path: Path, name: str
+) -> None:
+    path = make_shape(tmp_path, name)
+    model = read_header(path)
+    down = r"blk\.[0-9]\.ffn_down_exps"
+    for flags, options in (
+        (("--n-cpu-moe", "7"), RunOptions(8192, cpu_experts=7)),
+        (("-ot", f"{down}=CPU"), RunOptions(8192, on_host=(down,))),
     ):
-        await answer.read()
+        found = await dry_run(path, "-c", "8192", "-np", "1", "-fa", "on", *flags)
+        assert overridden_bytes(model, options) / MIB == pytest.approx(found.on_host, rel=0.01)
+        need, whole = memory_need(model, options), memory_need(model, RunOptions(8192))
+        moved = overridden_bytes(model, options)
+        assert (whole.weights - need.weights, need.host_weights - whole.host_weights) == (
+            moved,
+            moved,
+        )
+
+
+def test_tensors_are_left_in_host_memory_by_any_flag_that_says_so() -> None:
+    free = FreeMemory(16 * GIB, 64 * GIB)
+
+    def on_host(**flags: str) -> int:
+        given = {f"--{name.replace('_', '-')}": value for name, value in flags.items()}
+        profile = replace(PROFILE, required={}, optional=given)
+        return overridden_bytes(moe(), run_options(profile, moe(), free)) // MIB
+
+    assert (
+        on_host()
+        == on_host(override_tensor="up_exps=CUDA0")
+        == on_host(override_tensor="(=CPU")
+        == 0
+    )
+    assert on_host(n_cpu_moe="2") == 800
+    assert on_host(cpu_moe="") == on_host(override_tensor="exps=CPU") == 16_000
+    assert on_host(override_tensor=r"blk\.1\.ffn_.*=CPU,attn_q=CPU") == 400 + 40 * 20
 
 
 async def test_prediction_holds_for_several_slots_and_full_windows(folder: Path) -> None:
