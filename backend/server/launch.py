@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import logging
 import os
 import re
 import secrets
@@ -17,13 +18,22 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.files import replace_text
 from backend.models.gguf_header import NotAModel, read_header
-from backend.models.placement import PCI_ORDER, DoesNotFit, Placement, list_devices, place
+from backend.models.placement import (
+    PCI_ORDER,
+    DoesNotFit,
+    Placement,
+    list_devices,
+    own_surplus,
+    place,
+)
 from backend.models.profile import Profile, Source, locate
 from backend.models.projector import picture_pixels, with_projector
 from backend.programs import output_of
 from backend.protocol import PICTURE_PIXELS
 from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose
+
+log = logging.getLogger(__name__)
 
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
 CACHE_RAM = ("--cache-ram", "-cram")
@@ -168,16 +178,25 @@ async def placement(
 ) -> Placement:
     """Where it goes on this machine; unchanged where the model's header says too little."""
     uses_gpu = profile.gpu and binary.command != EMBEDDED
-    asked = binary.command, binary.env, binary.help, config.nvml
-    found = await list_devices(*asked) if uses_gpu else []
+    found = []
+    if uses_gpu:
+        found = await list_devices(binary.command, binary.env, binary.help, config.nvml)
 
-    def measured() -> Placement:
+    def measured(surplus: int = 0) -> Placement:
         small = read_header(draft) if draft else None
         host_bytes = int(proc.available_mib() * (1 << 20))
-        return place(profile, read_header(model), small, found, host_bytes)
+        devices = [replace(each, free=each.free - surplus) for each in found]
+        return place(profile, read_header(model), small, devices, host_bytes)
 
     try:
         placed = await asyncio.to_thread(measured)
+        if found:
+            cards = len(found) if placed.profile.splits else 1
+            env = {**binary.env, **PCI_ORDER, **placed.env}
+            asked = Path(binary.command[0]), env, placed.profile, model, read_header(model), cards
+            if surplus := await own_surplus(*asked):
+                log.info("llama.cpp's own estimate differs by %+d MiB a card", surplus >> 20)
+                placed = await asyncio.to_thread(measured, surplus)
     except DoesNotFit as error:
         raise CannotStart(Cause("does not fit", str(error))) from None
     except (NotAModel, OSError, LookupError, TypeError, ValueError):
