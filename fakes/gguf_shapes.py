@@ -81,6 +81,7 @@ def write_header(
             len(dimensions) == 1
             or dimensions[0] % 32
             or "gate_inp" in tensor
+            or "norm" in tensor
             or tensor.endswith("bias")
         )
         kind = gguf.GGMLQuantizationType.F32 if plain else type_of(dimensions[0])
