@@ -92,7 +92,7 @@ KNOWN = {
 # The same of what a tool step reads again.
 KNOWN_STEPS = {
     "CohereForAI-c4ai-command-r-plus-tool_use": "its template ends each prompt with 300 tokens of instructions",
-    "fireworks-ai-llama-3-firefunction-v2": "its model begins a call with a space, which is not kept",
+    "fireworks-ai-llama-3-firefunction-v2": "its template trims the space that its calls begin with",
 }
 
 
