@@ -106,8 +106,8 @@ _FENCE_END = re.compile(r"\s*```")
 _NAMED = re.compile(r"<([\w-]+)>(.*?)</\1>", re.DOTALL)
 # An id (Solar) or a kind (DeepSeek R1) may stand before the name, a number (Kimi) behind it.
 _NAME = re.compile(
-    r"(?:call:|[\w-]+<\|tool_call:name\|>|function<｜tool▁sep｜>)?"
-    r"(?:functions\.)?([\w.-]+)(?::\d+)?\s*"
+    r"(?:call:|(?P<id>[\w-]+)<\|tool_call:name\|>|function<｜tool▁sep｜>)?"
+    r"(?:functions\.)?(?P<name>[\w.-]+)(?::\d+)?\s*"
     r"(?:<\|tool_call_argument_begin\|>|<\|tool_call:args\|>|<｜tool▁sep｜>|<tool_sep:\w+>)?"
     r"\s*(?:```json\s*)?"
 )
@@ -272,20 +272,20 @@ def unwrapped(value: str) -> str:
 
 def named(view: ParserView, start: int) -> Outcome:
     """A name first: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
-    name = _NAME.match(view.text, start)
-    if name is None:
+    head = _NAME.match(view.text, start)
+    if head is None:
         return None
-    place = name.end()
+    name, place = head["name"], head.end()
     if not view.final and _CLOSING.search(view.text, place) is None:
         return WAIT
     if view.text[place : place + 1] == "{":
-        return named_json(view, name[1], place)
+        return named_json(view, name, place, head["id"] or "")
     if view.text.startswith("<arg_key", place):
-        return glm(view, name[1], place)
+        return glm(view, name, place)
     return None
 
 
-def named_json(view: ParserView, name: str, start: int) -> Outcome:
+def named_json(view: ParserView, name: str, start: int, id: str) -> Outcome:
     if view.text.startswith("call:", start - len(name) - 5):
         return _gemma(view, name, start)
     end = _value_end(view, start)
@@ -293,7 +293,7 @@ def named_json(view: ParserView, name: str, start: int) -> Outcome:
         return WAIT
     closing = _FENCE_END.match(view.text, end)
     arguments = arguments_of(view.text[start:end])
-    return _closed(view, closing.end() if closing else end, [ParsedCall(name, arguments)])
+    return _closed(view, closing.end() if closing else end, [ParsedCall(name, arguments, id)])
 
 
 def _gemma(view: ParserView, name: str, start: int) -> Outcome:

@@ -117,6 +117,9 @@ def test_a_call_that_the_model_named_keeps_its_name() -> None:
     for named in ("[CALL_ID]f93c44621", ""):
         _, _, calls, _ = read(f'[TOOL_CALLS]bash{named}[ARGS]{{"command": "ls"}}')
         assert [call.id for call in calls] == [named.removeprefix("[CALL_ID]")]
+    solar = '<|tool_call:begin|>f93c44621<|tool_call:name|>bash<|tool_call:args|>{"command": "ls"}<|tool_call:end|>'
+    _, _, calls, _ = read(solar)
+    assert (calls, calls[0].id) == ([LS], "f93c44621")
 
 
 @pytest.mark.parametrize("form", [f for f in FORMS if "unclosed" not in f and "without" not in f])
