@@ -358,9 +358,9 @@ async def end_session(process: asyncio.subprocess.Process) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
+        # In a task that is cancelled asyncio.timeout raises no TimeoutError before Python 3.11.3.
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
-                await process.wait()
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
     for pid in proc.session(process.pid):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -87,9 +87,9 @@ class ServerProcess:
         if not self.exited:
             self.signal(signal.SIGTERM)
         for seconds in (grace, KILL_SECONDS):
+            # In a task that is cancelled asyncio.timeout raises no TimeoutError before Python 3.11.3.
             with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._process.wait()
+                await asyncio.wait_for(self._process.wait(), seconds)
             self.signal(signal.SIGKILL)
 
 

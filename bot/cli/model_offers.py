@@ -112,9 +112,9 @@ async def stop(process: asyncio.subprocess.Process) -> None:
     """TERM, a bounded wait, KILL, for its whole group."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
+        # In a task that is cancelled asyncio.timeout raises no TimeoutError before Python 3.11.3.
         with suppress(TimeoutError):
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.wait()
-                return
+            await asyncio.wait_for(process.wait(), STOP_SECONDS)
+            return
         os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
