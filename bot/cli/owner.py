@@ -47,6 +47,9 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
         if user:
             os.initgroups(user.pw_name, owner.st_gid)
             os.environ["HOME"] = user.pw_dir
+            os.environ["XDG_RUNTIME_DIR"] = (
+                f"/run/user/{owner.st_uid}"  # where systemd has the user's units
+            )
         else:
             os.setgroups([])
         os.setgid(owner.st_gid)

@@ -34,6 +34,7 @@ from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, pass_options, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.matrix import verify_in_terminal
+from bot.cli.owner import NotTheOwner, act_as_owner
 from bot.cli.server import machine
 from bot.secret_values import text_of
 from bot.settings import (
@@ -126,6 +127,10 @@ async def command(
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
     config = options.config or find_file(None) or folder / "config.toml"
     state = state_folder(config)
+    try:
+        act_as_owner(state, keep_root=True)
+    except NotTheOwner as error:
+        raise Failed(str(error)) from None
     wizard = Wizard(config, state, Given(**answers), yes, scope)  # type: ignore[arg-type]
     try:
         if everything and not remove:

@@ -27,6 +27,7 @@ from bot.setup import SetupError
 TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
 COMPILE = "voltaire-compile"  # the transient unit that compiles a server after the wizard
+MACHINE_UNITS = Path("/etc/systemd/system")
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
 SECONDS = 60
@@ -43,9 +44,16 @@ class SystemdScope:
     @classmethod
     def here(cls) -> "SystemdScope":
         if os.geteuid() == 0:
-            return cls(True, Path("/etc/systemd/system"))
+            return cls(True, MACHINE_UNITS)
         home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
         return cls(False, Path(home) / "systemd" / "user")
+
+    @classmethod
+    def installed(cls) -> "SystemdScope":
+        """Where the units are: this user's own, else the machine's, whose state may be this user's."""
+        here, machine = cls.here(), cls(True, MACHINE_UNITS)
+        own = (here.folder / UNITS[1]).exists()
+        return machine if (machine.folder / UNITS[1]).exists() and not own else here
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.setup import SetupError
+from bot.setup import SetupError, units
 from bot.setup.units import (
     UNITS,
     Installation,
@@ -146,6 +146,21 @@ def test_the_program_shows_through_where_the_units_hide_homes(installation: Inst
         assert shown & set(text.splitlines()) == {
             "BindReadOnlyPaths=-" + str(path) for path in program_folders()
         }
+
+
+def test_where_the_units_are_is_found_by_the_user_of_the_services_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `sudo voltaire doctor`, which is the services' user by then: they were looked for among that user's own."""
+    monkeypatch.setattr(units, "MACHINE_UNITS", tmp_path / "system")
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    own = SystemdScope(False, tmp_path / "systemd" / "user")
+    assert SystemdScope.installed() == own
+    for scope in (SystemdScope(True, tmp_path / "system"), own):
+        scope.folder.mkdir(parents=True)
+        (scope.folder / UNITS[1]).touch()
+        assert SystemdScope.installed() == scope
 
 
 def test_what_systemd_says_is_told_in_one_sentence(

@@ -161,6 +161,30 @@ def test_another_user_gets_one_sentence_with_the_command(state: Path) -> None:
     assert said.startswith(f"The state in {state} belongs to {OWNER}: use `sudo voltaire ask hi`")
 
 
+SETUP = """
+from bot.cli import exit_code
+import sys, io
+sys.stderr = io.StringIO()
+for words in (["--remove", "--yes"], ["--upgrade"], ["--yes"]):
+    sys.argv = ["voltaire", "--config", {config!r}, "setup", *words]
+    said(f"{{exit_code(sys.argv[1:])}} ")
+said(sys.stderr.getvalue())
+"""
+
+
+def test_setup_of_somebody_elses_is_refused(state: Path) -> None:
+    """A member of the group may read the configuration: "No units are installed." was what it said."""
+    give(state, OWNER, OWNER)
+    state.parent.chmod(0o755)
+    config = state.parent / "config.toml"
+    config.write_text(f'[state]\ndir = "{state}"\n')
+    _, said = as_stranger(SETUP.format(config=str(config)))
+    assert (
+        said.startswith("1 1 1 ")
+        and said.count(f"The state in {state} belongs to {OWNER}: use") == 3
+    )
+
+
 @pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
 def test_root_of_a_container_without_capabilities_is_told_the_way(
     state: Path, closed: bool
