@@ -52,7 +52,7 @@ log = logging.getLogger(__name__)
 
 LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made anew, or pulled again
 DAYS, WEEKS = 7, 4  # for so many the newest scheduled backup is kept
-_NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
+NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
 _SECRETS = SECRETS | {"local_key"}
 _SECRET_LINE = re.compile(rf"^\s*(?:{'|'.join(sorted(_SECRETS))})\s*=.*$", re.MULTILINE)
 
@@ -81,23 +81,23 @@ async def backup(state: Path, target: Path, config: Path | None, *, secrets: boo
 async def rotate(state: Path, folder: Path, config: Path | None, today: date) -> Path | None:
     """The backup of today in `folder`, those too old for DAYS and WEEKS gone; None if it is there."""
     target = folder / f"voltaire-{today}.tar.gz"
-    if target.exists():
-        return None
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if target.exists():
+            return None
     except OSError as error:
-        raise BackupError(f"{folder} cannot be made: {error.strerror}.") from None
+        raise BackupError(f"{folder} cannot be used: {error.strerror}.") from None
     await backup(state, target, config, secrets=False)
     there = {path.name: path for path in folder.iterdir()}
     # Where the clock was behind for a moment, the one of today is older than those.
     for name in there.keys() - kept_names(there) - {target.name}:
-        if _NAME.fullmatch(name):
+        if NAME.fullmatch(name):
             there[name].unlink()
     return target
 
 
 def kept_names(names: Mapping[str, object]) -> set[str]:
-    days = sorted((found[1] for name in names if (found := _NAME.fullmatch(name))), reverse=True)
+    days = sorted((found[1] for name in names if (found := NAME.fullmatch(name))), reverse=True)
     weeks: dict[tuple[int, int], str] = {}
     for day in days:
         with suppress(ValueError):  # a name of somebody else
@@ -166,7 +166,7 @@ def is_backed_up(entry: Path, *, secrets: bool) -> bool:
 def holds_backups(entry: Path) -> bool:
     """Whether it is a backup, or the folder of those of each day: each would hold all before it."""
     if entry.is_dir():
-        return any(_NAME.fullmatch(path.name) for path in entry.iterdir())
+        return any(NAME.fullmatch(path.name) for path in entry.iterdir())
     return entry.name.endswith(".tar.gz")
 
 

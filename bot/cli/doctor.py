@@ -34,6 +34,7 @@ CHECKS: list[Check] = [
     machine.matrix,
     machine.ports,
     machine.disk,
+    machine.backups,
     machine.clock,
     machine.font,
     machine.documents,

@@ -14,6 +14,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,7 @@ from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
 from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
+from bot.backup import NAME as BACKUP
 from bot.cli.connect import backend_client, chat_sandboxes, sandbox_probe
 from bot.secret_values import secret_files
 from bot.settings import Settings, read_toml, there
@@ -133,6 +135,26 @@ async def disk(settings: Settings) -> list[Finding]:
     return [warning("disk", detail, "Free some space, or move the state (state.dir).")]
 
 
+async def backups(settings: Settings) -> list[Finding]:
+    """Whether the bot makes the one of each day."""
+    folder = settings.state.backup_dir
+    if folder == Path():
+        return []
+    newest = ""
+    with suppress(OSError):
+        newest = max(
+            (path.name for path in folder.iterdir() if BACKUP.fullmatch(path.name)), default=""
+        )
+    yesterday = datetime.now().astimezone().date() - timedelta(1)
+    if newest >= f"voltaire-{yesterday}":
+        return [passed("backups", f"{folder / newest} is the newest.")]
+    remedy = (
+        "`voltaire setup --upgrade` lets the unit write there and restarts it; why it cannot:"
+        " journalctl -u voltaire-bot | grep backup"
+    )
+    return [warning("backups", f"There is none of today or yesterday in {folder}.", remedy)]
+
+
 async def font(_: Settings) -> list[Finding]:
     """Pictures are written with one of the system's fonts."""
     try:
@@ -238,7 +260,7 @@ async def units(_: Settings) -> list[Finding]:
     if not systemd_runs():
         detail = "systemd does not run here; `voltaire run` serves in the foreground."
         return [passed("units", detail)]
-    scope = SystemdScope.here()
+    scope = SystemdScope.installed()
     findings = []
     for name, state in (await asyncio.to_thread(unit_states, scope)).items():
         show = " ".join(["systemctl", *scope.flags, "status", name])

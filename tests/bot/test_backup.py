@@ -335,6 +335,9 @@ async def test_one_a_day_is_kept_seven_days_and_four_weeks(state: Path, tmp_path
     names = sorted(path.name.removeprefix("voltaire-")[:10] for path in folder.iterdir())
     week = [f"2026-04-{number}" for number in range(24, 31)]
     assert names == ["2026-04-12", "2026-04-19", *week, "mine.txt"]
+    (tmp_path / "file").touch()
+    with pytest.raises(BackupError, match="file cannot be used: "):
+        await rotate(state, tmp_path / "file", None, today)
     # A day that fails takes none of those away.
     (state / "voltaire.db").unlink()
     with pytest.raises(BackupError):

@@ -11,12 +11,14 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 
 import aiohttp
 import pytest
 
 from agent.store import open_store
+from bot.backup import rotate
 from bot.cli.doctor import CHECKS, findings_of
 from bot.localgram import Localgram
 from bot.settings import load
@@ -236,6 +238,21 @@ async def test_a_key_in_the_configuration_of_the_services_is_no_fault(tmp_path: 
     plain = environment(tmp_path)
     del plain["VOLTAIRE_STATE__DIR"]
     assert await doctor(plain, "secrets", config) == ("pass", "")
+
+
+async def test_a_backup_of_each_day_that_is_not_made(tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    env = environment(tmp_path, STATE__BACKUP_DIR=folder)
+    folder.mkdir()
+    (folder / "voltaire-2026-01-01.tar.gz").touch()
+    status, remedy = await doctor(env, "backups")
+    assert status == "warn" and "voltaire setup --upgrade" in remedy
+    async with open_store(tmp_path / "s" / "voltaire.db"):
+        pass
+    await rotate(
+        tmp_path / "s", folder, None, datetime.now().astimezone().date()
+    )  # the bot, once it may write there
+    assert await doctor(env, "backups") == ("pass", "")
 
 
 async def test_telegram_away(tmp_path: Path) -> None:
