@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from typing import Protocol
 from agent.aio import complete
 from agent.files import replacing
 from agent.store.errors import StoreNewer
-from bot.backup import backup
+from bot.backup import backup, is_backed_up
 from bot.installed_program import (
     STEP_SECONDS,
     InstalledProgram,
@@ -85,6 +86,7 @@ class Upgrade:
     async def prepared(self, release: ProgramVersion) -> UpgradeRecord:
         """The new program tried; from now on a return is one to this program and this state."""
         before = await self.installation.current()
+        await asyncio.to_thread(self.check_room)
         fresh = self.folder / "backup.new"
         fresh.unlink(missing_ok=True)
         try:
@@ -109,6 +111,16 @@ class Upgrade:
             return record
         finally:
             fresh.unlink(missing_ok=True)
+
+    def check_room(self) -> None:
+        """UpgradeError where the trial would fill the disk: it has the program and the state once more."""
+        ours = self.state.iterdir() if self.state.exists() else ()
+        copied = [path for path in ours if is_backed_up(path, secrets=True)]
+        needed = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
+        free = shutil.disk_usage(self.folder).free
+        if free < needed:
+            room = f"{needed >> 20} MiB are needed in {self.folder} to try the new version"
+            raise UpgradeError(f"The disk has too little room: {room}, and {free >> 20} are free.")
 
     async def switched(self, record: UpgradeRecord) -> str:
         """Take the new program; where that fails the old one is back, and why is returned."""
@@ -229,6 +241,12 @@ def schema_of(database: Path) -> int:
         return 0
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
         return int(opened.execute("PRAGMA user_version").fetchone()[0])
+
+
+def bytes_in(path: Path) -> int:
+    """Of a file, or of all files in a folder, as they are when they have been copied."""
+    paths = path.rglob("*") if path.is_dir() else (path,)
+    return sum(each.lstat().st_size for each in paths if each.is_file())
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """An upgrade is tried before it is taken, taken back when it fails, and on wish; nothing new is nothing done."""
 
 import asyncio
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -158,6 +159,19 @@ async def test_two_at_once_are_one(tmp_path: Path) -> None:
     place.prepare = meanwhile  # type: ignore[method-assign]
     await upgrade.forward(ProgramVersion("3", "3"))
     assert place.installed == "3" and found == ["Another upgrade is under way."] * 2
+
+
+async def test_without_room_for_the_trial_nothing_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade, place, units = await made(tmp_path)
+    usage = shutil.disk_usage(tmp_path)._replace(free=60 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _folder: usage)
+    with pytest.raises(
+        UpgradeError, match=r"too little room: \d+ MiB are needed in .* 60 are free"
+    ):
+        await upgrade.forward(ProgramVersion("2", "2"))
+    assert (place.installed, units.said, list(upgrade.folder.iterdir())) == ("1", [], [])
 
 
 async def test_a_disk_that_is_full_at_the_switch_brings_the_old_one_back(tmp_path: Path) -> None:
