@@ -12,6 +12,7 @@ import aiohttp
 from bench.operate.site import ANSWER, BOT, QUESTION, Site, StepFailed
 from bench.operate.steps import Course, Step
 from bot.localgram import Message, is_final
+from bot.service import ALERT_MARKS
 from fakes import recordings, whisper_toy
 from fakes.booted import SHARED
 from fakes.matrix_person import MatrixPerson, matrix_person
@@ -107,8 +108,10 @@ class Parts:
         return there(said)
 
     def _later(self, said: Message) -> list[Message]:
+        """What the bot said since, but alerts: a busy machine's model is slow."""
         messages = self.it.reader.chat.messages.values()
-        return [m for m in messages if m.id > said.id and m.sender.is_bot]
+        mine = [m for m in messages if m.id > said.id and m.sender.is_bot]
+        return [m for m in mine if not m.text.startswith(tuple(ALERT_MARKS.values()))]
 
     # -- steps --------------------------------------------------------------------
 
