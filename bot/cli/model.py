@@ -80,7 +80,7 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
         mark = "*" if each.name in in_use(settings) else " "
         missing = "" if model_path(settings, each).is_file() else " to download"
         size = file_bytes(each, here)
-        known = f"{size_text(size)}{missing}" if size else f"size not known{missing}"
+        known = f"{size_text(size)}{missing}" if size else "size not known"
         room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
         click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[room_for(each, here)]})")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
