@@ -116,7 +116,8 @@ class Upgrade:
         """UpgradeError where the trial would fill the disk: it has the program and the state once more."""
         ours = self.state.iterdir() if self.state.exists() else ()
         copied = [path for path in ours if is_backed_up(path, secrets=True)]
-        needed = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
+        found = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
+        needed = found * 5 // 4  # whole blocks, folders, the sources
         free = shutil.disk_usage(self.folder).free
         if free < needed:
             room = f"{needed >> 20} MiB are needed in {self.folder} to try the new version"
