@@ -230,15 +230,16 @@ async def clock_set(clock: Clock, talk: Callable[[], Awaitable[str]]) -> str:
 
 
 async def nothing_new(it: Site, _: Course) -> str:
-    pids = await it.pids()
-    began = time.monotonic()
-    said = await it.voltaire(_upgrade(it, "this"))
-    seconds = time.monotonic() - began
-    if not said.startswith("Nothing new") or await it.pids() != pids:
-        raise StepFailed(f"{said!r}, or something was restarted")
-    if seconds >= RESTART_SECONDS:
-        raise StepFailed(f"it took {seconds:.1f} s")
-    return f"{said} {seconds:.1f} s"
+    pids, took = await it.pids(), []
+    for _number in range(RESTARTS):
+        began = time.monotonic()
+        said = await it.voltaire(_upgrade(it, "this"))
+        took.append(time.monotonic() - began)
+        if not said.startswith("Nothing new") or await it.pids() != pids:
+            raise StepFailed(f"{said!r}, or something was restarted")
+    if min(took) >= RESTART_SECONDS:
+        raise StepFailed(f"it took {best(took)}")
+    return f"{said} {best(took)}"
 
 
 def _upgrade(it: Site, which: str) -> str:
