@@ -42,7 +42,7 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
         return
     try:
         if not program_readable(owner.st_uid, owner.st_gid):
-            atexit.register(give, state, owner.st_uid, owner.st_gid)
+            atexit.register(give, state.resolve(), owner.st_uid, owner.st_gid)
             return
         if user:
             os.initgroups(user.pw_name, owner.st_gid)

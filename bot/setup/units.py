@@ -4,6 +4,7 @@ As root they are system units with a user of their own; else units of the user.
 """
 
 import getpass
+import glob
 import grp
 import os
 import pwd
@@ -28,6 +29,7 @@ TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
 UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
 COMPILE = "voltaire-compile"  # the transient unit that compiles a server after the wizard
 MACHINE_UNITS = Path("/etc/systemd/system")
+MACHINE_STATE = Path("/var/lib/voltaire")
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
 SECONDS = 60
@@ -80,6 +82,9 @@ class Installation:
             escaped = str(path).replace(":", "\\:")
             return f"{'BindPaths' if writable else 'BindReadOnlyPaths'}={quoted(f'-{escaped}')}"
 
+        # systemd makes the usual folder; another one, or what a link leads to, is there already.
+        usual = self.state == MACHINE_STATE and not self.state.is_symlink()
+        made = "StateDirectory=voltaire\nStateDirectoryMode=0700"
         credential = f"LoadCredential=telegram-token:{self.token}" if self.token else ""
         return {
             "VOLTAIRE": quoted(str(Path(sys.executable).with_name("voltaire"))),
@@ -87,6 +92,7 @@ class Installation:
             "TOKEN": credential.replace("%", "%%"),
             "GROUPS": " ".join(filter(group_exists, ("video", "render"))),  # of the cards' devices
             "MEMORY": self.memory,
+            "STATE": made if usual else bind(self.state.resolve(), writable=True),
             "NETWORK": LOOPBACK if self.managed else "",
             "PROGRAM": "\n".join(map(bind, program_folders())),
             "REPOS": "\n".join(bind(path, writable=writable) for path, writable in self.repos),
@@ -134,8 +140,10 @@ def install(scope: SystemdScope, installation: Installation) -> None:
         # The services read the configuration, and own what the wizard pulled and built.
         run("chown", "root:voltaire", str(installation.config))
         run("chmod", "0640", str(installation.config))
+        if not installation.state.is_symlink():
+            installation.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         if installation.state.exists():
-            run("chown", "-R", "voltaire:voltaire", str(installation.state))
+            run("chown", "-RH", "voltaire:voltaire", str(installation.state))
         # Their user cannot write there: after `uv tool install` each start would compile it anew.
         packages = sysconfig.get_path("purelib")
         run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)
@@ -200,9 +208,18 @@ USER = "voltaire"
 
 def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
     """What stays on the machine once the units are removed, but the program that runs."""
-    folders = [state, *sorted(state.parent.glob(f"{state.name}-before-*"))]
-    folders += sorted(state.parent.glob(f"{state.name}-restored-*"))
-    folders += [state.with_name(f"{state.name}-upgrade"), Environment().aside]
+    folders: list[Path] = []
+    for place in dict.fromkeys((state.resolve(), state)):  # a link to it goes last
+        for ending in ("", "-before-*", "-restored-*", "-upgrade"):
+            folders += sorted(place.parent.glob(glob.escape(place.name) + ending))
+    folders += [Environment().aside]
+    if (
+        scope.root
+        and state != MACHINE_STATE
+        and MACHINE_STATE.is_dir()
+        and not any(MACHINE_STATE.iterdir())
+    ):
+        folders += [MACHINE_STATE]  # made with the user
     if not (socket := default_socket(state).parent).is_relative_to(state):
         folders += [socket]  # of a backend that was killed
     secrets = {config.parent / name for name in ("telegram-token", "matrix-password")}

@@ -206,6 +206,17 @@ async def test_removed_and_purged(gram: Localgram, tmp_path: Path) -> None:
     assert list((tmp_path / "s").iterdir()) == []
 
 
+def test_a_state_behind_a_link_is_purged(tmp_path: Path) -> None:
+    """As /var/lib/voltaire on another disk: the link was deleted, and all that it led to stayed."""
+    disk, state = tmp_path / "disk [1]", tmp_path / "state"
+    for name in ("voltaire", "voltaire-before-20260101T000000", "voltaire-upgrade"):
+        (disk / name).mkdir(parents=True)
+    (disk / "voltaire" / "voltaire.db").touch()
+    state.symlink_to(disk / "voltaire")
+    gone = purge(SystemdScope(False, tmp_path / "units"), tmp_path / "c" / "config.toml", state)
+    assert len(gone) == 4 and list(disk.iterdir()) == [] and not state.is_symlink()
+
+
 def test_secrets_beside_the_configuration_are_purged(tmp_path: Path) -> None:
     """A restore puts them there; those elsewhere are the owner's."""
     etc, elsewhere = tmp_path / "etc", tmp_path / "mine.env"

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,25 @@ def test_every_scopeholder_is_filled_and_repositories_show_through(
         "BindReadOnlyPaths=-/home/a/site"
         in render(SystemdScope(True, Path("/x")), installation)[UNITS[1]]
     )
+
+
+def test_a_state_elsewhere_is_writable_to_the_services(
+    tmp_path: Path, installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a link systemd refused to start them, and elsewhere all was read-only."""
+    disk, usual = tmp_path / "my disk", tmp_path / "usual"
+    disk.mkdir()
+    monkeypatch.setattr(units, "MACHINE_STATE", usual)
+    bound = f'BindPaths="-{disk}"\n'
+
+    def services(state: Path) -> list[str]:
+        texts = render(SystemdScope(True, Path("/x")), replace(installation, state=state))
+        return [texts[name] for name in UNITS[:2]]
+
+    assert all("StateDirectory=voltaire\n" in text for text in services(usual))
+    assert all(bound in text and "StateDirectory" not in text for text in services(disk))
+    usual.symlink_to(disk)
+    assert all(bound in text and "StateDirectory" not in text for text in services(usual))
 
 
 def test_install_check_and_remove_speak_to_systemctl(
