@@ -71,6 +71,14 @@ async def doctor_as_root(it: Site, _: Course) -> str:
     return f"{said.count('✓')} checks passed, {said.count('! ')} warnings; {await it.talk()}"
 
 
+async def set_up_again(it: Site, _: Course) -> str:
+    """With nothing but what is configured."""
+    await it.voltaire("setup --yes")
+    await it.active()
+    await _owned(it, it.kind.state)
+    return await it.talk()
+
+
 async def _owned(it: Site, folder: str) -> None:
     """All of the folder is its owner's."""
     strangers = await it.done(f'find {folder} ! -user "$(stat -c %U {folder})"')
@@ -482,6 +490,7 @@ STEPS: Mapping[str, Step] = {
     "setup": setup,
     "message": message,
     "doctor as root": doctor_as_root,
+    "setup again": set_up_again,
     "restart": restart,
     **{f"kill the {which}": killed(which) for which in ("bot", "backend", SERVER)},
     **{f"stop the {which}": stopped(which) for which in ("bot", "backend", SERVER)},

@@ -143,7 +143,7 @@ def install(scope: SystemdScope, installation: Installation) -> None:
         if not installation.state.is_symlink():
             installation.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         if installation.state.exists():
-            run("chown", "-RH", "voltaire:voltaire", str(installation.state))
+            run("chown", "-R", "voltaire:voltaire", str(installation.state.resolve()))
         # Their user cannot write there: after `uv tool install` each start would compile it anew.
         packages = sysconfig.get_path("purelib")
         run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)

@@ -83,6 +83,13 @@ async def test_a_second_backend_on_the_same_state_is_refused(config: BackendConf
                 pass
 
 
+async def test_a_state_behind_a_link_is_served(config: BackendConfig, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(config.state_dir)
+    async with running(replace(config, state_dir=link)) as it:
+        await it.ready()
+
+
 async def test_without_a_backend_there_is_one_sentence(state: Path) -> None:
     async with BackendClient(state / "nothing.sock") as client:
         with pytest.raises(BackendUnavailable, match=r"^No model backend is running\.$"):
