@@ -20,7 +20,7 @@ from fakes.booted import CHANGED, SHARED
 
 RESTART_SECONDS = 2.0
 RESTARTS = 5
-STOP_SECONDS = 10.0
+STOP_SECONDS = 60.0
 HOUR = 3600.0
 BACKUP = "/srv/backup.tar.gz"
 HEADER = 64  # bytes: of gzip's header nothing is read but its magic number
