@@ -55,8 +55,8 @@ async def serve_backend(
     socket = config.socket or default_socket(config.state_dir)
     async with AsyncExitStack() as stack:
         try:
-            state = config.state_dir.resolve()  # a link there was made by who may configure
-            for folder in (state, config.state_dir / "run", socket.parent):
+            private_folder(config.state_dir.resolve())  # a link there is of who may configure
+            for folder in (config.state_dir / "run", socket.parent):
                 private_folder(folder)
             stack.enter_context(exclusive_lock(config.state_dir / "run" / "backend.lock"))
         except BlockingIOError:
