@@ -151,3 +151,16 @@ async def test_what_sqlite_calls_otherwise_is_damage(
     path.write_bytes(changed)
     with pytest.raises(StoreDamaged, match="is damaged and was left as it is; restore a backup"):
         await use(path)
+
+
+async def test_a_row_against_the_rules_of_its_table_is_no_damage_of_the_file(
+    tmp_path: Path,
+) -> None:
+    await use(tmp_path / "v.db")
+    async with open_store(tmp_path / "v.db") as store:
+        async with store.database.without_transaction() as tx:
+            await tx.run("PRAGMA ignore_check_constraints = ON")
+            await tx.run("UPDATE jobs SET state = 'x', timing = '['")
+            await tx.run("PRAGMA ignore_check_constraints = OFF")
+        with pytest.raises(sqlite3.IntegrityError):
+            await store.database.execute("INSERT INTO notes (chat) VALUES ('tg:0')")
