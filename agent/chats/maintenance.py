@@ -62,6 +62,8 @@ class Maintenance:
             return  # nothing to warm yet
         except (AgentError, ModelRefused, OSError) as error:
             log.warning("maintenance failed: %s", error)
+        except Exception:  # of one chat, or one row: no reason to end the bot
+            log.exception("maintenance failed")
 
     async def _warm(self, server: Hashable | None) -> None:
         """Read in the chats used last, the newest at the end, where the server keeps it best.

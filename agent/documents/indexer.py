@@ -126,6 +126,8 @@ class DocumentIndexer:
                     pass
             except (NoSandbox, EmbeddingsUnavailable, StoreError, OSError) as error:
                 log.warning("documents are not read: %s", error)
+            except Exception:  # of one document: no reason to end the bot
+                log.exception("documents are not read")
             await set_within(self.table.added, self.look_seconds)
 
     async def run_once(self) -> bool:

@@ -115,8 +115,10 @@ class EmbeddingTable:
             ("note" if text.kind == "note" else "said", text.id, chat, model, vector.tobytes())
             for text, vector in zip(texts, vectors, strict=True)
         ]
+        # The chat may have been forgotten while the server was asked.
+        sql = "INSERT OR REPLACE INTO meanings SELECT ?1, ?2, key, ?4, ?5 FROM chats WHERE key = ?3"
         async with self.database.write() as tx:
-            await tx.many("INSERT OR REPLACE INTO meanings VALUES (?, ?, ?, ?, ?)", rows)
+            await tx.many(sql, rows)
 
     async def all(self, chat: str, model: str) -> list[tuple[SearchHit, Vector]]:
         """What is to be compared, with its vectors."""

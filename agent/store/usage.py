@@ -55,15 +55,18 @@ class UsageTable:
     ) -> None:
         """Keep one call's figures; `purpose` is turn, sub-task, summary or warm.
 
-        Nobody waits for the disk on their account.
+        Nobody waits for the disk on their account; of a chat that was forgotten meanwhile there are none.
         """
         async with self.database.write(durable=False) as tx:
-            values: dict[str, Any] = {"chat": chat, "conversation": conversation, "turn": turn}
+            values: dict[str, Any] = {"conversation": conversation, "turn": turn}
             values |= {"new_tokens": reuse.new, "reread": reuse.reread}
             values |= {name: getattr(completion, name) for name in MEASURED}
-            await tx.insert(
-                "usage", **values, purpose=purpose, difference=reuse.difference, at=tx.now
+            values |= {"purpose": purpose, "difference": reuse.difference, "at": tx.now}
+            sql = (
+                f"INSERT INTO usage (chat, {', '.join(values)}) SELECT key, {', '.join('?' * len(values))}"
+                " FROM chats WHERE key = ?"
             )
+            await tx.run(sql, *values.values(), chat)
 
     async def since(self, at: float, chat: str | None = None) -> UsageSum:
         """The sum since an instant, of one chat or of all."""

@@ -1,6 +1,7 @@
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from array import array
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,9 +11,12 @@ from agent.chats.chats import Chats
 from agent.chats.maintenance import HOUR, PRUNE, VACUUM, Maintenance
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
-from agent.model import ModelRefused, Request
+from agent.memory.search import Embedder, SemanticSearch
+from agent.model import Completion, ModelRefused, Request
 from agent.store.backup import SNAPSHOT
 from agent.store.retention import DAY, Retention
+from agent.store.search import Vector
+from agent.store.usage import CacheReuse
 from backend.protocol import PERSON
 from fakes.patience import soon
 from fakes.words import saying
@@ -247,3 +251,34 @@ async def test_a_bound_that_cannot_be_kept_is_told(
         assert caplog.messages == [saying("0 MiB", "bound")]
         _, entries = await chats.store.transcript.current("tg:0")
         assert len(entries) == 2
+
+
+async def test_a_chat_that_is_forgotten_while_its_words_are_looked_through_ends_nothing(
+    bench: Bench,
+) -> None:
+    class Forgetting(Embedder):
+        async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
+            await chats.store.chats.forget("tg:0")
+            return [array("f", [1.0]) for _ in texts]
+
+    async with bench.running() as chats:
+        await greet(bench, chats, 1)
+        search = SemanticSearch(chats.store, Forgetting("http://unused"))
+        await idle_of(chats, Server(), semantic_search=search).run_once()
+        assert await chats.store.chats.get("tg:0") is None
+        await chats.store.usage.add("tg:0", 1, None, Completion("", (), "", "stop"), CacheReuse())
+        assert (await chats.store.usage.since(0.0, "tg:0")).calls == 0
+
+
+async def test_what_nobody_foresaw_in_maintenance_is_logged_and_tried_again(bench: Bench) -> None:
+    class Broken(Embedder):
+        async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
+            tries.append(len(texts))
+            raise LookupError("x")
+
+    tries: list[int] = []
+    async with bench.running() as chats:
+        await greet(bench, chats, 1)
+        search = SemanticSearch(chats.store, Broken("http://unused"))
+        async with beside(idle_of(chats, Server(), semantic_search=search)):
+            await soon(lambda: len(tries) > 1)
