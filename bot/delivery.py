@@ -113,7 +113,7 @@ class Delivery:
         """Deliver all that waits for one chat, oldest first."""
         try:
             while (row := await self._outbox.next(chat)) and row.state == "waiting":
-                await asyncio.sleep(max(0.0, row.not_before - self._store.clock()))
+                await asyncio.sleep(row.ahead(self._store.clock()))
                 # Before it is claimed: killed while it speaks, the next start has nothing in doubt.
                 sound = await self._sound(row) if SPOKEN in row.payload else None
                 async with self._channel.permit(chat):

@@ -19,6 +19,9 @@ from agent.store.database import Database, Row, Transaction, columns, counted, n
 from agent.store.unreadable import readable
 
 IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
+FARTHEST = (
+    2 * 86_400.0
+)  # seconds that an app may ask to wait; what lies beyond, the clock or damage has put there
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
 
@@ -39,6 +42,11 @@ class OutboxRow:
     not_before: float
     error: str
     created_at: float
+
+    def ahead(self, now: float) -> float:
+        """Seconds until it may be sent."""
+        seconds = self.not_before - now
+        return seconds if 0 < seconds <= FARTHEST else 0.0
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,8 @@ class OutboxTable:
         sql = (
             f"UPDATE outbox SET state = 'sending', attempts = {counted('attempts')} + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
-            f" AND state = 'waiting' AND not_before <= ?2 RETURNING {_COLUMNS}"
+            f" AND state = 'waiting' AND (not_before <= ?2 OR not_before > ?2 + {FARTHEST})"
+            f" RETURNING {_COLUMNS}"
         )
         rows = await self.database.execute(sql, chat, self.database.clock())
         return await self._first(rows)
@@ -132,7 +141,8 @@ class OutboxTable:
         """Surely not sent: it waits again, until that instant."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "waiting", error)
-            await tx.run("UPDATE outbox SET not_before = ? WHERE id = ?", not_before, id)
+            at = min(not_before, tx.now + FARTHEST)
+            await tx.run("UPDATE outbox SET not_before = ? WHERE id = ?", at, id)
 
     async def uncertain(self, id: int, error: str = "") -> None:
         """Whether it was sent is not known: it is not sent again unasked."""

@@ -85,6 +85,18 @@ async def until(store: Store, id: int, state: str) -> OutboxRow:
     return found
 
 
+@pytest.mark.parametrize("not_before", [1e18, 9e999, -9e999, NOW + 10 * 86_400])
+async def test_a_time_that_nobody_asked_for_holds_up_no_chat(
+    store: Store, channel: MemoryChannel, delivery: Delivery, not_before: float
+) -> None:
+    """A damaged row's, or one of before the clock was set back."""
+    first, second = await put(store, "hello", "again")
+    await store.database.execute("UPDATE outbox SET not_before = ? WHERE id = ?", not_before, first)
+    async with running(delivery):
+        await until(store, second, "delivered")
+    assert (await row(store, first)).state == "delivered"
+
+
 @pytest.mark.parametrize(
     ("fault", "state", "error", "not_before", "goes_on", "rings"),
     [

@@ -5,7 +5,7 @@ import pytest
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
-from agent.store.outbox import OutboxRow
+from agent.store.outbox import FARTHEST, OutboxRow
 from tests.agent.store.conftest import Clock
 
 
@@ -57,6 +57,10 @@ async def test_a_penalty_of_one_chat_is_its_own(store: Store, clock: Clock) -> N
     assert (await claimed(store, "tg:2")).payload == '"b"'
     clock.pass_(30)
     assert ((await claimed(store)).attempts) == 2
+    await store.outbox.postponed(row, clock.now + 1e9, "429")
+    assert await store.outbox.claim("tg:1") is None
+    clock.pass_(FARTHEST)
+    assert ((await claimed(store)).attempts) == 3
 
 
 async def test_what_nobody_knows_is_told_once_and_sent_again_only_when_asked(store: Store) -> None:
