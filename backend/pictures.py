@@ -17,7 +17,7 @@ from backend.programs import output_of
 from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0
-SHORTEST = timedelta(minutes=5)  # that a picture spans
+SHORTEST = timedelta(minutes=2)  # that a picture spans
 SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
 Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
 # A family and the file of its upright letters, the one to be preferred first.

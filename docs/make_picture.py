@@ -47,7 +47,7 @@ SAID = (
     (("", r"^⏰ stretch"), ("send me shopping.txt", r"^Done: sent shopping\.txt")),
     (("/gpu", "^No GPU was found|°C"),),
 )
-PHONE = {"width": 430, "height": 900}
+PHONE = {"width": 430, "height": 960}
 BETWEEN = 24  # pixels, from one phone to the next
 TYPED = f'make demo ASK="{ASKED}"'
 COLUMNS, LINES = 92, 24
@@ -194,6 +194,7 @@ async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
         page = await browser.new_page(
             viewport=PHONE,  # type: ignore[arg-type]
             color_scheme="dark" if dark else "light",
+            locale="en-GB",
         )
         await page.goto(url)
         for minute in SAID:
@@ -202,6 +203,7 @@ async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
                 await exchange(page, text, answer)
         if not await page.locator(".photo").count():
             raise WrongPicture("/gpu sent no chart.")
+        await page.evaluate("down.style.display = 'none'")  # the way to the newest message
         shown = []
         for end in ("0", "log.scrollHeight"):
             await page.evaluate(f"log.scrollTop = {end}")
