@@ -106,10 +106,12 @@ TOY_PASTE = (
     " kept nothing of it. A real model (/model) reads it. As a file I could at least search it."
 )
 TOY_LANGUAGE = (
-    "This toy model understands little else than English. A real model (/model) speaks your language, too. What it can"
-    ' do, in English: "how much disk space is free?", "write a file shopping.txt with milk and eggs", "remind me in 2'
+    "This toy model understands little else than English. A real model (/model) speaks your language, too. What I understand"
+    ' all the same: "how much disk space is free?", "write a file shopping.txt with milk, eggs and bread", "remind me in 2'
     ' minutes to stretch".'
 )
+TOY_WRITTEN = "I have written {path}."
+TOY_NOTED = "Noted: {note}"
 TOY_BEYOND = (
     "I am only a toy model of 5 MB, and that is beyond me. One step to a real one: `make demo MODEL=FILE.gguf`, with any"
     " GGUF file; /model shows which fit this machine."

@@ -12,21 +12,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from shlex import quote
 
-from agent.language import speaking, translated
+from agent.language import translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
 from agent.store.documents import PACKED, readable
 from agent.turn import texts
-from agent.turn.toy_languages import answer_in, looked_up, reminder
+from agent.turn.toy_languages import answer_in, of_other_language
 from agent.turn.toy_wishes import (
     Carried,
     call_of,
     carried,
     failed,
-    in_columns,
     invented,
     last_words,
     misquoted,
+    notes_in,
+    of_sum,
     parts_of,
     result_of,
 )
@@ -49,8 +50,8 @@ QUESTIONS = (
     (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
     (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:(?:make|get) you )?(?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
     (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
-    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
-    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
+    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)(?: (?:about|for|to|of|at) .+)?$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
+    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:leaves?|leaving|stays? on)\b.{0,20}\b(?:computer|machine|device|house|home|laptop|pc)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
     (r"https?://|\bwww\.|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
     (r"^(?:can|do|could) you (?:speak|talk|hear|listen|see)(?: (?:to )?me)?(?: (?:aloud|out loud))?$|^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
     (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|that|voltaire) cost\b|^(?:do|must|should) i (?:have to )?pay\b|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
@@ -226,29 +227,13 @@ def wish_of(messages: Sequence[Message]) -> Carried | None:
         return Carried(
             call=reading_call(path), tells=lambda text: form.format(path=path, text=result_of(text))
         )
-    if wish := of_other_language(last.text):
-        return wish
-    return None if fixed_answer(last.text) else carried(messages)
-
-
-def of_other_language(message: str) -> Carried | None:
-    """What is looked up or planned for somebody who does not write English."""
-    head, words = parts_of(message)
+    head, words = parts_of(last.text)
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
-    if not now or len(words) > SHORT or "\nfile: " in f"\n{head}":
-        return None
-    if asked := looked_up(words):
-        language, call = asked
-        with speaking(language):
-            none = translated(texts.TOY_NO_FILES)
-        return Carried(call=call, tells=lambda text: none if text.startswith("No file ") else in_columns(text))  # fmt: skip
-    if wished := reminder(words, datetime.fromisoformat(now[1]).replace(tzinfo=UTC)):
-        language, when, task = wished
-        with speaking(language):
-            planned = translated(texts.TOY_PLANNED).format(when=when, task=task)
-        call = call_of("schedule", when=when, task=task, kind="remind")
-        return Carried(call=call, tells=lambda text: planned if text.startswith("Planned") else text)  # fmt: skip
-    return None
+    if now and len(words) <= SHORT and "\nfile: " not in f"\n{head}":
+        at = datetime.fromisoformat(now[1]).replace(tzinfo=UTC)
+        if wish := of_sum(words) or of_other_language(words, at, notes_in(messages)):
+            return wish
+    return None if fixed_answer(last.text) else carried(messages)
 
 
 def same(call: ToolCall, made: Sequence[ToolCall]) -> bool:
@@ -277,8 +262,9 @@ def checked(completion: Completion, request: Request) -> Completion:
     for said, asks in CANNED:
         if completion.text.startswith(said) and not re.search(asks, asked.lower()):
             return replace(completion, text=translated(texts.TOY_UNSURE))
-    if told := TAUGHT.get(completion.text):
-        return replace(completion, text=translated(told))
+    for said, told in TAUGHT.items():
+        if completion.text.startswith(said):  # and then perhaps on, about nothing
+            return replace(completion, text=translated(told))
     if completion.calls or not isinstance(last, ToolResult):
         return completion
     if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):

@@ -1,20 +1,32 @@
-"""What the toy, which reads English alone, is asked in other languages: the program knows the commonest.
+"""What the toy, which reads English alone, is asked in other languages: the program knows the commonest,
+what the first screen proposes among them.
 
 An answer is in the language of the question, whatever language the chat is set to.
 """
 
 import re
 import unicodedata
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
-from agent.language import speaking, translated
-from agent.messages import ToolCall
+from agent.language import ENGLISH, speaking, translated
+from agent.retelling import FACTS, retold
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.languages import REMIND
-from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.parser import parse, split_at_task
 from agent.turn import texts
+from agent.turn.toy_wishes import (
+    PATH,
+    POLITE,
+    Carried,
+    call_of,
+    closest,
+    content,
+    in_columns,
+    items,
+)
 
-ENGLISH = frozenset(
+IN_ENGLISH = frozenset(
     "the is are what how a an my me to in of for and please i you do can it on at".split()
 )
 # Small words and beginnings of wishes; one that two languages share counts for both.
@@ -34,13 +46,29 @@ OTHERS = {
 WORDS = {code: frozenset(words.split()) for code, words in OTHERS.items()}
 
 ASKED = (
+    (texts.TOY_FINE, {
+        "de": r"\bwie geht(?:'s|s| es)\b", "fr": r"\b(?:comment (?:ça va|vas|allez)|ça va)\b", "es": r"\bc[oó]mo est[aá]s\b|\bqué tal\b",
+        "ru": r"\bкак (?:дела|ты|поживаешь)\b", "zh": r"你好吗|最近怎么样"}),
+    (texts.TOY_WELCOME, {
+        "de": r"^(?:\w+ )?danke\b", "fr": r"^(?:\w+ )?merci\b", "es": r"^(?:\w+ )?gracias\b", "ru": r"^(?:\w+ )?(?:спасибо|благодарю)\b",
+        "zh": r"^(?:非常|多)?谢谢"}),
+    (texts.TOY_GOODBYE, {
+        "de": r"^(?:\w+,? ){0,2}(?:tsch[uü](?:ss|ß)|auf wiedersehen|gute nacht|bis (?:bald|morgen|später))$",
+        "fr": r"^(?:\w+,? ){0,2}(?:au revoir|bonne nuit|à (?:bientôt|demain|plus tard))$",
+        "es": r"^(?:\w+,? ){0,2}(?:adi[oó]s|hasta (?:luego|mañana|pronto))$", "ru": r"^(?:\w+,? ){0,2}(?:до свидания|пока|спокойной ночи|до завтра)$",
+        "zh": r"^(?:再见|晚安|拜拜)$"}),
     (texts.TOY_HELLO, {
         "de": r"^(?:hallo|guten (?:tag|morgen|abend)|servus|moin)$", "fr": r"^(?:bonjour|bonsoir|salut)$",
         "es": r"^(?:hola|buen[oa]s (?:d[ií]as|tardes|noches))$",
         "ru": r"^(?:привет|здравствуй(?:те)?|добрый (?:день|вечер)|доброе утро)$", "zh": r"^(?:你好|您好|早上好|晚上好)$"}),
     (texts.TOY_SELF, {
-        "de": r"\bwer bist du\b|\bwas bist du\b", "fr": r"\bqui es[- ]tu\b|\bqui êtes[- ]vous\b|\btu es qui\b",
-        "es": r"\bquién eres\b", "ru": r"\bкто ты\b|\bты кто\b", "zh": r"你是(?:谁|什么)"}),
+        "de": r"\bwer bist du\b|\bwas bist du\b|\bwelches modell (?:bist|ist|läuft|nutzt|verwendest)\b",
+        "fr": r"\bqui es[- ]tu\b|\bqui êtes[- ]vous\b|\btu es qui\b|\bquel modèle (?:es|est|êtes|utilises|tourne)",
+        "es": r"\bquién eres\b|\bqué modelo (?:eres|es|usas|utilizas)\b", "ru": r"\bкто ты\b|\bты кто\b|\b(?:какая|что за) (?:ты |это )?модель\b",
+        "zh": r"你是(?:谁|什么)|(?:什么|哪个)模型$"}),
+    (texts.TOY_PRIVACY, {
+        "de": r"\bwer (?:kann|liest|sieht)\b.*\b(?:lesen|mit|mitlesen|sehen)\b|\bdatenschutz\b", "fr": r"\bqui (?:peut|d'autre)\b.*\b(?:lire|voir|lit)\b",
+        "es": r"\bquién (?:puede|más)\b.*\b(?:leer|ver|lee)\b|\bprivacidad\b", "ru": r"\bкто\b.*\b(?:чита|прочита|проче|видит|увид)\w*", "zh": r"谁(?:能|可以|会).*(?:看|读)|隐私"}),
     (texts.TOY_ABILITIES, {
         "de": r"\bwas kannst du\b", "fr": r"\b(?:que|qu'est-ce que tu) (?:sais|peux)[- ]?(?:tu)? ?faire\b",
         "es": r"\bqué (?:puedes|sabes)(?: hacer)?$", "ru": r"\bчто ты (?:умеешь|можешь)\b", "zh": r"你(?:能|会|可以)(?:做|干)什么"}),
@@ -50,16 +78,49 @@ ASKED = (
         "zh": r"(?:真正|更好|更大|别|其他)的?模型|换.{0,4}模型"}),
 )  # fmt: skip
 LOOKED_UP = (
-    (ToolCall("", "bash", '{"command": "date \'+%Y-%m-%d %H:%M\'"}'), {
-        "de": r"\bwie spät\b|\bwie ?viel uhr\b|\buhrzeit\b", "fr": r"\bquelle heure\b", "es": r"\bqué hora\b",
-        "ru": r"\bкоторый час\b|\bсколько (?:сейчас )?времени\b", "zh": r"几点(?:了|钟)?$"}),
-    (ToolCall("", "bash", '{"command": "df -h /workspace"}'), {
+    ("time", {
+        "de": r"\bwie spät\b|\bwie ?viel uhr\b|\buhrzeit\b|\bwelche[rns]? (?:tag|datum|wochentag)\b", "fr": r"\bquelle heure\b|\bquel jour\b|\bquelle (?:est la )?date\b",
+        "es": r"\bqué hora\b|\bqué (?:día|fecha)\b", "ru": r"\bкоторый час\b|\bсколько (?:сейчас )?времени$|\bкакой (?:сегодня |сейчас )?день\b|\bкакое (?:сегодня )?число\b",
+        "zh": r"几点(?:了|钟)?$|(?:今天|现在).*(?:几号|星期几|什么日子)"}),
+    ("uptime", {
+        "de": r"\b(?:wie lange|seit wann)\b.*\b(?:rechner|computer|maschine|server|pc)\b", "fr": r"\bdepuis (?:quand|combien)\b.*\b(?:machine|ordinateur|serveur)\b",
+        "es": r"\bcuánto (?:tiempo )?lleva\b.*\b(?:máquina|ordenador|servidor|equipo)\b", "ru": r"\b(?:сколько|как долго)\b.*\bработает\b.*\b(?:компьютер|машина|сервер)",
+        "zh": r"(?:机器|电脑|服务器).*(?:运行|开机).*多(?:久|长)"}),
+    ("load", {
+        "de": r"\bauslastung\b|\bcpu[- ]?last\b", "fr": r"\bcharge\b.*\b(?:cpu|processeur|machine)\b", "es": r"\bcarga\b.*\b(?:cpu|procesador|máquina)\b",
+        "ru": r"\b(?:загрузка|нагрузка|загружен)\b.*\b(?:cpu|процессор|компьютер|машин)\w*", "zh": r"(?:cpu|处理器|系统).*(?:占用|负载|使用率)"}),
+    ("memory", {
+        "de": r"\barbeitsspeicher\b|\bram\b", "fr": r"\bmémoire vive\b|\bram\b", "es": r"\bmemoria (?:ram|libre|hay|queda|tiene)\b|\bram\b",
+        "ru": r"\bоперативн\w+ памят|\bсколько памяти\b", "zh": r"内存"}),
+    ("disk", {
         "de": r"\b(?:platz|speicher)\b.*\b(?:fest)?platte\b|\bspeicherplatz\b", "fr": r"\bespace (?:de )?disque\b|\bdisque\b.*\blibre\b",
         "es": r"\bespacio\b.*\bdisco\b|\bdisco\b.*\blibre\b", "ru": r"\bмест[ао]\b.*\bдиск", "zh": r"(?:磁盘|硬盘).*(?:空间|多少|剩)|(?:空间|剩).*(?:磁盘|硬盘)"}),
-    (ToolCall("", "list_files", '{"pattern": "*"}'), {
-        "de": r"^(?:welche|was für) dateien\b|^(?:zeig|liste)\b.*\bdateien\b", "fr": r"\bquels (?:sont (?:mes|les) )?fichiers\b|\bliste\b.*\bfichiers\b",
-        "es": r"\bqué (?:archivos|ficheros)\b|\blista\b.*\b(?:archivos|ficheros)\b", "ru": r"\b(?:какие|список|покажи)\b.*\bфайл", "zh": r"(?:哪些|什么|列出).*文件"}),
+    ("files", {
+        "de": r"^(?:welche|was für) dateien\b|^(?:zeig|liste)\b.*\bdateien\b", "fr": r"\bquels (?:sont (?:mes|les) )?fichiers\b|\b(?:liste|montre)\b.*\bfichiers\b",
+        "es": r"\bqué (?:archivos|ficheros)\b|\b(?:lista|muéstra(?:me)?)\b.*\b(?:archivos|ficheros)\b", "ru": r"\b(?:какие|список|покажи)\b.*\bфайл", "zh": r"(?:哪些|什么|列出).*文件"}),
 )  # fmt: skip
+# Groups: the file, what it is to hold.
+WRITE = {
+    "de": rf"^(?:bitte )?(?:schreibe?|erstelle?|mache?|lege?)(?: mir)?(?: bitte)?(?: eine)?(?: neue)? datei ({PATH})(?: an)? mit (.+?)[.!]?$",
+    "es": rf"^(?:por favor,? )?(?:escr[ií]be|crea|haz)(?:me)?(?: un)?(?: nuevo)? (?:archivo|fichero) ({PATH}) con (.+?)[.!]?$",
+    "fr": rf"^(?:s'il (?:te|vous) pla[iî]t,? )?(?:écri[st]|crée|fais)(?:[- ]moi)?(?: un)?(?: nouveau)? fichier ({PATH}) avec (.+?)[.!]?$",
+    "ru": rf"^(?:пожалуйста,? )?(?:запиши|создай|напиши|сделай)(?: мне)?(?: в)?(?: новый)? файл ({PATH}),?(?: с| где)? (.+?)[.!]?$",
+    "zh": rf"^(?:请)?(?:写|创建|新建|建)一?个?文件\s*({PATH})[，,]?\s*(?:内容是|内容为|里面写|包含|写上)(.+?)[。！]?$",
+}  # fmt: skip
+LISTED = {
+    "de": r",|\bund\b",
+    "es": r",|\by\b|\be\b",
+    "fr": r",|\bet\b",
+    "ru": r",|\bи\b",
+    "zh": r"[，、]|和",
+}
+REMEMBER = {
+    "de": r"^(?:bitte )?merke? dir(?: bitte)?[,:]*(?: dass)? (.+?)[.!]?$",
+    "es": r"^(?:por favor,? )?(?:recuerda|apunta|anota)[,:]*(?: que)? (.+?)[.!]?$",
+    "fr": r"^(?:s'il (?:te|vous) pla[iî]t,? )?(?:retiens|note)(?: bien)?[,:]*(?: que)? ?(?:qu')?(.+?)[.!]?$",
+    "ru": r"^(?:пожалуйста,? )?запомни(?:те)?[,:]*(?: что)? (.+?)[.!]?$",
+    "zh": r"^(?:请)?(?:记住|记下)[：:，,]*(.+?)[。！]?$",
+}
 
 
 def foreign_language(words: str) -> str:
@@ -70,7 +131,7 @@ def foreign_language(words: str) -> str:
     said = set(re.findall(r"[\w']+", words.lower()))
     shares = [(len(said & small), code) for code, small in WORDS.items()]
     most, code = max(shares, key=lambda share: share[0])
-    return code if most >= 2 and most > len(said & ENGLISH) else ""
+    return code if most >= 2 and most > len(said & IN_ENGLISH) else ""
 
 
 def other_script(words: str) -> str:
@@ -96,34 +157,107 @@ def answer_in(words: str) -> str:
         return translated(texts.TOY_LANGUAGE)
 
 
-def looked_up(words: str) -> tuple[str, ToolCall] | None:
-    """The call whose result answers a question in another language, and that language."""
+def of_other_language(words: str, now: datetime, kept: Sequence[str]) -> Carried | None:
+    """What is looked up, written, kept, told or planned for somebody who does not write English. `kept` are
+    the notes."""
+    forms = (of_lookup(words), of_file(words), of_note(words), of_reminder(words, now))
+    return next(filter(None, forms), None) or of_question(words, kept)
+
+
+def of_lookup(words: str) -> Carried | None:
     asked = plain(words)
-    for call, forms in LOOKED_UP:
+    for name, forms in LOOKED_UP:
         for language, form in forms.items():
             if re.search(form, asked):
-                return language, call
+                return looked_up(name, language)
     return None
 
 
-def reminder(words: str, now: datetime) -> tuple[str, str, str] | None:
-    """The language, when, and of what one is to be reminded, both as it was said; None where that is not
-    asked for."""
+def looked_up(name: str, language: str) -> Carried:
+    """Files, the time, or a line of /host.txt, in that language."""
+    if name == "files":
+        with speaking(language):
+            none = translated(texts.TOY_NO_FILES)
+        call = call_of("list_files", pattern="*")
+        return Carried(call=call, tells=lambda text: in_columns(where("No file ", none)(text)))
+    if name == "time":
+        return Carried(call=call_of("bash", command="date '+%Y-%m-%d %H:%M'"), tells=in_columns)
+
+    def told(text: str) -> str:
+        with speaking(language):
+            return "\n".join(retold(line, FACTS) for line in text.splitlines())
+
+    return Carried(call=call_of("bash", command=f"grep '^{name}' /host.txt"), tells=told)
+
+
+def of_file(words: str) -> Carried | None:
+    """A file with an item on each line, where several are enumerated."""
+    for language, form in WRITE.items():
+        if found := re.match(form, words, re.IGNORECASE):
+            lines = items(found[2], LISTED[language])
+            call = call_of("write_file", path=found[1], content="\n".join(lines))
+            with speaking(language):
+                written = translated(texts.TOY_WRITTEN).format(path=found[1])
+            return Carried(call=call, tells=where(("created", "replaced"), written))
+    return None
+
+
+def of_note(words: str) -> Carried | None:
+    for language, form in REMEMBER.items():
+        if found := re.match(form, words, re.IGNORECASE):
+            with speaking(language):
+                noted = translated(texts.TOY_NOTED).format(note=found[1])
+            call = call_of("remember", note=found[1])
+            return Carried(call=call, tells=where("Saved", noted))
+    return None
+
+
+def of_question(words: str, kept: Sequence[str]) -> Carried | None:
+    """A note that answers a question."""
+    language = foreign_language(words)
+    if not words.endswith(("?", "？")) or language not in WORDS:
+        return None
+    if not (told := closest(content(words) - WORDS[language], kept)):
+        return None
+    with speaking(language):
+        return Carried(translated(texts.TOY_TOLD).format(note=told))
+
+
+def of_reminder(words: str, now: datetime) -> Carried | None:
+    """A reminder whose time is understood; in English, too."""
     for language, form in REMIND.items():
         asked = re.compile(form, re.IGNORECASE)
-        if language == "en" or not (
-            asked.search(words) if language == "zh" else asked.match(words)
-        ):
+        said = re.sub(POLITE, "", words, flags=re.IGNORECASE) if language == ENGLISH else words
+        anywhere = language in (ENGLISH, "zh")
+        if not (asked.search(said) if anywhere else asked.match(said)):
             continue
         try:
             with speaking(language):
-                task = parse_with_task(words, now)[1].removeprefix("remind me ")
-                when = asked.sub("", words.replace(task, "", 1), count=1).strip(" ,;:.!。")
+                split = split_at_task(said, language, now)
+                if split is None:
+                    return None
+                task = split[1].removeprefix("remind me ")
+                when = asked.sub("", said.replace(task, "", 1), count=1).strip(" ,;:.!。")
                 parse(when, now)
+                return planned(language, when, task)
         except NotUnderstood:
             return None
-        return language, when, task
     return None
+
+
+def planned(language: str, when: str, task: str) -> Carried:
+    if language == ENGLISH:
+        task = re.sub(r"^(?:to|of|about|that) ", "", task)
+        call = call_of("schedule", when=when, task=task, kind="remind")
+        return Carried(call=call, tells=lambda text: re.sub(r"^Planned", "Done: Planned", text))
+    told = translated(texts.TOY_PLANNED).format(when=when, task=task)
+    call = call_of("schedule", when=when, task=task, kind="remind")
+    return Carried(call=call, tells=where("Planned", told))
+
+
+def where(beginning: str | tuple[str, ...], told: str) -> Callable[[str], str]:
+    """`told` in place of a result that begins so; any other as it is."""
+    return lambda text: told if text.startswith(beginning) else text
 
 
 def plain(words: str) -> str:

@@ -4,7 +4,7 @@ the person is told of its result. What a call copies (names, notes, items of a l
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain
@@ -14,6 +14,7 @@ from shlex import quote
 from agent.language import translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.turn import texts
+from agent.turn.toy_sums import program_of, sum_of
 
 HEAD = r"(?s)<context>\n(.*?)\n</context>\n"
 SHOWN = 1500  # characters of a result
@@ -124,6 +125,21 @@ def of_days(head: str, words: str) -> Carried | None:
     return None
 
 
+# -- sums -----------------------------------------------------------------------
+
+
+def of_sum(words: str) -> Carried | None:
+    if not (asked := sum_of(words)):
+        return None
+    call = call_of("bash", command=f"python3 -c {quote(program_of(asked))}")
+
+    def told(text: str) -> str:
+        worked = re.fullmatch(r"-?[\d.e+]+", text.strip())
+        return f"{asked} = {worked[0]}" if worked else translated(texts.TOY_UNSURE)
+
+    return Carried(call=call, tells=told)
+
+
 # -- lists, each a file with a line for each item --------------------------------
 
 KIND = r"(to-?do|shopping|packing|grocery|groceries|task|check|reading|wish)"
@@ -132,7 +148,7 @@ NEW_LIST = POLITE + (
     rf" (?:{KIND}[- ]?)?list(?: for (?:me|today|tomorrow|the \w+))?(?: with| of|:| -|,)* (.+)$"
 )
 ADD = POLITE + (
-    r"(?:put|add|write|append)(?: also)? (.+?)(?: too| as well| also)?"
+    r"(?:put|add|write|append)(?: also)?:? (.+?)(?: too| as well| also)?"
     rf"(?: (?:to|on|onto|in) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list))?(?: too| as well| also)?(?: please)?$"
 )
 SHOW = POLITE + (
@@ -206,9 +222,9 @@ def list_file(kind: str | None, known: str = "") -> str:
     return f"{name}.txt" if name else known or "todo.txt"
 
 
-def items(text: str) -> list[str]:
+def items(text: str, between: str = r",|;|\band\b") -> list[str]:
     """What is enumerated, without "and" and the dots at its end."""
-    parts = re.split(r"\s*(?:,|;|\band\b)\s*", text)
+    parts = re.split(rf"\s*(?:{between})\s*", text)
     return [part.strip(" .!\"'") for part in parts if part.strip(" .!\"'")]
 
 
@@ -279,6 +295,8 @@ def line_appended(path: str, line: str) -> Carried:
 
 def counted(listing: str) -> str:
     """Their names; how many there are, where there are several."""
+    if listing.startswith("No file "):
+        return translated(texts.TOY_NO_FILES)
     names = listing.splitlines()
     return result_of(f"{listing}\n\n({len(names)})" if len(names) > 1 else listing)
 
@@ -347,16 +365,17 @@ def by_command(words: str) -> Carried | None:
 
 # -- notes --------------------------------------------------------------------
 
+MINE = "name birthday address job age phone wife husband partner dog's cat's sister's brother's mother's father's mum's dad's mom's son's daughter's boss boss's colour color food"
 REMEMBER = (
     POLITE + r"(?:remember|note|keep in mind|don't forget|make a note|memori[sz]e)(?: this| it)?(?: that|:|,)* (?!to |when |what |how |me\b|my name is$)(.+)$",
     POLITE + r"(.+?)[,;.:]? (?:and )?(?:please )?(?:remember (?:it|that|this)|keep (?:it|that|this) in mind|don't forget (?:it|that|this)|make a note of (?:it|that))(?: please)?$",
     POLITE + r"((?:my name is|call me|i am called|my name's) \w+(?: from now on)?)$",
+    POLITE + rf"(my (?:favou?rite \w+|(?:\w+'s )?(?:{'|'.join(MINE.split())})) (?:is|are) (?!not\b).+)$",
 )  # fmt: skip
 ASKED_BACK = r"^(?:(?:so|and|hey|please|do you (?:still )?(?:know|remember)|can you tell me|tell me)[, ]+)*(?:what|when|where|who|which|how)\b"
 MY_NAME = r"\b(?:my name|am i called|my name's)\b|^who am i$"
 NAMED = r"(?i)\bmy name(?: is|'s)\b|\bcall me\b|\bi am called\b"
-NEVER_TOLD = r"^(?:what(?:'s|s| is)|when(?:'s| is)|where(?:'s| is)|who(?:'s| is)|do you (?:know|remember)) my \w+(?:'s)? ?(?:name|birthday|address|job|age|phone number|number)?$|^where do i (?:live|work)$|^who am i$"
-MINE = "name birthday address job age phone wife husband partner dog's cat's sister's brother's mother's father's mum's dad's mom's son's daughter's boss boss's colour color food"
+NEVER_TOLD = r"^(?:what(?:'s|s| is)|when(?:'s| is)|where(?:'s| is)|who(?:'s| is)|do you (?:know|remember)) my (?:[\w']+ )?[\w']+$|^where do i (?:live|work)$|^who am i$"
 ALL_NOTES = r"^(?:(?:so|and|please|tell me)[, ]+)*(?:what (?:do you (?:know|remember)(?: about me)?|have you (?:noted|remembered|saved)|did i (?:tell|ask) you(?: to remember)?|notes (?:do you have|are there|have you))|(?:show|list)(?: me)?(?: all)?(?: my| your| the)? notes)$"
 SMALL = frozenset("what when where who which how is are was were do does did the a an my i me our we in at on of to for it its s you your that this know remember tell told said have has".split())  # fmt: skip
 
@@ -470,9 +489,16 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     if path.name and path.name not in heard and not (path.stem in heard and path.suffix in SUFFIXES):  # fmt: skip
         return True
     spoken = set(re.findall(r"[^\W_]+", heard))
+    if any(not grounded(given.get(name, ""), set(words)) for name in ("note", "task")) and not {"it", "this", "that"} & set(words):  # fmt: skip
+        return True  # they are about what was said just now, if of nothing else
     written = " ".join(given.get(name, "") for name in ("content", "note", "task", "when", "message", "new", "old"))  # fmt: skip
-    new = re.findall(r"[^\W_]+", written)
-    return bool(new) and sum(word in spoken for word in new) < GROUNDED * len(new)
+    return not grounded(written, spoken)
+
+
+def grounded(text: str, spoken: Set[str]) -> bool:
+    """Whether most of its words were said."""
+    new = re.findall(r"[^\W_]+", text)
+    return not new or sum(word in spoken for word in new) >= GROUNDED * len(new)
 
 
 def last_words(messages: Sequence[Message]) -> str:
@@ -501,6 +527,11 @@ def meant(command: str, heard: str, asked: str) -> bool:
     return True
 
 
+# Of these the model tells the result in the result's own words, and in few besides.
+TELLING = {"schedule", "remember", "recall", "write_file", "edit_file", "send_file", "git_commit"}
+OWN_WORDS = "done saved noted ok i found it is was you told me said we talked of about that the a an on nothing"
+
+
 def heard_in(messages: Sequence[Message]) -> Iterator[str]:
     """What people said and tools gave in this conversation."""
     for each in messages:
@@ -520,6 +551,8 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
     if last.name == "schedule" and not last.text.startswith("Planned"):
         return True
     heard = " ".join(heard_in(messages))
+    if last.name in TELLING and not set(re.findall(r"[^\W_]+", answer.lower())) <= {*re.findall(r"[^\W_]+", heard.lower()), *OWN_WORDS.split()}:  # fmt: skip
+        return True
     if any(mark in answer and mark not in heard for mark in ('"}', '{"', "<|", "</")):
         return True
     figures = (each.strip(".,:;!?()\"'*`%") for each in answer.split() if re.search(r"\d", each))
@@ -528,4 +561,4 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
 
 def failed(result: ToolResult) -> bool:
     """Whether a command of the model's ended in its own mistake."""
-    return result.name == "bash" and re.search(r"(?m)^Traceback|--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip
+    return result.name == "bash" and re.search(r"(?m)^Traceback|^\w+Error: |--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip

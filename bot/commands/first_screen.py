@@ -3,7 +3,7 @@
 import socket
 from urllib.parse import urlsplit
 
-from agent.language import ENGLISH, speaking, spoken
+from agent.language import speaking, spoken
 from agent.store import Incoming
 from backend.client import BackendUnavailable
 from bot.access import AccessLevel
@@ -30,10 +30,8 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
     place = texts.runs_here if context.demo else runs_at
     model = await model_words(context)
     parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
-    language = ENGLISH if model == toy_words(context) else spoken()  # the toy understands no other
-    with speaking(language):
-        wishes = [*enumerate(texts.wishes)]
-    keyboard = [[Button(f"{WISH}:{n}:{language}", wish)] for n, wish in wishes]
+    wishes = enumerate(texts.wishes)
+    keyboard = [[Button(f"{WISH}:{n}:{spoken()}", wish)] for n, wish in wishes]
     return "\n\n".join(filter(None, parts)), keyboard
 
 

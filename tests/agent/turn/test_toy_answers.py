@@ -49,6 +49,8 @@ def said(words: str, *files: str) -> str:
         (said("can you speak?"), texts.TOY_SENSES),
         (said("is it safe to use you?"), texts.TOY_PRIVACY),
         (said("can my wife use it too?"), texts.TOY_PRIVACY),
+        (said("does anything I write leave this computer?"), texts.TOY_PRIVACY),
+        (said("cancel the reminder about the oven"), texts.TOY_COMMANDS),
         (said("how do I let you into a git repository of mine?"), texts.TOY_REPOSITORIES),
         (said("do you remember what we talked about yesterday?"), texts.TOY_COMMANDS),
         (said("how do I make you forget everything?"), texts.TOY_COMMANDS),
@@ -68,7 +70,12 @@ def test_what_the_program_knows_is_answered_by_it(message: str, answer: str) -> 
         ("Wer bist du?", "de", texts.TOY_SELF),
         ("wie bekomme ich ein richtiges Modell?", "de", texts.TOY_REAL_MODEL),
         ("hallo", "de", texts.TOY_HELLO),
-        ("merk dir: mein Auto steht in der Lindenstraße", "de", texts.TOY_LANGUAGE),
+        ("schreib mir ein Gedicht über das Meer", "de", texts.TOY_LANGUAGE),
+        ("Hallo, wie geht es dir?", "de", texts.TOY_FINE),
+        ("gracias por tu ayuda", "es", texts.TOY_WELCOME),
+        ("спокойной ночи", "ru", texts.TOY_GOODBYE),
+        ("Welches Modell bist du?", "de", texts.TOY_SELF),
+        ("¿quién puede leer lo que escribo?", "es", texts.TOY_PRIVACY),
         ("que sais-tu faire ?", "fr", texts.TOY_ABILITIES),
         ("écris un petit poème sur Paris", "fr", texts.TOY_LANGUAGE),
         ("¿qué puedes hacer?", "es", texts.TOY_ABILITIES),
@@ -123,7 +130,7 @@ def test_no_fixed_answer_is_taken_for_a_claim() -> None:
 
 @pytest.mark.parametrize(
     ("words", "tools", "asked"),
-    [("who are you?", 1, 0), ("what is 17 * 23?", 1, 1), ("who are you?", 0, 1)],
+    [("who are you?", 1, 0), ("what is a monad?", 1, 1), ("who are you?", 0, 1)],
     ids=["known", "unknown", "a summary of it"],
 )
 async def test_the_model_is_asked_for_all_else(words: str, tools: int, asked: int) -> None:

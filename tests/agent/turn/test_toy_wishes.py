@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from agent import prompt
-from agent.language import speaking
+from agent.language import ENGLISH, languages, speaking
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Request, TextPiece
 from agent.turn import texts
 from agent.turn.toy_answers import ToyAnswers, wish_of
 from agent.turn.toy_wishes import call_of
+from bot.texts import TEXTS
 from fakes.model_scripted import ScriptedModel, calls, says
 from pocket.dialogue import BEYOND
 
@@ -51,7 +52,11 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
         ("what day is it today?", ("model", {})),
         ("how much disk space is free?", ("model", {})),
         ("remember to call mum", ("model", {})),
-        ("remind me in 2 minutes to stretch", ("model", {})),
+        ("remind me to call mum", ("model", {})),
+        ("what's 5", ("model", {})),
+        ("my favourite colour is green", ("remember", {"note": "my favourite colour is green"})),
+        ("my printer is broken", ("model", {})),
+        ("what is my favourite colour?", ("", {"answer": texts.TOY_NO_NOTES})),
         ("write a file x.txt with milk and eggs", ("model", {})),
         ("what day is it in 10 days?", ("", {"answer": "Thursday, 3 December 2026"})),
         ("which weekday was 2 weeks ago", ("", {"answer": "Monday, 9 November 2026"})),
@@ -63,7 +68,8 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
         ("which version of git do you have?", ("bash", {"command": "git --version || git -v"})),
         ("send me a.txt", ("send_file", {"path": "a.txt"})),
         ("wie spät ist es?", ("bash", {"command": "date '+%Y-%m-%d %H:%M'"})),
-        ("combien d'espace disque reste-t-il ?", ("bash", {"command": "df -h /workspace"})),
+        ("combien d'espace disque reste-t-il ?", ("bash", {"command": "grep '^disk' /host.txt"})),
+        ("Wie ist die Auslastung der CPU?", ("bash", {"command": "grep '^load' /host.txt"})),
         ("какие файлы у меня есть?", ("list_files", {"pattern": "*"})),
         *(
             (words, ("schedule", {"when": when, "task": task, "kind": "remind"}))
@@ -77,6 +83,13 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
                 ("recuérdame mañana a las 7 sacar la basura", "mañana a las 7", "sacar la basura"),
                 ("напомни мне завтра в 9 позвонить маме", "завтра в 9", "позвонить маме"),
                 ("明天上午9点提醒我开会", "明天上午9点", "开会"),
+                ("remind me in 2 minutes to stretch", "in 2 minutes", "stretch"),
+                ("please remind me tomorrow at 9 about mum", "tomorrow at 9", "mum"),
+                (
+                    "every monday at 8:30 remind me of the team meeting",
+                    "every monday at 8:30",
+                    "the team meeting",
+                ),
             )
         ),
         ("erinnere mich an den Zahnarzt", ("model", {})),
@@ -106,7 +119,7 @@ def test_a_line_is_added_on_its_own_line(tmp_path: Path) -> None:
 
 
 def test_a_list_just_shown_goes_on_in_few_words(tmp_path: Path) -> None:
-    said = ["make a todo list: call mum, pay rent, eggs", "also: buy stamps", "pay rent is done"]
+    said = ["make a todo list: call mum, pay rent, eggs", "add: buy stamps", "pay rent is done"]
     text = "todo.txt:\n- [ ] call mum\n- [x] pay rent\n- [ ] eggs\n- [ ] buy stamps\n"
     assert list_after(tmp_path, said) == text
     assert done("remove eggs") == done("also: buy stamps") == ("model", {})
@@ -176,7 +189,7 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("hmm", calls("remember", note="the wedding is in june")),
         ("asdf", calls("bash", command="df -h /workspace")),
         ("difference of tcp and udp", calls("bash", command="python3 -c 'print(tcp - ud)'")),
-        ("17 times 23", calls("bash", command="python3 -c 'print(17 * 24)'")),
+        ("the sum of 17 and 23", calls("bash", command="python3 -c 'print(17 + 24)'")),
         ("who was Voltaire?", says("I am Voltaire, your personal agent.")),
         ("chart apples 3, figs 2", calls("bash", command="python3 -c 'print(3 / 2)'")),
         ("yes", says("You are welcome!")),
@@ -197,7 +210,7 @@ async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
     ("said", "line"),
     [
         ("how much room is left on the drive", calls("bash", command="df -h /workspace")),
-        ("17 times 23", calls("bash", command="python3 -c 'print(17 * 23)'")),
+        ("the sum of 17 and 23", calls("bash", command="python3 -c 'print(17 + 23)'")),
         ("squeeze tea into x.txt", calls("bash", command="echo 'tea' >> x.txt")),
         ("put tea in x.txt", calls("write_file", path="x.txt", content="tea")),
         ("in 5 minutes: tea", calls("schedule", when="in 5 minutes", task="tea")),
@@ -215,9 +228,8 @@ async def test_a_figure_that_no_tool_gave_is_replaced_by_the_result() -> None:
 
 
 def test_what_stands_in_columns_is_shown_in_columns() -> None:
-    for words in ("$ df -h", "сколько места на диске?"):
-        wish = wish_of((System("s"), user(words)))
-        assert wish and wish.tells("Size Used\n252G 28G") == "```\nSize Used\n252G 28G\n```"
+    wish = wish_of((System("s"), user("$ df -h")))
+    assert wish and wish.tells("Size Used\n252G 28G") == "```\nSize Used\n252G 28G\n```"
 
 
 def test_what_was_planned_in_another_language_is_told_in_it() -> None:
@@ -228,6 +240,76 @@ def test_what_was_planned_in_another_language_is_told_in_it() -> None:
     )
     assert told == "⏰ morgen um 9: an den Zahnarzt. /jobs zeigt es und sagt es ab."
     assert wish.tells("That time has passed.") == "That time has passed."
+
+
+@pytest.mark.parametrize("code", [code for code in languages() if code != ENGLISH])
+def test_what_the_first_screen_proposes_is_done_in_each_language(code: str) -> None:
+    with speaking(code):
+        wishes = TEXTS.wishes
+    tools = ["bash", "bash", "write_file", "remember", "schedule", "bash"]
+    assert [done(wish)[0] for wish in wishes] == tools
+    assert done(wishes[-1])[1] == {"command": "python3 -c 'print(17 * 23)'"}
+    assert len(done(wishes[2])[1]["content"].splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "result", "told"),
+    [
+        ("wie lange läuft dieser Rechner schon?", "uptime: 1 day, 2 hours", "Laufzeit: 1 Tag, 2 Stunden"),
+        ("сколько места на диске?", "disk /: 9.5 GiB total, 4.0 GiB used, 5.5 GiB free (42%)",
+         "диск /: всего 9,5 ГиБ, занято 4,0 ГиБ, свободно 5,5 ГиБ (42 %)"),
+        ("crée un fichier a.txt avec sel", "created a.txt, 3 bytes", "J'ai écrit a.txt."),
+        ("crée un fichier a.txt avec sel", "The disk is full.", "The disk is full."),
+        ("recuerda que vivo en Lugo", "Saved: vivo en Lugo", "Anotado: vivo en Lugo"),
+        ("有哪些文件？", "No file matches *.", "这里还没有文件。"),
+        ("list the files here", "No file matches *.", texts.TOY_NO_FILES),
+        ("what is 1/3 + 1/6?", "0.5", "1 / 3 + 1 / 6 = 0.5"),
+        ("what is 1/0?", "ZeroDivisionError: division by zero", texts.TOY_UNSURE),
+        ("remind me in 2 minutes to stretch", "Planned as job 1: …", "Done: Planned as job 1: …"),
+    ],
+)  # fmt: skip
+def test_a_result_is_told_in_the_language_of_the_wish(words: str, result: str, told: str) -> None:
+    wish = wish_of((System("s"), user(words)))
+    assert wish and wish.tells(result) == told
+
+
+def test_a_note_answers_a_question_in_its_language() -> None:
+    saved = (
+        user("merk dir: mein WLAN heißt Fritz"),
+        Assistant("", (call_of("remember", note="mein WLAN heißt Fritz"),)),
+    )
+    told = ("", {"answer": "Du hast mir gesagt: mein WLAN heißt Fritz"})
+    assert done("Wie heißt mein WLAN?", *saved) == told
+    assert done("Wie heißt mein Hund?", *saved) == ("model", {})
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (ToolResult("1", "schedule", "Planned as job 1: Reminder “tea”, once."), "Done: Planned as.txt."),
+        (ToolResult("1", "recall", "2026-11-23 the person: I like tea"), "playplay parite tea"),
+    ],
+)  # fmt: skip
+async def test_words_that_no_tool_gave_are_replaced_by_the_result(
+    result: ToolResult, said: str
+) -> None:
+    assert (await answered("what now?", says(said), result=result)).text == result.text
+    right = f"Done: {result.text}"
+    assert (await answered("what now?", says(right), result=result)).text == right
+
+
+async def test_a_plan_is_about_what_was_said_just_now() -> None:
+    earlier = (user("rappelle-moi le linge"), Assistant("Fait."))
+    mixed = calls("schedule", when="every monday at 8", task="the team linge")
+    messages = (System("s"), *earlier, user("the team, every monday at 8"))
+    model = ScriptedModel.of(mixed)
+    pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
+    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+
+
+async def test_what_follows_a_plain_no_is_not_told() -> None:
+    told = await answered("who won?", says(f"{BEYOND}  Etc/UTC underst-id are```"))
+    assert told.text == texts.TOY_BEYOND
 
 
 async def test_what_was_just_asked_for_is_not_asked_for_again() -> None:
@@ -251,9 +333,10 @@ async def test_what_the_model_was_taught_to_say_comes_in_the_persons_language() 
 
 
 async def test_a_command_that_failed_is_owned_up_to() -> None:
-    crash = ToolResult("1", "bash", "Traceback (most recent call last):\n…\nexit code: 1")
-    told = await answered("count it", says("It failed: 'name"), result=crash)
-    assert told.text == texts.TOY_UNSURE
+    for how in ("Traceback (most recent call last):\n…", "  print((2)\nSyntaxError: '(' was…"):
+        crash = ToolResult("1", "bash", f"{how}\nexit code: 1")
+        told = await answered("count it", says("It failed: 'name"), result=crash)
+        assert told.text == texts.TOY_UNSURE
 
 
 async def test_what_the_program_says_itself_is_not_taken_for_the_models() -> None:
