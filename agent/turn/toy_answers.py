@@ -23,6 +23,7 @@ from agent.turn.toy_wishes import (
     call_of,
     carried,
     failed,
+    in_columns,
     invented,
     last_words,
     misquoted,
@@ -252,12 +253,13 @@ def checked(completion: Completion, request: Request) -> Completion:
         return completion
     messages = request.messages
     endless = completion.finish_reason == "length"
-    if endless or any(invented(call, messages) for call in completion.calls):
+    last = messages[-1]
+    astray = endless or any(invented(call, messages) for call in completion.calls)
+    if isinstance(last, ToolResult) and not failed(last) and (astray or same_again(completion.calls, messages)):  # fmt: skip
+        return replace(completion, text=in_columns(last.text), calls=(), finish_reason="stop")
+    if astray:
         unsure = translated(texts.TOY_UNSURE)
         return replace(completion, text=unsure, calls=(), finish_reason="stop")
-    last = messages[-1]
-    if isinstance(last, ToolResult) and same_again(completion.calls, messages):
-        return replace(completion, text=result_of(last.text), calls=(), finish_reason="stop")
     asked = parts_of(last_words(messages))[1]
     for said, asks in CANNED:
         if completion.text.startswith(said) and not re.search(asks, asked.lower()):

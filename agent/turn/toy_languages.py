@@ -195,7 +195,9 @@ def of_file(words: str) -> Carried | None:
     for language, form in WRITE.items():
         if found := re.match(form, words, re.IGNORECASE):
             lines = items(found[2], LISTED[language])
-            call = call_of("write_file", path=found[1], content="\n".join(lines))
+            call = call_of(
+                "write_file", path=found[1], content="".join(f"{line}\n" for line in lines)
+            )
             with speaking(language):
                 written = translated(texts.TOY_WRITTEN).format(path=found[1])
             return Carried(call=call, tells=where(("created", "replaced"), written))

@@ -475,8 +475,8 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         targets = re.findall(r">\s*(?!/dev/null)([\w./-]*\w)", given.get("command", ""))
         if any(each not in heard for each in targets):
             return True
-        said = " ".join(parts_of(e.text)[1] for e in messages if isinstance(e, User)).lower()
-        return not meant(given.get("command", ""), heard, said)
+        asked = parts_of(last_words(messages))[1].lower()
+        return not meant(given.get("command", ""), heard, asked)
     words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())
     if call.name in ("grep", "recall"):
         stems = (SEARCHES if call.name == "grep" else RECALLS).split()

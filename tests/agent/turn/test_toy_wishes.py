@@ -307,6 +307,24 @@ async def test_a_plan_is_about_what_was_said_just_now() -> None:
     assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
 
 
+async def test_a_sum_is_one_that_was_asked_for_just_now() -> None:
+    earlier = (user("what is 1 + 7?"), Assistant("1 + 7 = 8"))
+    messages = (System("s"), *earlier, user("make a table of the months"))
+    model = ScriptedModel.of(calls("bash", command="python3 -c 'print(1 * 7)'"))
+    pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
+    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+
+
+async def test_where_the_model_goes_astray_after_a_result_the_result_is_told() -> None:
+    shown = ToolResult("1", "bash", "Mon Nov 23 18:49 UTC 2026")
+    for line in (
+        calls("bash", command="python3 -c 'print(7 * 7)'"),
+        says("It is " * 300, finish_reason="length"),
+    ):
+        told = await answered("what's the time?", line, result=shown)
+        assert (told.text, told.calls) == (shown.text, ())
+
+
 async def test_what_follows_a_plain_no_is_not_told() -> None:
     told = await answered("who won?", says(f"{BEYOND}  Etc/UTC underst-id are```"))
     assert told.text == texts.TOY_BEYOND
