@@ -10,12 +10,14 @@ async with BackendClient(socket) as backend:
 import asyncio
 import hashlib
 import itertools
+import json
 import os
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
+from urllib.parse import urlencode
 
 import aiohttp
 
@@ -274,14 +276,20 @@ class BackendClient:
         return [GpuMinute.model_validate_json(line) for line in lines]
 
     async def gpu_picture(
-        self, hours: int = 3, *, theme: str = "light", zone: str = "UTC"
+        self,
+        hours: int = 3,
+        *,
+        theme: str = "light",
+        zone: str = "UTC",
+        words: Mapping[str, str] | None = None,
     ) -> bytes:
         """A PNG of temperature, power and speed over the last hours, upright for a phone.
 
-        `theme` is light or dark, `zone` an IANA name. BackendRefused when there is
-        nothing to draw yet.
+        `theme` is light or dark, `zone` an IANA name, `words` what stands in place of the
+        English ones. BackendRefused when there is nothing to draw yet.
         """
-        path = f"/v1/gpu/picture?hours={hours}&theme={theme}&zone={zone}"
+        asked = {"hours": hours, "theme": theme, "zone": zone, "words": json.dumps(words or {})}
+        path = f"/v1/gpu/picture?{urlencode(asked)}"
         async with within(PICTURE_SECONDS), self._open("GET", path) as answer:
             return await answer.read()
 

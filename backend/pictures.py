@@ -19,6 +19,7 @@ from backend.protocol import GpuMinute
 DRAW_SECONDS = 60.0
 SHORTEST = timedelta(minutes=2)  # that a picture spans
 SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
+ENGLISH: Mapping[str, str] = {}
 Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
 # A family and the file of its upright letters, the one to be preferred first.
 FONTS = {
@@ -42,10 +43,15 @@ class DrawFailed(Exception):
 
 
 async def draw_gpu(
-    minutes: Sequence[GpuMinute], *, hours: float, theme: str = "light", zone: str = "UTC"
+    minutes: Sequence[GpuMinute],
+    *,
+    hours: float,
+    theme: str = "light",
+    zone: str = "UTC",
+    words: Mapping[str, str] = ENGLISH,
 ) -> bytes:
     """A PNG of the last `hours`; DrawFailed when there is nothing to draw or the process failed."""
-    return await rasterized(gpu_svg(minutes, hours=hours, theme=theme, zone=zone))
+    return await rasterized(gpu_svg(minutes, hours=hours, theme=theme, zone=zone, words=words))
 
 
 async def draw_bench(rows: Rows) -> bytes:
@@ -84,10 +90,16 @@ def find_font(folders: Iterable[Path]) -> tuple[str, list[Path]]:
 
 
 def gpu_svg(
-    minutes: Sequence[GpuMinute], *, hours: float, theme: str = "light", zone: str = "UTC"
+    minutes: Sequence[GpuMinute],
+    *,
+    hours: float,
+    theme: str = "light",
+    zone: str = "UTC",
+    words: Mapping[str, str] = ENGLISH,
 ) -> str:
-    """The last `hours` of each GPU, or as many as are known; DrawFailed when there is nothing to draw."""
-    if not (found := panels(minutes, ZoneInfo(zone))):
+    """The last `hours` of each GPU, or as many as are known; DrawFailed when there is nothing to draw.
+    `words` stand in place of the English ones."""
+    if not (found := panels(minutes, ZoneInfo(zone), words)):
         raise DrawFailed("There is nothing to draw yet: no GPU and no answers in that time.")
     times = [minute.at.astimezone(ZoneInfo(zone)) for minute in minutes]
     until = max(times)
@@ -95,7 +107,9 @@ def gpu_svg(
     return line_charts(found, since, until, THEMES[theme])
 
 
-def panels(minutes: Iterable[GpuMinute], zone: ZoneInfo) -> list[Panel]:
+def panels(
+    minutes: Iterable[GpuMinute], zone: ZoneInfo, words: Mapping[str, str] = ENGLISH
+) -> list[Panel]:
     """What is drawn, each GPU by itself; nothing that has no values."""
     kept = list(minutes)
     gpus = sorted({minute.gpu for minute in kept if minute.gpu is not None})
@@ -103,6 +117,7 @@ def panels(minutes: Iterable[GpuMinute], zone: ZoneInfo) -> list[Panel]:
 
     def curve(label: str, field: str, gpu: int | None) -> Curve:
         rows = [m for m in kept if m.gpu == gpu and getattr(m, field) is not None]
+        label = words.get(label, label)
         name = f"GPU {gpu} {label}".strip() if several and gpu is not None else label
         return Curve(name, [m.at.astimezone(zone) for m in rows], [getattr(m, field) for m in rows])
 
@@ -114,7 +129,11 @@ def panels(minutes: Iterable[GpuMinute], zone: ZoneInfo) -> list[Panel]:
         Panel("Speed, tokens/s", [curve("written", "decode_tok_s", None)]),
     ]
     full = [
-        Panel(panel.title, [c for c in panel.curves if c.values], panel.from_zero)
+        Panel(
+            words.get(panel.title, panel.title),
+            [c for c in panel.curves if c.values],
+            panel.from_zero,
+        )
         for panel in found
     ]
     return [panel for panel in full if panel.curves]

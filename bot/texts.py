@@ -366,6 +366,15 @@ class Texts(NamedTuple):
     }
     context_window: str = "window"
     no_backend: str = "There is no model backend here."
+    gpu_picture: Mapping[str, str] = {
+        "Temperature, °C": "Temperature, °C",
+        "Power, W": "Power, W",
+        "Speed, tokens/s": "Speed, tokens/s",
+        "core": "core",
+        "memory": "memory",
+        "power": "power",
+        "written": "written",
+    }
     no_gpu: str = "No GPU was found on this machine."
     no_gpu_speed: str = "No GPU was found on this machine: only the speed of its answers."
     model: str = "The model is **{now}**."

@@ -23,6 +23,7 @@ PATH = r"[\w./-]*\w\.\w{1,6}"
 POLITE = r"^(?:(?:please|can you|could you|would you|hey|ok|and|so|now|also|then)[, ]+)*"
 IT = r"\b(rename|copy|duplicate|move|delete|remove|erase|send(?: me)?|give me|show(?: me)?|read|open|print|sort|does|to|of|in|from) (?:it|(?:this|that|the) file)\b(?!')"
 SUFFIXES = (".txt", ".md")  # that a file may be given without being asked for
+FEW_WORDS = 4
 GROUNDED = 0.7  # of what is written down must have been said
 
 
@@ -475,8 +476,7 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         targets = re.findall(r">\s*(?!/dev/null)([\w./-]*\w)", given.get("command", ""))
         if any(each not in heard for each in targets):
             return True
-        asked = parts_of(last_words(messages))[1].lower()
-        return not meant(given.get("command", ""), heard, asked)
+        return not meant(given.get("command", ""), heard, newly_said(messages))
     words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())
     if call.name in ("grep", "recall"):
         stems = (SEARCHES if call.name == "grep" else RECALLS).split()
@@ -501,6 +501,13 @@ def grounded(text: str, spoken: Set[str]) -> bool:
     return not new or sum(word in spoken for word in new) >= GROUNDED * len(new)
 
 
+def newly_said(messages: Sequence[Message]) -> str:
+    """The newest words of a person; where these are few, with those before them."""
+    said = [parts_of(each.text)[1].lower() for each in messages if isinstance(each, User)]
+    few = bool(said) and len(said[-1].split()) <= FEW_WORDS
+    return " ".join(said[-2:] if few else said[-1:])
+
+
 def last_words(messages: Sequence[Message]) -> str:
     """The newest message of a person."""
     return next((each.text for each in reversed(messages) if isinstance(each, User)), "")
@@ -522,7 +529,7 @@ def meant(command: str, heard: str, asked: str) -> bool:
         return sum_asked and not names and figures <= set(re.findall(r"\d+", heard))
     for form, stems in MEANT:
         if re.match(form, command):
-            said = re.findall(r"[^\W_]+", heard)
+            said = re.findall(r"[^\W_]+", asked)
             return any(word.startswith(stem) for word in said for stem in stems.split())
     return True
 
@@ -553,6 +560,8 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
     heard = " ".join(heard_in(messages))
     if last.name in TELLING and not set(re.findall(r"[^\W_]+", answer.lower())) <= {*re.findall(r"[^\W_]+", heard.lower()), *OWN_WORDS.split()}:  # fmt: skip
         return True
+    if re.search(r"(\w{2,})\1{2,}", answer):  # one piece again and again
+        return True
     if any(mark in answer and mark not in heard for mark in ('"}', '{"', "<|", "</")):
         return True
     figures = (each.strip(".,:;!?()\"'*`%") for each in answer.split() if re.search(r"\d", each))
@@ -561,4 +570,4 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
 
 def failed(result: ToolResult) -> bool:
     """Whether a command of the model's ended in its own mistake."""
-    return result.name == "bash" and re.search(r"(?m)^Traceback|^\w+Error: |--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip
+    return result.name == "bash" and re.search(r"(?m)^Traceback|^\w+Error: |^\S+: (?:invalid|unrecogni[sz]ed|illegal|extra operand)|--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip

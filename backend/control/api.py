@@ -1,6 +1,7 @@
 """The control API: HTTP over the UNIX socket, for this process's user."""
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -130,9 +131,9 @@ class Api:
         hours = max(1, number(request, "hours", 3))
         theme = "dark" if request.query.get("theme") == "dark" else "light"
         zone = request.query.get("zone", "UTC")
-        picture = await draw_gpu(
-            await self.minutes(60 * hours), hours=hours, theme=theme, zone=zone
-        )
+        words = json.loads(request.query.get("words", "{}"))
+        kept = await self.minutes(60 * hours)
+        picture = await draw_gpu(kept, hours=hours, theme=theme, zone=zone, words=words)
         return web.Response(body=picture, content_type="image/png")
 
     async def minutes(self, count: int, step: int = 1) -> list[GpuMinute]:

@@ -95,7 +95,10 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
     zone = str((await context.local_time(call.chat)).tzinfo)
     try:
         picture = await context.services.backend.gpu_picture(
-            min(max(hours, 1), MOST_HOURS), theme=theme, zone=zone
+            min(max(hours, 1), MOST_HOURS),
+            theme=theme,
+            zone=zone,
+            words=context.texts.gpu_picture,
         )
         await context.channel.send_files(call.chat, [(BytesIO(picture), "gpu.png")], caption)
     except (BackendUnavailable, BackendRefused, ChannelError):

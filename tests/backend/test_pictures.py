@@ -79,7 +79,9 @@ async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> 
         history.write(
             [GpuMinute(at=now - timedelta(minutes=n), gpu=0, power_w=100 + n) for n in range(30)]
         )
-        picture = await it.client.gpu_picture(1, theme="dark", zone="Europe/Paris")
+        picture = await it.client.gpu_picture(
+            1, theme="dark", zone="Europe/Paris", words={"power": "a & b"}
+        )
         found = await it.client.gpu_history(60)
     assert picture.startswith(b"\x89PNG")
     # A minute of this very machine may have ended meanwhile.
@@ -111,6 +113,9 @@ def test_what_stands_in_it() -> None:
     found = words(gpu_svg(hours(), hours=3, zone="Europe/Paris"))
     assert {"Temperature, °C", "core: 64", "memory: 70", "power: 167", "written: 50"} <= set(found)
     assert found[-6:] == ["13:00", "13:30", "14:00", "14:30", "15:00", "15:30"], "the zone's hours"
+    german = {"Power, W": "Leistung, W", "core": "Kern"}
+    found = words(gpu_svg(hours(), hours=3, words=german))
+    assert {"Leistung, W", "Kern: 64", "memory: 70"} <= set(found)
     new = [GpuMinute(at=START + timedelta(minutes=n), decode_tok_s=40.0) for n in range(4)]
     assert words(gpu_svg(new, hours=3))[-3:] == ["12:00", "12:01", "12:02"]
     week = [GpuMinute(at=START + timedelta(hours=n), gpu=0, power_w=n) for n in range(168)]

@@ -288,6 +288,7 @@ def test_a_note_answers_a_question_in_its_language() -> None:
     [
         (ToolResult("1", "schedule", "Planned as job 1: Reminder “tea”, once."), "Done: Planned as.txt."),
         (ToolResult("1", "recall", "2026-11-23 the person: I like tea"), "playplay parite tea"),
+        (ToolResult("1", "bash", "Mon 19:00"), "ItItItIt Mon"),
     ],
 )  # fmt: skip
 async def test_words_that_no_tool_gave_are_replaced_by_the_result(
@@ -305,6 +306,18 @@ async def test_a_plan_is_about_what_was_said_just_now() -> None:
     model = ScriptedModel.of(mixed)
     pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
     assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+
+
+async def test_a_command_of_the_machine_is_one_that_was_asked_for_just_now() -> None:
+    earlier = (user("is the disk full?"), Assistant("No."))
+    for words, answer in (
+        ("how much memory has this computer got?", texts.TOY_UNSURE),
+        ("and now?", ""),
+    ):
+        messages = (System("s"), *earlier, user(words))
+        model = ScriptedModel.of(calls("bash", command="df -h /workspace"))
+        pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
+        assert isinstance(pieces[-1], Completion) and pieces[-1].text == answer
 
 
 async def test_a_sum_is_one_that_was_asked_for_just_now() -> None:
@@ -351,7 +364,11 @@ async def test_what_the_model_was_taught_to_say_comes_in_the_persons_language() 
 
 
 async def test_a_command_that_failed_is_owned_up_to() -> None:
-    for how in ("Traceback (most recent call last):\n…", "  print((2)\nSyntaxError: '(' was…"):
+    for how in (
+        "Traceback (most recent call last):\n…",
+        "  print((2)\nSyntaxError: '(' was…",
+        "date: invalid date '+ 7'",
+    ):
         crash = ToolResult("1", "bash", f"{how}\nexit code: 1")
         told = await answered("count it", says("It failed: 'name"), result=crash)
         assert told.text == texts.TOY_UNSURE
