@@ -47,11 +47,12 @@ WORDS = {code: frozenset(words.split()) for code, words in OTHERS.items()}
 
 ASKED = (
     (texts.TOY_FINE, {
-        "de": r"\bwie geht(?:'s|s| es)\b", "fr": r"\b(?:comment (?:ça va|vas|allez)|ça va)\b", "es": r"\bc[oó]mo est[aá]s\b|\bqué tal\b",
-        "ru": r"\bкак (?:дела|ты|поживаешь)\b", "zh": r"你好吗|最近怎么样"}),
+        "de": r"^(?:\w+,? ){0,3}wie geht(?:'s|s| es)(?: dir| ihnen| so| heute)*$", "fr": r"^(?:\w+,? ){0,2}(?:comment )?(?:ça va|vas[- ]tu|allez[- ]vous)$",
+        "es": r"^(?:\w+,? ?¿?){0,2}(?:c[oó]mo est[aá]s?|qué tal)(?: hoy)?$", "ru": r"^(?:\w+,? ){0,2}как (?:у тебя )?(?:дела|ты|поживаешь)$",
+        "zh": r"^(?:你好[，,]?)?(?:你好吗|最近怎么样)$"}),
     (texts.TOY_WELCOME, {
-        "de": r"^(?:\w+ )?danke\b", "fr": r"^(?:\w+ )?merci\b", "es": r"^(?:\w+ )?gracias\b", "ru": r"^(?:\w+ )?(?:спасибо|благодарю)\b",
-        "zh": r"^(?:非常|多)?谢谢"}),
+        "de": r"^(?:\w+ )?danke\w*[^,.\d]{0,25}$", "fr": r"^(?:\w+ )?merci[^,.\d]{0,25}$", "es": r"^(?:\w+ )?gracias[^,.\d]{0,25}$",
+        "ru": r"^(?:\w+ )?(?:спасибо|благодарю)[^,.\d]{0,25}$", "zh": r"^(?:非常|多)?谢谢.{0,6}$"}),
     (texts.TOY_GOODBYE, {
         "de": r"^(?:\w+,? ){0,2}(?:tsch[uü](?:ss|ß)|auf wiedersehen|gute nacht|bis (?:bald|morgen|später))$",
         "fr": r"^(?:\w+,? ){0,2}(?:au revoir|bonne nuit|à (?:bientôt|demain|plus tard))$",
@@ -65,10 +66,10 @@ ASKED = (
         "de": r"\bwer bist du\b|\bwas bist du\b|\bwelches modell (?:bist|ist|läuft|nutzt|verwendest)\b",
         "fr": r"\bqui es[- ]tu\b|\bqui êtes[- ]vous\b|\btu es qui\b|\bquel modèle (?:es|est|êtes|utilises|tourne)",
         "es": r"\bquién eres\b|\bqué modelo (?:eres|es|usas|utilizas)\b", "ru": r"\bкто ты\b|\bты кто\b|\b(?:какая|что за) (?:ты |это )?модель\b",
-        "zh": r"你是(?:谁|什么)|(?:什么|哪个)模型$"}),
+        "zh": r"你是(?:谁|什么)|你(?:用|是|运行).{0,4}模型|^这是什么模型$"}),
     (texts.TOY_PRIVACY, {
-        "de": r"\bwer (?:kann|liest|sieht)\b.*\b(?:lesen|mit|mitlesen|sehen)\b|\bdatenschutz\b", "fr": r"\bqui (?:peut|d'autre)\b.*\b(?:lire|voir|lit)\b",
-        "es": r"\bquién (?:puede|más)\b.*\b(?:leer|ver|lee)\b|\bprivacidad\b", "ru": r"\bкто\b.*\b(?:чита|прочита|проче|видит|увид)\w*", "zh": r"谁(?:能|可以|会).*(?:看|读)|隐私"}),
+        "de": r"\bmitlesen\b|\bwer (?:kann|darf)\b.{0,30}\b(?:lesen|sehen)$|\bdatenschutz\b", "fr": r"\bqui (?:peut|d'autre)\b.*\b(?:lire|voir|lit)\b",
+        "es": r"\bquién (?:puede|más)\b.*\b(?:leer|ver|lee)\b|\bprivacidad\b", "ru": r"\bкто\b.*\b(?:чита|проч|вид|увид)\w*.*\b(?:я|мо[иеёяй]\w*|это|сообщени\w+|переписк\w+)\b", "zh": r"谁(?:能|可以|会).*(?:看|读)|隐私"}),
     (texts.TOY_ABILITIES, {
         "de": r"\bwas kannst du\b", "fr": r"\b(?:que|qu'est-ce que tu) (?:sais|peux)[- ]?(?:tu)? ?faire\b",
         "es": r"\bqué (?:puedes|sabes)(?: hacer)?$", "ru": r"\bчто ты (?:умеешь|можешь)\b", "zh": r"你(?:能|会|可以)(?:做|干)什么"}),
@@ -79,19 +80,19 @@ ASKED = (
 )  # fmt: skip
 LOOKED_UP = (
     ("time", {
-        "de": r"\bwie spät\b|\bwie ?viel uhr\b|\buhrzeit\b|\bwelche[rns]? (?:tag|datum|wochentag)\b", "fr": r"\bquelle heure\b|\bquel jour\b|\bquelle (?:est la )?date\b",
-        "es": r"\bqué hora\b|\bqué (?:día|fecha)\b", "ru": r"\bкоторый час\b|\bсколько (?:сейчас )?времени$|\bкакой (?:сегодня |сейчас )?день\b|\bкакое (?:сегодня )?число\b",
+        "de": r"\bwie spät\b|\bwie ?viel uhr\b|\buhrzeit\b|^welche[rns]? (?:tag|datum|wochentag)(?: ist| haben wir| heute| es)*$", "fr": r"\bquelle heure\b|^quel jour (?:sommes-nous|est-on|on est|est-ce)\b|^quelle est la date(?: d'aujourd'hui)?$",
+        "es": r"\bqué hora\b|^qué (?:día|fecha) (?:es|tenemos|estamos)(?: hoy)?$", "ru": r"\bкоторый час\b|\bсколько (?:сейчас )?времени$|^как(?:ой|ое) (?:сегодня |сейчас )?(?:день(?: недели)?|число)(?: сегодня)?$",
         "zh": r"几点(?:了|钟)?$|(?:今天|现在).*(?:几号|星期几|什么日子)"}),
     ("uptime", {
         "de": r"\b(?:wie lange|seit wann)\b.*\b(?:rechner|computer|maschine|server|pc)\b", "fr": r"\bdepuis (?:quand|combien)\b.*\b(?:machine|ordinateur|serveur)\b",
         "es": r"\bcuánto (?:tiempo )?lleva\b.*\b(?:máquina|ordenador|servidor|equipo)\b", "ru": r"\b(?:сколько|как долго)\b.*\bработает\b.*\b(?:компьютер|машина|сервер)",
         "zh": r"(?:机器|电脑|服务器).*(?:运行|开机).*多(?:久|长)"}),
     ("load", {
-        "de": r"\bauslastung\b|\bcpu[- ]?last\b", "fr": r"\bcharge\b.*\b(?:cpu|processeur|machine)\b", "es": r"\bcarga\b.*\b(?:cpu|procesador|máquina)\b",
+        "de": r"\bauslastung\b.*\b(?:cpu|prozessors?|rechners?|computers?|systems?)\b|\bcpu-?(?:last|auslastung)\b", "fr": r"\bcharge\b.*\b(?:cpu|processeur|machine)\b", "es": r"\bcarga\b.*\b(?:cpu|procesador|máquina)\b",
         "ru": r"\b(?:загрузка|нагрузка|загружен)\b.*\b(?:cpu|процессор|компьютер|машин)\w*", "zh": r"(?:cpu|处理器|系统).*(?:占用|负载|使用率)"}),
     ("memory", {
-        "de": r"\barbeitsspeicher\b|\bram\b", "fr": r"\bmémoire vive\b|\bram\b", "es": r"\bmemoria (?:ram|libre|hay|queda|tiene)\b|\bram\b",
-        "ru": r"\bоперативн\w+ памят|\bсколько памяти\b", "zh": r"内存"}),
+        "de": r"\bwie ?viel\b.*\b(?:arbeitsspeicher|ram)\b", "fr": r"\bcombien\b.*\b(?:mémoire|ram)\b", "es": r"\bcuánt[ao]\b.*\b(?:memoria|ram)\b",
+        "ru": r"\bсколько\b.*\bпамяти\b", "zh": r"内存.*(?:多少|多大|剩)|多少.*内存"}),
     ("disk", {
         "de": r"\b(?:platz|speicher)\b.*\b(?:fest)?platte\b|\bspeicherplatz\b", "fr": r"\bespace (?:de )?disque\b|\bdisque\b.*\blibre\b",
         "es": r"\bespacio\b.*\bdisco\b|\bdisco\b.*\blibre\b", "ru": r"\bмест[ао]\b.*\bдиск", "zh": r"(?:磁盘|硬盘).*(?:空间|多少|剩)|(?:空间|剩).*(?:磁盘|硬盘)"}),
@@ -116,11 +117,14 @@ LISTED = {
 }
 REMEMBER = {
     "de": r"^(?:bitte )?merke? dir(?: bitte)?[,:]*(?: dass)? (.+?)[.!]?$",
-    "es": r"^(?:por favor,? )?(?:recuerda|apunta|anota)[,:]*(?: que)? (.+?)[.!]?$",
-    "fr": r"^(?:s'il (?:te|vous) pla[iî]t,? )?(?:retiens|note)(?: bien)?[,:]*(?: que)? ?(?:qu')?(.+?)[.!]?$",
+    "es": r"^(?:por favor,? )?(?:recuerda|(?:apunta|anota)(?= que|:))[,:]*(?: que)? (.+?)[.!]?$",
+    "fr": r"^(?:s'il (?:te|vous) pla[iî]t,? )?(?:retiens|note(?= que| qu'| ?:))(?: bien)?[ ,:]*(?:que |qu')?(.+?)[.!]?$",
     "ru": r"^(?:пожалуйста,? )?запомни(?:те)?[,:]*(?: что)? (.+?)[.!]?$",
     "zh": r"^(?:请)?(?:记住|记下)[：:，,]*(.+?)[。！]?$",
 }
+ABOUT_ME = (
+    r"\b(?:mein\w*|ich|mon|ma|mes|je|j'|mis?|mí[oa]s?|mio|mia|meu|minha|mijn|mój|moja|moje|benim)\b"
+)
 
 
 def foreign_language(words: str) -> str:
@@ -217,7 +221,7 @@ def of_note(words: str) -> Carried | None:
 def of_question(words: str, kept: Sequence[str]) -> Carried | None:
     """A note that answers a question."""
     language = foreign_language(words)
-    if not words.endswith(("?", "？")) or language not in WORDS:
+    if not re.search(ABOUT_ME, words.lower()) or not words.endswith("?") or language not in WORDS:
         return None
     if not (told := closest(content(words) - WORDS[language], kept)):
         return None

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from agent import prompt
-from agent.language import ENGLISH, languages, speaking
+from agent.language import ENGLISH, languages, speaking, translated
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Request, TextPiece
 from agent.turn import texts
-from agent.turn.toy_answers import ToyAnswers, wish_of
+from agent.turn.toy_answers import ToyAnswers, fixed_answer, wish_of
 from agent.turn.toy_wishes import call_of
 from bot.texts import TEXTS
 from fakes.model_scripted import ScriptedModel, calls, says
@@ -273,6 +273,32 @@ def test_a_result_is_told_in_the_language_of_the_wish(words: str, result: str, t
     assert wish and wish.tells(result) == told
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "wie geht es mit dem Projekt weiter?",
+        "danke, und jetzt lösche a.txt",
+        "¿qué tal el tiempo en Madrid?",
+        "wer kann mit mir essen gehen?",
+        "welcher Tag ist der 3. Mai?",
+        "wie hoch ist die Auslastung des Hotels?",
+        "was ist RAM?",
+        "une note de bas de page, c'est quoi ?",
+        "merke",
+        "schreib eine Datei mit Milch",
+        "кто читает лекцию завтра?",
+        "这台机器适合什么模型",
+        "10 Meilen in Kilometern",
+    ],
+)
+def test_what_is_only_alike_is_not_taken_for_it(words: str) -> None:
+    assert done(words) == ("model", {})
+    fine = (texts.TOY_FINE, texts.TOY_WELCOME, texts.TOY_PRIVACY, texts.TOY_SELF)
+    for code in languages():
+        with speaking(code):
+            assert fixed_answer(words) not in map(translated, fine)
+
+
 def test_a_note_answers_a_question_in_its_language() -> None:
     saved = (
         user("merk dir: mein WLAN heißt Fritz"),
@@ -281,6 +307,7 @@ def test_a_note_answers_a_question_in_its_language() -> None:
     told = ("", {"answer": "Du hast mir gesagt: mein WLAN heißt Fritz"})
     assert done("Wie heißt mein WLAN?", *saved) == told
     assert done("Wie heißt mein Hund?", *saved) == ("model", {})
+    assert done("Was ist ein WLAN?", *saved) == ("model", {})
 
 
 @pytest.mark.parametrize(
