@@ -34,5 +34,5 @@ files.py      files replaced in one step
 nearest.py    names like one that is not there
 language.py   the language of what a person reads; languages/ holds the catalogues
 retelling.py  the same of what was said before it was known who reads it
-instants.py   stored instants and zones as a calendar has them
+timezones.py  stored instants and zones as a calendar has them
 """

@@ -52,7 +52,7 @@ SIDEWAYS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Eyes:
+class VisionLimits:
     """What a model that sees makes use of: pixels of a picture, and pictures in a message."""
 
     pixels: int
@@ -75,7 +75,7 @@ class PictureFacts:
         return sides if self.turn < SIDEWAYS else sides[::-1]
 
 
-async def shown(content: bytes, eyes: Eyes) -> str:
+async def shown(content: bytes, vision: VisionLimits) -> str:
     """The data URL of a picture for a model. ToolError says in one clause why it cannot be shown."""
     if len(content) > MOST_BYTES:
         raise ToolError(f"the picture has more than {MOST_BYTES >> 20} MB")
@@ -83,7 +83,7 @@ async def shown(content: bytes, eyes: Eyes) -> str:
     width, height = facts.size
     if width * height > MOST_PIXELS:
         raise ToolError(f"the picture has {width:,} x {height:,} pixels, more than can be read")
-    scale = min(1.0, sqrt(eyes.pixels / (width * height)))
+    scale = min(1.0, sqrt(vision.pixels / (width * height)))
     drawn = await drawn_by_another(frame(facts, scale), upright(content, facts))
     return data_url("image/png", drawn)
 

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.instants import local_time
 from agent.language import translated
 from agent.retelling import SOURCES, retold
 from agent.sandbox.output_buffer import visible
+from agent.timezones import local_time
 
 Origin = Literal["person", "owner", "program", "stranger"]
 Asks = Literal["never", "unless granted", "always"]

@@ -162,7 +162,7 @@ class Endpoint(Value):
     extras: bool = True
     vision: bool | None = False
     picture_pixels: int = PICTURE_PIXELS
-    hearing: bool = False  # takes sound
+    audio: bool = False  # takes sound
     keeps_prompts: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)

@@ -43,7 +43,7 @@ async def read(file: HostileFile, content: bytes, folder: Path) -> tuple[str, in
                 return f"{len(passages)} passages. {' '.join(facts.notes)}", MEMORY_MIB
             if file.name.endswith((".txt", ".bin")):
                 return text_facts(content)[:60], 0
-            await pictures.shown(content, pictures.Eyes(1_228_800, 10))
+            await pictures.shown(content, pictures.VisionLimits(1_228_800, 10))
         except NoSound as error:
             return str(error), SandboxLimits().memory_mib
         except UnreadableDocument as error:

@@ -22,8 +22,8 @@ from bot.texts import Texts
 
 if TYPE_CHECKING:  # loaded when they are used
     from agent.documents.library import Library
-    from agent.pictures import Eyes
-    from agent.voice.hearing import Hearing
+    from agent.pictures import VisionLimits
+    from agent.voice.speech_to_text import SpeechToText
 
 log = logging.getLogger(__name__)
 
@@ -121,16 +121,16 @@ async def nobody(chat: str) -> None:
 class AttachmentFetcher:
     """Downloads attachments through the channel of their chat.
 
-    `eyes` says what the model sees, None where it does not; then `tell_blind` tells the person so, unless
-    the picture came without words (its turn does). `library` gives a chat's documents; `hearing`
+    `vision` says what the model sees, None where it does not; then `tell_blind` tells the person so, unless
+    the picture came without words (its turn does). `library` gives a chat's documents; `speech_to_text`
     makes words of recordings.
     """
 
     channel: Callable[[str], Channel]
     store: Store
     sandbox: Callable[[str], Awaitable[Sandbox]]
-    eyes: Callable[[], Awaitable["Eyes | None"]]
-    hearing: Callable[[], "Hearing"]
+    vision: Callable[[], Awaitable["VisionLimits | None"]]
+    speech_to_text: Callable[[], "SpeechToText"]
     texts: Texts
     library: "Callable[[str], Library] | None" = None
     tell_blind: Callable[[str], Awaitable[None]] = nobody
@@ -255,13 +255,13 @@ class AttachmentFetcher:
         """What a picture's line says about it, and its data URL where the model sees it."""
         from agent import pictures  # loaded when the first one comes
 
-        eyes = await self.eyes()
-        if eyes is None:
+        vision = await self.vision()
+        if vision is None:
             return BLIND, ()
-        if shown >= eyes.most:
-            return f"; not shown: {eyes.most} are the most at once; read_file shows it", ()
+        if shown >= vision.most:
+            return f"; not shown: {vision.most} are the most at once; read_file shows it", ()
         try:
-            return "; shown", (await pictures.shown(content, eyes),)
+            return "; shown", (await pictures.shown(content, vision),)
         except ToolError as error:
             return f"; not shown: {error}", ()
 
@@ -294,7 +294,7 @@ class AttachmentFetcher:
         channel, chat = self.channel(incoming.chat), incoming.chat
         progress = Listening(channel, chat, self.texts, attachment.seconds)
         box = await self.sandbox(chat)
-        heard = await hear(self.hearing(), box, path, progress, incoming.ref)
+        heard = await hear(self.speech_to_text(), box, path, progress, incoming.ref)
         text = "\n".join(filter(None, [incoming.text, heard.words]))
         line = f"{path} ({attachment.description}{heard.note})"
         return replace(incoming, text=text, files=(*incoming.files, line)), heard.told

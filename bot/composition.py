@@ -33,7 +33,6 @@ from agent.context.compactor import Spill
 from agent.context.window import ModelWindow, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
-from agent.instants import known_zone
 from agent.language import translated
 from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
@@ -58,6 +57,7 @@ from agent.store.chats import Chat
 from agent.store.errors import StoreError
 from agent.store.ledger import LedgerTable
 from agent.store.retention import Retention
+from agent.timezones import known_zone
 from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
     from agent.documents.meaning import PassageMeaning
     from agent.documents.reading import DocumentReader
     from agent.mcp.servers import ToolServers
-    from agent.pictures import Eyes
-    from agent.voice.hearing import Hearing
+    from agent.pictures import VisionLimits
+    from agent.voice.speech_to_text import SpeechToText
 
 log = logging.getLogger(__name__)
 
@@ -172,9 +172,9 @@ class Agent:
             else:
                 return
 
-    async def eyes(self) -> "Eyes | None":
+    async def vision(self) -> "VisionLimits | None":
         """What the model sees, asked once it serves; None where it does not, or there is none."""
-        return await self._once_served(partial(model_eyes, self.backend))
+        return await self._once_served(partial(model_vision, self.backend))
 
     async def _once_served(self, ask: Callable[[], Awaitable[T]]) -> T | None:
         """What the backend says once its model serves; None where there is none."""
@@ -201,19 +201,21 @@ class Agent:
             which = translated(" {names} can.").format(names=", ".join(seeing))
         return translated(texts.BLIND).format(model=model, which=which)
 
-    def hearing(self) -> "Hearing":
+    def speech_to_text(self) -> "SpeechToText":
         """How recordings become words; loaded with the first one."""
-        from agent.voice.hearing import Hearing, ModelEar
+        from agent.voice.speech_to_text import ModelRecognizer, SpeechToText
 
-        async def ear() -> ModelEar | None:
+        async def recognizer() -> ModelRecognizer | None:
             found = await self._once_served(self.backend.endpoint)
-            if found is None or not found.hearing:
+            if found is None or not found.audio:
                 return None
-            return ModelEar(QueuedModel(self.model, self.window.queue, "voice"), self.schemas)
+            return ModelRecognizer(
+                QueuedModel(self.model, self.window.queue, "voice"), self.schemas
+            )
 
         url = self.settings.agent.transcribe_url
         used = self.store.ledger.use_of("agent.transcribe_url", url)
-        return Hearing(models_of(self.settings), url, ear, used)
+        return SpeechToText(models_of(self.settings), url, recognizer, used)
 
     async def refresh_status(self) -> Status | None:
         """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm, and so does
@@ -288,7 +290,7 @@ class ToolContexts:
             documents=partial(self.documents.library, chat),
             skills=partial(offered_skills, self.settings.state_dir),
             servers=self.servers,
-            eyes=partial(model_eyes, self.backend),
+            vision=partial(model_vision, self.backend),
         )
 
     @cached_property
@@ -311,15 +313,15 @@ class ToolContexts:
         return planner(self.settings, self.store, chat, zone, profiles, changed)
 
 
-async def model_eyes(backend: BackendClient) -> "Eyes | None":
+async def model_vision(backend: BackendClient) -> "VisionLimits | None":
     """What the model sees, None where it does not. Raises BackendUnavailable."""
-    from agent.pictures import Eyes
+    from agent.pictures import VisionLimits
 
     found = await backend.endpoint(vision=True)
     if not found.vision:
         return None
     most = int(PICTURES_SHARE * found.n_ctx / PICTURE_TOKENS)
-    return Eyes(found.picture_pixels, max(1, min(ALBUM, most)))
+    return VisionLimits(found.picture_pixels, max(1, min(ALBUM, most)))
 
 
 def offered_skills(state: Path) -> list[tuple[str, str]]:

@@ -11,9 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.files import replacing
-from agent.instants import local_time
 from agent.store import Store, open_store
 from agent.store.retention import DAY
+from agent.timezones import local_time
 from bot.settings import Settings
 
 DATABASE = "voltaire.db"

@@ -423,7 +423,7 @@ class Texts(NamedTuple):
     voice_table: str = "Here is a table of {rows} rows."
     voice_formula: str = "Here is a formula."
     voice_link: str = "a link to {host}"
-    hearing: str = "listening: {done} of {total}"
+    listening: str = "listening: {done} of {total}"
     heard_partly: str = "⚠️ I heard it up to {at}. {why}"
     not_heard: str = "⚠️ I could not hear that. {why}"
     nothing_heard: str = "⚠️ I heard nobody speak in it."

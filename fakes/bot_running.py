@@ -19,7 +19,7 @@ from agent.context.window import ModelWindow
 from agent.documents.library import Library
 from agent.events import Emit, TurnFinished
 from agent.leaks import LeakDetector
-from agent.pictures import Eyes
+from agent.pictures import VisionLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
@@ -28,7 +28,7 @@ from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
-from agent.voice.hearing import Hearing
+from agent.voice.speech_to_text import SpeechToText
 from bot.app import Apps, MessagingApp
 from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage, send
@@ -68,9 +68,9 @@ class ScriptedAgent:
     approval_seconds: float = 300.0
     plans: bool = False
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
-    eyes: Eyes | None = None
+    vision: VisionLimits | None = None
     library: Callable[[Store, str], Library] | None = None
-    hearing: Callable[[], Hearing] = lambda: Hearing(Path("nowhere"))
+    speech_to_text: Callable[[], SpeechToText] = lambda: SpeechToText(Path("nowhere"))
     voices: Path | None = (
         None  # of piper; with one, maybe empty, answers are spoken where a chat wishes it
     )
@@ -89,8 +89,8 @@ class ScriptedAgent:
         )
         schemas = tuple(tool.schema for tool in self.tools)
 
-        async def eyes() -> Eyes | None:
-            return self.eyes
+        async def vision() -> VisionLimits | None:
+            return self.vision
 
         async def tell_blind(chat: str) -> None:
             await send(apps.channel(chat), chat, OutgoingMessage("It is blind.", silent=True))
@@ -99,7 +99,7 @@ class ScriptedAgent:
             sender = apps.file_sender(assignment.chat)
             sandbox = await self.sandbox(assignment.chat) if self.sandbox else None
             context = ToolContext(
-                cast(Sandbox, sandbox), file_sender=sender, plans=store.plans, eyes=eyes
+                cast(Sandbox, sandbox), file_sender=sender, plans=store.plans, vision=vision
             )
             turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
             frozen = "" if await store.freeze.since() is None else texts.FROZEN
@@ -111,7 +111,7 @@ class ScriptedAgent:
         if self.sandbox:
             library = partial(self.library, store) if self.library else None
             fetcher = AttachmentFetcher(
-                *(apps.channel, store, self.sandbox, eyes, self.hearing, app.texts),
+                *(apps.channel, store, self.sandbox, vision, self.speech_to_text, app.texts),
                 library,
                 tell_blind,
             )

@@ -45,7 +45,7 @@ def make(path: Path, width: int) -> Path:
     return written(writer, path, shapes)
 
 
-def make_hearing(path: Path, width: int) -> Path:
+def make_speech_to_text(path: Path, width: int) -> Path:
     """`width` is that of the text model's embeddings."""
     writer = gguf.GGUFWriter(str(path), "clip")
     writer.add_bool("clip.has_audio_encoder", True)

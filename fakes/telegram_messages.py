@@ -8,10 +8,10 @@ from typing import Any, cast
 from telegram import Message, User
 
 from agent.context.user_message import Fetch
-from agent.pictures import Eyes
+from agent.pictures import VisionLimits
 from agent.sandbox.sandbox import Sandbox
 from agent.store import Incoming, Store
-from agent.voice.hearing import Hearing
+from agent.voice.speech_to_text import SpeechToText
 from backend.protocol import PICTURE_PIXELS
 from bot.attachments import AttachmentFetcher
 from bot.channel import Channel, ChannelLimits
@@ -75,11 +75,11 @@ def fetcher(store: Store, sandbox: Sandbox, content: bytes) -> Fetch:
     async def of(chat: str) -> Sandbox:
         return sandbox
 
-    async def eyes() -> Eyes | None:
-        return Eyes(PICTURE_PIXELS, 4)
+    async def vision() -> VisionLimits | None:
+        return VisionLimits(PICTURE_PIXELS, 4)
 
     def channel(chat: str) -> Channel:
         return cast(Channel, OneFile(content))
 
-    fetcher = AttachmentFetcher(channel, store, of, eyes, lambda: Hearing(Path()), Texts())
+    fetcher = AttachmentFetcher(channel, store, of, vision, lambda: SpeechToText(Path()), Texts())
     return fetcher.fetch

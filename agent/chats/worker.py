@@ -14,13 +14,13 @@ from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
 from agent.events import Emit, Event, TokenUsage, TurnFinished
-from agent.instants import known_zone
 from agent.language import speaking, translated
 from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow, Incoming
 from agent.store.turns import OpenTurn, PendingWork, RenderedMessage
+from agent.timezones import known_zone
 from agent.turn import texts
 from agent.turn.journal import StoredJournal
 from agent.turn.transcript import unanswered

@@ -6,13 +6,13 @@ Notes enter here and nowhere else, each once per conversation and wording.
 from collections.abc import Awaitable, Callable, Sequence
 
 from agent import prompt
-from agent.instants import local_time
 from agent.messages import User
 from agent.plan import Plan, plan_lines
 from agent.store import Store
 from agent.store.inbox import InboxRow
 from agent.store.notes import SavedNote
 from agent.store.turns import RenderedMessage
+from agent.timezones import local_time
 
 NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the rest by recall
 

@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, is_public, resolved
-from agent.sandbox.lasting import LastingProcess
+from agent.sandbox.long_running import LongRunningProcess
 from agent.sandbox.output_buffer import visible
 
 log = logging.getLogger(__name__)
@@ -239,7 +239,7 @@ ReceivedMessages = MemoryObjectSendStream[SessionMessage | Exception]
 
 
 @asynccontextmanager
-async def over_pipes(name: str, process: LastingProcess) -> AsyncIterator[ServerConnection]:
+async def over_pipes(name: str, process: LongRunningProcess) -> AsyncIterator[ServerConnection]:
     """A session with a program, begun."""
     screen = Screen()
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -255,7 +255,7 @@ async def over_pipes(name: str, process: LastingProcess) -> AsyncIterator[Server
                 stream.close()
 
 
-async def receive(process: LastingProcess, incoming: ReceivedMessages, screen: Screen) -> None:
+async def receive(process: LongRunningProcess, incoming: ReceivedMessages, screen: Screen) -> None:
     """Until its output ends, or it sends what is too much."""
     try:
         async with incoming:
@@ -333,7 +333,7 @@ def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
 
 
 async def send(
-    outgoing: MemoryObjectReceiveStream[SessionMessage], process: LastingProcess
+    outgoing: MemoryObjectReceiveStream[SessionMessage], process: LongRunningProcess
 ) -> None:
     try:
         async for each in outgoing:

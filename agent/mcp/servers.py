@@ -31,8 +31,8 @@ from agent.leaks import LeakDetector
 from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public, listed_host
-from agent.sandbox.lasting import LastingProgram, run_lasting
 from agent.sandbox.limits import HostRepo
+from agent.sandbox.long_running import LongRunningProgram, run_lasting
 from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import visible
 from agent.sandbox.proxy import EgressProxy, Outflow
@@ -567,7 +567,7 @@ class ToolServers:
         await asyncio.to_thread(make_workspace, folder, self.config.user.uid)
         made_of = place / "program"
         network = await self._network(server, chat, stack) if server.network else None
-        program = LastingProgram(
+        program = LongRunningProgram(
             server.command,
             folder,
             made_of if made_of.is_dir() else None,

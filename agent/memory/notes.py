@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.errors import ToolError
-from agent.instants import local_time
 from agent.memory.search import SemanticSearch, fused, rank, snippet
 from agent.store import Store
 from agent.store.notes import NOTE_CHARACTERS, normalize
+from agent.timezones import local_time
 from agent.tools.context import RecallMatch
 
 NOTES_MOST = 500  # per chat

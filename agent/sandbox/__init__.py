@@ -7,7 +7,7 @@ sandbox_config.py        what all of them share, and how one call is put togethe
 limits.py                how much disk, memory and time; ends a call that uses more
 
 bwrap_process.py         one running bubblewrap
-lasting.py               a program that stays, with pipes to it
+long_running.py          a program that stays, with pipes to it
 bubblewrap.py            its arguments: what a tool's process sees of the file system
 seccomp.py               the system call filter
 container.py             which options a container around all this lacks

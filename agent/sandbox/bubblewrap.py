@@ -29,7 +29,7 @@ LISTING = "/commands.txt"
 SKILLS = "/skills"  # in the prepared root: agent.skills
 SOCKETS = "/run/commands"
 MODELS = "/models"  # of speech (agent.voice)
-PROGRAM = "/program"  # what a server of tools is made of (agent.sandbox.lasting)
+PROGRAM = "/program"  # what a server of tools is made of (agent.sandbox.long_running)
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 

@@ -9,7 +9,6 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
-from agent.instants import local_time
 from agent.language import ENGLISH, plural, speaking, translated
 from agent.schedule.job_kind import KINDS, OWNERS_ONLY, JobClassifier, describe_task
 from agent.schedule.times.draft import NotUnderstood
@@ -27,6 +26,7 @@ from agent.schedule.times.rule import (
 )
 from agent.store import Store
 from agent.store.jobs import CatchUp, Job, JobSpec
+from agent.timezones import local_time
 from agent.tools.context import Approver
 
 Maker = Literal["person", "model"]

@@ -14,7 +14,7 @@ from agent.web.browser import Browser
 if TYPE_CHECKING:  # loaded when they are used
     from agent.documents.library import Library
     from agent.mcp.servers import ToolServers
-    from agent.pictures import Eyes
+    from agent.pictures import VisionLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ where there is none."""
 @dataclass(frozen=True, slots=True)
 class ToolContext:
     """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave;
-    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions; `eyes` asks
+    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions; `vision` asks
     what the model sees, None where it does not."""
 
     sandbox: Sandbox
@@ -113,5 +113,5 @@ class ToolContext:
     documents: "Callable[[], Library] | None" = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: "ToolServers | None" = None
-    eyes: "Callable[[], Awaitable[Eyes | None]] | None" = None
+    vision: "Callable[[], Awaitable[VisionLimits | None]] | None" = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

@@ -50,8 +50,8 @@ async def see(call: Call, path: str) -> Output:
     """A picture, shown to a model that sees."""
     from agent import pictures
 
-    eyes = await call.context.eyes() if call.context.eyes else None
-    if eyes is None:
+    vision = await call.context.vision() if call.context.vision else None
+    if vision is None:
         raise ToolError(
             f"{path} is a picture, and this model cannot see. Do not guess what it shows: say so. "
             "The person can change the model by /model."
@@ -59,7 +59,7 @@ async def see(call: Call, path: str) -> Output:
     with await call.sandbox.files.open(path) as file:
         content = await asyncio.to_thread(file.read, pictures.MOST_BYTES + 1)
     try:
-        url = await pictures.shown(content, eyes)
+        url = await pictures.shown(content, vision)
     except ToolError as error:
         raise ToolError(f"{path} cannot be shown: {error}.") from None
     return Output(f"{path} is a picture; it is shown below.", images=(url,))

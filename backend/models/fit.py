@@ -77,7 +77,7 @@ def fit_report(
     draft_refused = draft_refusal(model, draft)
     if draft_refused:
         profile, draft = profile.without_drafting(), None
-    profile = with_fitting_eyes(profile, model, draft, free)
+    profile = with_fitting_projector(profile, model, draft, free)
     options = run_options(profile, model, free)
     contexts = {options.context, *(c for c in CONTEXTS if c <= trained_context(model))}
     rows = [
@@ -99,7 +99,7 @@ def fit_profile(profile: Profile, model: Header, draft: Header | None, free: Fre
     return fit_options(model, options, free, draft)
 
 
-def with_fitting_eyes(
+def with_fitting_projector(
     profile: Profile, model: Header, draft: Header | None, free: FreeMemory
 ) -> Profile:
     """With its projector on the card, else on the processor, else without one; as it is where nothing fits."""

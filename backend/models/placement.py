@@ -100,7 +100,7 @@ def place(
     found = [placed for choice in choices if (placed := largest_window(choice, model, draft))]
     best = max(found, key=lambda placement: placement.profile.context, default=None)
     if profile.mmproj_bytes and (best is None or best.profile.context < profile.context):
-        # The window comes before the place of the eyes, and eyes before none at all.
+        # The window comes before the place of the projector, and any place before none.
         said, other = "", best
         if not profile.mmproj_on_host:
             other = place(profile.with_mmproj_on_host(), model, draft, devices, host)

@@ -175,7 +175,7 @@ class ExternalServers:
             kind="external",
             extras=window > 0,
             vision=self._vision(url, model, known),
-            hearing=known is not None and known.hearing,
+            audio=known is not None and known.audio,
         )
 
     def _vision(self, url: str, model: str, known: Props | None) -> bool | None:

@@ -103,7 +103,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     model = model_file(config, profile, source)
     draft = model_file(config, profile, profile.draft) if profile.draft else None
     binary = await find_binary(config)
-    profile = await asyncio.to_thread(with_eyes, profile, config.models_folder, binary)
+    profile = await asyncio.to_thread(with_vision, profile, config.models_folder, binary)
     placed = Placement(profile)
     if measure:
         placed = await placement(config, binary, profile, model, draft)
@@ -163,7 +163,7 @@ def model_file(config: BackendConfig, profile: Profile, source: Source) -> Path:
     return path
 
 
-def with_eyes(profile: Profile, models: Path, binary: Binary) -> Profile:
+def with_vision(profile: Profile, models: Path, binary: Binary) -> Profile:
     """The profile with the bytes of its projector; without one where its file is not here, or the server
     takes none: it answers all the same."""
     if profile.mmproj is None:

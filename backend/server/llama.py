@@ -35,7 +35,7 @@ class Props:
     sleeping: bool
     vision: bool
     build: str  # such as "b11434-abc"
-    hearing: bool = False
+    audio: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class LlamaServer:
             sleeping=bool(answer.get("is_sleeping", False)),
             vision=bool((answer.get("modalities") or {}).get("vision", False)),
             build=str(answer.get("build_info") or "unknown"),
-            hearing=bool((answer.get("modalities") or {}).get("audio", False)),
+            audio=bool((answer.get("modalities") or {}).get("audio", False)),
         )
 
     async def show_picture(self, model: str, picture: str, seconds: float) -> None:

@@ -60,7 +60,7 @@ class ManagedServer:
             useful_context=run.profile.useful_context,
             vision=run.vision,
             picture_pixels=run.launch.picture_pixels,
-            hearing=run.hearing,
+            audio=run.audio,
             keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )
 

@@ -60,7 +60,7 @@ class ServerRun:
         self.was_ready = False
         self.serves = False
         self.vision = False
-        self.hearing = False
+        self.audio = False
         self.new_prefix = asyncio.Event()  # set it to have the registered prefix warmed
 
     @property
@@ -118,7 +118,7 @@ class ServerRun:
             sentence = f"The model server does not answer /props: {error}."
             raise RunEnded(Cause("unknown", sentence)) from None
         self.vision = props.vision
-        self.hearing = props.hearing
+        self.audio = props.audio
         state.status.set(n_ctx=props.n_ctx or profile.context, model=self.launch.model.name)
         self.monitor = LivenessMonitor(state, profile, process, server)
         group.create_task(self.monitor.watch())

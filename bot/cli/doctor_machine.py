@@ -188,19 +188,19 @@ async def documents(settings: Settings) -> list[Finding]:
 
 async def voice(settings: Settings) -> list[Finding]:
     """What hears voice messages, and what speaks."""
-    from agent.voice.hearing import Deaf, Hearing
     from agent.voice.speech import Speech
+    from agent.voice.speech_to_text import NoRecognizer, SpeechToText
     from bot.composition import models_of
 
     findings, models, by = [], models_of(settings), ""
     async with backend_client(settings) as backend:
         with suppress(BackendUnavailable):
-            if await backend.answers() and (await backend.endpoint()).hearing:
+            if await backend.answers() and (await backend.endpoint()).audio:
                 by = "the model itself"
     try:
-        by = by or (await Hearing(models, settings.agent.transcribe_url).ear()).name
+        by = by or (await SpeechToText(models, settings.agent.transcribe_url).recognizer()).name
         findings.append(passed("voice", f"Voice messages are heard by {by}."))
-    except Deaf as error:
+    except NoRecognizer as error:
         findings.append(warning("voice", "Nothing here hears voice messages.", str(error)))
     if missing := Speech(models).missing():
         findings.append(warning("voice", "Answers cannot be spoken.", missing))

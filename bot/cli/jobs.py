@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from agent.instants import local_time
 from agent.schedule.planner import Planner
 from agent.store import Store
 from agent.store.jobs import Job
+from agent.timezones import local_time
 from backend.models.profile import names
 from bot.cli.backend_config import profiles_folder
 from bot.cli.command import Options, chat_option, confirmed, json_option, pass_options, runs

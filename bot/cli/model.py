@@ -85,12 +85,12 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
         click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[room_for(each, here)]})")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
         if each.mmproj:
-            click.echo(f"    sees pictures{eyes_missing(each, here)}")
+            click.echo(f"    sees pictures{projector_missing(each, here)}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
 
 
-def eyes_missing(profile: Profile, machine: Machine) -> str:
+def projector_missing(profile: Profile, machine: Machine) -> str:
     """What is to be done where the model is here and its projector is not."""
     here = [locate(source, machine.models).is_file() for source in profile.sources]
     missing = here[0] and not here[-1]

@@ -12,12 +12,12 @@ from agent.aio import BackgroundTasks
 from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
 from agent.chats.chats import Chats
-from agent.instants import known_zone, local_time
 from agent.language import ENGLISH, speaking
 from agent.llm.selftest import SelftestStore
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store
+from agent.timezones import known_zone, local_time
 from backend.client import BackendClient
 from backend.protocol import Status
 from bot.access import Access, AccessLevel, Sender

@@ -66,7 +66,7 @@ class ServedPage:
 
     @property
     def address(self) -> str:
-        """With the key: for the owner's eyes."""
+        """With the key: for the owner alone."""
         return f"{self.origin}/?key={self.access.key}"
 
     @property

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent.sandbox.sandbox import Sandbox
-from agent.voice.hearing import Deaf, Heard, Hearing
+from agent.voice.speech_to_text import NoRecognizer, Recognized, SpeechToText
 from bot.channel import Channel, LiveView, OutgoingMessage, TurnView
 from bot.texts import Texts
 
@@ -34,7 +34,7 @@ class Listening:
         if self.seconds < LONG_SECONDS or heard >= self.seconds - 1:
             return
         self.view = self.view or self.channel.live_view(self.chat)
-        status = self.texts.hearing.format(done=clock(heard), total=clock(self.seconds))
+        status = self.texts.listening.format(done=clock(heard), total=clock(self.seconds))
         await self.view.show(TurnView(status=status))
 
     async def end(self) -> None:
@@ -44,15 +44,15 @@ class Listening:
 
 
 async def hear(
-    hearing: Hearing, box: Sandbox, path: str, listening: Listening, ref: str
+    speech_to_text: SpeechToText, box: Sandbox, path: str, listening: Listening, ref: str
 ) -> HeardMessage:
     """The recording at `path` of the workspace, which came with the message `ref`."""
     texts = listening.texts
     try:
         await listening.show(0)
-        heard = await hearing.hear(box, path, listening.show)
-    except Deaf as error:
-        heard = Heard("", problem=str(error))
+        heard = await speech_to_text.hear(box, path, listening.show)
+    except NoRecognizer as error:
+        heard = Recognized("", problem=str(error))
     finally:
         await listening.end()
     if heard.words and heard.problem:

@@ -11,7 +11,7 @@ from aiohttp import web
 from agent.bounded_json import LONGEST, MOST_VALUES
 from agent.errors import AgentError
 from agent.memory.search import Embedder, EmbeddingsUnavailable
-from agent.voice.hearing import ServerEar
+from agent.voice.speech_to_text import ServerRecognizer
 from bot.matrix import homeserver
 from bot.matrix.homeserver import Homeserver, HomeserverAway
 
@@ -72,7 +72,7 @@ async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
     sent = [0]
     async with answering(ANSWERS[kind](), sent) as url:
         with pytest.raises(AgentError, match="did not take it"):
-            await ServerEar(url).post(b"RIFF", "a.wav", "audio/wav")
+            await ServerRecognizer(url).post(b"RIFF", "a.wav", "audio/wav")
     assert sent[0] < 4 * LONGEST
 
 

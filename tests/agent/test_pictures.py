@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from agent.errors import ToolError
-from agent.pictures import DAMAGED, Eyes, facts_of, shown
+from agent.pictures import DAMAGED, VisionLimits, facts_of, shown
 
-EYES = Eyes(pixels=10_000, most=4)
+VISION = VisionLimits(pixels=10_000, most=4)
 ORIENTATION = 0x0112
 
 
@@ -46,7 +46,7 @@ def colour(image: Image.Image, x: float, y: float) -> str:
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
 async def test_each_kind_is_scaled_to_what_the_model_uses(form: str) -> None:
-    image = opened(await shown(encoded(halves(), form), EYES))
+    image = opened(await shown(encoded(halves(), form), VISION))
     assert image.size == (122, 82)
     assert [colour(image, 0.05, 0.1), colour(image, 0.3, 0.8), colour(image, 0.9, 0.5)] == [
         "green",
@@ -57,9 +57,9 @@ async def test_each_kind_is_scaled_to_what_the_model_uses(form: str) -> None:
 
 async def test_a_small_picture_keeps_its_size_and_gives_the_same_bytes_again() -> None:
     content = encoded(halves(60, 40), "PNG")
-    first = await shown(content, EYES)
+    first = await shown(content, VISION)
     assert opened(first).size == (60, 40)
-    assert await shown(content, EYES) == first
+    assert await shown(content, VISION) == first
 
 
 @pytest.mark.parametrize("turn", range(1, 9))
@@ -74,7 +74,7 @@ async def test_a_photo_is_brought_upright(turn: int) -> None:
         8: Image.Transpose.ROTATE_270,
     }
     stored = halves(90, 60).transpose(ways[turn]) if turn > 1 else halves(90, 60)
-    image = opened(await shown(encoded(stored, "JPEG", turn), EYES))
+    image = opened(await shown(encoded(stored, "JPEG", turn), VISION))
     assert image.size == (90, 60)
     assert (colour(image, 0.05, 0.1), colour(image, 0.9, 0.5)) == ("green", "blue")
 
@@ -82,8 +82,8 @@ async def test_a_photo_is_brought_upright(turn: int) -> None:
 async def test_what_is_transparent_is_white_and_white_is_a_picture() -> None:
     image = Image.new("RGBA", (8, 8), (0, 0, 0, 0))
     image.putpixel((0, 0), (255, 0, 0, 255))
-    assert opened(await shown(encoded(image, "PNG"), EYES)).getpixel((4, 4)) == (255, 255, 255)
-    blank = await shown(encoded(Image.new("RGB", (8, 8), "white"), "PNG"), EYES)
+    assert opened(await shown(encoded(image, "PNG"), VISION)).getpixel((4, 4)) == (255, 255, 255)
+    blank = await shown(encoded(Image.new("RGB", (8, 8), "white"), "PNG"), VISION)
     assert opened(blank).getpixel((4, 4)) == (255, 255, 255)
 
 
@@ -121,7 +121,7 @@ JPEG = encoded(halves(), "JPEG")
 )
 async def test_what_cannot_be_shown_is_refused_in_a_sentence(content: bytes, why: str) -> None:
     with pytest.raises(ToolError) as caught:
-        await shown(content, EYES)
+        await shown(content, VISION)
     assert str(caught.value) == why
 
 
@@ -130,7 +130,7 @@ async def test_a_picture_of_more_memory_than_is_allowed_ends_its_own_process_alo
 ) -> None:
     monkeypatch.setattr("agent.pictures.MEMORY", 64 << 20)
     with pytest.raises(ToolError):
-        await shown(encoded(Image.new("RGB", (7000, 7000)), "PNG"), EYES)
+        await shown(encoded(Image.new("RGB", (7000, 7000)), "PNG"), VISION)
 
 
 def test_facts_are_read_from_the_first_bytes() -> None:

@@ -19,7 +19,7 @@ from agent.shell.registry import scripts
 from agent.store import Store, open_store
 from agent.store.errors import StoreFull
 from agent.tools.bash import bash
-from agent.voice.hearing import ServerEar
+from agent.voice.speech_to_text import ServerRecognizer
 from agent.web.browser import PageCache
 from agent.web.fetch import Fetcher
 from agent.web.search import SearchRefused
@@ -262,13 +262,13 @@ async def test_passwords_in_the_addresses_of_servers(tmp_path: Path) -> None:
             embedder_of(settings, store),
             browser(settings, store, "c", PageCache()).engine,
         )
-        ear = await agent.hearing().ear()
-        assert embedder and engine and isinstance(ear, ServerEar)
+        recognizer = await agent.speech_to_text().recognizer()
+        assert embedder and engine and isinstance(recognizer, ServerRecognizer)
         for _ in range(2):
             with pytest.raises(EmbeddingsUnavailable):
                 await embedder.vectors(["a"], 5.0)
             with pytest.raises(AgentError):
-                await ear.post(b"RIFF", "a.wav", "audio/wav")
+                await recognizer.post(b"RIFF", "a.wav", "audio/wav")
             with pytest.raises(SearchRefused):
                 await engine.search("tea")
             await agent.model._endpoint()

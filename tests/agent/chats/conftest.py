@@ -33,7 +33,7 @@ SOURCE = "test"
 
 
 @dataclass
-class Heard:
+class Recognized:
     """A listener that keeps everything; `turn_ended` waits for the n-th end of a chat."""
 
     events: list[tuple[str, Event]] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Bench:
     model: CachingModel = field(default_factory=lambda: CachingModel(echo))
     tools: list[Tool] = field(default_factory=list)
     sources: frozenset[str] = frozenset({SOURCE})
-    heard: Heard = field(default_factory=Heard)
+    heard: Recognized = field(default_factory=Recognized)
     queue: LocalGpuQueue = field(default_factory=LocalGpuQueue)
     resumes: bool = True
     payloads: Callable[[TurnReply], Sequence[str]] = lambda reply: ['{"text": 1}']

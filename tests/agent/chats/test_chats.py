@@ -478,7 +478,7 @@ async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench
 
 
 async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None:
-    class Deaf:
+    class NoRecognizer:
         async def event(self, assignment: object, event: object) -> None:
             raise OSError("the line is dead")
 
@@ -487,7 +487,11 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
 
     async with bench.running() as chats:
         deaf = Chats(
-            chats.store, bench._run, chats._window, ChatOptions(frozenset({"other"})), Deaf()
+            chats.store,
+            bench._run,
+            chats._window,
+            ChatOptions(frozenset({"other"})),
+            NoRecognizer(),
         )
         async with deaf:
             from agent.store import Incoming

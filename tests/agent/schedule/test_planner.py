@@ -20,7 +20,7 @@ PARIS = "Europe/Paris"
 
 
 @dataclass
-class Heard:
+class Recognized:
     """How often a change was told."""
 
     changes: int = 0
@@ -32,7 +32,7 @@ class Heard:
 @dataclass
 class Bench:
     store: Store
-    heard: Heard = field(default_factory=Heard)
+    heard: Recognized = field(default_factory=Recognized)
 
     def planner(self, chat: str = CHAT, zone: str = PARIS, **fields: Any) -> Planner:
         return Planner(self.store, chat, zone, on_change=self.heard, **fields)

@@ -22,7 +22,7 @@ from fakes import gguf_projector
 from tests.backend.models.test_placement import HOST, PLAIN, model
 
 GIB = 1 << 30
-EYES = replace(PLAIN, mmproj=Source(path="/models/mmproj.gguf"), mmproj_bytes=GIB)
+VISION = replace(PLAIN, mmproj=Source(path="/models/mmproj.gguf"), mmproj_bytes=GIB)
 DENSE = model(250, experts=False)
 
 
@@ -61,7 +61,7 @@ def test_a_profile_knows_what_its_projector_takes_before_it_is_here(tmp_path: Pa
     assert with_projector(PLAIN, tmp_path) == PLAIN
 
 
-def placed(card: float, host: int = HOST, profile: Profile = EYES) -> tuple[int, bool, bool, str]:
+def placed(card: float, host: int = HOST, profile: Profile = VISION) -> tuple[int, bool, bool, str]:
     """Window, whether it sees, whether by the processor, and what is said."""
     found = place(profile, DENSE, None, [Device(0, int(card * GIB))], host)
     sees = found.profile.mmproj is not None
@@ -70,22 +70,22 @@ def placed(card: float, host: int = HOST, profile: Profile = EYES) -> tuple[int,
 
 def test_eyes_go_to_the_card_where_all_fits_and_to_the_processor_where_they_cost_window() -> None:
     assert placed(16) == (32768, True, False, "")
-    alone = place(EYES.without_mmproj(), DENSE, None, [Device(0, int(12.9 * GIB))], HOST)
+    alone = place(VISION.without_mmproj(), DENSE, None, [Device(0, int(12.9 * GIB))], HOST)
     window, sees, on_host, said = placed(12.9)
     assert (window, sees, on_host) == (alone.profile.context, True, True)
     assert said.startswith(EYES_ON_HOST)
 
 
 def test_without_any_room_for_eyes_it_runs_blind() -> None:
-    no_card = replace(EYES, gpu=False)
+    no_card = replace(VISION, gpu=False)
     found = place(no_card, DENSE, None, [], int(10.8 * GIB))
     assert found.profile.mmproj is None and found.changed.startswith(NO_EYES)
 
 
 def test_a_sum_names_the_projector() -> None:
-    report = fit_report(EYES, DENSE, None, FreeMemory(16 * GIB, HOST))
+    report = fit_report(VISION, DENSE, None, FreeMemory(16 * GIB, HOST))
     assert " + 1.00 projector + " in sum_text(report.own)
-    tight = fit_report(EYES, DENSE, None, FreeMemory(int(13.2 * GIB), HOST))
+    tight = fit_report(VISION, DENSE, None, FreeMemory(int(13.2 * GIB), HOST))
     assert tight.own.options.projector_on_host and tight.own.need.projector == 0
     assert tight.own.need.host_weights >= GIB
 

@@ -10,7 +10,7 @@ from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
 
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
-from agent.voice.hearing import Ear, Hearing
+from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.matrix.incoming_message import VOICE
 from bot.matrix.rooms import RoomKey
 from fakes import recordings
@@ -23,7 +23,7 @@ SAID, ANSWER = "turn the heating down", "It is at nineteen degrees."
 OGG = b"OggS"
 
 
-class WholeEar:
+class WholeRecognizer:
     """Hears the decoded sound of a recording as SAID; `sounds` is what it was given."""
 
     piece_seconds = 30.0
@@ -94,13 +94,13 @@ async def test_a_voice_message_is_heard_and_answered_by_one(
     tmp_path: Path,
     encrypted: bool,
 ) -> None:
-    ear = WholeEar()
+    recognizer = WholeRecognizer()
 
-    async def listens() -> Ear:
-        return ear
+    async def listens() -> SpeechRecognizer:
+        return recognizer
 
     scenario.sandbox, scenario.voices = sandboxes.of, tmp_path
-    scenario.hearing = lambda: Hearing(Path("nowhere"), model=listens)
+    scenario.speech_to_text = lambda: SpeechToText(Path("nowhere"), model=listens)
     scenario.script = lambda request: says(ANSWER)
     phone = Phone(server, olga, encrypted=encrypted)
     before = {file for file in (server.folder / "media").rglob("*") if file.is_file()}
@@ -117,7 +117,7 @@ async def test_a_voice_message_is_heard_and_answered_by_one(
         # Text is answered by text.
         await olga.say(room, "and in writing?")
         await olga.next(lambda e: e.final and e.body == ANSWER)
-    assert ear.sounds and told.endswith(SAID)
+    assert recognizer.sounds and told.endswith(SAID)
     assert quoted.encrypted == spoken.encrypted == encrypted
     assert VOICE in spoken.content and spoken.body == ANSWER
     kind, codec, seconds = recordings.probed(sound, tmp_path)

@@ -21,7 +21,7 @@ async def test_a_model_that_hears_writes_down_what_is_said(
 ) -> None:
     olga = gram.user("Olga Owner", id=OWNER, started=True)
     model = gguf_chain.make_chain(tmp_path / "m.gguf", SAID)
-    projector = gguf_projector.make_hearing(tmp_path / "mmproj.gguf", gguf_chain.WIDTH)
+    projector = gguf_projector.make_speech_to_text(tmp_path / "mmproj.gguf", gguf_chain.WIDTH)
     async with process(kind, gram, tmp_path, (model, projector)) as program, program.running():
         await olga.send_file("voice", recordings.spoken("Is it raining?"), seconds=1)
         quoted = await olga.next_message(where=lambda m: m.entities and m.text == SAID)

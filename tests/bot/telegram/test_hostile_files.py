@@ -8,10 +8,10 @@ import pytest
 
 from agent.documents.library import Library
 from agent.documents.reading import DocumentReader
-from agent.pictures import Eyes
+from agent.pictures import VisionLimits
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
-from agent.voice.hearing import Ear, Hearing
+from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot import attachments
 from bot.attachments import NAME_CHARACTERS, safe_name
 from bot.localgram import is_final
@@ -38,11 +38,11 @@ class UnusedEar:
         raise AssertionError("there is nothing to hear")
 
 
-def hearing() -> Hearing:
-    async def ear() -> Ear:
+def speech_to_text() -> SpeechToText:
+    async def recognizer() -> SpeechRecognizer:
         return UnusedEar()
 
-    return Hearing(Path("nowhere"), model=ear)
+    return SpeechToText(Path("nowhere"), model=recognizer)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
@@ -53,7 +53,11 @@ async def test_a_hostile_file_is_a_sentence_and_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attachments, "READ_SECONDS", 3600.0)  # however busy the machine is
-    scenario.sandbox, scenario.eyes, scenario.hearing = sandboxes.of, Eyes(10_000, 4), hearing
+    scenario.sandbox, scenario.vision, scenario.speech_to_text = (
+        sandboxes.of,
+        VisionLimits(10_000, 4),
+        speech_to_text,
+    )
     reader = DocumentReader(sandboxes, {})
     scenario.library = lambda store, chat: Library(store.documents, reader, chat, alone=True)
     content = file.content()

@@ -13,7 +13,7 @@ from pydantic import Field
 from agent.documents.library import Library
 from agent.documents.reading import DocumentReader
 from agent.messages import Message, ToolResult, User
-from agent.pictures import Eyes
+from agent.pictures import VisionLimits
 from agent.sandbox.limits import SandboxLimits
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.tools.files import read_file
@@ -34,7 +34,7 @@ def _png(width: int = 4, height: int = 3) -> bytes:
 
 
 PNG, WIDE = _png(), _png(400, 200)
-EYES = Eyes(pixels=10_000, most=2)
+VISION = VisionLimits(pixels=10_000, most=2)
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ async def test_a_document_is_saved_and_named(
 async def test_a_photo_is_shown_to_a_model_that_sees(
     scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
+    scenario.sandbox, scenario.vision = sandboxes.of, VISION
     async with scenario.open() as run:
         await scenario.owner.send_file("photo", PNG, caption="what is it?")
         await scenario.owner.next_message(where=is_final)
@@ -99,7 +99,7 @@ def size_of(url: str) -> tuple[int, int]:
 async def test_an_album_is_shown_as_far_as_there_is_room(
     scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
+    scenario.sandbox, scenario.vision = sandboxes.of, VISION
     async with scenario.open() as run:
         await scenario.owner.send_album([PNG, WIDE, PNG], caption="all")
         await scenario.owner.next_message(where=is_final)
@@ -119,7 +119,7 @@ async def test_an_album_is_shown_as_far_as_there_is_room(
 async def test_a_picture_that_cannot_be_shown_is_kept_and_said_so(
     scenario: TelegramScenario, sandboxes: Sandboxes, name: str, content: bytes, why: str
 ) -> None:
-    scenario.sandbox, scenario.eyes = sandboxes.of, EYES
+    scenario.sandbox, scenario.vision = sandboxes.of, VISION
     async with scenario.open() as run:
         await scenario.owner.send_file("document", content, name=name, caption="what is it?")
         await scenario.owner.next_message(where=is_final)
@@ -132,7 +132,7 @@ async def test_a_picture_that_cannot_be_shown_is_kept_and_said_so(
 async def test_a_picture_that_a_tool_made_is_shown(
     scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    scenario.sandbox, scenario.eyes, scenario.tools = sandboxes.of, EYES, [read_file]
+    scenario.sandbox, scenario.vision, scenario.tools = sandboxes.of, VISION, [read_file]
     scenario.script = in_order([calls("read_file", path="chart.png"), says("A line.")])
     box = await sandboxes.of("tg:111")
     await box.files.write("chart.png", WIDE)

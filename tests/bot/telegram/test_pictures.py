@@ -51,7 +51,7 @@ async def process(
             profiles = folder / "state/config/voltaire/profiles"
             profiles.mkdir(parents=True)
             (profiles / "eyes.toml").write_text(
-                'title = "Eyes"\ngpu = false\ncontext = 8192\n'
+                'title = "VisionLimits"\ngpu = false\ncontext = 8192\n'
                 f'[model]\npath = "{model}"\n[model.mmproj]\npath = "{projector}"\n'
                 '[flags.required]\n"--parallel" = "1"\n"--threads" = "1"\n'
             )

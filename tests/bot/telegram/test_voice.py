@@ -16,8 +16,8 @@ from agent.store.turns import TurnTable
 from agent.trust import Taint
 from agent.turn.journal import TurnReply
 from agent.turn.texts import STOPPED
-from agent.voice.hearing import Ear, Hearing
 from agent.voice.sound import HEARD_RATE
+from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.channel import OutgoingMessage
 from bot.localgram import is_final
 from bot.localgram.feed import Drafted
@@ -39,7 +39,7 @@ async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
         yield opened
 
 
-class ScriptedEar:
+class ScriptedRecognizer:
     """Hears each piece as its number, once `may` is set; the first `free` of them at once."""
 
     piece_seconds = 10.0
@@ -58,18 +58,18 @@ class ScriptedEar:
             await self.may.wait()
         return f"piece {self.heard}"
 
-    def hearing(self) -> Hearing:
-        async def ear() -> Ear:
+    def speech_to_text(self) -> SpeechToText:
+        async def recognizer() -> SpeechRecognizer:
             return self
 
-        return Hearing(Path("nowhere"), model=ear)
+        return SpeechToText(Path("nowhere"), model=recognizer)
 
 
 @pytest.fixture
-def ear(scenario: TelegramScenario, sandboxes: Sandboxes) -> ScriptedEar:
-    ear = ScriptedEar()
-    scenario.sandbox, scenario.hearing = sandboxes.of, ear.hearing
-    return ear
+def recognizer(scenario: TelegramScenario, sandboxes: Sandboxes) -> ScriptedRecognizer:
+    recognizer = ScriptedRecognizer()
+    scenario.sandbox, scenario.speech_to_text = sandboxes.of, recognizer.speech_to_text
+    return recognizer
 
 
 def told(run: RunningBot[TelegramApp]) -> str:
@@ -82,7 +82,7 @@ def quoted(message: Message) -> bool:
 
 
 async def test_what_was_said_reaches_the_model_and_is_shown(
-    scenario: TelegramScenario, ear: ScriptedEar
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", recordings.spoken("Good morning."), seconds=2)
@@ -95,7 +95,7 @@ async def test_what_was_said_reaches_the_model_and_is_shown(
 
 
 async def test_a_video_note_is_heard(
-    scenario: TelegramScenario, ear: ScriptedEar, tmp_path: Path
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer, tmp_path: Path
 ) -> None:
     async with scenario.open() as run:
         note = recordings.video_note("Good morning.", tmp_path)
@@ -104,12 +104,12 @@ async def test_a_video_note_is_heard(
         await scenario.owner.next_message(where=is_final)
         assert (shown.text, told(run).endswith("</context>\npiece 1")) == ("piece 1", True)
         assert await run.store.taints.of(1) == []  # a person's own words
-    form, codec, seconds = recordings.probed(ear.recordings[0], tmp_path)
+    form, codec, seconds = recordings.probed(recognizer.recordings[0], tmp_path)
     assert (form, codec) == ("wav", "pcm_s16le") and 0.5 < seconds < 3
 
 
 async def test_words_of_others_are_strangers_text(
-    scenario: TelegramScenario, ear: ScriptedEar
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
     async with scenario.open() as run:
         said = await scenario.owner.send_file("voice", recordings.spoken("Good morning."))
@@ -125,7 +125,7 @@ async def test_words_of_others_are_strangers_text(
 
 
 async def test_a_recording_that_is_damaged_is_one_sentence_and_kept(
-    scenario: TelegramScenario, ear: ScriptedEar, sandboxes: Sandboxes
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer, sandboxes: Sandboxes
 ) -> None:
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", b"OggS is not enough", caption="hear this")
@@ -156,39 +156,39 @@ async def listening(scenario: TelegramScenario, pattern: str) -> None:
 
 
 async def test_a_long_recording_is_heard_in_pieces_and_shows_how_far_it_is(
-    scenario: TelegramScenario, ear: ScriptedEar
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
-    ear.may.clear()
-    ear.free = 1
+    recognizer.may.clear()
+    recognizer.free = 1
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", recordings.tones(8, 8, 8), seconds=7200)
         await listening(scenario, "listening: 0:00 of 2:00:00")
         await listening(scenario, "listening: 0:0[89] of 2:00:00")
-        ear.may.set()
+        recognizer.may.set()
         shown = await scenario.owner.next_message(where=quoted)
         await scenario.owner.next_message(where=is_final)
-        words = " ".join(f"piece {n}" for n in range(1, ear.heard + 1))
-    assert shown.text == words and ear.heard >= 3
+        words = " ".join(f"piece {n}" for n in range(1, recognizer.heard + 1))
+    assert shown.text == words and recognizer.heard >= 3
     assert told(run).endswith(f"</context>\n{words}")
-    assert all(len(each) <= 10 * 2 * HEARD_RATE + 44 for each in ear.recordings)
+    assert all(len(each) <= 10 * 2 * HEARD_RATE + 44 for each in recognizer.recordings)
 
 
 async def test_stop_ends_the_hearing_of_a_long_recording(
-    scenario: TelegramScenario, ear: ScriptedEar
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer
 ) -> None:
-    ear.may.clear()
+    recognizer.may.clear()
     async with scenario.open() as run:
         await scenario.owner.send_file("voice", recordings.tones(12, 12, 12), seconds=7200)
-        await soon(lambda: ear.heard)
+        await soon(lambda: recognizer.heard)
         await scenario.owner.send("/stop")
         final = await scenario.owner.next_message(where=is_final)
-        assert ear.heard == 1
+        assert recognizer.heard == 1
         assert final.text == STOPPED
         assert STOPPED in str(await run.store.transcript.texts(1))
 
 
 async def test_a_bot_that_ends_before_it_answers_hears_nothing_twice(
-    scenario: TelegramScenario, ear: ScriptedEar, monkeypatch: pytest.MonkeyPatch
+    scenario: TelegramScenario, recognizer: ScriptedRecognizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hang = asyncio.Event()
 
@@ -203,7 +203,7 @@ async def test_a_bot_that_ends_before_it_answers_hears_nothing_twice(
     async with scenario.open() as run:
         await scenario.owner.next_message(where=is_final)
         assert told(run).endswith("</context>\npiece 1")
-    assert ear.heard == 1
+    assert recognizer.heard == 1
     assert len([m for m in scenario.owner.messages() if quoted(m)]) == 1
 
 
@@ -245,7 +245,7 @@ async def test_a_long_answer_follows_its_voice(speaking: TelegramScenario) -> No
 
 
 async def test_voice_is_answered_by_voice_and_text_by_text(
-    speaking: TelegramScenario, ear: ScriptedEar, tmp_path: Path
+    speaking: TelegramScenario, recognizer: ScriptedRecognizer, tmp_path: Path
 ) -> None:
     async with speaking.open() as run:
         await speaking.owner.send("/settings")

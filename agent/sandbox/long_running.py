@@ -30,7 +30,7 @@ WITH_PIPES = 'exec "$@" <&{0} >&{1} {0}<&- {1}>&-'
 
 
 @dataclass(frozen=True, slots=True)
-class LastingProgram:
+class LongRunningProgram:
     """`command` is started in `folder`; `made_of` is shown at /program; `variables` come to its environment, and
     `inputs` are files in its /tmp."""
 
@@ -42,7 +42,7 @@ class LastingProgram:
 
 
 @dataclass(frozen=True)
-class LastingProcess:
+class LongRunningProcess:
     """A running one. `reader` gives lines of at most `line_bytes`."""
 
     process: BwrapProcess
@@ -62,11 +62,11 @@ class LastingProcess:
 @asynccontextmanager
 async def run_lasting(
     config: SandboxConfig,
-    program: LastingProgram,
+    program: LongRunningProgram,
     *,
     proxy: EgressProxy | None = None,
     line_bytes: int,
-) -> AsyncIterator[LastingProcess]:
+) -> AsyncIterator[LongRunningProcess]:
     """Start it; on leaving, every process of it is gone. NoSandbox where it cannot be isolated."""
     quota = DiskQuota(program.folder, config.limits)
     async with AsyncExitStack() as stack:
@@ -114,7 +114,7 @@ async def run_lasting(
         outgoing, _ = await loop.connect_write_pipe(lambda: draining, os.fdopen(to_write, "wb", 0))
         stack.callback(lambda: None if outgoing.is_closing() else outgoing.abort())
         writer = asyncio.StreamWriter(outgoing, draining, None, loop)
-        running = LastingProcess(process, reader, writer)
+        running = LongRunningProcess(process, reader, writer)
         try:
             yield running
         finally:

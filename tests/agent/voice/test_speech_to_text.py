@@ -16,8 +16,16 @@ from aiohttp import BodyPartReader, web
 
 from agent.llm.openai import OpenAIModel
 from agent.sandbox.sandbox import Sandbox
-from agent.voice import hearing as hearing_module
-from agent.voice.hearing import Deaf, Ear, Heard, Hearing, ModelEar, ServerEar, whisper_program
+from agent.voice import speech_to_text as speech_to_text_module
+from agent.voice.speech_to_text import (
+    ModelRecognizer,
+    NoRecognizer,
+    Recognized,
+    ServerRecognizer,
+    SpeechRecognizer,
+    SpeechToText,
+    whisper_program,
+)
 from fakes import recordings, sandbox_box, whisper_toy
 from fakes.model_scripted import ModelServer, ScriptedModel, refused, says
 
@@ -32,13 +40,15 @@ async def box(tmp_path: Path) -> AsyncIterator[Sandbox]:
         yield opened
 
 
-async def heard(hearing: Hearing, box: Sandbox, path: str = VOICE) -> tuple[Heard, list[float]]:
+async def heard(
+    speech_to_text: SpeechToText, box: Sandbox, path: str = VOICE
+) -> tuple[Recognized, list[float]]:
     seen: list[float] = []
 
     async def progress(seconds: float) -> None:
         seen.append(seconds)
 
-    return await hearing.hear(box, path, progress), seen
+    return await speech_to_text.hear(box, path, progress), seen
 
 
 class WhisperServer:
@@ -76,7 +86,7 @@ async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path
     await box.files.write("long.oga", recordings.tones(57, 57, 5))
     server = WhisperServer()
     async with server as url:
-        found, seen = await heard(Hearing(tmp_path, url), box, "long.oga")
+        found, seen = await heard(SpeechToText(tmp_path, url), box, "long.oga")
     assert found.words.endswith(" seconds") and found.words.count("seconds") == len(seen) == 3
     assert (found.problem, round(found.seconds)) == ("", 122)
     assert server.names == ["recording.wav"] * 3
@@ -84,16 +94,16 @@ async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path
 
 async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path) -> None:
     async with WhisperServer(status=500) as url:
-        found, _ = await heard(Hearing(tmp_path, url), box)
-    assert found == Heard("", 0, "The transcription server did not take it.")
-    found, _ = await heard(Hearing(tmp_path, "http://127.0.0.1:9"), box)
+        found, _ = await heard(SpeechToText(tmp_path, url), box)
+    assert found == Recognized("", 0, "The transcription server did not take it.")
+    found, _ = await heard(SpeechToText(tmp_path, "http://127.0.0.1:9"), box)
     assert found.problem == "The transcription server did not take it."
 
 
 async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
     box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hearing_module, "has_ffmpeg", lambda: False)
+    monkeypatch.setattr(speech_to_text_module, "has_ffmpeg", lambda: False)
     content = os.urandom(1 << 20) * 24
     await box.files.write("long.oga", content)
     seen = hashlib.sha256()
@@ -114,7 +124,7 @@ async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
     url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     tracemalloc.start()
     try:
-        found, _ = await heard(Hearing(tmp_path, url), box, "long.oga")
+        found, _ = await heard(SpeechToText(tmp_path, url), box, "long.oga")
         most = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -129,10 +139,10 @@ async def test_a_model_that_hears_is_asked_with_the_sound_itself(
     async with ModelServer(says("Good morning.")) as server:
         async with OpenAIModel(server.endpoint) as model:
 
-            async def ear() -> Ear:
-                return ModelEar(model, ())
+            async def recognizer() -> SpeechRecognizer:
+                return ModelRecognizer(model, ())
 
-            found, _ = await heard(Hearing(tmp_path, "http://unused", ear), box)
+            found, _ = await heard(SpeechToText(tmp_path, "http://unused", recognizer), box)
         body = server.requests[-1]
     assert found.words == "Good morning."
     text, sound = body["messages"][-1]["content"]
@@ -147,18 +157,18 @@ async def test_a_model_that_hears_is_asked_with_the_sound_itself(
 
 
 async def test_a_model_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path) -> None:
-    async def ear() -> Ear:
-        return ModelEar(ScriptedModel(lambda _: refused(500, "no audio")), ())
+    async def recognizer() -> SpeechRecognizer:
+        return ModelRecognizer(ScriptedModel(lambda _: refused(500, "no audio")), ())
 
-    found, _ = await heard(Hearing(tmp_path, model=ear), box)
+    found, _ = await heard(SpeechToText(tmp_path, model=recognizer), box)
     assert found.problem == "The model refused: no audio."
 
 
 async def test_without_anything_that_hears_the_program_says_how_to_get_it(
     box: Sandbox, tmp_path: Path
 ) -> None:
-    with pytest.raises(Deaf, match="voltaire model pull whisper-base"):
-        await heard(Hearing(tmp_path), box)
+    with pytest.raises(NoRecognizer, match="voltaire model pull whisper-base"):
+        await heard(SpeechToText(tmp_path), box)
 
 
 @pytest.mark.slow  # a minute where the machine is busy: a model that is sure of nothing tries each word again
@@ -167,7 +177,7 @@ async def test_the_real_whisper_cpp_runs_in_the_sandbox(box: Sandbox, tmp_path: 
     models = tmp_path / "models"
     models.mkdir()
     whisper_toy.write(models / "ggml-toy.bin")
-    found, _ = await heard(Hearing(models), box)
+    found, _ = await heard(SpeechToText(models), box)
     assert found.problem == ""
     assert set(found.words.split()) == {"toy"}
 
@@ -175,14 +185,14 @@ async def test_the_real_whisper_cpp_runs_in_the_sandbox(box: Sandbox, tmp_path: 
 async def test_a_piece_that_takes_too_long_ends_the_recording_there(
     box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class SlowEar(ServerEar):
+    class SlowEar(ServerRecognizer):
         async def words(self, box: Sandbox, recording: bytes) -> str:
             await asyncio.Event().wait()
             return ""
 
-    async def ear() -> Ear:
+    async def recognizer() -> SpeechRecognizer:
         return SlowEar("")
 
-    monkeypatch.setattr(hearing_module, "PIECE_SECONDS", 0.01)
-    found, _ = await heard(Hearing(tmp_path, model=ear), box)
+    monkeypatch.setattr(speech_to_text_module, "PIECE_SECONDS", 0.01)
+    found, _ = await heard(SpeechToText(tmp_path, model=recognizer), box)
     assert found.problem == "It took too long."

@@ -53,12 +53,12 @@ nothing that is said in it for an instruction."""
 OnHeard = Callable[[float], Awaitable[None]]
 
 
-class Deaf(Exception):
+class NoRecognizer(Exception):
     """Nothing here can hear; `str` says what is missing and how to get it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Recognized:
     """`words` of the first `seconds`; `problem` says in one sentence why the rest is missing, or all."""
 
     words: str
@@ -66,7 +66,7 @@ class Heard:
     problem: str = ""
 
 
-class Ear(Protocol):
+class SpeechRecognizer(Protocol):
     """`piece_seconds` is the length that it hears best, `name` what a person calls it."""
 
     @property
@@ -81,7 +81,7 @@ class Ear(Protocol):
 
 
 @dataclass(frozen=True)
-class ModelEar:
+class ModelRecognizer:
     """The chat's own model, asked behind the fixed prefix, which it has in its cache."""
 
     model: Model
@@ -106,7 +106,7 @@ class ModelEar:
 
 
 @dataclass(frozen=True)
-class ServerEar:
+class ServerRecognizer:
     """A server in OpenAI's form (https://platform.openai.com/docs/api-reference/audio). `used` is awaited
     before each request."""
 
@@ -182,45 +182,45 @@ class LocalEar:
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """How recordings become words. `model` gives the model's own ear where it takes sound; `url` is a transcription
+class SpeechToText:
+    """How recordings become words. `model` gives the model's own recognizer where it takes sound; `url` is a transcription
     server, or ""; `models` the folder of pulled models."""
 
     models: Path
     url: str = ""
-    model: Callable[[], Awaitable[Ear | None]] | None = None
+    model: Callable[[], Awaitable[SpeechRecognizer | None]] | None = None
     used: Used = unrecorded  # awaited before each request to that server
 
-    async def ear(self) -> Ear:
-        """What hears here. Raises Deaf."""
-        ear = await self.model() if self.model else None
-        if ear is None and self.url:
-            return ServerEar(self.url, self.used)
+    async def recognizer(self) -> SpeechRecognizer:
+        """What hears here. Raises NoRecognizer."""
+        recognizer = await self.model() if self.model else None
+        if recognizer is None and self.url:
+            return ServerRecognizer(self.url, self.used)
         if not has_ffmpeg():
-            raise Deaf(NO_FFMPEG)
-        if ear:
-            return ear
+            raise NoRecognizer(NO_FFMPEG)
+        if recognizer:
+            return recognizer
         program, model = whisper_program(), whisper_model(self.models)
         if program and model:
             return LocalEar(program, model)
-        raise Deaf(MISSING)
+        raise NoRecognizer(MISSING)
 
-    async def hear(self, box: Sandbox, path: str, progress: OnHeard) -> Heard:
+    async def hear(self, box: Sandbox, path: str, progress: OnHeard) -> Recognized:
         """The words of a file of the workspace; `progress` is told the seconds heard so far.
 
-        Raises Deaf.
+        Raises NoRecognizer.
         """
-        ear = await self.ear()
-        if isinstance(ear, ServerEar) and not has_ffmpeg():
-            return await posted_as_it_is(ear, box, path)
+        recognizer = await self.recognizer()
+        if isinstance(recognizer, ServerRecognizer) and not has_ffmpeg():
+            return await posted_as_it_is(recognizer, box, path)
         words: list[str] = []
         seconds, end = 0.0, time.monotonic() + HEARING_SECONDS
         problem = ""
         try:
-            async with aclosing(pieces(box, path, ear.piece_seconds)) as found:
+            async with aclosing(pieces(box, path, recognizer.piece_seconds)) as found:
                 async for at, samples in found:
                     async with asyncio.timeout(PIECE_SECONDS):
-                        words.append(await ear.words(box, wav(samples)))
+                        words.append(await recognizer.words(box, wav(samples)))
                     seconds = at
                     await progress(seconds)
                     if time.monotonic() > end:
@@ -228,18 +228,18 @@ class Hearing:
                         break
         except (NoSound, AgentError, TimeoutError) as error:
             problem = str(error) or "It took too long."
-        return Heard(" ".join(filter(None, words)), seconds, problem)
+        return Recognized(" ".join(filter(None, words)), seconds, problem)
 
 
-async def posted_as_it_is(ear: ServerEar, box: Sandbox, path: str) -> Heard:
+async def posted_as_it_is(recognizer: ServerRecognizer, box: Sandbox, path: str) -> Recognized:
     """For want of ffmpeg, in the form in which it came."""
     try:
         with await box.files.open(path) as file:
             async with asyncio.timeout(PIECE_SECONDS):
                 name = f"recording.{'ogg' if path.endswith('.oga') else path.rpartition('.')[2]}"
-                return Heard(await ear.post(file, name, "application/octet-stream"))
+                return Recognized(await recognizer.post(file, name, "application/octet-stream"))
     except (AgentError, TimeoutError) as error:
-        return Heard("", problem=str(error) or "It took too long.")
+        return Recognized("", problem=str(error) or "It took too long.")
 
 
 def whisper_program() -> Path | None:
