@@ -131,10 +131,11 @@ def killed(which: str) -> Step:
 def stopped(which: str) -> Step:
     async def step(it: Site, _: Course) -> str:
         pid = await it.pid(which)
-        await it.done(f"kill -STOP {pid}")
-        async with asyncio.timeout(STOP_SECONDS):  # a busy machine stops it when it runs again
-            while not (await it.done(f"ps -o stat= -p {pid}")).startswith("T"):
-                await asyncio.sleep(0.05)
+        # A busy machine stops it when it runs again, and the backend makes a server go on at once.
+        look = (
+            f"kill -STOP {pid}; until ps -o stat= -p {pid} | grep -q ^T; do kill -STOP {pid}; done"
+        )
+        await it.done(f"timeout {STOP_SECONDS:.0f} sh -c '{look}'")
         said, began = await it.asked(), time.monotonic()
         try:
             await it.answered(said, it.patience * 2 + 240)
