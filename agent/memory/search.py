@@ -19,7 +19,7 @@ import aiohttp
 
 from agent.bounded_json import PLAIN, bounded_json
 from agent.store import Store
-from agent.store.ledger import Used, unrecorded
+from agent.store.ledger import RecordUse, unrecorded
 from agent.store.search import SearchHit, Vector, forms, terms
 
 K = TypeVar("K", bound=Hashable)
@@ -116,7 +116,7 @@ class Embedder:
     url: str
     model: str = "default"
     socket: Path | None = None  # a UNIX socket on which it is asked
-    used: Used = unrecorded
+    used: RecordUse = unrecorded
 
     async def vectors(self, texts: Sequence[str], seconds: float) -> list[Vector]:
         """A vector of unit length for each text."""

@@ -30,7 +30,7 @@ EntryKind = Literal[
     "admin",  # backup, restore, pairing, model, settings, freezing
     "removed",  # rows by age: the last one's number and hash
 ]
-Used = Callable[[], Awaitable[None]]
+RecordUse = Callable[[], Awaitable[None]]
 """Awaited before a secret is used; StoreError where that cannot be recorded."""
 CONNECTIONS = 500  # rows of a chat in 24 hours; then one that says so
 CHARACTERS = 500  # of a fact
@@ -80,7 +80,7 @@ def without_password(address: str) -> str:
 
 
 async def unrecorded() -> None:
-    """The Used of what is no secret."""
+    """The RecordUse of what is no secret."""
 
 
 class Broken(Exception):
@@ -145,7 +145,7 @@ class LedgerTable:
         if not await self.database.value(sql, self.database.clock() - DAY, facts):
             await self.record("secret", name=name, to=where)
 
-    def use_of(self, name: str, url: str) -> Used:
+    def use_of(self, name: str, url: str) -> RecordUse:
         """Records that the password in the address of a server, a setting of that name, goes there."""
         parts = urlsplit(url)
         if not (parts.username or parts.password):

@@ -28,7 +28,7 @@ from agent.model import Completion, Model, ModelRefused, Request
 from agent.prompt import system_text
 from agent.sandbox.bubblewrap import MODELS, PROGRAM
 from agent.sandbox.sandbox import Sandbox
-from agent.store.ledger import Used, unrecorded
+from agent.store.ledger import RecordUse, unrecorded
 from agent.voice.sound import INSTALL_FFMPEG, NoSound, has_ffmpeg, pieces, sealed, wav
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ class ServerRecognizer:
     before each request."""
 
     url: str
-    used: Used = unrecorded
+    used: RecordUse = unrecorded
     piece_seconds: float = 60.0
 
     @property
@@ -189,7 +189,7 @@ class SpeechToText:
     models: Path
     url: str = ""
     model: Callable[[], Awaitable[SpeechRecognizer | None]] | None = None
-    used: Used = unrecorded  # awaited before each request to that server
+    used: RecordUse = unrecorded  # awaited before each request to that server
 
     async def recognizer(self) -> SpeechRecognizer:
         """What hears here. Raises NoRecognizer."""

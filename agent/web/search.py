@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from agent.bounded_json import parsed_json
 from agent.errors import ToolError
 from agent.sandbox.output_buffer import clean
-from agent.store.ledger import Used, unrecorded
+from agent.store.ledger import RecordUse, unrecorded
 
 SECONDS = 30  # engines have up to 10 and more, and are asked again
 MOST_BYTES = 4 << 20
@@ -61,7 +61,7 @@ class SearXNG:
     """`used` is awaited before each request."""
 
     url: str
-    used: Used = unrecorded
+    used: RecordUse = unrecorded
 
     @property
     def host(self) -> str:

@@ -161,6 +161,7 @@ async def test_a_context_checkpoint_is_as_large_as_the_server_says(
     assert found.mib == pytest.approx(size, rel=0.01, abs=0.01)
 
 
+@pytest.mark.slow  # a minute each
 @pytest.mark.parametrize("drafted", [0, 3])
 async def test_a_checkpoint_of_qwen36_is_as_large_as_the_server_says(
     tmp_path: Path, drafted: int
