@@ -19,9 +19,8 @@ from agent.store.database import Database, Row, Transaction, columns, counted, n
 from agent.store.unreadable import readable
 
 IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
-FARTHEST = (
-    2 * 86_400.0
-)  # seconds that an app may ask to wait; what lies beyond, the clock or damage has put there
+# Seconds that an app may ask to wait; what lies beyond, damage has put there.
+FARTHEST = 2 * 86_400.0
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
 
@@ -42,10 +41,11 @@ class OutboxRow:
     not_before: float
     error: str
     created_at: float
+    changed_at: float
 
     def ahead(self, now: float) -> float:
-        """Seconds until it may be sent."""
-        seconds = self.not_before - now
+        """Seconds until it may be sent; no more than were asked for where the clock was set back since."""
+        seconds = self.not_before - max(now, self.changed_at)
         return seconds if 0 < seconds <= FARTHEST else 0.0
 
 
@@ -100,7 +100,8 @@ class OutboxTable:
         sql = (
             f"UPDATE outbox SET state = 'sending', attempts = {counted('attempts')} + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
-            f" AND state = 'waiting' AND (not_before <= ?2 OR not_before > ?2 + {FARTHEST})"
+            " AND state = 'waiting'"
+            f" AND (not_before <= ?2 OR changed_at > ?2 OR not_before > ?2 + {FARTHEST})"
             f" RETURNING {_COLUMNS}"
         )
         rows = await self.database.execute(sql, chat, self.database.clock())

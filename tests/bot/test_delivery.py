@@ -89,7 +89,7 @@ async def until(store: Store, id: int, state: str) -> OutboxRow:
 async def test_a_time_that_nobody_asked_for_holds_up_no_chat(
     store: Store, channel: MemoryChannel, delivery: Delivery, not_before: float
 ) -> None:
-    """A damaged row's, or one of before the clock was set back."""
+    """Of a damaged row."""
     first, second = await put(store, "hello", "again")
     await store.database.execute("UPDATE outbox SET not_before = ? WHERE id = ?", not_before, first)
     async with running(delivery):

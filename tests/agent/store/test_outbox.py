@@ -127,3 +127,16 @@ async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: 
 async def test_payloads_must_be_json(store: Store) -> None:
     with pytest.raises(Exception, match="CHECK constraint"):
         await store.outbox.add("tg:1", ["not json"])
+
+
+async def test_a_penalty_is_no_longer_where_the_clock_is_set_back(
+    store: Store, clock: Clock
+) -> None:
+    """What an app asked for are seconds, not an instant."""
+    [id] = await put(store, "a")
+    await claimed(store)
+    await store.outbox.postponed(id, clock.now + 3, "429")
+    clock.pass_(-3600)
+    waiting = await store.outbox.next("tg:1")
+    assert waiting and waiting.ahead(clock.now) == 3
+    assert (await claimed(store)).id == id
