@@ -19,7 +19,7 @@ STRANGER = 12345  # a user id that no host gives away
     "areas",
     [
         ["file tools", "privileges", "kernel"],
-        pytest.param([], marks=pytest.mark.slow, id="all"),
+        pytest.param([], marks=[pytest.mark.slow, pytest.mark.timeout(3600)], id="all"),
         pytest.param([WHOLE], marks=[pytest.mark.slow, pytest.mark.timeout(7200)], id=WHOLE),
     ],
     ids=lambda areas: areas[0],
