@@ -42,6 +42,7 @@ Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
 PING_SECONDS = 20.0  # a client that no longer answers loses what it holds
 CLOSING_SECONDS = 0.5
+LEASES = web.AppKey("LEASES", set[web.WebSocketResponse])  # the open connections to the queue
 
 
 class JsonBody(RootModel[dict[str, Any]]):
@@ -191,8 +192,9 @@ class Api:
     async def get_leases(self, request: web.Request) -> web.WebSocketResponse:
         """The places in the queue of one client; those it has not left end with the connection."""
         states: asyncio.Queue[QueueAnswer] = asyncio.Queue()
-        socket = web.WebSocketResponse(heartbeat=PING_SECONDS)
+        socket = web.WebSocketResponse(heartbeat=PING_SECONDS, timeout=CLOSING_SECONDS)
         await socket.prepare(request)
+        request.app[LEASES].add(socket)
 
         async def send() -> None:
             with suppress(ConnectionError):
@@ -212,6 +214,7 @@ class Api:
                 code=WSCloseCode.INVALID_TEXT, message=sentence(error).encode()[:100]
             )
         finally:
+            request.app[LEASES].discard(socket)
             for place in places.values():
                 place.close()
             sending.cancel()
@@ -248,6 +251,8 @@ async def listening(api: Api, path: Path, *, group_status: bool = False) -> Asyn
     """Serve on the socket at `path`, 0600 in a folder of 0700; or the status alone, for the group too."""
     app = web.Application(client_max_size=LARGEST_BODY, middlewares=[plain_errors])
     app.add_routes(api.routes()[:1] if group_status else api.routes())
+    app[LEASES] = set()
+    app.on_shutdown.append(close_leases)
     try:
         async with app_runner(app) as runner:
             before = os.umask(0o117 if group_status else 0o177)
@@ -271,6 +276,11 @@ async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
         yield runner
     finally:
         await runner.cleanup()
+
+
+async def close_leases(app: web.Application) -> None:
+    """Programs keep theirs open: the end of the backend would wait for them."""
+    await asyncio.gather(*(socket.close() for socket in app[LEASES]))
 
 
 @web.middleware
