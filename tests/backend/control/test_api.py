@@ -12,7 +12,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import WSCloseCode
+from aiohttp import WSCloseCode, WSMsgType
 
 from backend import proc
 from backend.client import BackendClient, BackendUnavailable, default_socket
@@ -190,6 +190,19 @@ async def test_another_backend_is_asked_when_the_first_is_gone(config: BackendCo
             await asyncio.wait_for(waiting, SECONDS)
         async with running(config):
             await asyncio.wait_for(hold(client, []), SECONDS)
+
+
+async def test_the_end_of_a_backend_closes_the_leases_of_programs_that_stay(
+    config: BackendConfig,
+) -> None:
+    async with AsyncExitStack() as stack:
+        async with running(config) as it:
+            connector = aiohttp.UnixConnector(str(it.backend.socket))
+            session = await stack.enter_async_context(aiohttp.ClientSession(connector=connector))
+            leases = await stack.enter_async_context(session.ws_connect("http://b/v1/leases"))
+            reading = asyncio.create_task(leases.receive())
+        end = await asyncio.wait_for(reading, SECONDS)
+    assert (end.type, end.data) == (WSMsgType.CLOSE, WSCloseCode.OK)
 
 
 async def test_a_report_counts_before_its_lease_has_ended(config: BackendConfig) -> None:
