@@ -117,7 +117,8 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 # -- checking -----------------------------------------------------------------
 
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three on two processors: tests wait for processes, too.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15

@@ -16,7 +16,6 @@ LONGEST = (
     "agent/sandbox/test_attacks",
     "backend/server/test_faults",
     "test_documented_commands",
-    "test_mutants",
     "bot/telegram/test_kill_jobs",
     "bot/test_setup",
     "bot/cli/test_doctor_remedies",

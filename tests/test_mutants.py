@@ -114,6 +114,7 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 async def test_each_fault_is_told_by_who_noticed_it(tree: Path) -> None:
     mutants = {mutant.now: mutant for mutant in all_of(CODE)}
     harmless = {"file": "agent/sums.py", "was": 'return text.split(";", 1)', "because": "a joke"}
@@ -139,6 +140,7 @@ async def test_each_fault_is_told_by_who_noticed_it(tree: Path) -> None:
     assert not copy.folder.exists()
 
 
+@pytest.mark.slow
 async def test_only_test_files_that_changed_are_measured_again(
     tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

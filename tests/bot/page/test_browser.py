@@ -414,7 +414,7 @@ FOUND = """async () => {
     ("theme", "width", "height"),
     [
         ("light", 390, 844),
-        ("dark", 1440, 900),
+        pytest.param("dark", 1440, 900, marks=pytest.mark.slow),
         pytest.param("dark", 390, 844, marks=pytest.mark.slow),
         pytest.param("light", 1440, 900, marks=pytest.mark.slow),
     ],
