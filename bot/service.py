@@ -31,7 +31,6 @@ from agent.store.errors import StoreError
 from agent.store.ledger import record
 from backend.client import BackendClient, BackendUnavailable
 from bot import config_file
-from bot.app import Apps
 from bot.attachments import AttachmentFetcher
 from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands.context import ModelSource, Services
@@ -47,6 +46,7 @@ from bot.composition import (
     semantic_search,
 )
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
+from bot.messaging_apps import Apps
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,
@@ -83,7 +83,7 @@ async def serve_bot(
     notify: Callable[[str], None] = lambda line: None,
     models: ModelSource | None = None,
 ) -> None:
-    """Run the messaging apps until cancelled. Raises bot.app.AppUnavailable, StoreError.
+    """Run the messaging apps until cancelled. Raises bot.messaging_apps.AppUnavailable, StoreError.
 
     `also` are told of every turn, too; `notify` tells the service manager;
     `models` is what /model offers.

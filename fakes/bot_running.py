@@ -29,11 +29,11 @@ from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from agent.voice.speech_to_text import SpeechToText
-from bot.app import Apps, MessagingApp
 from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage, send
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
+from bot.messaging_apps import Apps, MessagingApp
 from bot.service import Listeners
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies

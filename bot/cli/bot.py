@@ -14,10 +14,10 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
-from bot.app import Apps, AppUnavailable, MessagingApp
 from bot.cli.command import Misused, Options, pass_options, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.model_offers import MachineModels
+from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
 from bot.service import serve_bot
 from bot.settings import Settings
 from bot.state import MATRIX

@@ -161,7 +161,7 @@ def for_person(error: BaseException) -> BaseException:
     from backend.client import BackendUnavailable
     from backend.models.profile import ProfileError
     from backend.service import AlreadyRunning
-    from bot.app import AppUnavailable
+    from bot.messaging_apps import AppUnavailable
     from bot.settings import ConfigurationError
 
     while isinstance(error, BaseExceptionGroup):

@@ -13,7 +13,6 @@ from pathlib import Path
 from agent.leaks import LeakDetector
 from agent.store import Store
 from bot.access import Access
-from bot.app import AppHealth, MessagingApp, only_process
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
@@ -26,6 +25,7 @@ from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_s
 from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, Syncs
 from bot.matrix.timeline import Timeline
 from bot.matrix.verification import DeviceVerification
+from bot.messaging_apps import AppHealth, MessagingApp, only_process
 from bot.settings import MatrixSection
 from bot.texts import TEXTS
 

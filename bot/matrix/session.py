@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.files import replacing
-from bot.app import AppUnavailable
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverRefused
+from bot.messaging_apps import AppUnavailable
 from bot.secret_values import text_of
 
 SESSION = "session.json"

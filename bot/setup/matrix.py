@@ -8,9 +8,9 @@ from pathlib import Path
 
 import aiohttp
 
-from bot.app import AppUnavailable, only_process
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverError, HomeserverRefused
 from bot.matrix.session import Secret, log_in, new_device, read_session
+from bot.messaging_apps import AppUnavailable, only_process
 from bot.setup import SetupError
 from bot.state import MATRIX
 

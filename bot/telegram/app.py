@@ -18,9 +18,9 @@ from telegram.ext import ApplicationBuilder
 from agent.leaks import LeakDetector
 from agent.store import Store
 from bot.access import Access
-from bot.app import AppHealth, AppUnavailable, MessagingApp, only_process
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
+from bot.messaging_apps import AppHealth, AppUnavailable, MessagingApp, only_process
 from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel, download_limit
 from bot.telegram.connection import Connection

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.mcp.servers import ServerConfig, open_servers
 from agent.store import open_store
-from bot.app import Apps
+from bot.messaging_apps import Apps
 from bot.service import ask_to_sign_in
 from bot.texts import TEXTS
 from fakes.bot_running import TelegramScenario

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from bot.app import AppHealth, AppUnavailable, only_process
 from bot.localgram import Localgram, is_final
+from bot.messaging_apps import AppHealth, AppUnavailable, only_process
 from bot.telegram.updates import POLL_SECONDS
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS, soon

@@ -9,7 +9,7 @@ from agent.approvals import ApprovalRequest
 from agent.errors import ToolError
 from agent.store import open_store
 from agent.turn.journal import TurnReply
-from bot.app import Apps
+from bot.messaging_apps import Apps
 from examples.channel import SocketApp, SocketChannel
 
 
