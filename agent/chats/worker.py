@@ -178,7 +178,7 @@ class Worker:
         announced = False
         while not await self.store.leases.acquire(self.chat, self.owner):
             if not announced:
-                await self._tell_waiting(translated(texts.CHAT_BUSY))
+                await self._tell_busy()
                 announced = True
             await asyncio.sleep(LEASE_POLL_SECONDS)
         self.free.clear()
@@ -325,6 +325,18 @@ class Worker:
         if self.stop:
             self.stop.set()
         return self.stop is not None
+
+    async def _tell_busy(self) -> None:
+        """Say what goes on in the chat, and for how long, as far as it has begun."""
+        turn = (await self._pending()).unfinished
+        with speaking(self.language):
+            told = translated(texts.CHAT_BUSY)
+            if turn:
+                seconds = max(1, round(self.store.clock() - turn.started_at))
+                job = turn.kind == "job"
+                told = translated(texts.CHAT_HAS_JOB if job else texts.CHAT_ANSWERS)
+                told = told.format(seconds=seconds)
+            await self._tell_waiting(told)
 
     async def _tell_waiting(self, why: str) -> None:
         try:

@@ -346,12 +346,37 @@ async def test_two_processes_take_turns_in_one_chat(bench: Bench) -> None:
 
         await command.submit(Incoming("tg:1", source, "1", "from the terminal"))
         await other.heard.until(lambda: other.heard.waits)
-        assert other.heard.waits == [("tg:1", saying("next"))]
+        assert other.heard.waits == [("tg:1", saying("another message", "next"))]
         assert not other.model.requests
         gate.open.set()
         assert await bench.heard.replies("tg:1", 1) == ["you said slow"]
         assert await other.heard.replies("tg:1", 1) == ["you said from the terminal"]
         assert "you said slow" in [m.text for m in other.model.requests[0].messages]
+
+
+@pytest.mark.parametrize(
+    ("kind", "language", "told"),
+    [
+        ("message", "de", r"In diesem Chat wird seit \d+ s eine andere Nachricht bearbeitet; .*"),
+        ("job", "", r"A job has been running in this chat for \d+ s; your message is next\."),
+    ],
+)
+async def test_who_waits_for_another_process_reads_what_runs_since_when_in_the_chats_language(
+    bench: Bench, kind: str, language: str, told: str
+) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
+    [source] = other.sources
+    async with bench.running() as bot, other.running() as command:
+        await bot.store.chats.open("tg:1", language=language)
+        await bot.submit(said("slow", "1", kind=kind))
+        await gate.began.wait()
+        await command.submit(Incoming("tg:1", source, "1", "hello"))
+        await other.heard.until(lambda: other.heard.waits)
+    [(_, why)] = other.heard.waits
+    assert re.fullmatch(told, why)
 
 
 async def test_a_stop_from_another_process_arrives(bench: Bench) -> None:
