@@ -44,6 +44,7 @@ from bot.telegram.styled import (
     head,
     join,
     plain,
+    prose,
     split,
 )
 from bot.texts import Texts
@@ -310,7 +311,7 @@ def message_parts(text: str, texts: Texts) -> list[Styled | str]:
     if len(parts) <= MOST_PARTS:
         return [*parts]
     below = texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
-    return [join([head(styled, TEXT_UNITS // 2), plain(below).within("italic")], "\n\n"), text]
+    return [join([head(styled, TEXT_UNITS // 2), prose(below).within("italic")], "\n\n"), text]
 
 
 def kind_of(files: Sequence[NamedFile]) -> FileKind:

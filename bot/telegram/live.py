@@ -19,7 +19,7 @@ from agent.store.key_values import KeyValueTable
 from bot.channel import ChannelError, DeliveryUncertain, Keyboard, NotSent, ToolCallView, TurnView
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import MessageCalls, parse
-from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, tail, units
+from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, prose, tail, units
 from bot.texts import Texts
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def row_key(chat: str, message: str) -> str:
 
 def lasting_text(view: TurnView) -> Styled:
     """What stays of a view: the plan, and the tools' lines below it."""
-    steps = join([plain(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan])
+    steps = join([prose(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan])
     log = tool_log(view.calls, TEXT_UNITS - units(steps.text) - 2)
     return join([steps, log], "\n\n")
 
@@ -205,8 +205,8 @@ def tool_log(calls: tuple[ToolCallView, ...], room: int) -> Styled:
 
 def progress_text(view: TurnView, *, with_calls: bool) -> Styled:
     """The newest part of what goes on; with the tools' lines where they have no message of their own."""
-    thoughts = plain(view.thoughts[-DETAIL_CHARACTERS:].strip()).within("expandable_blockquote")
-    parts = [thoughts, render(view.text), plain(view.status).within("italic")]
+    thoughts = prose(view.thoughts[-DETAIL_CHARACTERS:].strip()).within("expandable_blockquote")
+    parts = [thoughts, render(view.text), prose(view.status).within("italic")]
     return tail(join([*([lasting_text(view)] if with_calls else []), *parts], "\n\n"), TEXT_UNITS)
 
 
@@ -217,8 +217,9 @@ def headline(call: ToolCallView) -> Styled:
 
 
 def detail(call: ToolCallView) -> Styled:
+    """As code: the names and paths in it are no links and no commands of the bot."""
     text = call.detail.strip()
     if len(text) > DETAIL_CHARACTERS:
         half = DETAIL_CHARACTERS // 2
         text = f"{text[:half]}\n…\n{text[-half:]}"
-    return plain(text).within("expandable_blockquote")
+    return plain(text).within("code").within("expandable_blockquote")

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bot.telegram.styled import Styled, StyledWriter, plain
+from bot.telegram.styled import FILE_NAME, Styled, StyledWriter, plain
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -63,7 +63,17 @@ class Renderer:
             getattr(self, f"render_{child.type}", self.render_text)(child)
 
     def render_text(self, node: "Node") -> None:
-        self.out.write(node.content)
+        self.words(node.content)
+
+    def words(self, text: str) -> None:
+        """Text, with the names of files as code (`FILE_NAME`), but for those that are a link's own."""
+        written = 0
+        for name in () if self.out.open("text_link") else FILE_NAME.finditer(text):
+            self.out.write(text[written : name.start()])
+            with self.out.span("code"):
+                self.out.write(name.group())
+            written = name.end()
+        self.out.write(text[written:])
 
     render_inline = children
 
@@ -162,7 +172,7 @@ class Renderer:
                     with self.out.span("bold"):
                         self.out.write(f"{title}:")
                     self.out.write(" ")
-                self.out.write(cell) if isinstance(cell, str) else self.children(cell)
+                self.words(cell) if isinstance(cell, str) else self.children(cell)
         self.out.gap(2)
 
     def text_of(self, node: "Node | str") -> str:
@@ -187,9 +197,9 @@ class Renderer:
             with self.out.span("text_link", href):
                 self.children(node) if node.children else self.out.write(label)
         else:  # Telegram would not open it: the target is shown instead
-            self.children(node) if node.children else self.out.write(label)
-            self.out.write(f" ({href})" if href and href != label else "")
-        self.out.write(f" ({node.attrs['title']})" if node.attrs.get("title") else "")
+            self.children(node) if node.children else self.words(label)
+            self.words(f" ({href})" if href and href != label else "")
+        self.words(f" ({node.attrs['title']})" if node.attrs.get("title") else "")
 
     render_image = render_link
 

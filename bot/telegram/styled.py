@@ -4,6 +4,7 @@ Offsets are Python's own; Telegram counts in UTF-16 units, which only `units`
 and `entities` know.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,6 +31,12 @@ SpanKind = Literal[
 TEXT_UNITS = 4096
 CAPTION_UNITS = 1024
 ENTITIES = 100
+# Endings of files that are top-level domains, too: Telegram makes links of such names.
+LINKED = "md py rs sh so cc ml mk tf ps zip mov pub map java data properties".split()
+FILE_NAME = re.compile(
+    r"(?<![\w@/.:~-])(?:~/|\.{0,2}/)?(?!www\.)[\w-][\w.-]*"
+    rf"\.(?:{'|'.join([*LINKED, *map(str.upper, LINKED)])})(?::\d+)*(?![\w@/-]|\.\w)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,13 @@ class Styled:
 def plain(text: str) -> Styled:
     """Text without any span; lone surrogates, which UTF-8 cannot hold, are replaced."""
     return Styled(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def prose(text: str) -> Styled:
+    """Text whose names of files are code, lest Telegram make links of them."""
+    styled = plain(text)
+    names = (Span("code", *found.span()) for found in FILE_NAME.finditer(styled.text))
+    return Styled(styled.text, tuple(names))
 
 
 def join(parts: Iterable[Styled], separator: str = "\n") -> Styled:

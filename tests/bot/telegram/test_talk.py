@@ -118,7 +118,7 @@ async def test_a_tool_call_becomes_its_result_in_a_silent_line(scenario: Telegra
         go_on.set()
         answer = await scenario.owner.next_message(where=is_final)
     assert done.text == "✓ look tree\nThere are 3 birds in the tree."
-    assert [e["type"] for e in done.entities] == ["bold", "code", "expandable_blockquote"]
+    assert [e["type"] for e in done.entities] == ["bold", "code", "expandable_blockquote", "code"]
     assert answer.text == "Three birds."
     assert [m.id for m in scenario.owner.messages()] == sorted(
         m.id for m in scenario.owner.messages()
