@@ -1,10 +1,13 @@
 """Two versions to install without a network: this commit, and one after it with a migration."""
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -80,18 +83,35 @@ def fetched(wheel: Path) -> Path:
     """The wheels that the locks name and that `wheel` asks for; downloaded where a lock has changed since."""
     locks = b"".join([*((ROOT / name).read_bytes() for name in LOCKS), *map(str.encode, PIPX)])
     folder = WHEELS / sha256(locks).hexdigest()[:16]
-    if not folder.exists():
-        shutil.rmtree(WHEELS, ignore_errors=True)
-        part = WHEELS / "part"
-        pip = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check")
-        locked = [word for name in LOCKS for word in ("-r", ROOT / name)]
-        _run(*pip, "--no-deps", "--require-hashes", "-d", part, *locked)
-        # A person's installer follows no override of ours.
-        _run(*pip, "--find-links", part, "-d", part, f"{wheel}[matrix,voice]", *PIPX)
-        for ours in part.glob(wheel.name):
-            ours.unlink()
-        part.rename(folder)
+    with _alone(WHEELS):  # a bench that runs beside this one waits for what this one fetches
+        if not folder.exists():
+            for earlier in WHEELS.iterdir():
+                shutil.rmtree(earlier)
+            part = WHEELS / "part"
+            pip = (
+                *(sys.executable, "-m", "pip", "download"),
+                *("--quiet", "--disable-pip-version-check"),
+            )
+            locked = [word for name in LOCKS for word in ("-r", ROOT / name)]
+            _run(*pip, "--no-deps", "--require-hashes", "-d", part, *locked)
+            # A person's installer follows no override of ours.
+            _run(*pip, "--find-links", part, "-d", part, f"{wheel}[matrix,voice]", *PIPX)
+            for ours in part.glob(wheel.name):
+                ours.unlink()
+            part.rename(folder)
     return folder
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else is in the folder's block meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _link(source: Path, target: Path) -> None:
