@@ -34,6 +34,10 @@ from pydantic_settings import (
 PREFIX = "VOLTAIRE_"
 SECRETS = {"token", "api_key", "secret"}
 MACHINE = Path("/etc/voltaire/config.toml")
+OF_THE_MACHINE = (
+    "Voltaire is installed here for the machine: use sudo, or, for a Voltaire of your own, "
+    "`voltaire setup`; members of the group voltaire may run `voltaire status`."
+)
 OF_A_NAME = tuple(
     f"{PREFIX}AGENT__{key}__" for key in ("REPOS", "DOCUMENTS", "MCP")
 )  # whatever follows
@@ -504,10 +508,7 @@ def load(given: Path | None = None) -> Settings:
     """Read the configuration; ConfigurationError says in one sentence what is wrong."""
     path = find_file(given)
     if path is None and f"{PREFIX}STATE__DIR" not in os.environ and closed(MACHINE.parent):
-        raise ConfigurationError(
-            "Voltaire is installed here for the machine: use sudo, or, for a Voltaire of your own, "
-            "`voltaire setup`; members of the group voltaire may run `voltaire status`."
-        )
+        raise ConfigurationError(OF_THE_MACHINE)
     values = read_toml(path) if path else {}
     check_environment()
     try:
@@ -516,6 +517,20 @@ def load(given: Path | None = None) -> Settings:
         raise ConfigurationError(explain(error, path)) from None
     settings._path = path
     return with_token(settings)
+
+
+def exists(path: Path) -> bool:
+    """Whether a configuration is there; ConfigurationError for whom its folder is closed to."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def unreadable(path: Path, error: OSError) -> ConfigurationError:
+    if isinstance(error, PermissionError) and path.is_relative_to(MACHINE.parent):
+        return ConfigurationError(OF_THE_MACHINE)
+    return ConfigurationError(f"{path} cannot be read: {error.strerror}.")
 
 
 def closed(folder: Path) -> bool:
@@ -527,7 +542,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from None
+        raise unreadable(path, error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} is not valid TOML: {error}.") from None
 

@@ -83,7 +83,10 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--config", type=click.Path(dir_okay=False, path_type=Path), help="Configuration file."
+    "--config",
+    # Of one that this user may not read, who reads it says what to use.
+    type=click.Path(dir_okay=False, readable=False, path_type=Path),
+    help="Configuration file.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Log to stderr what happens.")
 @click.version_option(package_name="voltaire-agent", message="%(version)s")

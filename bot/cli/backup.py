@@ -13,7 +13,7 @@ from bot.cli.command import Failed, Options, pass_options, runs
 from bot.cli.connect import backend_client
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, BackupError, restore
-from bot.settings import PREFIX, config_folder, find_file
+from bot.settings import PREFIX, config_folder, exists, find_file
 from bot.state import read_presence, record_act
 
 
@@ -43,7 +43,7 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
 @runs
 async def restore_command(options: Options, file: Path) -> None:
     config = options.config or find_file(None) or config_folder() / "config.toml"
-    if options.config and not config.exists():  # it is to be made, for a state of its own
+    if options.config and not exists(config):  # it is to be made, for a state of its own
         state = Path(os.environ.get(f"{PREFIX}STATE__DIR") or state_folder(config))
         client = BackendClient(default_socket(state))
     else:

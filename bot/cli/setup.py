@@ -45,6 +45,7 @@ from bot.settings import (
     TelegramSection,
     config_folder,
     default_state_dir,
+    exists,
     find_file,
     load,
     machine_timezone,
@@ -181,7 +182,7 @@ def delete(scope: SystemdScope, config: Path, state: Path) -> None:
 
 def state_folder(config: Path) -> Path:
     """The state's folder: the configured one, the services' own under /etc, else the user's."""
-    if config.exists():
+    if exists(config):
         with suppress(ConfigurationError):
             known = load(config).state.dir
             if known != Path():

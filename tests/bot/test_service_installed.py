@@ -98,8 +98,9 @@ async def test_what_an_operator_does(machine: Booted) -> None:
     assert status["backend"]["kind"] == "external" and "reached" in status["bot"]["problem"]
     code, out = await machine.run(*as_user("member", VOLTAIRE, "jobs", "list"))
     assert code == 1 and "belongs to voltaire: use `sudo voltaire jobs list`" in out
-    code, out = await machine.run(*as_user("stranger", VOLTAIRE, "status"))
-    assert code == 2 and len(out.splitlines()) == 1 and "use sudo" in out
+    for words in (("status",), ("--config", f"{ETC}/config.toml", "status")):
+        code, out = await machine.run(*as_user("stranger", VOLTAIRE, *words))
+        assert code == 2 and len(out.splitlines()) == 1 and "use sudo" in out
 
     # A restart of the idle bot; both end with 0.
     for unit in UNITS[:2]:
