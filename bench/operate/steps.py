@@ -65,7 +65,7 @@ async def message(it: Site, _: Course) -> str:
 
 async def doctor_as_root(it: Site, _: Course) -> str:
     said = await it.done(f"{it.kind.program} --config {it.kind.config} doctor")
-    if said.count(".service is active") != 2:
+    if said.count(".service is active") != 2 or not re.search(r"each took: .*\blog \d", said):
         raise StepFailed(said)
     await _owned(it, it.kind.state)
     return f"{said.count('✓')} checks passed, {said.count('! ')} warnings; {await it.talk()}"

@@ -50,6 +50,7 @@ CHECKS: list[Check] = [
 @pass_options
 @runs
 async def command(options: Options, as_json: bool) -> int:
+    await asyncio.to_thread(machine.log_bytes_per_turn)  # while root is still root
     settings = options.settings
     findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
     if as_json:
