@@ -33,7 +33,7 @@ from bot.secret_values import secret_files
 from bot.settings import Settings, read_toml, there
 from bot.setup.matrix import no_homeserver
 from bot.setup.telegram import NoAccount, get_me
-from bot.setup.units import SystemdScope, systemd_runs, unit_states
+from bot.setup.units import SystemdScope, journal, systemd_runs, unit_states
 from bot.state import DATABASE, MATRIX, read_presence
 
 GIB = 2**30
@@ -149,9 +149,10 @@ async def backups(settings: Settings) -> list[Finding]:
     yesterday = datetime.now().astimezone().date() - timedelta(1)
     if newest >= f"voltaire-{yesterday}":
         return [passed("backups", f"{folder / newest} is the newest.")]
+    show = journal(SystemdScope.installed(), "voltaire-bot")
     remedy = (
         "`voltaire setup --upgrade` lets the unit write there and restarts it; why it cannot:"
-        " journalctl -u voltaire-bot | grep backup"
+        f" {show} | grep backup"
     )
     return [warning("backups", f"There is none of today or yesterday in {folder}.", remedy)]
 

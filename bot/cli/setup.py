@@ -65,6 +65,7 @@ from bot.setup.units import (
     SystemdScope,
     enable_linger,
     install,
+    journal,
     leftovers,
     purge,
     renew,
@@ -606,7 +607,7 @@ class Wizard:
     def check_running(self) -> None:
         down = [name for name, state in unit_states(self.scope).items() if state != "active"]
         if down:
-            raise SetupError(f"{down[0]} does not run: journalctl -u {down[0]} says why.")
+            raise SetupError(f"{down[0]} does not run: {journal(self.scope, down[0])} says why.")
 
 
 def ask(question: str, default: str = "") -> str:

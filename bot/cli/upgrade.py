@@ -18,7 +18,14 @@ from bot.installed_program import (
 )
 from bot.settings import Settings, find_file
 from bot.setup import SetupError
-from bot.setup.units import UNITS, SystemdScope, run_systemctl, systemd_runs, unit_states
+from bot.setup.units import (
+    UNITS,
+    SystemdScope,
+    journal,
+    run_systemctl,
+    systemd_runs,
+    unit_states,
+)
 
 SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
 
@@ -112,4 +119,4 @@ class Units:
         await asyncio.sleep(SETTLING_SECONDS)
         for name, state in (await asyncio.to_thread(unit_states, self.scope)).items():
             if state != "active":
-                raise UpgradeError(f"{name} is {state} (journalctl -u {name} says why).")
+                raise UpgradeError(f"{name} is {state} ({journal(self.scope, name)} says why).")

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.setup.units import COMPILE, SECONDS, SystemdScope, systemd_runs
+from bot.setup.units import COMPILE, SECONDS, SystemdScope, journal, systemd_runs
 
 # What the command finds its programs and folders by; a transient unit has the manager's own.
 PASSED = ("PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CUDA_HOME", "CUDA_PATH")
@@ -27,8 +27,7 @@ def start_in_background(scope: SystemdScope, command: Sequence[str], log: Path) 
             pass
         else:
             if done.returncode == 0:
-                user = "" if scope.root else "--user "
-                return f"Its output: journalctl {user}-u {COMPILE}"
+                return f"Its output: {journal(scope, COMPILE)}"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         subprocess.Popen(

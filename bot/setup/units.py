@@ -267,6 +267,11 @@ def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
     return gone
 
 
+def journal(scope: SystemdScope, unit: str) -> str:
+    """The command that shows what a unit wrote."""
+    return " ".join(["journalctl", *scope.flags, "-u", unit])
+
+
 def unit_states(scope: SystemdScope) -> dict[str, str]:
     """Each service's state as systemd tells it."""
     states = dict.fromkeys(UNITS[:2], "unknown")
