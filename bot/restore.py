@@ -1,6 +1,7 @@
 """A backup put in the place of the state: read to its last byte and checked before anything moves."""
 
 import asyncio
+import errno
 import gzip
 import hashlib
 import json
@@ -28,6 +29,7 @@ from bot import config_file, totp
 from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 OWN_SECRETS = (
     totp.KEY_FILE,
     MATRIX,
@@ -149,6 +151,9 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     except gzip.BadGzipFile:
         raise damaged from None
     except OSError as error:
+        if error.errno in NO_ROOM:
+            place = f"{folder.parent} has too little room for what is in {source}"
+            raise BackupError(f"{place}: {error.strerror}.") from None
         raise BackupError(f"{source} cannot be read: {error.strerror or error}.") from None
     except OutsideError as error:
         raise BackupError(f"{source} is damaged: {error}.") from None

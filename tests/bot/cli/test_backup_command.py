@@ -6,6 +6,8 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
 from fakes.patience import SECONDS
@@ -14,16 +16,21 @@ from fakes.words import saying
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
-async def start(home: Path, *words: str) -> asyncio.subprocess.Process:
-    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")} | {
+def environment(home: Path) -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")} | {
         "XDG_CONFIG_HOME": str(home / "c"),
         "VOLTAIRE_STATE__DIR": str(home / "s"),
         "VOLTAIRE_BACKEND__SOCKET": str(home / "b.sock"),
         "VOLTAIRE_BACKEND__KIND": "external",
         "VOLTAIRE_BACKEND__URL": "http://127.0.0.1:9",
     }
+
+
+async def start(home: Path, *words: str) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
-    return await asyncio.create_subprocess_exec(VOLTAIRE, *words, env=env, stdout=pipe, stderr=pipe)
+    return await asyncio.create_subprocess_exec(
+        VOLTAIRE, *words, env=environment(home), stdout=pipe, stderr=pipe
+    )
 
 
 async def voltaire(home: Path, *words: str) -> tuple[int | None, str, str]:
@@ -70,3 +77,29 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     )
     assert (await shown.communicate())[0] == b"# of the backup\n"
     assert (await said(state), await said(aside)) == (["before"], ["before", "after"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk")
+async def test_a_disk_without_room_for_it_is_told(tmp_path: Path) -> None:
+    """It was the backup that "cannot be read: No space left on device"."""
+    state, file = tmp_path / "s", tmp_path / "b.tar.gz"
+    async with open_store(state / "voltaire.db"):
+        pass
+    (state / "chats").mkdir()
+    (state / "chats" / "file").write_bytes(os.urandom(2 << 20))
+    assert (await voltaire(tmp_path, "backup", str(file)))[0] == 0
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = (
+        f"mount -t tmpfs -o size=1m none {disk} && {VOLTAIRE} restore {file}; echo $?; ls {disk}"
+    )
+    process = await asyncio.create_subprocess_exec(
+        *("unshare", "-m", "sh", "-c", script),
+        env={**environment(tmp_path), "VOLTAIRE_STATE__DIR": str(disk / "state")},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert out.decode() == "1\n", "nothing of it is left"
+    what = f"{disk} has too little room for what is in {file}: No space left on device.\n"
+    assert err.decode() == what
