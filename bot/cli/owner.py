@@ -4,6 +4,7 @@ import atexit
 import grp
 import os
 import pwd
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -64,7 +65,7 @@ def refused(state: Path, owner: str) -> NotTheOwner:
             f"The state in {state} belongs to {owner}, and root may not act as another user here:"
             " run the command as its owner; in a container, leave out `--user`."
         )
-    typed = f"sudo voltaire {' '.join(sys.argv[1:])}".strip()
+    typed = shlex.join(["sudo", "voltaire", *sys.argv[1:]])
     others = f"; members of the group {GROUP} may run `voltaire status`" if has_group() else ""
     return NotTheOwner(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")
 

@@ -154,6 +154,9 @@ def test_a_link_in_the_state_gives_nothing_away(state: Path) -> None:
 
 def as_stranger(script: str) -> tuple[int, str]:
     """Python in a process of another user, of which the program was loaded before."""
+    for name in ("backup", "jobs", "setup"):  # Python itself may lie where others may not read
+        importlib.import_module(f"bot.cli.{name}")
+    for_person(ValueError())
     read, write = os.pipe()
     if pid := os.fork():
         os.close(write)
@@ -173,13 +176,10 @@ REFUSED = """
 import sys
 from pathlib import Path
 from bot.cli.owner import NotTheOwner, act_as_owner
-sys.argv = ["voltaire", "ask", "hi"]
+sys.argv = ["voltaire", "ask", "who am I?"]
 try:
     act_as_owner(Path({state!r}))
 except NotTheOwner as error:
-    for name in ("backup", "jobs", "setup"):  # Python itself may lie where others may not read
-        importlib.import_module(f"bot.cli.{name}")
-    for_person(ValueError())
     said(error)
 """
 
