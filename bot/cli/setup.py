@@ -138,8 +138,8 @@ async def command(
         if everything and not remove:
             raise Misused("--purge is for --remove.")
         if remove:
-            if everything and not yes:
-                click.confirm(f"Delete everything in {state} and {config.parent}?", abort=True)
+            if everything and not yes and (left := leftovers(scope, config, state)):
+                click.confirm(f"Delete {', '.join(left)}?", abort=True)
             print_removed(await asyncio.to_thread(remove_units, scope))
             if everything and (told := await matrix.log_out(state)):
                 click.echo(told)

@@ -201,6 +201,9 @@ async def test_removed_and_purged(gram: Localgram, tmp_path: Path) -> None:
     assert {Path(name).name for name in left} == {
         *("voltaire", "voltaire-before-20260101T000000", "config.toml", "telegram-token")
     }
+    # What is deleted is named: it was "everything" in a folder that others' files may lie in, too.
+    code, out, _ = await ended(await voltaire(tmp_path, "--remove", "--purge", said="n\n"))
+    assert code == 130 and out.startswith(f"Delete {', '.join(left)}")
     assert purge(scope, config, state) == left
     assert leftovers(scope, config, state) == [] and not config.parent.exists()
     assert list((tmp_path / "s").iterdir()) == []
