@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 
 from backend.measure.bench import BenchRow
 from backend.models.profile import DRAFTING, Profile
+from backend.server.flags import OWN_HEAD
 
 READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
 GAIN = 0.03  # less is noise
 KEYS, VALUES = "--cache-type-k", "--cache-type-v"
+LENGTHS, LEAST = ("2", "4", "8"), ("0", "0.5", "0.75")
+# Tokens between two checkpoints where nothing else is said: llama.cpp's flag, and ik_llama.cpp's.
+SPACING = {"--checkpoint-min-step": "8192", "--ctx-checkpoints-interval": "512"}
 MeasureProfile = Callable[[Profile], Awaitable[BenchRow | None]]
 Variant = tuple[str, Profile]  # one change to a profile, in words
 Axis = Callable[[Profile], Iterator[Variant]]
@@ -60,23 +64,25 @@ class Choices:
 
 
 def axes(profile: Profile, choices: Choices) -> list[Axis]:
-    """What is varied, one after the other."""
+    """What is varied, one after the other: no flag that this server does not know."""
     ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
     found = [ubatch, one_flag("-t {}", "--threads", list(map(str, choices.threads))), cache_types]
     if profile.drafts:
-        least = one_flag("drafts above {}", "--spec-draft-p-min", ("0", "0.5", "0.75"), unset="0")
-        found += [no_drafting, one_flag("{} drafted", "--spec-draft-n-max", ("2", "4", "8")), least]
+        found.append(no_drafting)
+        if "--spec-draft-n-max" in choices.flags:
+            found.append(one_flag("{} drafted", "--spec-draft-n-max", LENGTHS))
+        if "--spec-draft-p-min" in choices.flags:
+            found.append(one_flag("drafts above {}", "--spec-draft-p-min", LEAST, unset="0"))
+        found += [own_head_lengths, own_head_least]
     if profile.flag("--n-cpu-moe") and "--moe-cache-mib" in choices.flags:
         sizes = ("1024", "2048", "4096")
         found.append(one_flag("{} MiB of hot experts", "--moe-cache-mib", sizes, unset="0"))
     if choices.checkpoints:
         if "--ctx-checkpoints" in choices.flags:
             found.append(one_flag("{} checkpoints", "--ctx-checkpoints", ("8", "64"), unset="32"))
-        if "--checkpoint-min-step" in choices.flags:
+        for flag in (name for name in SPACING if name in choices.flags):
             steps = ("512", "2048")
-            found.append(
-                one_flag("one each {} tokens", "--checkpoint-min-step", steps, unset="8192")
-            )
+            found.append(one_flag("one each {} tokens", flag, steps, unset=SPACING[flag]))
     return found
 
 
@@ -105,6 +111,23 @@ def cache_types(now: Profile) -> Iterator[Variant]:
 
 def no_drafting(now: Profile) -> Iterator[Variant]:
     yield "no drafting", now.without_drafting()
+
+
+def own_head_lengths(now: Profile) -> Iterator[Variant]:
+    """ik_llama.cpp has what it drafts in one flag (backend.server.flags tells an older one in its words)."""
+    if found := OWN_HEAD.fullmatch(now.flag("--spec-type") or ""):
+        for length in LENGTHS:
+            if length != found[1]:
+                value = f"mtp:n_max={length},p_min={found[2]}"
+                yield f"{length} drafted", now.with_flag(value, "--spec-type")
+
+
+def own_head_least(now: Profile) -> Iterator[Variant]:
+    if found := OWN_HEAD.fullmatch(now.flag("--spec-type") or ""):
+        for least in LEAST:
+            if float(least) != float(found[2]):
+                value = f"mtp:n_max={found[1]},p_min={least}"
+                yield f"drafts above {least}", now.with_flag(value, "--spec-type")
 
 
 def turn_seconds(row: BenchRow | None) -> float | None:

@@ -220,8 +220,9 @@ async def test_kv_types_below_q8_0_are_not_tried() -> None:
 
 async def test_drafting_is_varied_where_there_is_any() -> None:
     drafting = replace(PLAIN, optional={"--spec-type": "draft-mtp", "--spec-draft-n-max": "3"})
+    choices = Choices((), DRAFTS)
     slow = await sweep(
-        drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), Choices(())
+        drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), choices
     )
     words = [tried.words for tried in slow.tried if not tried.again]
     assert words[-6:] == [
@@ -229,7 +230,7 @@ async def test_drafting_is_varied_where_there_is_any() -> None:
         *("drafts above 0.5", "drafts above 0.75"),
     ]
     fast = await sweep(
-        drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), Choices(())
+        drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), choices
     )
     assert changed_flags(drafting, fast.best.profile) == {
         "--spec-type": "",
@@ -238,6 +239,24 @@ async def test_drafting_is_varied_where_there_is_any() -> None:
     assert "2 drafted" not in [tried.words for tried in fast.tried]
 
 
+async def test_ik_llama_cpp_drafts_by_its_own_flag_and_gets_none_that_it_lacks() -> None:
+    drafting = replace(PLAIN, optional={"--spec-type": "mtp:n_max=3,p_min=0.75"})
+    choices = Choices((), frozenset({"--spec-type", *IK}), checkpoints=True)
+    found = await sweep(
+        drafting, speeds(lambda p: (1.0, 2.0 if "n_max=4" in str(p.optional) else 1.0)), choices
+    )
+    words = [tried.words for tried in found.tried if not tried.again]
+    assert words[-9:] == [
+        *("no drafting", "2 drafted", "4 drafted", "8 drafted", "drafts above 0"),
+        *("drafts above 0.5", "8 checkpoints", "64 checkpoints", "one each 2048 tokens"),
+    ]
+    assert changed_flags(drafting, found.best.profile) == {"--spec-type": "mtp:n_max=4,p_min=0.75"}
+    given = {name for tried in found.tried for name in tried.profile.optional}
+    assert not given & {*DRAFTS, "--checkpoint-min-step"}
+
+
+DRAFTS = frozenset({"--spec-draft-n-max", "--spec-draft-p-min"})
+IK = ("--ctx-checkpoints", "--ctx-checkpoints-interval")
 NEWEST = frozenset({"--moe-cache-mib", "--ctx-checkpoints", "--checkpoint-min-step"})
 
 
