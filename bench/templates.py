@@ -93,6 +93,7 @@ KNOWN = {
 KNOWN_STEPS = {
     "CohereForAI-c4ai-command-r-plus-tool_use": "its template ends each prompt with 300 tokens of instructions",
     "fireworks-ai-llama-3-firefunction-v2": "its template trims the space that its calls begin with",
+    "moonshotai-Kimi-K2": "its template numbers the calls of each message from 0, its model those of a conversation",
 }
 
 

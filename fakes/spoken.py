@@ -157,6 +157,9 @@ class Speaker:
             plain = await self._said({"content": WORDS}, [{"role": "user", "content": "#next#"}])
             return (plain or WORDS).replace(WORDS, text)
         if words and WORDS not in said[: said.index(mark_of(arguments))]:
+            if self.thinks and THOUGHT not in said:
+                # It shows no thoughts, and loses the words behind one.
+                return await replace(self, thinks=False)._call(name, arguments, words)
             # A template that drops or moves words has no place of its own for them.
             said = await self._said({"content": "", "tool_calls": calls}, behind) or ""
             if THOUGHT not in said and (await self.answer(WORDS)).startswith(WORDS):

@@ -26,6 +26,12 @@ async def test_calls_and_results_are_seen_again_and_nobody_waits_for_the_templat
         assert max(row.beyond) <= BEYOND, row
 
 
+async def test_words_before_a_call_are_repeated_by_a_template_without_thoughts() -> None:
+    """One that loses the words behind a thought: none is sent to it."""
+    (row,) = await measure("unsloth-mistral-Devstral-Small-2507", ("default",), long=())
+    assert row.sound and max(row.beyond) <= BEYOND, row
+
+
 @pytest.mark.parametrize("kind", ["lfm2", "gemma3"])
 async def test_nobody_waits_for_models_that_cannot_go_back_nor_after_ten_long_calls(
     kind: Kind,
