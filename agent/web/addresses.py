@@ -22,7 +22,7 @@ def canonical(address: str) -> str:
         if url.scheme not in ("http", "https") or not url.host or url.user or url.password:
             return ""
         return str(url.with_fragment(None).with_path(url.path or "/", keep_query=True))
-    except ValueError:
+    except (ValueError, IndexError):  # yarl's, of "http://[]@"
         return ""
 
 

@@ -121,6 +121,12 @@ async def test_a_host_without_its_scheme_was_written(store: Store) -> None:
     assert await browser.needs_question("https://tea.example/")
 
 
+async def test_what_only_looks_like_an_address_hides_no_other(store: Store) -> None:
+    await say(store, "http://[]@ and http://[ by the way, and https://tea.example/prices")
+    browser = Browser("cli", store.addresses)
+    assert not await browser.needs_question("https://tea.example/prices")
+
+
 @pytest.mark.parametrize(
     "fields",
     [
@@ -245,7 +251,7 @@ async def test_other_services_ports_are_none_of_the_web(box: Box, store: Store) 
 
 
 @pytest.mark.parametrize(
-    "url", ["ftp://x.example/", "x.example", "http://olga:pw@x.example/", "file:///etc/passwd", "http://[", "''"]
+    "url", ["ftp://x.example/", "x.example", "http://olga:pw@x.example/", "file:///etc/passwd", "http://[", "'http://[]@'", "''"]
 )  # fmt: skip
 async def test_what_is_no_address_of_the_web(box: Box, url: str) -> None:
     text = await box.text(bash, command=f"web read {url}; echo $?")

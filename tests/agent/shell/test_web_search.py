@@ -141,10 +141,10 @@ async def test_engines_that_are_silent_are_told_beside_results(box: Box, searx: 
 async def test_answers_of_any_form_are_read_as_far_as_they_can_be(box: Box, searx: Searx) -> None:
     searx.results = [
         {"url": None}, {"title": "no address"}, "text", result("javascript:alert(1)", "no"),
-        result("https://a.example/", "yes", content=None),
+        result("http://[]@", "nowhere"), result("https://a.example/", "yes", content=None),
     ]  # fmt: skip
     searx.answers = [None, {}, [1]]
-    assert "1. yes\n   https://a.example/" in await box.text(bash, command="web search tea")
+    assert "2. yes\n   https://a.example/" in await box.text(bash, command="web search tea")
 
 
 async def test_without_an_engine_it_is_not_listed_and_says_so(box: Box, store: Store) -> None:
