@@ -15,7 +15,8 @@ the last turn but one has ten calls with results of 1,000 tokens. The model has 
 of a hybrid (lfm2) or of a sliding-window model (gemma3), which cannot go back; these, and `--calls`, run
 the most used families where none is named.
 With `--calls` it writes its calls in another family's format, which the server's
-parser for its template does not know.
+parser for its template does not know. A template that takes no calls as text has such a call in its own format, and
+it is read again: that is no failure.
 
 Read again is what the next prompt does not repeat of the last one and its answer
 (the rendered texts, in the server's tokens), and what its cache did not give of
@@ -139,11 +140,13 @@ class Asked:
 
 @dataclass
 class Row:
-    """A template's figures. `failed` names what ended a turn; tokens are medians, worst in brackets."""
+    """A template's figures. `failed` names what ended a turn; tokens are medians, worst in brackets. `own`: its calls
+    have its family's format."""
 
     template: str
     thinking: str
     long: bool = True
+    own: bool = True
     read: int = 0
     turns: int = 0
     calls: int = 0
@@ -174,7 +177,7 @@ class Row:
     def rereads(self) -> bool:
         """Whether a tool step reads more than BEYOND again that the template did not drop."""
         known = self.template in KNOWN_STEPS
-        return self.sound and not known and max(self.beyond, default=0) > BEYOND
+        return self.sound and self.own and not known and max(self.beyond, default=0) > BEYOND
 
 
 def main() -> int:
@@ -240,7 +243,7 @@ async def measure(
             for how in thinking:
                 spoken_ids = {act: (text, ids[text]) for act, text in texts[how].items()}
                 title = ": ".join(filter(None, (kind if kind != "llama" else "", calls, name)))
-                row = Row(title, how, how in long)
+                row = Row(title, how, how in long, own=calls is None)
                 row.read = sum(read_by_us(act, texts[how][id(act)], known) for act in ACTS)
                 path = Path(folder) / f"{how}.db"
                 await converse(row, path, server, spoken_ids)

@@ -99,23 +99,28 @@ OPENERS = {
 COUNTED = re.compile(r'(functions\.\w+:|"tool_call_id": ")0')
 
 
+def as_written(value: Any) -> str:
+    """JSON as models write it: letters of any script as they are."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 def hermes(name: str, arguments: Mapping[str, Any]) -> str:
-    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+    return f"<tool_call>\n{as_written({'name': name, 'arguments': arguments})}\n</tool_call>"
 
 
 def lfm2(name: str, arguments: Mapping[str, Any]) -> str:
-    given = ", ".join(f"{key}={json.dumps(value)}" for key, value in arguments.items())
+    given = ", ".join(f"{key}={as_written(value)}" for key, value in arguments.items())
     return f"<|tool_call_start|>[{name}({given})]<|tool_call_end|>"
 
 
 def granite(name: str, arguments: Mapping[str, Any]) -> str:
-    return f"<|tool_call|>{json.dumps([{'name': name, 'arguments': arguments}])}"
+    return f"<|tool_call|>{as_written([{'name': name, 'arguments': arguments}])}"
 
 
 def deepseek_r1(name: str, arguments: Mapping[str, Any]) -> str:
     return (
         f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{name}\n"
-        f"```json\n{json.dumps(arguments)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
+        f"```json\n{as_written(arguments)}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>"
     )
 
 

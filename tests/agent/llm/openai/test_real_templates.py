@@ -42,9 +42,11 @@ async def test_nobody_waits_for_models_that_cannot_go_back_nor_after_ten_long_ca
     assert max(row.waited) <= WAITED, row
 
 
-async def test_a_call_in_another_familys_format_is_read() -> None:
-    (row,) = await measure("Qwen3-Coder", ("off",), long=(), calls="lfm2")
-    assert row.sound, row
+@pytest.mark.parametrize("name", ["Qwen3-Coder", "mistralai-Ministral-3-14B-Reasoning-2512"])
+async def test_a_call_in_another_familys_format_is_read(name: str) -> None:
+    """The second one's template takes no calls as text, and has it in its own format."""
+    (row,) = await measure(name, ("off",), long=(), calls="lfm2")
+    assert row.sound and not row.rereads, row
 
 
 async def test_a_chat_with_calls_goes_on_with_models_of_other_families(tmp_path: Path) -> None:
