@@ -136,7 +136,7 @@ async def test_an_expired_button_says_so_to_whoever_presses_it(scenario: Telegra
     mia = scenario.gram.user("Mia Member")
     group = scenario.gram.group("Team", scenario.owner, mia)
     scenario.config = {"allow": frozenset({group.id})}
-    scenario.approval_seconds = 0.1
+    scenario.approval_seconds = 3.0  # it must be shown before
     pushing(scenario, "A")
     async with scenario.open() as run:
         await mia.send("@voltaire_bot push", chat=group)
