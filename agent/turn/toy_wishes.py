@@ -477,7 +477,10 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         if any(each not in heard for each in targets):
             return True
         return not meant(given.get("command", ""), heard, newly_said(messages))
-    words = re.findall(r"[^\W_]+", parts_of(last_words(messages))[1].lower())
+    said = parts_of(last_words(messages))[1]
+    if call.name == "remember" and pasted(said):
+        return True
+    words = re.findall(r"[^\W_]+", said.lower())
     if call.name in ("grep", "recall"):
         stems = (SEARCHES if call.name == "grep" else RECALLS).split()
         return not any(word.startswith(stem) for word in words for stem in stems)
@@ -493,6 +496,15 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         return True  # they are about what was said just now, if of nothing else
     written = " ".join(given.get(name, "") for name in ("content", "note", "task", "when", "message", "new", "old"))  # fmt: skip
     return not grounded(written, spoken)
+
+
+def pasted(said: str) -> bool:
+    """Whether a message is data, or lines of which the first does not ask that they are kept."""
+    first, _, more = said.strip().partition("\n")
+    keeps = re.search(
+        r"\b(?:remember|note|mind|forget|memori|save|keep|store|learn)", first.lower()
+    )
+    return first.startswith(("{", "[", "<")) or bool(more and not keeps)
 
 
 def grounded(text: str, spoken: Set[str]) -> bool:

@@ -199,6 +199,8 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("show me the diff", calls("git_diff", repo="send")),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
         ("tell me a story", says("Once upon a time", finish_reason="length")),
+        ('{"sku": "A-12", "note": "remember tea"}', calls("remember", note='A-12", "note')),
+        ("08:14 pool exhausted\n08:15 I will remember tea", calls("remember", note="pool tea")),
     ],
 )
 async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
@@ -214,6 +216,7 @@ async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
         ("squeeze tea into x.txt", calls("bash", command="echo 'tea' >> x.txt")),
         ("put tea in x.txt", calls("write_file", path="x.txt", content="tea")),
         ("in 5 minutes: tea", calls("schedule", when="in 5 minutes", task="tea")),
+        ("do keep these\ntea\ncake", calls("remember", note="tea, cake")),
     ],
 )
 async def test_what_was_said_is_done(said: str, line: object) -> None:
