@@ -16,7 +16,6 @@ import platform
 import re
 import shutil
 import tarfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -286,8 +285,11 @@ def unpack(archive: Path, fresh: Path) -> Path:
                 for member in tar:
                     refuse_outside(member)
             tar.extractall(fresh)  # noqa: S202 - filtered, or looked through
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise CannotGet(f"The archive cannot be unpacked ({reason(error)}).") from None
+    except CannotGet:
+        raise
+    except Exception as error:  # noqa: BLE001 - tarfile trusts the times, owners and links of what it unpacks
+        why = getattr(error, "strerror", None) or reason(error)
+        raise CannotGet(f"The archive cannot be unpacked ({why}).") from None
     found = [path for path in fresh.rglob("llama-server") if path.is_file()]
     if len(found) != 1:
         raise CannotGet("The archive holds no llama-server.")

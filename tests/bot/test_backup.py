@@ -191,6 +191,16 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
         for member in whole.getmembers():
             tar.addfile(member, whole.extractfile(member) if member.isfile() else None)
         tar.add(tmp_path / "cut", "state/../../escaped")
+    late, circle = tmp_path / "late", tmp_path / "circle"
+    with tarfile.open(late, "w:gz") as tar:
+        member = tarfile.TarInfo("state/notes")
+        member.mtime = 1 << 70
+        tar.addfile(member)
+    with tarfile.open(circle, "w:gz") as tar:
+        member = tarfile.TarInfo("state")
+        member.type, member.linkname = tarfile.SYMTYPE, "state"
+        tar.addfile(member)
+        tar.addfile(tarfile.TarInfo("state/notes"))
     foreign, empty = tmp_path / "foreign", tmp_path / "empty"
     foreign.write_text("no tar")
     with gzip.open(empty, "wb"):
@@ -201,6 +211,8 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
         (cut_checksum, "damaged"),
         (outside, "points out of it"),
         (newer, "newer than this one"),
+        (late, "not a backup"),
+        (circle, "not a backup"),
         (foreign, "not a backup"),
         (empty, "not a backup"),
         (tmp_path / "absent", "cannot be read"),

@@ -1,6 +1,8 @@
 """A released server: fetched, checked, tried, and used; or one sentence, and nothing is changed."""
 
 import fcntl
+import gzip
+import io
 import platform
 import re
 import tarfile
@@ -172,6 +174,17 @@ async def test_no_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "127.0.0.1 cannot be reached" in await refused(tmp_path)
 
 
+def odd(**fields: object) -> bytes:
+    """An archive of one file with such fields."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as tar:
+        member = tarfile.TarInfo(f"llama-{TAG}/llama-server")
+        for name, value in fields.items():
+            setattr(member, name, value)
+        tar.addfile(member)
+    return gzip.compress(packed.getvalue(), 1)
+
+
 @pytest.mark.parametrize("filters", [True, False], ids=["filters", "Python 3.11.2"])
 @pytest.mark.parametrize(
     ("content", "words"),
@@ -186,9 +199,13 @@ async def test_no_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         (archive(more={"other/llama-server": b"x"}), "no llama-server"),
         (b"no archive at all", "cannot be unpacked"),
         (archive()[:-99_000], "cannot be unpacked"),
+        (odd(name="."), "cannot be unpacked (Is a directory)"),
+        (odd(mtime=1 << 70), "cannot be unpacked"),
+        (odd(pax_headers={"mtime": "nan"}), "cannot be unpacked"),
+        (odd(type=tarfile.LNKTYPE, linkname="nothing"), "cannot be unpacked"),
     ],
-    ids=["above", "absolute", "link above", "absolute link", "two", "nonsense", "half"],
-)
+    ids=["above", "absolute", "link above", "absolute link", "two", "nonsense", "half", "no name", "late", "never", "link to nothing"],
+)  # fmt: skip
 async def test_an_archive_that_would_write_elsewhere_or_is_none_is_refused(
     tmp_path: Path,
     releases: ReleaseServer,
