@@ -25,8 +25,8 @@ from fakes.booted import SHARED, Booted, booted
 TOKEN = "1000001:operate"
 OWNER = 7
 QUESTION = "how much disk space is free?"
-# The second is what the toy makes of a command that a kill interrupted (agent.turn.texts.INTERRUPTED).
-ANSWER = re.compile(r"\d.* free|free.* \d|Check before doing")
+# The last two are the toy's: of a command that a kill interrupted (agent.turn.texts.INTERRUPTED), and df's own table.
+ANSWER = re.compile(r"\d.* free|free.* \d|Check before doing|Avail Use%")
 ANSWER_SECONDS = 240.0  # a model on a busy machine, after the longest wait that a step makes
 BACKEND, BOT = "voltaire-backend.service", "voltaire-bot.service"
 NEW_NETWORK = 0x40000000
