@@ -37,7 +37,9 @@ system-test: system
 $(STAMP)-uv: requirements-build.lock | system
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
-		|| { if grep -q '^WARNING: Retrying ' $@.log; then \
+		|| { if grep -q CERTIFICATE_VERIFY_FAILED $@.log; then \
+			echo "The packages cannot be fetched: this machine does not know the certificate that it was shown, a proxy's perhaps: add it to the machine's own (update-ca-certificates)." >&2; \
+		elif grep -q '^WARNING: Retrying ' $@.log; then \
 			echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; \
 		else grep -v '^WARNING: ' $@.log >&2; fi; exit 1; }
 	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python pip  # 17 MB that nobody needs any more
