@@ -3,8 +3,8 @@
     python -m bench.growth [--messages 10000] [--chats 40] [--bound 4]
 
 `voltaire run` in a process of its own against the local Bot API server and a scripted
-model; every person writes as soon as they are answered, and every tenth answer writes
-a file. For a last fifth of the messages the database has a bound in MiB, a day of
+model; every person writes as soon as they are answered (and the bot takes another message
+of theirs), and every tenth answer writes a file. For a last fifth of the messages the database has a bound in MiB, a day of
 retention takes 4 s, its hour 10 s, and VACUUM comes twice a minute. Prints a row for each tenth, and what a
 message takes of database, workspaces, log and memory; exit code 1 when an answer is
 missing, the bound does not hold, or no freed room was given back.
@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bot import access
 from bot.cli.doctor_machine import bytes_in
 from bot.localgram import Localgram, Person
 from fakes.bot_process import Process
@@ -92,11 +93,12 @@ class Growth:
 
         async def talk(person: Person) -> None:
             for _ in left:
-                words = f"{person.id}-{self.answered}"
+                words, began = f"{person.id}-{self.answered}", time.monotonic()
                 answer = await person.ask(f"say {words}", seconds=ANSWER_SECONDS)
                 if not answer.text.startswith(f"said {words}"):
                     raise RuntimeError(f"{words} was answered by {answer.text[:80]!r}")
                 self.answered += 1
+                await asyncio.sleep(began + access.SECONDS - time.monotonic())
 
         async with asyncio.TaskGroup() as group:
             for person in self.people:
