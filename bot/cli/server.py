@@ -92,16 +92,18 @@ async def build_server(
     """Fetch the sources, compile, and use the result from the next start on."""
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
+    sources = Sources(source, engine)
     try:
         here = await machine([parse_capability(text) for text in capability])
         chosen = kind or ("cuda" if here.cards else "cpu")
         how = await asyncio.to_thread(recipe, chosen, here)
         if check:
-            click.echo("\n".join([how.title, f"PATH={how.path}", *how.arguments]))
+            given = (*how.arguments, *sources.arguments)
+            click.echo("\n".join([how.title, f"PATH={how.path}", *given]))
             return
         state = options.settings.state_dir
         used = used_server(state / "servers") if keep_faster else None
-        built = await build(how, Sources(source, engine), state, click.echo, use=used is None)
+        built = await build(how, sources, state, click.echo, use=used is None)
     except CannotBuild as error:
         raise Failed(str(error)) from None
     click.echo("\n".join(filter(None, [built.version, built.devices])))

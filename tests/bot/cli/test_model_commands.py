@@ -39,6 +39,16 @@ async def test_how_a_server_would_be_built_is_shown(tmp_path: Path) -> None:
     assert out.splitlines()[:2] == ["CPU, gcc 12", f"PATH={tmp_path / 'bin'}"]
 
 
+async def test_what_is_shown_of_ik_llama_cpp_builds_its_server_too(tmp_path: Path) -> None:
+    gcc(tmp_path / "bin", 12)
+    words = ("--engine", "ik", "--source", str(tmp_path), "--check")
+    code, out, err = await voltaire(
+        tmp_path, "server", "build", "--cpu", *words, path=str(tmp_path / "bin")
+    )
+    assert (code, err) == (0, "")
+    assert out.split()[-1] == "-DLLAMA_BUILD_EXAMPLES=ON"  # the last one counts
+
+
 async def test_a_toolkit_without_the_card_is_exit_1_with_what_to_install(tmp_path: Path) -> None:
     gcc(tmp_path / "bin", 12)
     nvcc = cuda(tmp_path / "cuda", "99.0", "sm_200")
