@@ -19,7 +19,9 @@ MIXED, UNMIXED = 8, 20  # letters and digits, with both kinds or one, that no te
 PIECE = 24  # as many letters and digits of a secret are found by themselves
 LONGEST = 4096  # bytes of a secret that are looked for
 GRAM = 4  # characters by which texts and secrets are first compared; memoryview knows them as "I"
-CONTEXT = 32  # characters of a stream before what is held back: a mark of a key has room
+# Bytes of a stream before what is held back: a mark of a key has room, and the first letters of a secret
+# with a dozen codes such as %253a between them.
+CONTEXT = 256
 MOST_HELD = 4096  # bytes; more between the letters of a secret are taken for no secret
 LONGEST_KEY = 600  # characters of a key of a known kind that a stream holds back
 CHUNK, OVERLAP = 1 << 20, 4096  # bytes of a file

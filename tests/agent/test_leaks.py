@@ -59,6 +59,7 @@ random_secrets = st.tuples(
 
 
 @settings(max_examples=150, deadline=None)
+@example("A::::::::e3e70682c2094ca7", "URL, each character", "whole", "", "")
 @given(random_secrets, st.sampled_from(sorted(ENCODINGS)), st.sampled_from(sorted(SPLITS)), words, words)  # fmt: skip
 def test_any_secret_is_found_in_any_form(
     secret: str, encoding: str, split: str, before: str, after: str
