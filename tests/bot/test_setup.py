@@ -450,8 +450,8 @@ async def test_a_card_serves_with_a_released_server_while_one_is_compiled(
     servers = tmp_path / "s/voltaire/servers"
     log = servers / "compile.log"
     assert "about 20 min" in out and f"in the background. Its output: {log}\n" in out
-    # The wizard has ended; its compilation goes on, and what it made is compared.
-    await soon(lambda: "In use: " in log.read_text())
+    # The wizard has ended; its compilation goes on, and what it made is compared. It comes last on a busy machine.
+    await soon(lambda: "In use: " in log.read_text(), 4 * SECONDS)
     assert "Neither could be measured" in log.read_text()
     compiled = servers / f"llama.cpp-{VERSION}-cuda" / "bin" / "llama-server"
     assert (servers / "llama-server").resolve() == compiled
