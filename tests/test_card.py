@@ -75,10 +75,11 @@ def test_of_the_sources_what_compiles_a_server_goes_in(tmp_path: Path) -> None:
     names = [
         "CMakeLists.txt", "src/llama.cpp", "ggml/src/ggml-cuda/mmq.cu", "ggml/src/ggml-cpu/ops.cpp",
         "ggml/src/ggml.c", "tools/server/server.cpp", "tools/ui/CMakeLists.txt",
+        "scripts/ui-assets.cmake",
     ]  # fmt: skip
     others = [
         "ggml/src/ggml-vulkan/a.comp", "docs/build.md", "src/README.md", "tools/ui/src/app.ts",
-        "tests/test.cpp", "models/templates/x.jinja",
+        "tests/test.cpp", "models/templates/x.jinja", "scripts/build-info.sh",
     ]  # fmt: skip
     with tarfile.open(tmp_path / "sdist.tar", "w") as tar:
         for name in [*names, *others]:

@@ -370,7 +370,7 @@ async def end_session(process: asyncio.subprocess.Process) -> None:
 def first_error(lines: Sequence[str]) -> str:
     """The first error in a log, as CMake, compilers, ptxas and pip write it."""
     for index, line in enumerate(lines):
-        if line.startswith("CMake Error"):  # what it is stands below
+        if line.startswith("CMake Error at"):  # what it is stands below
             line = next((below for below in lines[index + 1 :] if below.strip()), line)
         elif not ERROR.search(line) or line.startswith("["):  # "[done/all] Building error.o"
             continue

@@ -35,6 +35,7 @@ MORE = frozenset({"gguf", "numpy", "pyyaml", "tqdm"})  # of requirements-dev.loc
 BACKENDS = re.compile(r"ggml/src/ggml-(?!cpu/|cuda/)[\w-]+/")
 KEPT = re.compile(
     r"CMakeLists\.txt|LICENSE|AUTHORS|(cmake|common|ggml|include|src|tools|vendor|licenses)/.*"
+    r"|scripts/[\w-]+\.cmake"
 )
 DROPPED = re.compile(
     r"tools/ui/(src|static|tests|scripts)/|tools/mtmd/tests/|.*\.(md|mp3|mp4|jpe?g|png|gif)$"

@@ -33,6 +33,10 @@ from backend.build.build import first_error
         ),
         ("-- The C compiler identification is unknown\n", ""),
         ("CMake Error at the end of a log\n", "CMake Error at the end of a log"),
+        (
+            "FAILED: tools/ui/ui.cpp\nCMake Error: Error processing file: /k/ui-assets.cmake\n[9/12] Building x.o\n",
+            "CMake Error: Error processing file: /k/ui-assets.cmake",
+        ),
     ],
 )  # fmt: skip
 def test_the_first_error_is_found(log: str, expected: str) -> None:
