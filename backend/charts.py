@@ -1,6 +1,7 @@
 """Line charts and bar charts as SVG, upright and large enough to be read on a phone.
 
-Lengths are in the drawing's own units, of which a phone of 390 points shows 2.8 to a point.
+Lengths are in the drawing's own units, of which a phone of 390 points shows 2.8 to a point. What is
+drawn has classes; a theme gives them colours, or the style sheet of the page that shows it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,8 @@ WIDTH, HEIGHT = 1080, 1350  # at most
 PANEL_HEIGHT = 500
 LEFT, RIGHT, TOP = 108, 1040, 30  # of what is plotted; the scale stands left of it
 TITLE, TEXT, LINE = 40, 32, 46  # sizes of letters, and the height of a line of text
-GAP = timedelta(minutes=5)  # a longer one is no line
+GAP = timedelta(minutes=5)  # a longer one is no line, in a drawing of so many hours that
+GAPS = 200  # of a drawing's hours are longer, one of these
 DASHES = ("", "18 9", "18 8 4 8", "4 8")  # readable without colour, too
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 MOST_TICKS = 6
@@ -36,6 +38,9 @@ THEMES = {
 }
 
 
+Span = tuple[datetime, datetime]
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     label: str
@@ -45,11 +50,24 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`from_zero`: its scale begins there."""
+    """`from_zero`: its scale begins there. Values are told with so many `digits` behind the point."""
 
     title: str
     curves: list[Curve]
     from_zero: bool = True
+    digits: int = 0
+
+    def told(self, curve: Curve) -> str:
+        return f"{curve.label}: {curve.values[-1]:,.{self.digits}f}".removeprefix(": ")
+
+    def in_words(self) -> str:
+        """What it shows, for those who do not see it."""
+        curves = (
+            f"{self.told(curve)} (from {min(curve.values):,.{self.digits}f}"
+            f" to {max(curve.values):,.{self.digits}f})"
+            for curve in self.curves
+        )
+        return f"{self.title}; {', '.join(curves)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,29 +80,41 @@ class Bar:
     doubt: str = ""
 
 
-def line_charts(panels: Sequence[Panel], since: datetime, until: datetime, theme: Theme) -> str:
-    """Panels below each other, over the same hours; times are written in the zone of `until`."""
+def line_charts(
+    panels: Sequence[Panel],
+    since: datetime,
+    until: datetime,
+    theme: Theme | None,
+    marked: Sequence[Span] = (),
+) -> str:
+    """Panels below each other, over the same hours, some of them `marked`; times are written in the zone
+    of `until`."""
     height = min(HEIGHT, TOP + LINE + PANEL_HEIGHT * len(panels))
     each = (height - TOP - LINE) / len(panels)
     parts = [
         part
         for number, panel in enumerate(panels)
-        for part in line_chart(panel, TOP + number * each, each, since, until, theme)
+        for part in line_chart(panel, TOP + number * each, each, since, until, marked)
     ]
     step, at = time_ticks(since, until)
     form = "%H:%M" if step < 1440 else "%d %b"
     parts += [
-        text(x, height - 18, moment.strftime(form), theme, anchor="middle")
+        text(x, height - 18, moment.strftime(form), anchor="middle")
         for moment in at
         if LEFT <= (x := along(moment, since, until)) <= RIGHT - 20
     ]
-    return document(parts, height, theme)
+    return document(parts, height, theme, ". ".join(panel.in_words() for panel in panels))
 
 
 def line_chart(
-    panel: Panel, top: float, height: float, since: datetime, until: datetime, theme: Theme
+    panel: Panel,
+    top: float,
+    height: float,
+    since: datetime,
+    until: datetime,
+    marked: Sequence[Span],
 ) -> Iterable[str]:
-    yield text(LEFT, top + TITLE, panel.title, theme, size=TITLE, bold=True)
+    yield text(LEFT, top + TITLE, panel.title, size=TITLE, bold=True)
     rows = (len(panel.curves) + 1) // 2
     above, below = top + TITLE + 26 + rows * LINE, top + height - 26
     low, high, ticks = scale([v for c in panel.curves for v in c.values], panel.from_zero)
@@ -92,32 +122,35 @@ def line_chart(
     def y(value: float) -> float:
         return below - (value - low) / (high - low) * (below - above)
 
+    for start, end in marked:
+        left, right = (max(LEFT, along(at, since, until)) for at in (start, end))
+        place = f'x="{left:.1f}" y="{above:.1f}" width="{max(2.0, right - left):.1f}"'
+        yield f'<rect class="marked" {place} height="{below - above:.1f}"/>'
     for tick in ticks:
-        yield line(LEFT, y(tick), RIGHT, y(tick), theme.faint)
-        yield text(LEFT - 14, y(tick) + TEXT * 0.36, f"{tick:,g}", theme, anchor="end")
+        yield line(LEFT, y(tick), RIGHT, y(tick))
+        yield text(LEFT - 14, y(tick) + TEXT * 0.36, f"{tick:,g}", anchor="end")
     for moment in time_ticks(since, until)[1]:
         x = along(moment, since, until)
-        yield line(x, above, x, below, theme.faint)
+        yield line(x, above, x, below)
     for number, curve in enumerate(panel.curves):
-        colour, dash = theme.lines[number % len(theme.lines)], DASHES[number % len(DASHES)]
-        style = f'fill="none" stroke="{colour}" stroke-width="5" stroke-dasharray="{dash}"'
-        style = style.replace(' stroke-dasharray=""', "") + ' stroke-linejoin="round"'
+        style = f'class="line{number % len(DASHES)}" fill="none" stroke-width="5"'
+        if dash := DASHES[number % len(DASHES)]:
+            style += f' stroke-dasharray="{dash}"'
+        style += ' stroke-linejoin="round"'
         x, row = LEFT + number % 2 * (RIGHT - LEFT) / 2, top + TITLE + (number // 2 + 1) * LINE
         yield f'<path d="M{x} {row - 10}h64" {style}/>'
-        yield text(x + 80, row, f"{curve.label}: {curve.values[-1]:,.0f}", theme)
-        for piece in pieces(curve):
+        yield text(x + 80, row, panel.told(curve))
+        for piece in pieces(curve, max(GAP, (until - since) / GAPS)):
             points = [f"{along(at, since, until):.1f} {y(value):.1f}" for at, value in piece]
-            yield f'<path d="M{" ".join(points)}" {style} stroke-linecap="round"/>'
-            if len(points) == 1:  # a line of no length is not drawn
-                cx, cy = points[0].split()
-                yield f'<circle cx="{cx}" cy="{cy}" r="4" fill="{colour}"/>'
+            dot = "h.1" if len(points) == 1 else ""  # a line of no length is not drawn
+            yield f'<path d="M{" ".join(points)}{dot}" {style} stroke-linecap="round"/>'
 
 
-def pieces(curve: Curve) -> list[list[tuple[datetime, float]]]:
-    """The curve's points, parted where nothing was measured for a while."""
+def pieces(curve: Curve, gap: timedelta = GAP) -> list[list[tuple[datetime, float]]]:
+    """The curve's points, parted where nothing was measured for longer than `gap`."""
     found: list[list[tuple[datetime, float]]] = []
     for point in zip(curve.times, curve.values, strict=True):
-        if not found or point[0] - found[-1][-1][0] > GAP:
+        if not found or point[0] - found[-1][-1][0] > gap:
             found.append([])
         found[-1].append(point)
     return found
@@ -152,32 +185,32 @@ def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
 def bar_charts(charts: Sequence[tuple[str, Sequence[Bar]]], theme: Theme) -> str:
     """Charts below each other: a title, then a bar for each value."""
     parts, at = [], float(TOP)
-    pattern = f'<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" stroke="{theme.paper}" stroke-width="5"/>'
+    pattern = '<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" class="hatch" stroke-width="5"/>'
     parts.append(
         f'<pattern id="hatch" width="16" height="16" patternUnits="userSpaceOnUse">{pattern}</pattern>'
     )
     left = 40
     for title, bars in charts:
         at += TITLE
-        parts.append(text(left, at, title, theme, size=TITLE, bold=True))
+        parts.append(text(left, at, title, size=TITLE, bold=True))
         most = max(bar.value for bar in bars)
         for bar in bars:
             at += LINE + 6
-            parts.append(text(left, at, shortened(bar.name), theme))
+            parts.append(text(left, at, shortened(bar.name)))
             if bar.under:
                 at += LINE - 6
-                parts.append(text(left, at, shortened(bar.under), theme, size=TEXT - 4))
+                parts.append(text(left, at, shortened(bar.under), size=TEXT - 4))
             width = max(2.0, bar.value / most * BAR_WIDTH)
             place = f'x="{left}" y="{at + 14:.0f}" width="{width:.1f}" height="{BAR}" rx="6"'
-            parts.append(f'<rect {place} fill="{theme.lines[1]}"/>')
+            parts.append(f'<rect class="bar" {place}/>')
             if bar.doubt:
                 parts.append(f'<rect {place} fill="url(#hatch)"/>')
             at += 14 + BAR
             value = f"{bar.value:,.0f}" if bar.value >= 100 else f"{bar.value:.1f}"
             said = f"{value}, {bar.doubt}" if bar.doubt else value
-            parts.append(text(left + width + 16, at - 13, said, theme, bold=True))
+            parts.append(text(left + width + 16, at - 13, said, bold=True))
         at += BAR_GAP + 20
-    return document(parts, ceil(at), theme)
+    return document(parts, ceil(at), theme, "; ".join(title for title, _ in charts))
 
 
 def shortened(name: str) -> str:
@@ -188,7 +221,6 @@ def text(
     x: float,
     y: float,
     words: str,
-    theme: Theme,
     *,
     size: int = TEXT,
     bold: bool = False,
@@ -196,16 +228,27 @@ def text(
 ) -> str:
     weight = ' font-weight="700"' if bold else ""
     place = f'x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}"{weight}'
-    return f'<text {place} fill="{theme.ink}">{escape(words)}</text>'
+    return f'<text class="ink" {place}>{escape(words)}</text>'
 
 
-def line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
-    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="2"/>'
+def line(x1: float, y1: float, x2: float, y2: float) -> str:
+    return f'<path class="faint" d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke-width="2"/>'
 
 
-def document(parts: Iterable[str], height: int, theme: Theme) -> str:
+def document(parts: Iterable[str], height: int, theme: Theme | None, words: str) -> str:
     size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    label = f'role="img" aria-label="{escape(words)}"'
+    ground = f'<rect class="paper" width="{WIDTH}" height="{height}"/>' if theme else ""
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif">'
-        f'<rect width="{WIDTH}" height="{height}" fill="{theme.paper}"/>{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {label} font-family="sans-serif">'
+        f"{style(theme) if theme else ''}{ground}{''.join(parts)}</svg>"
+    )
+
+
+def style(theme: Theme) -> str:
+    lines = "".join(f".line{n}{{stroke:{colour}}}" for n, colour in enumerate(theme.lines))
+    return (
+        f"<style>.paper{{fill:{theme.paper}}}.ink{{fill:{theme.ink}}}.faint{{stroke:{theme.faint}}}"
+        f".marked{{fill:{theme.lines[0]};opacity:.22}}.bar{{fill:{theme.lines[1]}}}"
+        f".hatch{{stroke:{theme.paper}}}{lines}</style>"
     )

@@ -293,6 +293,14 @@ class BackendClient:
         async with within(PICTURE_SECONDS), self._open("GET", path) as answer:
             return await answer.read()
 
+    async def gpu_drawings(self, minutes: int, step: int = 1, *, zone: str = "UTC") -> list[str]:
+        """The same of the last minutes as an SVG for each panel, and clock and memory besides, without
+        colours: its classes are ink, faint, marked (slowed) and line0 to line3. Averages of `step` minutes.
+        BackendRefused when there is nothing to draw yet."""
+        asked = {"minutes": minutes, "step": step, "zone": zone}
+        found = json.loads(await self._request("GET", f"/v1/gpu/drawings?{urlencode(asked)}"))
+        return [str(drawing) for drawing in found]
+
     async def logs(self, lines: int = 100) -> list[str]:
         return (await self._request("GET", f"/v1/logs?lines={lines}")).splitlines()
 

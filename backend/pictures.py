@@ -1,4 +1,5 @@
-"""The pictures of the GPU's last hours and of a bench: an SVG, and for a chat a PNG of it.
+"""The pictures of the GPU's last hours and of a bench: an SVG, as the owner's page shows it, and for a chat
+a PNG of it.
 
 The PNG is made by a process of its own: resvg holds the interpreter for the tenth of a second that it takes.
 """
@@ -7,17 +8,20 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from backend.charts import THEMES, Bar, Curve, Panel, bar_charts, line_charts
+from backend.charts import THEMES, Bar, Curve, Panel, Span, bar_charts, line_charts
 from backend.programs import output_of
 from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0
+MINUTE = timedelta(minutes=1)
 SHORTEST = timedelta(minutes=2)  # that a picture spans
+NOTHING = "There is nothing to draw yet: no GPU and no answers in that time."
 SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
 ENGLISH: Mapping[str, str] = {}
 Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
@@ -100,26 +104,56 @@ def gpu_svg(
     """The last `hours` of each GPU, or as many as are known; DrawFailed when there is nothing to draw.
     `words` stand in place of the English ones."""
     if not (found := panels(minutes, ZoneInfo(zone), words)):
-        raise DrawFailed("There is nothing to draw yet: no GPU and no answers in that time.")
+        raise DrawFailed(NOTHING)
+    since, until = hours_of(minutes, hours, zone)
+    return line_charts(found, since, until, THEMES[theme], slowed(minutes))
+
+
+def gpu_drawings(minutes: Sequence[GpuMinute], *, hours: float, zone: str = "UTC") -> list[str]:
+    """The same as an SVG for each panel, and more of them, for a page whose style sheet gives the colours."""
+    if not (found := panels(minutes, ZoneInfo(zone), more=True)):
+        raise DrawFailed(NOTHING)
+    since, until = hours_of(minutes, hours, zone)
+    return [line_charts([panel], since, until, None, slowed(minutes)) for panel in found]
+
+
+def hours_of(minutes: Sequence[GpuMinute], hours: float, zone: str) -> Span:
+    """The last `hours` up to the newest minute, or as many as are known."""
     times = [minute.at.astimezone(ZoneInfo(zone)) for minute in minutes]
     until = max(times)
-    since = max(until - timedelta(hours=hours), min(*times, until - SHORTEST))
-    return line_charts(found, since, until, THEMES[theme])
+    return max(until - timedelta(hours=hours), min(*times, until - SHORTEST)), until
+
+
+def slowed(minutes: Iterable[GpuMinute]) -> list[Span]:
+    """From when to when some GPU was slowed by heat or power."""
+    found: list[Span] = []
+    for at in sorted({minute.at for minute in minutes if minute.throttled}):
+        if found and at - found[-1][1] <= MINUTE:
+            found[-1] = (found[-1][0], at + MINUTE)
+        else:
+            found.append((at, at + MINUTE))
+    return found
 
 
 def panels(
-    minutes: Iterable[GpuMinute], zone: ZoneInfo, words: Mapping[str, str] = ENGLISH
+    minutes: Iterable[GpuMinute],
+    zone: ZoneInfo,
+    words: Mapping[str, str] = ENGLISH,
+    *,
+    more: bool = False,
 ) -> list[Panel]:
-    """What is drawn, each GPU by itself; nothing that has no values."""
+    """What is drawn, each GPU by itself; nothing that has no values. `more` than a chat's picture has room
+    for: clock and memory."""
     kept = list(minutes)
     gpus = sorted({minute.gpu for minute in kept if minute.gpu is not None})
     several = len(gpus) > 1
 
-    def curve(label: str, field: str, gpu: int | None) -> Curve:
+    def curve(label: str, field: str, gpu: int | None, unit: float = 1.0) -> Curve:
         rows = [m for m in kept if m.gpu == gpu and getattr(m, field) is not None]
         label = words.get(label, label)
         name = f"GPU {gpu} {label}".strip() if several and gpu is not None else label
-        return Curve(name, [m.at.astimezone(zone) for m in rows], [getattr(m, field) for m in rows])
+        values = [getattr(m, field) / unit for m in rows]
+        return Curve(name, [m.at.astimezone(zone) for m in rows], values)
 
     sensors = (("core", "temperature_c"), ("memory", "memory_temperature_c"))
     heat = [curve(label, name, gpu) for gpu in gpus for label, name in sensors]
@@ -128,11 +162,15 @@ def panels(
         Panel("Power, W", [curve("" if several else "power", "power_w", gpu) for gpu in gpus]),
         Panel("Speed, tokens/s", [curve("written", "decode_tok_s", None)]),
     ]
+    if more:
+        clocks = [curve("" if several else "clock", "sm_clock_mhz", gpu) for gpu in gpus]
+        used = [curve("" if several else "in use", "memory_used_mib", gpu, 1024) for gpu in gpus]
+        found += [Panel("Clock, MHz", clocks), Panel("Memory, GiB", used, digits=1)]
     full = [
-        Panel(
-            words.get(panel.title, panel.title),
-            [c for c in panel.curves if c.values],
-            panel.from_zero,
+        replace(
+            panel,
+            title=words.get(panel.title, panel.title),
+            curves=[c for c in panel.curves if c.values],
         )
         for panel in found
     ]

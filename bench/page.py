@@ -37,7 +37,7 @@ from fakes.patience import soon
 
 VIEWS = (
     "now",
-    "history?span=month",
+    "drawings?span=month",
     "turns?choices=1",
     "turns?words=invoice+plumber",
     "turns?tool=remember",
@@ -181,7 +181,7 @@ async def look(http: aiohttp.ClientSession, origin: str, pace: float) -> None:
     ):
         group.create_task(discard(stream.content))
         while True:
-            async with http.get(f"{origin}/api/history?span=hour") as answer:
+            async with http.get(f"{origin}/api/drawings?span=hour") as answer:
                 await answer.read()
             await asyncio.sleep(60 / pace)
 

@@ -20,6 +20,7 @@ from aiohttp import web
 
 from agent.approvals import question_id
 from agent.store import open_store
+from backend.pictures import gpu_drawings
 from backend.protocol import (
     Alert,
     Endpoint,
@@ -302,7 +303,7 @@ class CardBackend:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/v1/status", self.get_status),
-            web.get("/v1/gpu/history", self.get_history),
+            web.get("/v1/gpu/drawings", self.get_drawings),
             web.get("/v1/events", self.get_events),
             web.get("/v1/profiles", self.get_profiles),
             web.get("/v1/logs", self.get_logs),
@@ -347,25 +348,24 @@ class CardBackend:
         )
         return web.Response(text=status.model_dump_json(), content_type="application/json")
 
-    async def get_history(self, request: web.Request) -> web.Response:
+    async def get_drawings(self, request: web.Request) -> web.Response:
         minutes, step = int(request.query["minutes"]), int(request.query.get("step", 1))
         now = datetime.now(UTC).replace(second=0, microsecond=0)
-        lines = []
+        kept = []
         for n in range(min(minutes, 3 * 1440), 0, -step):
             at = now - timedelta(minutes=n)
             work = max(0.0, math.sin(at.timestamp() / 5200) + 0.6 * math.sin(at.timestamp() / 700))
-            lines.append(
+            kept.append(
                 GpuMinute(
                     at=at, gpu=0, temperature_c=41 + 24 * min(1, work), power_w=38 + 170 * work / 1.6,
                     utilization=min(99, 90 * work), memory_used_mib=14600 + 200 * work, sm_clock_mhz=135 + 1200 * min(1, work * 3),
                     throttled=0.4 if work > 1.5 else 0.0,
-                ).model_dump_json()
+                )
             )  # fmt: skip
             if work > 0.2:
-                lines.append(
-                    GpuMinute(at=at, decode_tok_s=46 + 5 * math.cos(n / 31)).model_dump_json()
-                )
-        return web.Response(text="\n".join(lines))
+                kept.append(GpuMinute(at=at, decode_tok_s=46 + 5 * math.cos(n / 31)))
+        zone = request.query["zone"]
+        return web.json_response(gpu_drawings(kept, hours=minutes / 60, zone=zone))
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()

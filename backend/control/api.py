@@ -20,7 +20,7 @@ from backend.control.mcp_relay import mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.models.profile import ProfileError
-from backend.pictures import DrawFailed, draw_gpu
+from backend.pictures import DrawFailed, draw_gpu, gpu_drawings
 from backend.protocol import (
     CompletionReport,
     Endpoint,
@@ -82,6 +82,7 @@ class Api:
             web.get("/v1/endpoint", self.get_endpoint),
             web.post("/v1/ready", self.post_ready),
             web.get("/v1/gpu/history", self.get_history),
+            web.get("/v1/gpu/drawings", self.get_drawings),
             web.get("/v1/gpu/picture", self.get_picture),
             web.get("/v1/logs", self.get_logs),
             web.get("/v1/events", self.get_events),
@@ -136,6 +137,13 @@ class Api:
         kept = await self.minutes(60 * hours)
         picture = await draw_gpu(kept, hours=hours, theme=theme, zone=zone, words=words)
         return web.Response(body=picture, content_type="image/png")
+
+    async def get_drawings(self, request: web.Request) -> web.Response:
+        count, step = number(request, "minutes", 180), max(1, number(request, "step", 1))
+        zone = request.query.get("zone", "UTC")
+        kept = await self.minutes(count, step)
+        drawn = await asyncio.to_thread(gpu_drawings, kept, hours=count / 60, zone=zone)
+        return web.json_response(drawn)
 
     async def minutes(self, count: int, step: int = 1) -> list[GpuMinute]:
         since = int(datetime.now(UTC).timestamp()) - 60 * count

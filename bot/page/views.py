@@ -22,6 +22,7 @@ from agent.prompt import system_text
 from agent.schedule.times.rule import load, next_times
 from agent.store import Store
 from agent.store.overview import PARTS, Overview, TurnFilter
+from agent.timezones import known_zone
 from agent.trust import asks
 from agent.turn.replay import request_of
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
@@ -86,7 +87,7 @@ class Views:
         return [
             web.get("/api/session", self.get_session),
             web.get("/api/now", self.get_now),
-            web.get("/api/history", self.get_history),
+            web.get("/api/drawings", self.get_drawings),
             web.get("/api/turns", self.get_turns),
             web.get("/api/turns/{turn}", self.get_turn),
             web.get("/api/turns/{turn}/prompt", self.get_prompt),
@@ -150,16 +151,15 @@ class Views:
             "facts": await state_facts(self.store),
         }
 
-    async def get_history(self, request: web.Request) -> web.Response:
-        """Minutes of each card and of the speed, averaged to at most POINTS a line."""
-        span = request.query.get("span", "hour")
-        minutes = HISTORY_MINUTES.get(span, 60)
+    async def get_drawings(self, request: web.Request) -> web.Response:
+        """The cards and the speed over time, each an SVG as in /gpu's picture, of at most POINTS a line."""
+        minutes = HISTORY_MINUTES.get(request.query.get("span", "hour"), 60)
+        zone = known_zone(request.query.get("zone", "")) or "UTC"
         try:
-            found = await self.backend.gpu_history(minutes, max(1, minutes // POINTS))
+            drawn = await self.backend.gpu_drawings(minutes, max(1, minutes // POINTS), zone=zone)
         except (BackendUnavailable, BackendRefused) as error:
-            return shown({"span": span, "minutes": [], "why": str(error)})
-        rows = [minute.model_dump(mode="json", exclude_none=True) for minute in found]
-        return shown({"span": span, "minutes": rows, "why": ""})
+            return shown({"drawings": [], "why": str(error)})
+        return shown({"drawings": drawn, "why": ""})
 
     # -- turns -----------------------------------------------------------------
 

@@ -13,7 +13,16 @@ from backend.charts import THEMES, Curve, pieces, scale, time_ticks
 from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
-from backend.pictures import DrawFailed, bench_svg, draw_gpu, find_font, gpu_svg, panels
+from backend.pictures import (
+    DrawFailed,
+    bench_svg,
+    draw_gpu,
+    find_font,
+    gpu_drawings,
+    gpu_svg,
+    panels,
+    slowed,
+)
 from backend.protocol import GpuMinute
 from tests.backend.conftest import running
 
@@ -83,10 +92,12 @@ async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> 
             1, theme="dark", zone="Europe/Paris", words={"power": "a & b"}
         )
         found = await it.client.gpu_history(60)
+        drawn = await it.client.gpu_drawings(60, 2, zone="Asia/Kathmandu")
     assert picture.startswith(b"\x89PNG")
     # A minute of this very machine may have ended meanwhile.
     powers = [minute.power_w for minute in found if minute.power_w is not None]
     assert powers == [129.0 - n for n in range(30)]
+    assert "Power, W" in words(drawn[0])
 
 
 def test_what_is_drawn() -> None:
@@ -106,7 +117,7 @@ def test_what_is_drawn() -> None:
 
 
 def words(svg: str) -> list[str]:
-    return [element.text or "" for element in ElementTree.fromstring(svg).iter() if element.text]
+    return [e.text for e in ElementTree.fromstring(svg).iter() if e.text and e.tag.endswith("text")]
 
 
 def test_what_stands_in_it() -> None:
@@ -129,6 +140,48 @@ def test_every_point_lies_within_the_picture() -> None:
     curves = [path.attrib["d"] for path in root.iter() if path.get("stroke-linejoin")]
     for x, y in re.findall(r"([\d.]+) ([\d.]+)", " ".join(curves)):
         assert 100 <= float(x) <= 1080 and 30 <= float(y) <= 1350
+
+
+def test_the_page_shows_the_same_drawing_in_its_own_colours() -> None:
+    chat, *_ = gpu_drawings([m for m in hours() if m.gpu is None], hours=3, zone="Europe/Paris")
+    picture = gpu_svg([m for m in hours() if m.gpu is None], hours=3, zone="Europe/Paris")
+    coloured = re.sub(r"<style>.*?</style><rect class=\"paper\"[^>]*>", "", picture)
+    assert coloured == chat
+    assert not re.search(r"#[0-9a-f]{6}", chat)
+
+
+def test_a_page_has_room_for_clock_and_memory() -> None:
+    at = [START + timedelta(minutes=n) for n in range(9)]
+    cards = [
+        GpuMinute(at=each, gpu=gpu, sm_clock_mhz=1200 + gpu, memory_used_mib=14 * 1024 + 512)
+        for gpu in range(2)
+        for each in at
+    ]
+    clock, memory = gpu_drawings(cards, hours=1)
+    assert {"Clock, MHz", "GPU 0: 1,200", "GPU 1: 1,201"} <= set(words(clock))
+    assert {"Memory, GiB", "GPU 0: 14.5"} <= set(words(memory))
+    told = ElementTree.fromstring(memory).attrib["aria-label"]
+    assert told.startswith("Memory, GiB; GPU 0: 14.5 (from 14.5 to 14.5)")
+    with pytest.raises(DrawFailed, match=r"^There is nothing to draw yet"):
+        gpu_drawings([], hours=1)
+
+
+def test_hours_in_which_a_card_was_slowed_are_marked() -> None:
+    minutes = [
+        GpuMinute(at=START + timedelta(minutes=n), gpu=0, power_w=200, throttled=float(4 < n < 8))
+        for n in range(20)
+    ]
+    assert slowed(minutes) == [(START + timedelta(minutes=5), START + timedelta(minutes=8))]
+    for drawn in (gpu_svg(minutes, hours=1), *gpu_drawings(minutes, hours=1)):
+        marked = [e for e in ElementTree.fromstring(drawn).iter() if e.get("class") == "marked"]
+        assert len(marked) == 1
+
+
+def test_averages_of_hours_are_one_line() -> None:
+    month = [GpuMinute(at=START + timedelta(minutes=186 * n), gpu=0, power_w=n) for n in range(240)]
+    (power,) = gpu_drawings(month, hours=744)
+    curves = [e for e in ElementTree.fromstring(power).iter() if e.get("stroke-linecap")]
+    assert len(curves) == 1
 
 
 def test_a_line_ends_where_nothing_was_measured() -> None:

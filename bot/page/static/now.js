@@ -1,14 +1,14 @@
 // What runs now: the model and why, speed against its own best, who waits, the cards.
 
 import { get, press } from "./api.js";
-import { bar, legend, lines, spark } from "./charts.js";
+import { bar, drawing, legend, spark } from "./charts.js";
 import { ask, button, empty, h, tag } from "./dom.js";
 import { clock, gib, int, number, one, percent, seconds, short, when, whenWithin } from "./format.js";
 import { questionCard } from "./people.js";
 import { turnRow } from "./turns.js";
 
 const GOOD = new Set(["ready", "busy", "sleeping"]);
-const SPANS = { hour: 3600, day: 86400, month: 31 * 86400 };
+const SPANS = ["hour", "day", "month"];
 let span = "hour";
 
 // Builds a part again where what it shows has changed, and leaves the focus where it was.
@@ -129,9 +129,9 @@ function alerts({ alerts: found }) {
 // -- cards ----------------------------------------------------------------------
 
 function cardSection(into) {
-  let drawn = 0, known = "", history = { minutes: [], why: "" }, seen = [];
+  let drawn = 0, known = "", seen = [];
   const table = h("div"), graphs = h("div.graphs"), choice = h("div.segmented", { role: "group", "aria-label": "Time of the graphs" });
-  for (const name of Object.keys(SPANS)) {
+  for (const name of SPANS) {
     choice.append(h("button", { type: "button", "aria-pressed": String(name === span), onclick: () => {
       span = name;
       for (const each of choice.children) each.setAttribute("aria-pressed", String(each.textContent === name));
@@ -143,51 +143,23 @@ function cardSection(into) {
 
   async function load() {
     drawn = Date.now();
+    let found;
     try {
-      history = await get("history", { span });
+      found = await get("drawings", { span, zone: Intl.DateTimeFormat().resolvedOptions().timeZone });
     } catch (error) {
-      history = { minutes: [], why: error.message };
+      found = { drawings: [], why: error.message };
     }
-    draw();
-  }
-
-  function draw() {
-    const until = Date.now() / 1000, since = until - SPANS[span];
-    const rows = history.minutes.map((row) => ({ ...row, at: Date.parse(row.at) / 1000 }));
-    const ids = [...new Set(rows.filter((row) => row.gpu !== undefined).map((row) => row.gpu))];
-    const of = (field, scale = 1) => ids.map((id) => ({
-      label: ids.length > 1 ? `card ${id}` : "",
-      points: rows.filter((row) => row.gpu === id && row[field] !== undefined).map((row) => [row.at, row[field] * scale]),
-    })).filter((curve) => curve.points.length);
-    const width = SPANS[span] / 240;
-    const marked = rows.filter((row) => (row.throttled ?? 0) > 0).map((row) => [row.at, row.at + Math.max(60, width)]);
-    const speed = [{ label: "", points: rows.filter((row) => row.decode_tok_s !== undefined).map((row) => [row.at, row.decode_tok_s]) }].filter((curve) => curve.points.length);
-    const processor = seen.length > 1 && [
-      lines("Load", [{ label: "", points: seen.map((each) => [each.at, each.load]) }], seen[0].at, seen.at(-1).at, { digits: 2, zero: true }),
-      lines("Memory in use, GiB", [{ label: "", points: seen.filter((each) => each.memory).map((each) => [each.at, each.memory / 1024]) }], seen[0].at, seen.at(-1).at, { digits: 1, zero: true }),
-    ];
-    graphs.replaceChildren(...[
-      lines("Temperature", of("temperature_c"), since, until, { unit: " °C", marked }),
-      lines("Power", of("power_w"), since, until, { unit: " W", zero: true, marked }),
-      lines("Clock", of("sm_clock_mhz"), since, until, { unit: " MHz", marked }),
-      lines("Memory", of("memory_used_mib", 1 / 1024), since, until, { unit: " GiB", digits: 1, zero: true }),
-      lines("Writing speed", speed, since, until, { unit: " tokens/s", zero: true }),
-      ...(ids.length ? [] : processor || []),
-    ].filter(Boolean));
-    if (!graphs.children.length) graphs.append(empty(history.why || "Nothing was measured in that time."));
+    graphs.replaceChildren(...(found.drawings.length ? found.drawings.map(drawing) : [empty(found.why)]));
   }
 
   return (now) => {
     const { gpus } = now.status;
+    if (!gpus.length && now.processor) seen = [...seen, now.processor].slice(-900);
     const text = JSON.stringify([gpus, now.processor, now.price_kwh]);
     if (text !== known) {
       known = text;
       title.textContent = gpus.length ? (gpus.length > 1 ? "Cards" : "Card") : "Processor";
-      table.replaceChildren(...(gpus.length ? gpus.map((gpu) => gpuFacts(gpu, now.price_kwh)) : now.processor ? [processorFacts(now.processor)] : []));
-    }
-    if (now.processor) {
-      seen = [...seen, { at: now.at, load: now.processor.load, memory: now.processor.memory_used_mib }].slice(-900);
-      if (!history.minutes.some((row) => row.gpu !== undefined)) draw();
+      table.replaceChildren(...(gpus.length ? gpus.map((gpu) => gpuFacts(gpu, now.price_kwh)) : seen.length ? [processorFacts(seen)] : []));
     }
     if (Date.now() - drawn > 60000) load();
   };
@@ -211,9 +183,12 @@ function gpuFacts(gpu, price) {
     memory !== null && bar({ read: memory }, { whole: 1, say: percent, slim: true }));
 }
 
-function processorFacts(processor) {
+// `seen`: what was told since the page was opened, the newest last.
+function processorFacts(seen) {
+  const processor = seen.at(-1);
+  const line = (field, label) => spark(seen.map((each) => each[field]), `${label} since this page was opened`);
   return h("div.card", h("p.name", processor.name || "Processor"),
-    h("dl.facts", fact("Cores", int(processor.cores)), fact("Load", number(processor.load, 2)),
-      fact("Memory", `${gib(processor.memory_used_mib)} of ${gib(processor.memory_total_mib)} GiB`),
+    h("dl.facts", fact("Cores", int(processor.cores)), fact("Load", [number(processor.load, 2), line("load", "Load")]),
+      fact("Memory", [`${gib(processor.memory_used_mib)} of ${gib(processor.memory_total_mib)} GiB`, line("memory_used_mib", "Memory in use")]),
       processor.temperature_c && fact("Temperature", `${number(processor.temperature_c)} °C`)));
 }

@@ -19,7 +19,7 @@ from .conftest import Visitor, served, visiting
 READ = [
     "/api/session",
     "/api/now",
-    "/api/history",
+    "/api/drawings",
     "/api/turns",
     "/api/turns/t00001",
     "/api/turns/t00001/prompt",

@@ -98,7 +98,9 @@ async def test_every_section_fits_a_phone(page: Page) -> None:
 async def test_now_shows_what_runs_and_a_question_is_answered(page: Page, folder: Path) -> None:
     await expect(page.get_by_text("Qwen3.6 35B-A3B, Q4_K_M")).to_be_visible()
     await expect(page.locator("#link")).to_have_text("live")
-    await expect(page.get_by_role("img", name=re.compile("^Temperature now"))).to_be_visible()
+    await expect(
+        page.get_by_role("img", name=re.compile("^Temperature, °C; core: "))
+    ).to_be_visible()
     await expect(page.get_by_text("and what does the weather do on Sunday?")).to_be_visible()
     question = page.get_by_role("article", name="A question")
     await question.get_by_role("button", name="Deny").click()
