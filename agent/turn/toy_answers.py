@@ -17,7 +17,7 @@ from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
 from agent.store.documents import PACKED, readable
 from agent.turn import texts
-from agent.turn.toy_languages import answer_in, of_other_language
+from agent.turn.toy_languages import answer_in, of_clock, of_other_language, of_timer
 from agent.turn.toy_wishes import (
     Carried,
     call_of,
@@ -37,6 +37,13 @@ TOY = "pocket"  # its profile
 PASTE = 1500  # characters
 LONGEST_ANSWER = 500  # tokens; more goes round in circles, for a minute where the machine is busy
 RUNS = {"py": "python3", "sh": "bash", "js": "node", "pl": "perl"}  # by the end of a file's name
+LISTS = (
+    "grep",
+    "list_files",
+    "git_status",
+    "git_diff",
+    "git_log",
+)  # what they found is told as it is
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
 FILE = r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$"
@@ -50,15 +57,15 @@ QUESTIONS = (
     (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.TOY_REAL_MODEL),
     (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
     (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:(?:make|get) you )?(?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
-    (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo)\b|call (?!me\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:poem|story|song|haiku|essay|e-?mail|letter|joke)))", texts.TOY_UNSURE),
+    (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo|organi[sz]e|draft|compose|invent|brainstorm|think of|come up with)\b|call (?!me\b)|plan (?!.*\bremind)|summari[sz]e (?!.*\b(?:repo\w*|project|this|it)\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:[\w-]+ ){0,2}(?:poem|story|song|haiku|limerick|essay|speech|e-?mail|letter|joke|program|function|script|regex)\b(?!.*\w\.\w)))|^if i\b|\btick (?:it|that) off$|^what does (?:this|that)\b.{0,30}\b(?:do|mean)\b.*[:`]", texts.TOY_UNSURE),
     (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)(?: (?:about|for|to|of|at) .+)?$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
-    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:leaves?|leaving|stays? on)\b.{0,20}\b(?:computer|machine|device|house|home|laptop|pc)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
-    (r"https?://|\bwww\.|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
+    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:to|in) the cloud\b|\b(?:leaves?|leaving|stays? on)\b.{0,20}\b(?:computer|machine|device|house|home|laptop|pc)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
+    (r"https?://|\bwww\.|^(?:what|how)(?:'s|s| is| will)?\b.{0,30}\b(?:news|weather|forecast|ip(?: address)?)\b|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
     (r"^(?:can|do|could) you (?:speak|talk|hear|listen|see)(?: (?:to )?me)?(?: (?:aloud|out loud))?$|^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
     (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|that|voltaire) cost\b|^(?:do|must|should) i (?:have to )?pay\b|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
     (r"^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))?$|^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))? (?:of mine|here|to you)$", texts.TOY_REPOSITORIES),
     (r"^how(?:'s| is| are) (?:you|it going|things|life)(?: (?:doing|today|now))?$|^how do you do$|^what's up$", texts.TOY_FINE),
-    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.TOY_SELF),
+    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you(?: running(?: on)?| using| based on)?| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.TOY_SELF),
 )  # fmt: skip
 # What the model was taught to say of itself, and what a person reads in its place, in their own language.
 TAUGHT = {each: each for each in (texts.TOY_HELLO, texts.TOY_FINE, texts.TOY_WELCOME, texts.TOY_GOODBYE)} | {
@@ -232,7 +239,8 @@ def wish_of(messages: Sequence[Message]) -> Carried | None:
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
     if now and len(words) <= SHORT and "\nfile: " not in f"\n{head}":
         at = datetime.fromisoformat(now[1]).replace(tzinfo=UTC)
-        if wish := of_sum(words) or of_other_language(words, at, notes_in(messages)):
+        known = of_sum(words) or of_other_language(words, at, notes_in(messages))
+        if wish := known or of_timer(words, at) or of_clock(words):
             return wish
     return None if fixed_answer(last.text) else carried(messages)
 
@@ -269,6 +277,8 @@ def checked(completion: Completion, request: Request) -> Completion:
             return replace(completion, text=translated(told))
     if completion.calls or not isinstance(last, ToolResult):
         return completion
+    if last.name in LISTS and not failed(last):
+        return replace(completion, text=in_columns(last.text))
     if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):
         return replace(completion, text=translated(texts.TOY_NO_NOTES))
     if failed(last):

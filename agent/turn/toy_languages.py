@@ -7,13 +7,15 @@ An answer is in the language of the question, whatever language the chat is set 
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from agent.language import ENGLISH, speaking, translated
 from agent.retelling import FACTS, retold
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.languages import REMIND
-from agent.schedule.times.parser import parse, split_at_task
+from agent.schedule.times.parser import parse, split_at_task, zone_of_city
 from agent.turn import texts
 from agent.turn.toy_wishes import (
     PATH,
@@ -122,6 +124,13 @@ REMEMBER = {
     "ru": r"^(?:пожалуйста,? )?запомни(?:те)?[,:]*(?: что)? (.+?)[.!]?$",
     "zh": r"^(?:请)?(?:记住|记下)[：:，,]*(.+?)[。！]?$",
 }
+TIMER = (
+    POLITE + r"(?:set|start)(?: me)? (?:an?|the) (timer|alarm) (?:for|in|at|to) (.+?)(?: please)?$"
+)
+CLOCK = (
+    POLITE
+    + r"what(?:'s|s| is)?(?: the)?(?: current)? time(?: is it)?(?: now| right now)? in ([a-z ]+?)(?: now| right now)?$"
+)
 ABOUT_ME = (
     r"\b(?:mein\w*|ich|mon|ma|mes|je|j'|mis?|mí[oa]s?|mio|mia|meu|minha|mijn|mój|moja|moje|benim)\b"
 )
@@ -249,6 +258,28 @@ def of_reminder(words: str, now: datetime) -> Carried | None:
         except NotUnderstood:
             return None
     return None
+
+
+def of_timer(words: str, now: datetime) -> Carried | None:
+    """A timer or an alarm, in English."""
+    if not (found := re.match(TIMER, plain(words))):
+        return None
+    for when in (f"in {found[2]}", f"at {found[2]}", found[2]):
+        with suppress(NotUnderstood), speaking(ENGLISH):
+            parse(when, now)
+            return planned(ENGLISH, when, found[1])
+    return None
+
+
+def of_clock(words: str) -> Carried | None:
+    """The time in a city, in English."""
+    if not (found := re.match(CLOCK, plain(words))):
+        return None
+    try:
+        zone = zone_of_city(found[1].replace(" ", "_"))
+    except NotUnderstood as error:
+        return Carried(str(error))
+    return Carried(f"{datetime.now(ZoneInfo(zone)):%A, %H:%M} ({zone})")
 
 
 def planned(language: str, when: str, task: str) -> Carried:

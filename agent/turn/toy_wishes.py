@@ -62,9 +62,12 @@ def spelled_out(messages: Sequence[Message], words: str) -> str:
     return re.sub(IT, lambda found: f"{found[1]} {paths[-1]}", words, count=1, flags=re.IGNORECASE)
 
 
+QUOTED = POLITE + r"(?:run|execute):? `([^`]+)`(?: for me)?(?: please)?[.!]?$"
+
+
 def of_shell(said: str) -> Carried | None:
-    """A line that begins as at a prompt."""
-    if not (found := re.match(r"^\$ (\S.*)$", said)):
+    """A line that begins as at a prompt, or that is quoted to be run."""
+    if not (found := re.match(QUOTED, said, re.IGNORECASE) or re.match(r"^\$ (\S.*)$", said)):
         return None
     return Carried(call=call_of("bash", command=found[1]), tells=in_columns)
 
@@ -149,11 +152,11 @@ NEW_LIST = POLITE + (
     rf" (?:{KIND}[- ]?)?list(?: for (?:me|today|tomorrow|the \w+))?(?: with| of|:| -|,)* (.+)$"
 )
 ADD = POLITE + (
-    r"(?:put|add|write|append)(?: also)?:? (.+?)(?: too| as well| also)?"
+    r"(?:put|add|append|write(?=.*\blist\b))(?: also)?:? (.+?)(?: too| as well| also)?"
     rf"(?: (?:to|on|onto|in) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list))?(?: too| as well| also)?(?: please)?$"
 )
 SHOW = POLITE + (
-    r"(?:show|read|see|display|give|tell|what(?:'s| is| are|s)?)\b(?: me)?(?: on| in)?"
+    r"(?:show|read|see|display|give|tell|what(?:'s| is| are|s)?)\b(?: me)?(?: still| left)?(?: on| in)?"
     rf"(?: the| my| our| that| whole)* (?:{KIND}[- ]?)?list(?: (?:again|now|please))*$"
 )
 TICK = POLITE + (
@@ -340,9 +343,9 @@ COMMANDS = (
     (rf"\b(?:first|top) (\d+) (?:lines|rows) (?:of|in|from) ({PATH})$", "head -n {0} {1}"),
     (rf"\b(?:last|bottom) (\d+) (?:lines|rows) (?:of|in|from) ({PATH})$", "tail -n {0} {1}"),
     (rf"^sort (?:the (?:file|lines (?:in|of)) )?({PATH})(?: alphabetically| by name)?$", "sort {0}"),
-    (rf"^(?:delete|remove|erase) (?:the file )?({PATH})$", "rm -v -- {0}"),
+    (rf"^(?:delete|remove|erase|get rid of) (?:the file )?({PATH})(?: please)?$", "rm -v -- {0}"),
     (rf"^rename ({PATH}) (?:to|into|as) ({PATH})$", "mv -nv -- {0} {1}"),
-    (rf"^(?:copy|duplicate) ({PATH}) (?:to|into|as) ({PATH})$", "cp -nv -- {0} {1}"),
+    (rf"^(?:copy|duplicate|(?:make|create) a (?:copy|duplicate) of) ({PATH}) (?:to|into|as|called|named) ({PATH})$", "cp -nv -- {0} {1}"),
     (rf"^move ({PATH}) (?:to|into|in) (?:the |my )?(?:folder |directory )?([\w./-]+)$", "mkdir -p {1} && mv -nv -t {1} -- {0}"),
     (rf"^(?:make|create|write|touch) (?:an?|the|my) (?:new )?empty (?:text )?file (?:called |named )?({PATH})$", "touch {0} && ls -l {0}"),
     (rf"^when was (?:the (?:file )?)?({PATH}) (?:last )?(?:changed|modified|edited|updated|written)$", "date -r {0} '+%A %Y-%m-%d %H:%M'"),
@@ -352,6 +355,7 @@ COMMANDS = (
     (r"^(?:what|which)\b.*\b(?:cpu|processor)\b(?!.*\b(?:load|busy|usage|doing)\b)", "grep -m1 'model name' /proc/cpuinfo; echo \"$(nproc) cores\""),
     (r"^(?:what|which)\b.*\b(?:linux|operating system|os|distro|distribution)\b(?!.*kernel)", '. /etc/os-release; echo "$PRETTY_NAME, Linux $(uname -r)"'),
     (r"^(?:is|what|which|do)\b.*\b(?:gpu|graphics card)\b", "grep '^gpu' /host.txt"),
+    (r"^(?:who|what user|which user)\b.*\blogged in\b", "id -un"),
     (r"^(?:is|do you have|have you got|is there) ([\w+-]+) (?:installed|here|available)$", "command -v {0} || echo {0} is not installed"),
 )  # fmt: skip
 
@@ -481,15 +485,16 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     if call.name == "remember" and pasted(said):
         return True
     words = re.findall(r"[^\W_]+", said.lower())
-    if call.name in ("grep", "recall"):
-        stems = (SEARCHES if call.name == "grep" else RECALLS).split()
-        return not any(word.startswith(stem) for word in words for stem in stems)
+    if stems := SAID_FOR.get(call.name):
+        return not any(word.startswith(stem) for word in words for stem in stems.split())
     if call.name == "edit_file" and given.get("old") == given.get("new"):
         return True
     if (repo := given.get("repo", ".")) != "." and repo not in heard:
         return True
     path = PurePosixPath(given.get("path", "."))
     if path.name and path.name not in heard and not (path.stem in heard and path.suffix in SUFFIXES):  # fmt: skip
+        return True
+    if path.name and path.name in given.get("content", ""):  # the wish itself, not what is wished
         return True
     spoken = set(re.findall(r"[^\W_]+", heard))
     if any(not grounded(given.get(name, ""), set(words)) for name in ("note", "task")) and not {"it", "this", "that"} & set(words):  # fmt: skip
@@ -525,8 +530,12 @@ def last_words(messages: Sequence[Message]) -> str:
     return next((each.text for each in reversed(messages) if isinstance(each, User)), "")
 
 
-SEARCHES = "find search look grep where which contain mention occur any line anywhere word"
-RECALLS = "remember recall note told said say talk know mention earlier yesterday last my i me"
+# What is said by one who means the tool.
+SAID_FOR = {
+    "grep": "find search look grep where which contain mention occur any line anywhere word",
+    "recall": "remember recall note told said say talk know mention earlier yesterday last my i me",
+    "send_file": "send give share get attach upload want have download forward post bring pass file",
+}
 
 
 SUMS = r"[-+*/%^×÷=]|\dx\d|\d x \d|\b(?:plus|minus|times|divided?|over|sum|add(?:ed)?|subtract|multipl\w*|percent|average|mean|half|double|twice|triple|squared?|root|power|total|mod|remainder|difference|product|calculate|compute|how much is|what is|what's)\b"

@@ -1,6 +1,7 @@
 """Wishes that the program carries out while the toy serves, and what of the model's it stops."""
 
 import json
+import re
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -93,6 +94,28 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
             )
         ),
         ("erinnere mich an den Zahnarzt", ("model", {})),
+        (
+            "set a timer for 1 minute",
+            ("schedule", {"when": "in 1 minute", "task": "timer", "kind": "remind"}),
+        ),
+        (
+            "set an alarm for 7:30",
+            ("schedule", {"when": "at 7:30", "task": "alarm", "kind": "remind"}),
+        ),
+        ("set a timer for my life", ("model", {})),
+        (
+            "what time is it in Nowhereville?",
+            (
+                "",
+                {
+                    "answer": "I do not know the time zone “nowhereville”. Which city's time do you mean?"
+                },
+            ),
+        ),
+        ("run `uname -a` for me", ("bash", {"command": "uname -a"})),
+        ("make a copy of notes.md as old.md", ("bash", {"command": "cp -nv -- notes.md old.md"})),
+        ("get rid of old.log please", ("bash", {"command": "rm -v -- old.log"})),
+        ("what's still on my list?", ("model", {})),
         ("add 2 and 3", ("model", {})),
         ("show me the disk", ("model", {})),
     ],
@@ -197,6 +220,11 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
         ("add sunscreen", calls("bash", command="echo 'sunscreen' >> /model")),
         ("what did I just ask you?", says("I can look at this machine (disk, memory).")),
         ("show me the diff", calls("git_diff", repo="send")),
+        (
+            "add up the amounts in sales.csv",
+            calls("write_file", path="sales.csv", content="add up the amounts in sales.csv"),
+        ),
+        ("boil letter.txt down to two sentences", calls("send_file", path="letter.txt")),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
         ("tell me a story", says("Once upon a time", finish_reason="length")),
         ('{"sku": "A-12", "note": "remember tea"}', calls("remember", note='A-12", "note')),
@@ -371,6 +399,27 @@ async def test_where_the_model_goes_astray_after_a_result_the_result_is_told() -
 async def test_what_follows_a_plain_no_is_not_told() -> None:
     told = await answered("who won?", says(f"{BEYOND}  Etc/UTC underst-id are```"))
     assert told.text == texts.TOY_BEYOND
+
+
+async def test_all_that_a_search_found_is_told() -> None:
+    found = ToolResult("1", "grep", "letter.txt:3: invoice 17\nnotes.md:1: send the invoice")
+    told = await answered("which files mention invoice?", says("letter.txt:3: in"), result=found)
+    assert told.text == f"```\n{found.text}\n```"
+
+
+def test_the_time_in_a_city_is_that_citys() -> None:
+    kind, said = done("what time is it in Tokyo now?")
+    assert kind == "" and re.fullmatch(r"\w+day, \d\d:\d\d \(Asia/Tokyo\)", said["answer"])
+
+
+def test_a_poem_is_no_item_of_a_list() -> None:
+    before = (
+        user("put milk on my list"),
+        Assistant("", (call_of("bash", command="touch todo.txt"),)),
+    )
+    assert done("write me a short poem about rain", *before)[0] == "model"
+    assert done("add butter", *before)[0] == "bash"
+    assert done("what's still on my list?", *before)[0] == "bash"
 
 
 async def test_what_was_just_asked_for_is_not_asked_for_again() -> None:
