@@ -37,13 +37,15 @@ class Assistant:
     `text` is what a person may see. Where the calls came as text, `raw` is the
     generated text with them in it: it is replayed instead of `text` and `calls`,
     so that the rendered prompt keeps its bytes. `thought` is the reasoning before
-    it, which goes back to models whose template repeats it.
+    it, which goes back to models whose template repeats it. `words` is `text` with
+    the white space around it that the model wrote before structured calls; "" where there is none.
     """
 
     text: str
     calls: tuple[ToolCall, ...] = ()
     raw: str = ""
     thought: str = ""
+    words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,10 +221,12 @@ async def measure(
     kind: Kind = "llama",
     long: Collection[str] = ("default", "on"),
     calls: str | None = None,
+    blank: str = "",
 ) -> list[Row]:
     """The script in two chats that take turns, with one template, once in each way to think; LONG, too, where `long` names that.
 
     `calls` names the format of the calls (spoken.CROSSED); None: the family's own.
+    `blank` is white space that the model writes behind words, in front of what its template has there.
     """
     template = spoken.template(name)
     known = KnownTools.of(tool.schema for tool in chosen([]))
@@ -235,7 +237,7 @@ async def measure(
         texts = {}
         async with serve(model) as endpoint, Server(endpoint) as server:
             for how in thinking:
-                texts[how] = await said(name, server, how, calls=calls)
+                texts[how] = await said(name, server, how, calls=calls, blank=blank)
         model = Path(folder) / "said.gguf"
         every = [text for spoken_so in texts.values() for text in spoken_so.values()]
         ids = make_scripted(model, every, template, context=CONTEXT, kind=kind)
@@ -257,6 +259,7 @@ async def said(
     thinking: str,
     acts: Sequence[Act] = ACTS,
     calls: str | None = None,
+    blank: str = "",
 ) -> dict[int, str]:
     """Each act in the family's words."""
     tools = [tool.schema for tool in chosen([])]
@@ -276,7 +279,7 @@ async def said(
         else:
             text = await speaker.answer(act.words)
         called += bool(act.tool)
-        texts[id(act)] = text.replace(spoken.THOUGHT, THOUGHT)
+        texts[id(act)] = text.replace(spoken.THOUGHT, THOUGHT).replace(WORDS, WORDS + blank)
     return texts
 
 

@@ -29,6 +29,7 @@ class Extra:
     calls: tuple[tuple[str, str, str], ...] = ()  # id, name, arguments
     raw: str = ""
     thought: str = ""
+    words: str = ""
     call: str | None = None
     name: str | None = None
 
@@ -46,9 +47,9 @@ def message_columns(message: Message) -> Columns:
                 storable(text),
                 _json({"images": [*map(pictures.reference, images)]} if images else {}),
             )
-        case Assistant(text, calls, raw, thought):
+        case Assistant(text, calls, raw, thought, words):
             listed = [[call.id, call.name, call.arguments] for call in calls]
-            fields = {"calls": listed, "raw": raw, "thought": thought}
+            fields = {"calls": listed, "raw": raw, "thought": thought, "words": words}
             return "assistant", storable(text), _json({k: v for k, v in fields.items() if v})
         case ToolResult(call, name, text):
             return "tool", storable(text), _json({"call": call, "name": name})
@@ -66,7 +67,7 @@ def decoded_message(role: str, text: str, extra: str | None) -> Message:
             raise ValueError("a tool's result without its call")
         return ToolResult(fields.call, fields.name, text)
     calls = tuple(ToolCall(*call) for call in fields.calls)
-    return Assistant(text, calls, fields.raw, fields.thought)
+    return Assistant(text, calls, fields.raw, fields.thought, fields.words)
 
 
 def shortened(message: Message) -> str:

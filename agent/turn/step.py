@@ -64,7 +64,9 @@ def read_step(
         called = bool(completion.calls or parser.calls)
         message = Assistant(parser.visible, raw=raw, thought=thought)
         return Step(message, cut=True, cut_call=called)
+    words = ""
     if completion.calls:
+        words = raw if raw.strip() == parser.visible else ""
         raw, found = "", [(call.id, call.name, sound_json(call)) for call in completion.calls]
     else:
         found = [(call.id, call.name, as_json(call.arguments)) for call in parser.calls]
@@ -76,7 +78,7 @@ def read_step(
         calls.append(ToolCall(id, known_name(name, known), arguments or "{}"))
         if not arguments:
             unreadable.add(id)
-    message = Assistant(parser.visible, tuple(calls), raw, thought)
+    message = Assistant(parser.visible, tuple(calls), raw, thought, words)
     repeats = completion.finish_reason == "repeats" and not calls
     return Step(message, frozenset(unreadable), repeats=repeats)
 

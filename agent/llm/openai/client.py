@@ -27,10 +27,12 @@ from agent.llm.openai.prompt_form import (
     RAW_CALLED,
     THOUGHT_CALLED,
     WORDS,
+    WORDS_CALLED,
     Json,
     PromptForm,
     ThoughtForm,
     complete,
+    gap_behind_words,
     images_of,
     takes_raw_calls,
     thought_form,
@@ -318,6 +320,7 @@ class OpenAIModel:
             thoughts=await self._thought_form(endpoint)
             if any(m.thought for m in answers)
             else "none",
+            gap=await self._gap(endpoint, form) if any(m.words for m in answers) else None,
             efforts=frozenset() if request.thinking is None else await self._efforts(endpoint),
             pictures=sees,
         )
@@ -368,6 +371,16 @@ class OpenAIModel:
                 return "whole" if error.status in NO_ROUTE else "none"
 
         return await self._probed(endpoint, "thoughts", ThoughtForm, tried)
+
+    async def _gap(self, endpoint: Endpoint, form: PromptForm) -> str | None:
+        """The white space that the template writes between words and a call."""
+
+        async def tried() -> tuple[str | None]:
+            prompt = await self._shown(endpoint, WORDS_CALLED, form)
+            return (gap_behind_words(prompt or ""),)
+
+        (gap,) = await self._probed(endpoint, "words before a call", tuple[str | None], tried)
+        return gap
 
     async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
         """The values of `reasoning_effort` that the template takes; none where they change nothing.

@@ -34,7 +34,8 @@ class PromptForm:
     keeps the rendered prompt's tokens. `thoughts`: whether the template repeats what was
     thought, so that thoughts go back, and the template itself decides how long it keeps
     them; "stripped" where it ends them with a line break of its own behind theirs (Gemma 4,
-    MiniMax, Nemotron). `efforts` are the values of `reasoning_effort` that it takes. `pictures`: the model
+    MiniMax, Nemotron). `gap` is the white space that the template itself writes between words and a
+    call: so much less of the model's own goes back; None where nobody knows, and none does. `efforts` are the values of `reasoning_effort` that it takes. `pictures`: the model
     sees; to one that does not, each is a line of words.
     """
 
@@ -45,6 +46,7 @@ class PromptForm:
     short_ids: bool = False
     raw_calls: bool = False
     thoughts: ThoughtForm = "none"
+    gap: str | None = None
     efforts: frozenset[str] = frozenset()
     pictures: bool = True
 
@@ -139,7 +141,7 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
             return {"role": "tool", "tool_call_id": id, "name": name, "content": text}
         case ToolResult(_, _, text):
             return {"role": "user", "content": f"<tool_response>\n{text}\n</tool_response>"}
-        case Assistant(text, calls, raw, thought):
+        case Assistant(text, calls, raw, thought, words):
             wire: Json = {"role": "assistant"}
             if thought and form.thoughts != "none":
                 wire["reasoning_content"] = (
@@ -158,7 +160,8 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
                 }
                 for call in calls
             ]
-            wire["content"] = text
+            known = bool(words) and form.gap is not None
+            wire["content"] = words.removesuffix(form.gap or "") if known else text
             return {**wire, "tool_calls": functions} if functions else wire
 
 
@@ -182,7 +185,7 @@ def one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
         if isinstance(message, Assistant) and len(message.calls) > 1:
             for place, call in enumerate(message.calls):
                 several.add(call.id)
-                first = Assistant(message.text, (call,), thought=message.thought)
+                first = replace(message, calls=(call,), raw="")
                 yield Assistant("", (call,)) if place else first
                 if call.id in results:
                     yield results[call.id]
@@ -276,6 +279,14 @@ THOUGHT_CALLED = replace(
     PROBE,
     messages=(*ASKED.messages, Assistant("", (_call(1),), thought=THOUGHT), _result(1)),
 )
+SAID = "#said#"
+WORDS_CALLED = replace(PROBE, messages=(*ASKED.messages, Assistant(SAID, (_call(1),)), _result(1)))
+
+
+def gap_behind_words(prompt: str) -> str | None:
+    """The white space behind the words in the prompt of WORDS_CALLED; None where they are not shown."""
+    _, shown, behind = prompt.partition(SAID)
+    return behind[: len(behind) - len(behind.lstrip())] if shown else None
 
 
 def thought_form(prompt: str) -> ThoughtForm:

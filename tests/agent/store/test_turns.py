@@ -20,6 +20,8 @@ ODD: list[Message] = [
     ToolResult("a", "bash", "x\ty\n"),
     Assistant("", (ToolCall("b", "bash", "{}"),), raw="<tool_call>{}</tool_call>"),
     ToolResult("b", "bash", ""),
+    Assistant("So.", (ToolCall("c", "bash", "{}"),), words="So.\n\n"),
+    ToolResult("c", "bash", ""),
     Assistant(" done \n", thought="Hm.\n\n 🎉"),
 ]
 

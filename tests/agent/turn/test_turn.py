@@ -65,6 +65,16 @@ async def test_a_call_as_text_is_run_hidden_and_replayed_as_text(bench: Bench) -
     ]
 
 
+async def test_words_before_a_call_are_kept_with_their_line_breaks_and_shown_without(
+    bench: Bench,
+) -> None:
+    called = calls("bash", id="a1", command="ls").calls
+    await bench.run(says("\nI look.\n\n", calls=called), says("Two files."))
+    assert bench.shown == "I look.Two files."
+    step = Assistant("I look.", called, words="\nI look.\n\n")
+    assert bench.model.requests[1].messages[2] == bench.journal.messages[2] == step
+
+
 async def test_several_calls_of_one_step_run_in_order(bench: Bench) -> None:
     both = also(calls("bash", id="a", command="1"), calls("bash", id="b", command="2"))
     finished = await bench.run(both, says("Done."))

@@ -144,6 +144,7 @@ async def test_every_kind_of_message_has_one_form() -> None:
         ToolResult("c1", "bash", "r"),
         Assistant("visible", raw="visible <|im_end|>"),
         Assistant("", (call,), raw="<tool_call>x</tool_call>"),
+        Assistant("text", (call,), words="text\n\n"),
     )
     async with ModelServer(says("Hello")) as server:
         await pieces_of(server, Request(messages))
@@ -158,6 +159,8 @@ async def test_every_kind_of_message_has_one_form() -> None:
         {"role": "assistant", "content": "visible <|im_end|>"},
         # A server that cannot show how it renders a call gets a structured one.
         {"role": "assistant", "content": "", "tool_calls": [wire_call]},
+        # One that cannot show what it writes behind words gets them without white space.
+        {"role": "assistant", "content": "text", "tool_calls": [wire_call]},
     ]
 
 

@@ -32,6 +32,16 @@ async def test_words_before_a_call_are_repeated_by_a_template_without_thoughts()
     assert row.sound and max(row.beyond) <= BEYOND, row
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["unsloth-mistral-Devstral-Small-2507", "Qwen-Qwen2.5-7B-Instruct", "Kimi-K2-Instruct"],
+)
+async def test_a_blank_line_between_words_and_a_call_is_not_read_again(name: str) -> None:
+    """Whether the template itself writes a line break there, or nothing."""
+    (row,) = await measure(name, ("off",), long=(), blank="\n\n")
+    assert row.sound and max(row.beyond) <= BEYOND, row
+
+
 @pytest.mark.parametrize("kind", ["lfm2", "gemma3"])
 async def test_nobody_waits_for_models_that_cannot_go_back_nor_after_ten_long_calls(
     kind: Kind,

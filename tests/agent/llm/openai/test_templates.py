@@ -256,6 +256,35 @@ def test_a_calls_id_is_shortened_alike_in_call_and_result_and_a_short_one_stays(
     assert messages_json(request, PromptForm())[2]["tool_call_id"] == "functions.look:0"
 
 
+JOINED = _chatml()  # Mistral's and Kimi's way: a call stands right behind the words
+APART = JOINED.replace(
+    "<tool_call>\n{", "{{ '\\n' }}<tool_call>\n{"
+)  # Qwen's and Granite's: in a line of its own
+TRIMMED = APART.replace("m.content or ''", "(m.content or '') | trim")
+
+
+@pytest.mark.parametrize(
+    ("template", "written", "shown"),
+    [
+        (APART, "So.\n\n", "\nSo.\n\n<tool_call>"),
+        (APART, "So.\n", "\nSo.\n<tool_call>"),
+        (APART, "\n\n", "\n\n\n<tool_call>"),
+        (JOINED, "So.\n\n", "\nSo.\n\n<tool_call>"),
+        (JOINED, "\nSo. ", "\n\nSo. <tool_call>"),
+        (TRIMMED, "So.\n\n", "\nSo.\n<tool_call>"),
+    ],
+)
+async def test_white_space_before_a_call_goes_back_less_what_the_template_writes_itself(
+    tmp_path: Path, template: str, written: str, shown: str
+) -> None:
+    call = ToolCall("call00001", "bash", '{"command": "ls"}')
+    step = Assistant(written.strip(), (call,), words=written)
+    talk = (step, ToolResult(call.id, "bash", "output 0"))
+    async with model_with(tmp_path, Kind(template)) as model:
+        prompt = await model.rendered(Request((System("s"), User("u"), *talk), TOOLS)) or ""
+    assert f"<|im_start|>assistant{shown}" in prompt
+
+
 # Gemma 4's way: no result of a call that stands there as text.
 DROPPING = "{%- set seen = namespace(call=false) %}" + _chatml().replace(
     _CALLS, _CALLS + "{%- if m.tool_calls %}{% set seen.call = true %}{% endif %}"
