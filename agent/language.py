@@ -99,7 +99,9 @@ def catalogue(language: str) -> "NullTranslations":
         if any(fields(form) != fields(entry.msgid_plural or entry.msgid) for form in forms):
             log.error("%s.po: other {names} than in English: %r", language, entry.msgid)
             entries.remove(entry)
-    return GNUTranslations(BytesIO(entries.to_binary()))
+    binary = entries.to_binary()
+    entries.clear()  # polib's parser is a cycle that holds them: 1 MiB until a search for garbage
+    return GNUTranslations(BytesIO(binary))
 
 
 def fields(text: str) -> Counter[str]:

@@ -1,6 +1,7 @@
 """The texts in other languages: whole, with the same names to fill in, and no text beside them."""
 
 import ast
+import gc
 import importlib.util
 import re
 from collections.abc import Iterator
@@ -144,6 +145,19 @@ def test_a_catalogue_with_a_fault_leaves_english_and_not_an_error(
         languages.cache_clear()
         catalogue.cache_clear()
     assert len(caplog.records) >= 2
+
+
+def test_a_catalogue_once_read_leaves_no_entry_behind() -> None:
+    """A service searches for no garbage while it starts, and never among what it has by then."""
+    gc.collect()
+    gc.disable()
+    try:
+        read = catalogue.__wrapped__("de")
+        left = [found for found in gc.get_objects() if isinstance(found, polib.POEntry)]
+    finally:
+        gc.enable()
+    assert read.gettext("No") == "Nein"
+    assert len(left) <= 2, len(left)
 
 
 # -- no text escapes ----------------------------------------------------------
