@@ -36,7 +36,7 @@ from telegram.ext import (
     filters,
 )
 
-from agent.language import CATALOGUES, languages, speaking
+from agent.language import CATALOGUES, catalogue, languages, speaking
 from agent.store.errors import StoreError
 from agent.trust import Origin
 from bot.access import AccessLevel, Sender
@@ -297,6 +297,7 @@ async def register_commands(context: HandlerContext, bot: Bot) -> None:
         for code in languages()[1:]:
             with speaking(code):
                 await register_texts(context, bot, code, owners)
+            catalogue.cache_clear()  # few of them will be spoken
         await context.store.key_values.put(REGISTERED, digest.hexdigest())
 
 

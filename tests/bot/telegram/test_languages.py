@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.errors import BackendAway
-from agent.language import languages, speaking
+from agent.language import catalogue, languages, speaking
 from agent.model import Request
 from agent.retelling import retold
 from bot.commands import first_screen
@@ -179,6 +179,7 @@ async def test_telegram_is_told_the_commands_in_every_language_once(
         async with asyncio.timeout(SECONDS):
             while not await run.store.key_values.get(key, str):
                 await asyncio.sleep(0.01)
+        assert catalogue.cache_info().currsize == 0, "kept, though nobody speaks it"
     russian = [
         json.loads(made.fields["commands"])
         for made in gram.called("setMyCommands")
