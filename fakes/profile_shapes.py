@@ -30,6 +30,8 @@ KNOWN = {
     "qwen3.6-35b-a3b-16gb": KnownProfile(13.4, "qwen3.6-35b-a3b"),
     "qwen3.6-35b-a3b-32gb": KnownProfile(22.66, "qwen3.6-35b-a3b", card=2 * V100),
     "qwen3.8-27b": KnownProfile(17.56, "qwen3.6-27b", card=2 * V100),
+    "many-chats": KnownProfile(14.4, "gemma4-26b-a4b"),
+    "many-chats-2x": KnownProfile(18.6, "qwen3.6-35b-a3b", cards=2),
     "llama3.3-70b-2x": KnownProfile(27.5, "llama3.3-70b", cards=2),
 }
 

@@ -91,7 +91,7 @@ def candidates(
     """What fits first, the best of it first; the toy is the last of what fits. Asks no hub. Blocks."""
     rated = [profile_candidate(profile, machine) for profile in profiles]
     rated += [file_candidate(model, machine) for model in found]
-    order = {name: place for place, name in enumerate(PREFERRED[:-1])}
+    order = {name: place for place, name in enumerate(PREFERRED[:2])}
 
     def rank(each: Candidate) -> tuple[int, int, bool, int]:
         fits = {True: 0, None: 1, False: 2}[each.runs]
@@ -120,10 +120,8 @@ def profile_candidate(profile: Profile, machine: Machine) -> Candidate:
         seen = Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
     elif here:
         seen = outlook(profile, machine)
-    elif profile.vram_mib is None and size:
-        seen = expected_outlook(replace(profile, vram_mib=size // MIB), machine, "not here yet")
     else:
-        seen = expected_outlook(profile, machine, "it is not here yet")
+        seen = expected_outlook(profile, machine, "it is not here yet", size)
     known = here or profile.vram_mib or size or not machine.cards
     return Candidate(
         profile.name, seen.runs if known else None, seen.line, size, paths[0] if here else None
@@ -185,21 +183,30 @@ def profile_headers(
 
 
 def expected_outlook(
-    profile: Profile, machine: Machine, unread: str = "its header could not be read"
+    profile: Profile,
+    machine: Machine,
+    unread: str = "its header could not be read",
+    size: int | None = None,
 ) -> Outlook:
-    """By the profile's own figures; `unread` says why by no better ones."""
-    if not profile.vram_mib or not machine.cards:
+    """By the profile's own figures, else by the `size` of its files; `unread` says why by no better ones."""
+    expects, its = ("expects", "its profile") if profile.vram_mib else ("alone take", "its files")
+    bytes = profile.vram_mib * MIB if profile.vram_mib else size
+    if profile.needs_two_cards and len(machine.cards) == 1:
+        line = f"{profile.name} is made for two cards, and there is one."
+        return Outlook(profile.name, False, line)
+    if not bytes or not machine.cards:
         return Outlook(profile.name, False, f"What {profile.name} needs is not known: {unread}.")
-    needed, card, ram = profile.vram_mib / 1024, machine.card(profile), (profile.ram_mib or 0) * MIB
+    needed, card, ram = bytes / GIB, machine.card(profile), (profile.ram_mib or 0) * MIB
     on = where(profile, machine)
     if needed > card:
         lacks = f"{needed:.1f} GiB{on}, and there are {card:.1f}"
     elif ram > machine.host:
+        its, expects = "its profile", "expects"
         lacks = f"{size_text(ram)} of RAM, and {size_text(machine.host)} are free"
     else:
-        why = f"its profile expects {needed:.1f} of {card:.1f} GiB{on} ({unread})"
+        why = f"{its} {expects} {needed:.1f} of {card:.1f} GiB{on} ({unread})"
         return Outlook(profile.name, True, sentence(profile, profile.context, why, ram))
-    return Outlook(profile.name, False, f"{profile.name} does not fit: it expects {lacks}.")
+    return Outlook(profile.name, False, f"{profile.name} does not fit: {its} {expects} {lacks}.")
 
 
 def sentence(profile: Profile, window: int, why: str, ram: int = 0) -> str:

@@ -120,12 +120,11 @@ def device_choices(
     profile: Profile, devices: Sequence[Device], host: int
 ) -> Iterator[DeviceChoice]:
     """Each choice that the profile allows, a single GPU first."""
-    split = profile.flag("--split-mode") in ("layer", "tensor")
     if not profile.gpu or not devices:
-        if not split:
+        if not profile.splits:
             yield DeviceChoice(profile, FreeMemory(0, host))
         return
-    if not split or profile.slots == 1:
+    if not profile.needs_two_cards:
         emptiest = max(devices, key=lambda device: device.free)
         hide = len(devices) > 1 and emptiest.kind in VISIBLE
         env = {VISIBLE[emptiest.kind]: str(emptiest.index)} if hide else {}

@@ -187,6 +187,11 @@ class Profile:
         return self.flag("--split-mode") in ("layer", "tensor")
 
     @property
+    def needs_two_cards(self) -> bool:
+        """Whether one card, however large, does not do: its chats share two."""
+        return self.splits and self.slots > 1
+
+    @property
     def slots(self) -> int:
         return int(self.flag("--parallel") or 1)
 

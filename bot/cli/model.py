@@ -25,6 +25,7 @@ from backend.models.outlook import (
     Candidate,
     Machine,
     candidates,
+    expected_outlook,
     profile_headers,
     size_text,
 )
@@ -261,19 +262,24 @@ def model_path(settings: Settings, profile: Profile) -> Path:
 
 @command.command("fit")
 @click.argument("model", default="")
-@click.option("--vram", type=float, help="GiB on the card, in place of what is found.")
+@click.option(
+    "--vram",
+    type=float,
+    multiple=True,
+    help="GiB on the card, in place of what is found; once for each of several.",
+)
 @click.option("--ram", type=float, help="GiB of host memory, in place of what is free.")
 @json_option
 @pass_options
 @runs
 async def fit(
-    options: Options, model: str, vram: float | None, ram: float | None, as_json: bool
+    options: Options, model: str, vram: tuple[float, ...], ram: float | None, as_json: bool
 ) -> int:
     """What a profile or a GGUF file needs, and which windows fit; without a name, which models fit, best first."""
     settings = options.settings
     machine = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
-    if vram is not None:
-        machine = replace(machine, cards=(vram,))
+    if vram:
+        machine = replace(machine, cards=vram)
     if ram is not None:
         machine = replace(machine, host=int(ram * GIB))
     if not model:
@@ -289,7 +295,8 @@ async def fit(
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
         unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
-        raise Failed(f"{unread} {expected(profile)}".strip()) from None
+        known = expected_outlook(profile, machine).line if machine.cards else expected(profile)
+        raise Failed(f"{unread} {known}".strip()) from None
     except NotAModel as error:
         raise Failed(str(error)) from None
     reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]

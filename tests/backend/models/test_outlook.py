@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from backend.models.outlook import PREFERRED, Machine, Outlook, outlook, propose
+from backend.models.outlook import (
+    PREFERRED,
+    Machine,
+    Outlook,
+    outlook,
+    profile_candidate,
+    propose,
+)
 from backend.models.profile import Profile, Reference, Source
 from fakes import gguf_kinds
 from fakes.words import saying
@@ -79,12 +86,17 @@ def expecting(
         (
             expecting(1500),
             (1.0, 1.0),
-            "far does not fit: it expects 1.5 GiB on the card, and there are 1.0.",
+            "far does not fit: its profile expects 1.5 GiB on the card, and there are 1.0.",
+        ),
+        (
+            expecting(1500, flags={**SPLIT, "--parallel": "4"}),
+            (2.0,),
+            "far is made for two cards, and there is one.",
         ),
         (
             expecting(512, 16384),
             (1.0,),
-            "far does not fit: it expects 16.0 GiB of RAM, and 8.0 GiB are free.",
+            "far does not fit: its profile expects 16.0 GiB of RAM, and 8.0 GiB are free.",
         ),
         (
             expecting(None),
@@ -97,6 +109,14 @@ def test_without_a_header_the_profile_says_what_it_expects(
     profile: Profile, cards: tuple[float, ...], expected: str
 ) -> None:
     assert outlook(profile, machine(*cards)).line == expected
+
+
+def test_of_a_profile_without_figures_the_size_of_its_files_is_told() -> None:
+    far = replace(expecting(None), model=Source(path="/absent/model.gguf", size=3 * GIB // 2))
+    found = [profile_candidate(far, machine(card)) for card in (2.0, 1.0)]
+    assert [each.runs for each in found] == [True, False]
+    assert found[0].line == saying("far", "because its files alone take 1.5 of 2.0 GiB on the card")
+    assert found[1].line == saying("far does not fit: its files alone take 1.5 GiB")
 
 
 def test_the_strongest_that_runs_is_proposed_with_why_none_before_it(small: Profile) -> None:

@@ -121,3 +121,18 @@ async def test_without_the_hub_the_profiles_own_word_is_told(hub: Hub, tmp_path:
     code, _, err = await fits(hub, tmp_path)
     assert code == 1
     assert err == saying("expects 900 MiB", "8,192 tokens")
+
+
+@pytest.mark.parametrize(
+    ("cards", "told"),
+    [
+        (["--vram", "0.5"], "far does not fit: its profile expects 0.9 GiB on the card"),
+        (["--vram", "1"], "its profile expects 0.9 of 1.0 GiB on the card"),
+    ],
+)
+async def test_without_the_hub_the_profiles_own_word_is_held_against_the_card(
+    hub: Hub, tmp_path: Path, cards: list[str], told: str
+) -> None:
+    hub.url = "http://127.0.0.1:9"
+    code, _, err = await fits(hub, tmp_path, *cards)
+    assert (code, told in err) == (1, True), err
