@@ -48,7 +48,7 @@ from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandbox import Sandboxes
+from agent.sandbox.sandbox import Sandbox, Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.shell import registry
@@ -66,8 +66,6 @@ from agent.turn.loop import run_turn
 from agent.turn.toy_answers import TOY, FixedAnswers, ToyAnswers, blind_answer
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
-from agent.web.fetch import Fetcher
-from agent.web.search import SearXNG
 from backend.client import BackendClient, BackendUnavailable, control_socket
 from backend.protocol import Endpoint, Prefix, QueueState, Status
 from bot.config_file import sync_config
@@ -83,6 +81,7 @@ if TYPE_CHECKING:
     from agent.mcp.servers import ToolServers
     from agent.pictures import VisionLimits
     from agent.voice.speech_to_text import SpeechToText
+    from agent.web.fetch import Fetcher
 
 log = logging.getLogger(__name__)
 
@@ -280,7 +279,7 @@ class ToolContexts:
         hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
         return ToolContext(
             sandbox=sandbox,
-            web=Fetcher(hosts, sandbox.observer) if hosts else None,
+            web=fetcher(hosts, sandbox) if hosts else None,
             notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
             jobs=await self.planner(chat, zone),
             plans=self.store.plans,
@@ -634,12 +633,21 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
     return Hosts(tuple(box.allow_hosts)) if box.network else None
 
 
+def fetcher(hosts: Hosts, sandbox: Sandbox) -> "Fetcher":
+    from agent.web.fetch import Fetcher
+
+    return Fetcher(hosts, sandbox.observer)
+
+
 def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:
     """What a chat may search and read of the web."""
     web = settings.agent.web
     used = store.ledger.use_of("agent.web.search_url", web.search_url)
-    engine = SearXNG(web.search_url, used) if web.search_url else None
-    return Browser(chat, store.addresses, engine, web.read, pages)
+    if not web.search_url:
+        return Browser(chat, store.addresses, None, web.read, pages)
+    from agent.web.search import SearXNG
+
+    return Browser(chat, store.addresses, SearXNG(web.search_url, used), web.read, pages)
 
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from yarl import URL
 
@@ -15,8 +15,9 @@ from agent.sandbox.output_buffer import decode
 from agent.sandbox.sandbox import BASH, Sandbox
 from agent.store.addresses import AddressTable
 from agent.web.addresses import addresses_in
-from agent.web.fetch import PDF, TEXT, download
-from agent.web.search import SearXNG
+
+if TYPE_CHECKING:  # loaded where an engine is named
+    from agent.web.search import SearXNG
 
 Reading = Literal["seen", "ask", "never"]
 CACHED_SECONDS = 900
@@ -62,7 +63,7 @@ class Browser:
 
     chat: str
     table: AddressTable
-    engine: SearXNG | None = None
+    engine: "SearXNG | None" = None
     reading: Reading = "seen"
     cache: PageCache = field(default_factory=PageCache)
     hosts: WholeWeb = field(default_factory=lambda: WholeWeb(is_public))
@@ -93,6 +94,8 @@ class Browser:
 
     async def read(self, address: str, permit: Permit, sandbox: Sandbox) -> WebPage:
         """Fetch a page and read it; `permit` is awaited before each request. ToolError says why there is none."""
+        from agent.web.fetch import PDF, TEXT, download
+
         found = await download(
             address, self.hosts, permit, sandbox.observer, program="web read", kinds=(*TEXT, PDF)
         )
