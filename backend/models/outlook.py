@@ -92,6 +92,7 @@ def candidates(
     rated = [profile_candidate(profile, machine) for profile in profiles]
     rated += [file_candidate(model, machine) for model in found]
     order = {name: place for place, name in enumerate(PREFERRED[:2])}
+    expected = {profile.name: (profile.vram_mib or 0) * MIB for profile in profiles}
 
     def rank(each: Candidate) -> tuple[int, int, bool, int]:
         fits = {True: 0, None: 1, False: 2}[each.runs]
@@ -101,7 +102,7 @@ def candidates(
             fits,
             len(PREFERRED) if toy else order.get(each.name, len(order)),
             toy,
-            -(each.size or 0),
+            -(each.size or expected.get(each.name, 0)),
         )
 
     return sorted(rated, key=rank)
