@@ -38,7 +38,7 @@ THEMES = {
 }
 
 
-Span = tuple[datetime, datetime]
+TimeSpan = tuple[datetime, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def line_charts(
     since: datetime,
     until: datetime,
     theme: Theme | None,
-    marked: Sequence[Span] = (),
+    marked: Sequence[TimeSpan] = (),
 ) -> str:
     """Panels below each other, over the same hours, some of them `marked`; times are written in the zone
     of `until`."""
@@ -112,7 +112,7 @@ def line_chart(
     height: float,
     since: datetime,
     until: datetime,
-    marked: Sequence[Span],
+    marked: Sequence[TimeSpan],
 ) -> Iterable[str]:
     yield text(LEFT, top + TITLE, panel.title, size=TITLE, bold=True)
     rows = (len(panel.curves) + 1) // 2

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from backend.charts import THEMES, Bar, Curve, Panel, Span, bar_charts, line_charts
+from backend.charts import THEMES, Bar, Curve, Panel, TimeSpan, bar_charts, line_charts
 from backend.programs import output_of
 from backend.protocol import GpuMinute
 
@@ -117,16 +117,16 @@ def gpu_drawings(minutes: Sequence[GpuMinute], *, hours: float, zone: str = "UTC
     return [line_charts([panel], since, until, None, slowed(minutes)) for panel in found]
 
 
-def hours_of(minutes: Sequence[GpuMinute], hours: float, zone: str) -> Span:
+def hours_of(minutes: Sequence[GpuMinute], hours: float, zone: str) -> TimeSpan:
     """The last `hours` up to the newest minute, or as many as are known."""
     times = [minute.at.astimezone(ZoneInfo(zone)) for minute in minutes]
     until = max(times)
     return max(until - timedelta(hours=hours), min(*times, until - SHORTEST)), until
 
 
-def slowed(minutes: Iterable[GpuMinute]) -> list[Span]:
+def slowed(minutes: Iterable[GpuMinute]) -> list[TimeSpan]:
     """From when to when some GPU was slowed by heat or power."""
-    found: list[Span] = []
+    found: list[TimeSpan] = []
     for at in sorted({minute.at for minute in minutes if minute.throttled}):
         if found and at - found[-1][1] <= MINUTE:
             found[-1] = (found[-1][0], at + MINUTE)
