@@ -24,6 +24,7 @@ from pathlib import Path
 from bench.operate.parts import parts
 from bench.operate.site import BACKEND, BOT, KINDS, Kind, Site, StepFailed, site
 from bench.operate.steps import STEPS, Course, Step
+from fakes import synapse
 from fakes.booted import lacking
 
 REAL_AWAY, REAL_PATIENCE = 600.0, 90.0  # of the units themselves
@@ -76,6 +77,9 @@ async def _taken(it: Site, name: str, step: Step, course: Course) -> bool:
 async def all_passed(kinds: list[Kind], course: Course, given: argparse.Namespace) -> bool:
     if why := await lacking(alone=True):
         print(f"Nothing was operated: {why}.")
+        return False
+    if given.parts and not synapse.PYTHON.exists():
+        print("Nothing was operated: --parts wants a homeserver: make .cache/synapse/.stamp")
         return False
     patience = REAL_PATIENCE if given.real else given.patience
     chosen = (given.only, given.verbose, given.parts)
