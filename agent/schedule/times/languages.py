@@ -292,6 +292,7 @@ def russian() -> Iterator[Rewriting]:
     ordinals = "первого второго третьего четвёртого пятого шестого седьмого восьмого девятого десятого одиннадцатого двенадцатого"
     for number, word in enumerate(ordinals.replace("ё", "[её]").split()):
         yield rf"\b(?:в )?пол(?:овине )?-?{word}\b", f"at {number or 12}:30"
+        yield rf"\b(?:в )?четверть {word}\b", f"at {number or 12}:15"
     yield from numbers(
         "один|одну два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать двадцать тридцать"
     )
@@ -378,6 +379,7 @@ def chinese() -> Iterator[Rewriting]:
         lambda m: str(chinese_number(m[0])),
     )
     yield r"(?<=点)[一二三四五六七八九十]+", lambda m: str(chinese_number(m[0]))
+    yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
     yield r"半个?小时(?:之|以)?后", " in half an hour "
     for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks")):  # fmt: skip
         yield rf"(?:过)?(\d+) ?{unit}(?:之|以)?后", rf" in \1 {english} "

@@ -79,11 +79,19 @@ Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
 TOO_FAR = "That is beyond any calendar. When do you mean?"
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
+HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+PART_WORD = {
+    "half": 30,
+    "quarter": 15,
+    "five": 5,
+    "ten": 10,
+    "twenty": 20,
+}  # of an hour, in minutes
 TIME = (
-    r"(?:(?:half|quarter) (?:past|to) \d{1,2}(?!\d)|\d{1,2}[:.h]\d{2}(?:\s*[ap]\.?m\.?)?"
-    r"|\d{1,2}\s*(?:[ap]\.?m\b\.?|o'?clock|h\b|uhr)|noon|midday|midnight)"
+    rf"(?:(?:an? )?(?:{'|'.join(PART_WORD)}) (?:past|to) (?:\d{{1,2}}(?!\d)|{HOUR_WORD}\b)|\d{{1,2}}[:.h]\d{{2}}(?:\s*[ap]\.?m\.?)?"
+    rf"|(?:\d{{1,2}}|{HOUR_WORD})\s*(?:[ap]\.?m\b\.?|o'?clock|h\b|uhr)|noon|midday|midnight)"
 )
-BARE_HOUR = r"\d{1,2}(?!\d|[:.]\d|\s*(?:st|nd|rd|th|%|" + UNIT[3:-1] + r")\b)"
+BARE_HOUR = rf"(?:\d{{1,2}}(?!\d|[:.]\d)|{HOUR_WORD}\b(?!-))(?!\s*(?:st|nd|rd|th|%|{UNIT[3:-1]})\b)"
 
 
 def parse(phrase: str, now: datetime) -> Rule:
@@ -337,7 +345,7 @@ def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
 
 def clock_clause(draft: Draft, match: re.Match[str]) -> None:
     found = re.findall(rf"{TIME}|{BARE_HOUR}", match["times"])
-    draft.hours12 = any(re.fullmatch(r"\d{1,2}", each) for each in found)
+    draft.hours12 = any(re.fullmatch(rf"\d{{1,2}}|{HOUR_WORD}", each) for each in found)
     draft.times += [minute_of_day(each) for each in found]
 
 
@@ -345,10 +353,14 @@ def minute_of_day(text: str) -> int:
     """Minutes after midnight of one time of day."""
     if text in DAYPARTS:
         return DAYPARTS[text]
-    hour, minute = [*map(int, re.findall(r"\d+", text)), 0][:2]
-    if text.startswith(("half", "quarter")):
-        part = 30 if text.startswith("half") else 15
-        return hour * 60 + (part if "past" in text else -part)
+    if found := re.match(r"(?:an? )?(\w+) (past|to) (\w+)", text):
+        hour, minute = (
+            int(number_of(found[3])),
+            PART_WORD[found[1]] * (-1 if found[2] == "to" else 1),
+        )
+    else:
+        digits = re.sub(HOUR_WORD, lambda word: f"{number_of(word[0]):.0f}", text)
+        hour, minute = [*map(int, re.findall(r"\d+", digits)), 0][:2]
     if meridiem := re.search(r"[ap]\.?m", text):
         if not 1 <= hour <= 12:
             raise NotUnderstood(
@@ -357,7 +369,7 @@ def minute_of_day(text: str) -> int:
         hour = hour % 12 + (12 if meridiem[0][0] == "p" else 0)
     if hour > 23 or minute > 59:
         raise NotUnderstood(translated("{text} is no time of day. At what time?").format(text=text))
-    return hour * 60 + minute
+    return (hour * 60 + minute) % 1440
 
 
 def zone_clause(draft: Draft, match: re.Match[str]) -> None:

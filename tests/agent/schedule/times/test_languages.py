@@ -17,6 +17,7 @@ NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
 PHRASES = {
     "tomorrow at 9": ["morgen um 9", "mañana a las 9", "demain à 9h", "завтра в 9", "明天9点"],
     "tomorrow at 9:30": ["morgen um 9 Uhr 30", "mañana a las 9 y media", "demain à 9 h 30", "завтра в 9:30", "明天早上九点半"],
+    "tomorrow at a quarter past nine": ["morgen um Viertel nach neun", "mañana a las nueve y cuarto", "demain à neuf heures et quart", "завтра в четверть десятого", "明天上午九点一刻"],
     "tomorrow at 20:00": ["morgen um 8 Uhr abends", "mañana a las 8 de la tarde", "demain à 8 heures du soir", "завтра в 8 вечера", "明天晚上8点"],
     "tomorrow morning": ["morgen früh", "mañana por la mañana", "demain matin", "завтра утром", "明天早上"],
     "today in the evening": ["heute Abend", "hoy a las 18:00", "ce soir", "сегодня вечером", "今晚"],
