@@ -208,7 +208,8 @@ class LiveReply:
 
     async def _type(self) -> None:
         while True:
-            await self._channel.typing(self._chat)
+            if not self._progress.awaits_owner:
+                await self._channel.typing(self._chat)
             await asyncio.sleep(TYPING_SECONDS)
 
 
@@ -249,6 +250,11 @@ class TurnViewBuilder:
         self._thinks_since: float | None = None
         self._thought = 0  # pieces, nearly always a token each
         self._timed = ""  # the status that `waiting` has written
+
+    @property
+    def awaits_owner(self) -> bool:
+        """Whether nothing goes on before an owner's yes or no."""
+        return self._pending_since is not None
 
     def add(self, event: Event) -> None:
         if not isinstance(event, ThoughtDelta | ModelProgress | ApprovalAsked):

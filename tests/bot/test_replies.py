@@ -378,6 +378,19 @@ async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) 
         await replies.event(assigned(), DONE)
 
 
+async def test_nobody_types_while_an_owner_is_asked(
+    replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFRESH_SECONDS", 0.01)
+    monkeypatch.setattr(module, "TYPING_SECONDS", 0.01)
+    await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
+    await replies.event(assigned(), ApprovalPending())
+    await soon(lambda: len(channel.views[0].seen) >= 5)
+    assert channel.typed == []
+    await replies.event(assigned(), ApprovalAsked("a", "make", "once"))
+    await soon(lambda: len(channel.typed) >= 3)
+
+
 async def test_what_an_app_lets_fade_is_shown_again(
     replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
