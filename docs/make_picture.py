@@ -124,7 +124,7 @@ async def owner_picture(target: Path, *, dark: bool) -> None:
                 )
                 await page.goto(address)
                 await expect(
-                    page.get_by_role("img", name=re.compile("^Power now"))
+                    page.get_by_role("img", name=re.compile("^Power, W; "))
                 ).to_be_attached()
                 await expect(page.locator("#link")).to_have_text("live")
                 await expect(page.get_by_text("@my_voltaire_bot listens")).to_be_visible()
