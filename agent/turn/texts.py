@@ -157,6 +157,7 @@ TOY_NO_NOTES = "I do not know: you have not told me. Say it like: remember that 
 TOY_NO_REPOSITORY = (
     "There is no git repository in the workspace, and none is configured (/repos lists them)."
 )
+TOY_DENIED = "I have left that undone, as you wished."
 TOY_UNSURE = (
     "I did not understand that well enough to do it, so I stopped there. Try fewer and plainer words, one thing"
     ' at a time, such as "how much disk space is free?". A real model (/model) understands your own words.'

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from shlex import quote
 
+from agent.approvals import DENIED
 from agent.language import translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
@@ -277,6 +278,8 @@ def checked(completion: Completion, request: Request) -> Completion:
             return replace(completion, text=translated(told))
     if completion.calls or not isinstance(last, ToolResult):
         return completion
+    if last.text == DENIED:  # which is said to the model
+        return replace(completion, text=translated(texts.TOY_DENIED), calls=())
     if last.name in LISTS and not failed(last):
         return replace(completion, text=in_columns(last.text))
     if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):

@@ -156,7 +156,7 @@ ADD = POLITE + (
     rf"(?: (?:to|on|onto|in) (?:it|(?:the|my|our|that) (?:{KIND}[- ]?)?list))?(?: too| as well| also)?(?: please)?$"
 )
 SHOW = POLITE + (
-    r"(?:show|read|see|display|give|tell|what(?:'s| is| are|s)?)\b(?: me)?(?: still| left)?(?: on| in)?"
+    r"(?:show|read|see|display|give|tell|what(?:'s| is| are|s)?)\b(?: me)?(?: still| left| open)*(?: on| in)?"
     rf"(?: the| my| our| that| whole)* (?:{KIND}[- ]?)?list(?: (?:again|now|please))*$"
 )
 TICK = POLITE + (
@@ -476,12 +476,15 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     """Whether a call is about what nobody said: a file, a note, a time, a sum that occurs nowhere before."""
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
+    said = parts_of(last_words(messages))[1]
+    only_looks = re.match(LOOKS, said, re.IGNORECASE) is not None
     if call.name == "bash":
         targets = re.findall(r">\s*(?!/dev/null)([\w./-]*\w)", given.get("command", ""))
-        if any(each not in heard for each in targets):
+        if any(only_looks or each not in heard for each in targets):
             return True
         return not meant(given.get("command", ""), heard, newly_said(messages))
-    said = parts_of(last_words(messages))[1]
+    if only_looks and call.name in ("write_file", "edit_file"):
+        return True
     if call.name == "remember" and pasted(said):
         return True
     words = re.findall(r"[^\W_]+", said.lower())
@@ -530,6 +533,11 @@ def last_words(messages: Sequence[Message]) -> str:
     return next((each.text for each in reversed(messages) if isinstance(each, User)), "")
 
 
+# How one begins who wants to know something, not to have it written.
+LOOKS = (
+    POLITE
+    + r"(?:watch|monitor|tell me|show|count|sum|total|add up|find|how|what|which|who|when|where|why|is|are|does|did|has|have|read|explain|compare|check|look|search)\b"
+)
 # What is said by one who means the tool.
 SAID_FOR = {
     "grep": "find search look grep where which contain mention occur any line anywhere word",
@@ -582,6 +590,9 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
     if last.name in TELLING and not set(re.findall(r"[^\W_]+", answer.lower())) <= {*re.findall(r"[^\W_]+", heard.lower()), *OWN_WORDS.split()}:  # fmt: skip
         return True
     if re.search(r"(\w{2,})\1{2,}", answer):  # one piece again and again
+        return True
+    asked = parts_of(last_words(messages))[1].lower()
+    if answer.strip(" .!").lower() in asked:  # the question's own words
         return True
     if any(mark in answer and mark not in heard for mark in ('"}', '{"', "<|", "</")):
         return True

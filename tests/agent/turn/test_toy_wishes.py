@@ -225,6 +225,14 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
             calls("write_file", path="sales.csv", content="add up the amounts in sales.csv"),
         ),
         ("boil letter.txt down to two sentences", calls("send_file", path="letter.txt")),
+        (
+            "watch server.log and tell me when a line appears",
+            calls("write_file", path="server.log", content="appears"),
+        ),
+        (
+            "please watch server.log for a line",
+            calls("bash", command="echo 'watch server.log' >> server.log"),
+        ),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
         ("tell me a story", says("Once upon a time", finish_reason="length")),
         ('{"sku": "A-12", "note": "remember tea"}', calls("remember", note='A-12", "note')),
