@@ -24,7 +24,7 @@ PART_SECONDS = 240.0
 LONG = (50.0, 50.0, 50.0)  # seconds of tones: whisper.cpp is busy with them for a while
 HEARS, SPEAKS = "whisper", "espeak-ng"
 # A short process is only caught by looking all the time.
-CATCH = "timeout 120 sh -c 'until p=$(pgrep {name}); do :; done; kill -KILL {pid}'"
+CATCH = "timeout 120 sh -c 'until p=$(pgrep {name}) && kill -KILL {pid} 2>/dev/null; do :; done'"
 
 
 @dataclass
