@@ -123,7 +123,7 @@ def line_chart(
         return below - (value - low) / (high - low) * (below - above)
 
     for start, end in marked:
-        left, right = (max(LEFT, along(at, since, until)) for at in (start, end))
+        left, right = (min(max(LEFT, along(at, since, until)), RIGHT) for at in (start, end))
         place = f'x="{left:.1f}" y="{above:.1f}" width="{max(2.0, right - left):.1f}"'
         yield f'<rect class="marked" {place} height="{below - above:.1f}"/>'
     for tick in ticks:

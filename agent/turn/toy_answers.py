@@ -263,6 +263,9 @@ def checked(completion: Completion, request: Request) -> Completion:
     messages = request.messages
     endless = completion.finish_reason == "length"
     last = messages[-1]
+    if isinstance(last, ToolResult) and last.text == DENIED:  # which is said to the model
+        denied = translated(texts.TOY_DENIED)
+        return replace(completion, text=denied, calls=(), finish_reason="stop")
     astray = endless or any(invented(call, messages) for call in completion.calls)
     if isinstance(last, ToolResult) and not failed(last) and (astray or same_again(completion.calls, messages)):  # fmt: skip
         return replace(completion, text=in_columns(last.text), calls=(), finish_reason="stop")
@@ -278,8 +281,6 @@ def checked(completion: Completion, request: Request) -> Completion:
             return replace(completion, text=translated(told))
     if completion.calls or not isinstance(last, ToolResult):
         return completion
-    if last.text == DENIED:  # which is said to the model
-        return replace(completion, text=translated(texts.TOY_DENIED), calls=())
     if last.name in LISTS and not failed(last):
         return replace(completion, text=in_columns(last.text))
     if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):

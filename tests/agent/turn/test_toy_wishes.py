@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent import prompt
+from agent.approvals import DENIED
 from agent.language import ENGLISH, languages, speaking, translated
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Request, TextPiece
@@ -407,6 +408,13 @@ async def test_where_the_model_goes_astray_after_a_result_the_result_is_told() -
 async def test_what_follows_a_plain_no_is_not_told() -> None:
     told = await answered("who won?", says(f"{BEYOND}  Etc/UTC underst-id are```"))
     assert told.text == texts.TOY_BEYOND
+
+
+@pytest.mark.parametrize("line", [says(DENIED), calls("schedule"), calls("bash", command="df -h")])
+async def test_what_is_said_to_the_model_after_a_no_is_not_told_to_the_person(line: object) -> None:
+    denied = ToolResult("1", "schedule", DENIED)
+    told = await answered("every monday at 9 tell me of the bins", line, result=denied)
+    assert (told.text, told.calls) == (texts.TOY_DENIED, ())
 
 
 async def test_all_that_a_search_found_is_told() -> None:
