@@ -9,6 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.ruler import RuleOptionsType
 from markdown_it.rules_block import StateBlock, reference, table
 from markdown_it.rules_block.table import escapedSplit, getLine
+from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline, autolink, emphasis, text
 from markdown_it.token import Token
 
@@ -35,12 +36,29 @@ def install(parser: MarkdownIt) -> MarkdownIt:
     parser.block.ruler.before("fence", "maths", block_maths, around)
     parser.block.ruler.at("reference", link_definition)
     parser.block.ruler.at("table", table_with_all_cells, {"alt": ["paragraph", "reference"]})
+    parser.core.ruler.after("block", "item_numbers", item_numbers)
     parser.inline.ruler.before("escape", "maths", inline_maths)
     parser.inline.ruler.at("text", text_up_to_bars)
     parser.inline.ruler.before("emphasis", "spoiler", spoiler)
     parser.inline.ruler.at("emphasis", emphasis_between_words)
     parser.inline.ruler.at("autolink", web_autolink)
     return parser
+
+
+def item_numbers(state: StateCore) -> None:
+    """The items of a list have the numbers that they were written with, as others may speak of them; one
+    with the number of the item before (`1. 1. 1.`) counts on. `gap`: it does not follow that item."""
+    lists: list[tuple[str, int]] = []
+    for token in state.tokens:
+        if token.type in ("ordered_list_open", "bullet_list_open"):
+            lists.append(("", 0))
+        elif token.type in ("ordered_list_close", "bullet_list_close"):
+            lists.pop()
+        elif token.type == "list_item_open" and token.info:
+            written, before = lists[-1]
+            number = before + 1 if token.info == written else int(token.info)
+            lists[-1] = token.info, number
+            token.meta |= {"number": number, "gap": bool(written) and number != before + 1}
 
 
 def inline_maths(state: StateInline, silent: bool) -> bool:

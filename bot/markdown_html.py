@@ -45,6 +45,11 @@ def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
             return shown
         return f'<a href="{escape(address)}">{shown}</a>'
 
+    def item(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
+        """Apps number items themselves: where a number is left out, another list begins."""
+        meta = tokens[index].meta
+        return f'</ol>\n<ol start="{meta["number"]}">\n<li>' if meta.get("gap") else "<li>"
+
     def row_end(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
         """With the cells beyond the header's."""
         start = max(n for n in range(index) if tokens[n].type == "tr_open")
@@ -52,6 +57,7 @@ def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
         return "".join(f"<td>{escape(cell, quote=False)}</td>" for cell in beyond) + "</tr>\n"
 
     rules: dict[str, Any] = {
+        "list_item_open": item,
         "tr_close": row_end,
         "maths": code,
         "definition": source,

@@ -105,9 +105,8 @@ class Renderer:
         self.out.gap(2)
 
     def render_bullet_list(self, node: "Node") -> None:
-        first = int(node.attrs.get("start", 1))
-        for number, item in enumerate(node.children, first):
-            marker = f"{number}. " if node.type == "ordered_list" else "• "
+        for item in node.children:
+            marker = f"{item.meta['number']}. " if node.type == "ordered_list" else "• "
             tight = all(child.type != "paragraph" or child.hidden for child in item.children)
             self.out.gap(1 if tight else 2)
             self.out.mark(marker)

@@ -206,6 +206,19 @@ def test_no_character_is_lost_where_no_emphasis_can_be_meant(raw: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("2. milk\n3. tea\n5. rice", "2. milk\n3. tea\n5. rice"),
+        ("3. three\n2. two\n1. one", "3. three\n2. two\n1. one"),
+        ("1. one\n1. two\n1. three", "1. one\n2. two\n3. three"),
+        ("4. four\n   1. in\n   3. it\n7. seven", "4. four\n   1. in\n   3. it\n\n7. seven"),
+    ],
+)
+def test_items_keep_the_numbers_that_others_speak_of(source: str, text: str) -> None:
+    assert render(source).text == text
+
+
+@pytest.mark.parametrize(
     ("source", "text", "spans"),
     [
         ("**bold**text", "boldtext", ["bold:bold"]),

@@ -1,5 +1,7 @@
 """Tables and headings as rich messages, where the owner has switched them on."""
 
+import re
+
 import pytest
 from aiogram import Bot
 from aiogram.client.session.aiohttp import AiohttpSession
@@ -36,6 +38,16 @@ HTML = """<h1>Birds</h1>
 )
 def test_what_entities_show_as_well_or_telegram_would_refuse_is_none(text: str) -> None:
     assert rich_html(text) is None
+
+
+def test_items_keep_their_numbers_where_an_app_numbers_them() -> None:
+    html = rich_html("# Jobs\n\n2. tea\n3. rice\n6. bins\n   1. a\n   1. b\n7. cat") or ""
+    starts = [
+        (int(n or 1), list.count("<li>"))
+        for n, list in re.findall(r'<ol(?: start="(\d+)")?>((?:(?!<ol).)*)', html, re.S)
+    ]
+    assert starts == [(2, 2), (6, 1), (1, 3)]
+    assert html.count("<ol") == html.count("</ol>") == 3
 
 
 def test_nothing_of_a_model_is_markup_and_no_picture_is_fetched() -> None:
