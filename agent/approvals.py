@@ -221,21 +221,24 @@ class Approvals:
         return found[1] if found else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallApprover:
-    """agent.tools.context.Approver of one call."""
+    """agent.tools.context.Approver of one call. `waited`: for owners, in seconds."""
 
     approvals: Approvals
     call: GuardedCall
     emit: Emit
+    waited: float = 0.0
 
     async def __call__(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
         taints = [*await self.call.taints(), *touched]
         if asks(scope, touched=bool(taints)) == "never":
             return
+        began = asyncio.get_running_loop().time()
         request, decision, reason = await self.approvals.settle(
             self.call, what, scope, taints, running=asked_midway(scope), emit=self.emit
         )
+        self.waited += asyncio.get_running_loop().time() - began
         self.emit(ApprovalAsked(request.id, what, decision))
         if decision == "denied":
             raise ToolError(reason)

@@ -309,6 +309,9 @@ class TurnViewBuilder:
                 self._pending_since = self._clock()
                 self.waiting()
             case ApprovalAsked():
+                waited = self._clock() - (self._pending_since or self._clock())
+                for id, (tool, since) in self._running.items():
+                    self._running[id] = tool, since + waited  # the owner's time is not the tool's
                 self._pending_since = None
                 self.waiting()
             case ModelFinished():

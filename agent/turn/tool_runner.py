@@ -156,7 +156,7 @@ class ToolRunner:
                 self._no_sandbox = str(error)
         if reserved and not output.ok:
             await budget.settle({kind: -count for kind, count in costs.items()})
-        seconds = asyncio.get_running_loop().time() - began
+        seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
         if output.ok:

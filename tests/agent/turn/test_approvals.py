@@ -14,7 +14,7 @@ from agent.approvals import (
     GuardedCall,
     question_id,
 )
-from agent.events import ApprovalAsked, Decision
+from agent.events import ApprovalAsked, Decision, ToolFinished
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.tools.tool import untouched
 from agent.trust import Taint
@@ -46,6 +46,17 @@ async def test_allowed_once(bench: Bench) -> None:
     assert (request.turn, request.call, request.chat) == ("t1", "c", "cli")
     assert (request.what, request.scope) == (WHAT, "commit:website")
     assert bench.rows.grants == set()
+
+
+async def test_the_time_of_a_call_is_not_that_of_the_owner_who_is_asked(bench: Bench) -> None:
+    async def ask(request: ApprovalRequest) -> Decision | None:
+        await asyncio.sleep(0.3)  # an owner reads
+        return "once"
+
+    bench.ask = ask
+    await bench.run(COMMIT, says("Committed."))
+    [finished] = bench.of(ToolFinished)
+    assert finished.ok and finished.duration_ms < 300
 
 
 async def test_denied(bench: Bench) -> None:
