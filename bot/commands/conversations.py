@@ -128,7 +128,7 @@ async def memory(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def forget(context: HandlerContext, call: CommandCall) -> None:
-    """/forget 3 deletes that note, /forget all the whole chat, /forget alone lists the notes."""
+    """/forget 3 deletes that note, /forget all the whole chat, /forget alone lists the notes, with a button for all."""
     chat, texts = call.chat, context.texts
     if id := note_number(call.argument):
         if await context.store.notes.delete(chat, id):
@@ -136,10 +136,16 @@ async def forget(context: HandlerContext, call: CommandCall) -> None:
         else:
             await context.send(chat, texts.no_such_note)
     elif call.argument.lower() in ("all", "everything"):
-        yes, no = Button(f"{FORGET}:yes", texts.forget_yes), Button(f"{FORGET}:no", texts.no)
-        await context.send(chat, texts.forget_all, [[yes, no]])
+        await context.send(chat, *forget_question(texts))
     else:
-        await context.send(chat, *await note_list(context, chat))
+        told, keyboard = await note_list(context, chat)
+        everything = Button(f"{FORGET}:all", texts.forget_yes)
+        await context.send(chat, told, [*keyboard, [everything]])
+
+
+def forget_question(texts: Texts) -> tuple[str, Keyboard]:
+    yes, no = Button(f"{FORGET}:yes", texts.forget_yes), Button(f"{FORGET}:no", texts.no)
+    return texts.forget_all, [[yes, no]]
 
 
 async def press_note(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -164,6 +170,8 @@ async def press_note(context: HandlerContext, press: ButtonPress) -> PressResult
 
 
 async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResult:
+    if press.argument == "all":
+        return PressResult("", *forget_question(context.texts))
     if press.argument != "yes":
         return PressResult("", context.texts.kept)
 

@@ -109,6 +109,11 @@ async def test_notes_are_shown_deleted_and_restored(scenario: TelegramScenario) 
         shorter = await scenario.owner.until(list_, lambda m: "Undo" in m.buttons)
         await scenario.owner.press(list_, "Undo")
         whole = await scenario.owner.until(list_, lambda m: "Undo" not in m.buttons)
+        await run.store.notes.add("tg:111", "gone")
+        await run.store.notes.delete("tg:111", 3)
+        await run.store.notes.add("tg:111", "has a cat")
+        with_gap = await card(scenario, "/memory")
+        await run.store.notes.delete("tg:111", 4)
         gone = await card(scenario, "/forget 2")
         await scenario.owner.press(gone, "Undo")
         back = await scenario.owner.until(gone, lambda m: "Undo" not in m.buttons)
@@ -120,6 +125,8 @@ async def test_notes_are_shown_deleted_and_restored(scenario: TelegramScenario) 
     tea, lyon = f"1. tea, no sugar ({day})", f"2. lives in Lyon ({day})"
     assert list_.text.splitlines()[1:3] == [tea, lyon]
     assert tea not in shorter.text and lyon in shorter.text
+    assert with_gap.text.splitlines()[1:4] == [tea, lyon, f"4. has a cat ({day})"]
+    assert "✕ 4" in with_gap.buttons
     assert whole.text == back.text == list_.text
     assert (gone.text, gone.buttons) == ("Forgotten.", ["Undo"])
     assert none.text == "There is no such note."
@@ -237,7 +244,12 @@ async def test_everything_of_a_chat_is_deleted_after_a_second_question(
     async with scenario.open() as run:
         await scenario.owner.ask("a secret")
         await run.store.notes.add("tg:111", "a note")
+        listed = await card(scenario, "/forget")
+        assert listed.buttons == ["✕ 1", "📌 1", "Delete all"]
+        await scenario.owner.press(listed, "Delete all")
+        asked = await scenario.owner.until(listed, lambda m: "No" in m.buttons)
         question = await card(scenario, "/forget all")
+        assert (asked.text, asked.buttons) == (question.text, question.buttons)
         assert question.buttons == ["Delete all", "No"]
         await scenario.owner.press(question, "Delete all")
         told = await scenario.owner.until(question, lambda m: not m.keyboard)
