@@ -73,7 +73,7 @@ function link(url, children) {
 
 function code(raw, language) {
   const button = el("button", { type: "button", "aria-label": say("Copy the code"), onclick: () => copy(raw) }, icon(COPY));
-  const head = el("div", { class: "code-head" }, el("span", {}, language || say("text")), button);
+  const head = el("div", { class: "code-head" }, el("span", {}, language ?? ""), button);
   const label = language ? say("Code, {language}", { language }) : say("Preformatted text");
   const body = el("pre", { tabindex: 0, role: "region", "aria-label": label }, el("code", {}, raw));
   return el("div", { class: "code" }, head, body);

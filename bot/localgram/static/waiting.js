@@ -64,9 +64,8 @@ export class Waiting {
     return this.drafts.get(chat, thread);
   }
 
-  // What the line under the name says; "" for nothing.
+  // What the line under the name says; "" for nothing. A draft says itself what goes on.
   line(chat, thread) {
-    if (this.draft(chat, thread)) return say("writing");
     return this.actions.get(chat, thread) ?? "";
   }
 }

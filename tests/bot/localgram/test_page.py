@@ -92,6 +92,10 @@ async def test_a_conversation(page: Page, raw: Raw, alice: Person) -> None:
         reaction=[{"type": "emoji", "emoji": "👀"}],
     )
     await expect(page.get_by_role("button", name="Reaction 👀, 1")).to_be_visible()
+    # The text says itself what goes on, a question to an owner perhaps: nobody types then.
+    await raw.ok("sendMessageDraft", chat_id=5, draft_id=1, text="waiting for a yes")
+    await expect(page.locator(".draft .text")).to_have_text("waiting for a yes")
+    await expect(page.locator("#subtitle")).to_have_text("bot")
     await raw.ok("sendChatAction", chat_id=5, action="typing")
     await expect(page.get_by_role("status").filter(has_text="typing…")).to_be_visible()
     for grown in ("There", "There are 33"):
