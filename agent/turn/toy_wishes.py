@@ -4,6 +4,7 @@ the person is told of its result. What a call copies (names, notes, items of a l
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -42,6 +43,7 @@ def carried(messages: Sequence[Message]) -> Carried | None:
     assert isinstance(last, User)
     head, said = parts_of(last.text)
     words = " ".join(said.replace("’", "'").strip("?!. ").split())
+    words = re.sub(r"(?i)\b(what|where|who|when|how)s\b", r"\1's", words)
     if not words or len(words) > LONGEST or "\n" in said or "\nfile: " in f"\n{head}":
         return None
     named = spelled_out(messages, words)
@@ -171,7 +173,7 @@ GONE = (
     POLITE
     + r"(?:remove|delete|drop|strike|take off) (?:the )?(?!last|first|it$|all|everything|file|that|this)(.+)$"
 )
-LIST_FILE = r"(?:todo|shopping|packing|grocery|task|check|reading|wish)\.txt"
+LIST_FILE = r"(?:todo|shopping|packing|grocery|groceries|task|check|reading|wish)\.txt"
 
 
 def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
@@ -182,7 +184,11 @@ def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
         return lines_added(list_file(found[1]), items(found[2]))
     if found := re.match(SHOW, words, re.IGNORECASE):
         if found[1] or known:
-            return list_shown(list_file(found[1], known), "true")
+            name = list_file(found[1], known)
+            call = call_of(
+                "bash", command=f"cat {name} 2>/dev/null || echo There is no {name} yet."
+            )
+            return Carried(call=call, tells=lambda text: f"{name}:\n{result_of(text)}")
         return None
     if found := re.match(ADD, words, re.IGNORECASE):
         named = found[2] or re.search(r"\blist\b", words, re.IGNORECASE)
@@ -223,6 +229,8 @@ def newest_list(messages: Sequence[Message]) -> str:
 
 def list_file(kind: str | None, known: str = "") -> str:
     name = (kind or "").lower().replace("-", "").replace("groceries", "grocery")
+    if name == "grocery" and known == "groceries.txt":
+        return known
     return f"{name}.txt" if name else known or "todo.txt"
 
 
@@ -353,7 +361,7 @@ COMMANDS = (
     (r"\b(?:biggest|largest)\b.*\bfiles?\b|\bfiles?\b.*\b(?:biggest|largest)\b", "find . -type f -not -path '*/.git/*' -printf '%s bytes  %P\\n' | sort -rn | head -5"),
     (r"^how (?:big|large) is (?:this|the|my) (?:whole )?(?:folder|directory|workspace)$", "du -sh ."),
     (r"^(?:what|which)\b.*\b(?:cpu|processor)\b(?!.*\b(?:load|busy|usage|doing)\b)", "grep -m1 'model name' /proc/cpuinfo; echo \"$(nproc) cores\""),
-    (r"^(?:what|which)\b.*\b(?:linux|operating system|os|distro|distribution)\b(?!.*kernel)", '. /etc/os-release; echo "$PRETTY_NAME, Linux $(uname -r)"'),
+    (r"^(?:what|which)\b.*\b(?:linux|operating system|os|distro|distribution)\b", '. /etc/os-release; echo "$PRETTY_NAME, Linux $(uname -r)"'),
     (r"^(?:is|what|which|do)\b.*\b(?:gpu|graphics card)\b", "grep '^gpu' /host.txt"),
     (r"^(?:who|what user|which user)\b.*\blogged in\b", "id -un"),
     (r"^(?:is|do you have|have you got|is there) ([\w+-]+) (?:installed|here|available)$", "command -v {0} || echo {0} is not installed"),
@@ -381,7 +389,7 @@ ASKED_BACK = r"^(?:(?:so|and|hey|please|do you (?:still )?(?:know|remember)|can 
 MY_NAME = r"\b(?:my name|am i called|my name's)\b|^who am i$"
 NAMED = r"(?i)\bmy name(?: is|'s)\b|\bcall me\b|\bi am called\b"
 NEVER_TOLD = r"^(?:what(?:'s|s| is)|when(?:'s| is)|where(?:'s| is)|who(?:'s| is)|do you (?:know|remember)) my (?:[\w']+ )?[\w']+$|^where do i (?:live|work)$|^who am i$"
-ALL_NOTES = r"^(?:(?:so|and|please|tell me)[, ]+)*(?:what (?:do you (?:know|remember)(?: about me)?|have you (?:noted|remembered|saved)|did i (?:tell|ask) you(?: to remember)?|notes (?:do you have|are there|have you))|(?:show|list)(?: me)?(?: all)?(?: my| your| the)? notes)$"
+ALL_NOTES = r"^(?:(?:so|and|please|tell me)[, ]+)*(?:what (?:do you (?:know|remember)(?: about me)?(?: so far)?|have you (?:noted|remembered|saved)|did i (?:tell|ask) you(?: to remember)?|notes (?:do you have|are there|have you))|(?:show|list)(?: me)?(?: all)?(?: my| your| the)? notes)$"
 SMALL = frozenset("what when where who which how is are was were do does did the a an my i me our we in at on of to for it its s you your that this know remember tell told said have has".split())  # fmt: skip
 
 
@@ -443,6 +451,7 @@ def closest(asked: set[str], kept: Sequence[str]) -> str:
 def content(text: str) -> set[str]:
     """Its words that say something, without endings."""
     said = re.findall(r"[^\W_]+", text.lower().replace("'s", "").replace("’s", ""))
+    said = ["name" if word in ("called", "named") else word for word in said]
     return {word.rstrip("s") or word for word in said if word not in SMALL}
 
 
@@ -485,7 +494,9 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         return not meant(given.get("command", ""), heard, newly_said(messages))
     if only_looks and call.name in ("write_file", "edit_file"):
         return True
-    if call.name == "remember" and pasted(said):
+    if call.name in ("remember", "schedule") and pasted(said):
+        return True
+    if call.name == "write_file" and re.search(r"(?i)\b(?:from|of) (?:it|that|this)\b", said):
         return True
     words = re.findall(r"[^\W_]+", said.lower())
     if stems := SAID_FOR.get(call.name):
@@ -496,6 +507,8 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
         return True
     path = PurePosixPath(given.get("path", "."))
     if path.name and path.name not in heard and not (path.stem in heard and path.suffix in SUFFIXES):  # fmt: skip
+        return True
+    if call.name == "edit_file" and not {path.name, path.stem} & set(re.findall(r"[\w.-]*\w", said.lower())) and not re.search(SPOKEN_OF, said, re.IGNORECASE):  # fmt: skip
         return True
     if path.name and path.name in given.get("content", ""):  # the wish itself, not what is wished
         return True
@@ -510,7 +523,7 @@ def pasted(said: str) -> bool:
     """Whether a message is data, or lines of which the first does not ask that they are kept."""
     first, _, more = said.strip().partition("\n")
     keeps = re.search(
-        r"\b(?:remember|note|mind|forget|memori|save|keep|store|learn)", first.lower()
+        r"\b(?:remember|remind|note|mind|forget|memori|save|keep|store|learn)", first.lower()
     )
     return first.startswith(("{", "[", "<")) or bool(more and not keeps)
 
@@ -538,6 +551,7 @@ LOOKS = (
     POLITE
     + r"(?:watch|monitor|tell me|show|count|sum|total|add up|find|how|what|which|who|when|where|why|is|are|does|did|has|have|read|explain|compare|check|look|search)\b"
 )
+SPOKEN_OF = r"\b(?:it|there|(?:the|that|this) file)\b"  # a file that was named before
 # What is said by one who means the tool.
 SAID_FOR = {
     "grep": "find search look grep where which contain mention occur any line anywhere word",
@@ -553,9 +567,14 @@ def meant(command: str, heard: str, asked: str) -> bool:
     """Whether something was said that asks for a command of the machine's; a sum's figures were said."""
     if "python3 -c" in command:
         names = set(re.findall(r"[a-z]\w*", command)) - FUNCTIONS
-        figures = set(re.findall(r"\d+", command)) - {"3", "100"}
+        figures = Counter(n for n in re.findall(r"\d+", command) if n not in ("3", "100"))
         sum_asked = re.search(SUMS, asked) is not None
-        return sum_asked and not names and figures <= set(re.findall(r"\d+", heard))
+        back = re.search(r"\b(?:it|that|this|them|result)\b", asked)
+        return (
+            sum_asked
+            and not names
+            and figures <= Counter(re.findall(r"\d+", heard if back else asked))
+        )
     for form, stems in MEANT:
         if re.match(form, command):
             said = re.findall(r"[^\W_]+", asked)

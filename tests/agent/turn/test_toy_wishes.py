@@ -178,6 +178,15 @@ def test_a_list_grows_shrinks_and_is_ticked_line_by_line(tmp_path: Path) -> None
     assert (tmp_path / "todo.txt").read_text() == "- [ ] milk\n- [x] eggs\n- [ ] it's butter\n"
 
 
+def test_a_list_is_looked_at_without_a_trace(tmp_path: Path) -> None:
+    assert "no wish.txt" in list_after(tmp_path, ["whats on my wish list now?"])
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "groceries.txt").write_text("tea\n")
+    made = Assistant("", (call_of("write_file", path="groceries.txt", content="tea"),))
+    asked = done("what's on my groceries list?", user("make groceries.txt with tea"), made)
+    assert asked[1]["command"].startswith("cat groceries.txt ")
+
+
 def test_adding_without_a_list_is_left_to_the_model() -> None:
     assert done("add butter too") == ("model", {})
 
@@ -186,12 +195,15 @@ def test_what_was_told_is_quoted_and_what_was_not_is_not_guessed() -> None:
     saved = (user("…"), Assistant("", (call_of("remember", note="the garage code is 7731"),)))
     answer = texts.TOY_TOLD.format(note="the garage code is 7731")
     assert done("what is the garage code?", *saved) == ("", {"answer": answer})
+    cat = (user("…"), Assistant("", (call_of("remember", note="my cat is called Miso"),)))
+    assert "Miso" in done("whats my cats name?", *cat)[1]["answer"]
     shown = user("hi", "my name is Alice")
     told = texts.TOY_TOLD.format(note="my name is Alice")
     assert done("who am I?", shown) == ("", {"answer": told})
     assert done("what's my name?") == ("", {"answer": texts.TOY_NO_NOTES})
     assert done("how much disk space is free?", *saved) == ("model", {})
-    assert "- my name is Alice" in done("what do you know about me?", shown)[1]["answer"]
+    for asked in ("what do you know about me?", "what do you know about me so far?"):
+        assert "- my name is Alice" in done(asked, shown)[1]["answer"]
 
 
 async def answered(said: str, *lines: object, result: ToolResult | None = None) -> Completion:
@@ -234,6 +246,16 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
             "please watch server.log for a line",
             calls("bash", command="echo 'watch server.log' >> server.log"),
         ),
+        ("how fast are 240 km in 1h 45", calls("bash", command="python3 -c 'print((1 + 45) / 1)'")),
+        ("so that divided by 12", calls("bash", command="python3 -c 'print(12 / 12)'")),
+        (
+            "Can you shorten this?\n\nThe move is in 2 hours.",
+            calls("schedule", when="in 2 hours", task="the move"),
+        ),
+        (
+            "put the three dates from it in moving.txt",
+            calls("write_file", path="moving.txt", content="the three dates"),
+        ),
         ("I feel lonely today", says("I am fine, thank you. What can I do for you?")),
         ("tell me a story", says("Once upon a time", finish_reason="length")),
         ('{"sku": "A-12", "note": "remember tea"}', calls("remember", note='A-12", "note')),
@@ -253,6 +275,7 @@ async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
         ("squeeze tea into x.txt", calls("bash", command="echo 'tea' >> x.txt")),
         ("put tea in x.txt", calls("write_file", path="x.txt", content="tea")),
         ("in 5 minutes: tea", calls("schedule", when="in 5 minutes", task="tea")),
+        ("remind me in 2 hours:\n- tea\n- cake", calls("schedule", when="in 2 hours", task="tea")),
         ("do keep these\ntea\ncake", calls("remember", note="tea, cake")),
     ],
 )
@@ -393,6 +416,25 @@ async def test_a_sum_is_one_that_was_asked_for_just_now() -> None:
     model = ScriptedModel.of(calls("bash", command="python3 -c 'print(1 * 7)'"))
     pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
     assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+
+
+@pytest.mark.parametrize(
+    ("said", "edits"),
+    [
+        ("in the shopping file replace salt with apples", 0),
+        ("replace salt with apples there", 1),
+        ("in the file replace salt with apples", 1),
+        ("in pie.md replace salt with apples", 1),
+    ],
+)
+async def test_a_file_is_edited_when_it_is_spoken_of(said: str, edits: int) -> None:
+    call = ToolCall("1", "write_file", '{"path": "pie.md", "content": "salt"}')
+    result = ToolResult("1", "write_file", "created pie.md, 4 bytes")
+    earlier = (user("write salt to pie.md"), Assistant("", (call,)), result, Assistant("Done."))
+    model = ScriptedModel.of(calls("edit_file", path="pie.md", old="salt", new="apples"))
+    request = Request((System("s"), *earlier, user(said)), TOOLS)
+    pieces = [piece async for piece in ToyAnswers(model).stream(request)]
+    assert isinstance(pieces[-1], Completion) and len(pieces[-1].calls) == edits
 
 
 async def test_where_the_model_goes_astray_after_a_result_the_result_is_told() -> None:
