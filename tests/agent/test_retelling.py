@@ -14,6 +14,7 @@ from agent.sandbox.hosts import TUNNEL, HostRequest
 from backend.gpu.health import XIDS
 from backend.gpu.nvml import THROTTLE
 from backend.server.diagnosis import SIGNALS, SIGNS, diagnose
+from fakes.words import saying
 
 ROOT = Path(__file__).parent.parent.parent
 SENTENCE = re.compile(r"[A-Zx].* .*[.]")
@@ -112,14 +113,11 @@ def test_what_has_a_form_is_said_anew_with_what_was_filled_in(code: str) -> None
 def test_parts_and_numbers_are_in_the_language_too() -> None:
     missing = "The model file is missing: /m/q.gguf. Get it: voltaire model pull qwen3-4b."
     with speaking("de"):
-        assert retold(f"The model server cannot be started: {missing}") == (
-            "Der Modellserver lässt sich nicht starten: Die Modelldatei fehlt: /m/q.gguf."
-            " So kommt sie her: voltaire model pull qwen3-4b."
-        )
+        whole = retold(f"The model server cannot be started: {missing}")
+        assert whole == saying("Modellserver", "Modelldatei fehlt", "/m/q.gguf")
+        assert whole.endswith(": voltaire model pull qwen3-4b.") and "Get it" not in whole
         less = retold("The GPU ran out of memory; going on with a window of 16,384 tokens.")
-        assert less == (
-            "Der Speicher der GPU war voll; es geht weiter mit: ein Fenster von 16\u202f384 Tokens."
-        )
+        assert less == saying("Speicher der GPU", "Fenster", "16\u202f384 Tokens")
         tunnel = str(HostRequest(TUNNEL, "example.org", 443))
         assert retold(tunnel, REQUESTS).startswith("Mit example.org:443 verbinden. Was dort")
     with speaking("ru"):
@@ -130,9 +128,7 @@ def test_words_of_others_and_english_stay_as_they_came() -> None:
     ended = diagnose(1, ["error: something odd"]).sentence
     assert retold(ended) == ended
     with speaking("fr"):
-        assert retold(ended) == (
-            "Le serveur de modèle s'est arrêté avec le code 1 : error: something odd"
-        )
+        assert retold(ended) == saying("serveur de modèle", "code 1 ", "error: something odd")
         assert retold("ggml: 12.5 is odd. So it is.") == "ggml: 12.5 is odd. So it is."
         assert retold("") == ""
 

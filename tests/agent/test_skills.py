@@ -81,7 +81,7 @@ async def test_one_that_has_changed_is_not_shown_until_it_is_added_again(
     assert "keys" not in await box.text(bash, command="cat /skills/tea/SKILL.md")
     shelf.show()
     assert shelf.offered() == []
-    assert shelf.problem(shelf.pins()[0]) == saying("has changed since it was added", str(source))
+    assert shelf.problem(shelf.pins()[0]) == saying("has changed", str(source))
     assert "tea" not in await box.text(bash, command="cat /commands.txt; ls /skills")
     shelf.add(read_skill(source))
     assert "keys" in await box.text(bash, command="cat /skills/tea/SKILL.md")
@@ -181,7 +181,7 @@ def test_adding_shows_every_file_first_and_asks(state: Path, tmp_path: Path) -> 
     assert said == saying("Added tea, 2 files, sha256")
     assert voltaire(state, "skills", "list") == (0, "tea  Makes tea.\n")
     (source / "pour.sh").write_text("spill")
-    assert voltaire(state, "skills", "list")[1] == saying("tea", "has changed since it was added")
+    assert voltaire(state, "skills", "list")[1] == saying("tea", "has changed")
     assert voltaire(state, "skills", "remove", "tea") == (0, "Removed tea.\n")
     assert voltaire(state, "skills", "remove", "tea") == (1, saying("There is no skill tea"))
     assert voltaire(state, "skills", "add", str(tmp_path / "nothing")) == (1, saying("nothing"))
@@ -289,7 +289,7 @@ async def test_log_triage(box: Box, state: Path) -> None:
         box, state, "log-triage", "python3 /skills/log-triage/triage.py app.log --top 1"
     )
     assert made.splitlines() == [
-        "21 of 22 lines tell of trouble, in 2 groups",
+        saying("21 of 22", "2 groups"),
         "20x  2026-11-22 10:00:00 to 2026-11-22 10:00:19",
         "    2026-11-22 10:00:00 disk sda0 error at 0x00000000",
     ]

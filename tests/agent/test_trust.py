@@ -395,7 +395,7 @@ async def test_a_command_sees_the_repositories_of_others_that_it_names(chat: Obe
         assert finished.reason == "done"
     _, entries = await chat.store.transcript.current(CHAT)
     assert README not in "".join(entry.message.text for entry in entries)
-    assert "for a command that names /repos" in str(entries)
+    assert "names /repos" in str(entries)
     assert await sources(chat) == []
     await chat.say(order("bash", '{"command": ": /repos; bash look.sh"}'))
     assert await sources(chat) == ["repository app"]

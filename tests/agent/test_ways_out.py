@@ -10,6 +10,7 @@ from agent.events import ToolFinished
 from agent.leaks import LeakDetector
 from fakes.encodings import ENCODINGS
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
+from fakes.words import saying
 
 TOKEN = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
 KEY = "ghp_" + "a1B2" * 9
@@ -72,9 +73,11 @@ async def test_no_argument_carries_a_secret_out(chat: ObedientChat, encoding: st
     before = await lasting(chat)
     chat.decides = "once"
     for way, (tool, arguments) in ARGUMENTS.items():
-        told, ended = await tried(chat, tool, arguments, ENCODINGS[encoding](TOKEN))
-        assert told.startswith(f"This was not done: {tool} held the secret telegram.token"), way
-        assert ended == f"ok\n\n(Withheld: {tool}, which held the secret telegram.token.)"
+        form = ENCODINGS[encoding](TOKEN)
+        told, ended = await tried(chat, tool, arguments, form)
+        assert told == saying("not done", f"{tool} held", "telegram.token"), way
+        assert ended == saying("ok\n\n", f"withheld: {tool}", "telegram.token"), way
+        assert form not in told + ended, way
         assert chat.asked == [], way
     assert await lasting(chat) == before
 
@@ -85,7 +88,7 @@ async def test_an_argument_with_a_key_asks_first(chat: ObedientChat) -> None:
         _, ended = await tried(chat, tool, arguments, KEY)
         assert [request.scope for request in chat.asked] == ["key"], way
         assert KEY in chat.asked[0].what, way
-        assert f"(Withheld: {tool}, which held what looks like a token of GitHub.)" in ended
+        assert ended == saying(f"withheld: {tool}", "token of GitHub") and KEY not in ended, way
     assert await lasting(chat) == before
     chat.decides = "once"
     await tried(chat, *ARGUMENTS["a note"], KEY)

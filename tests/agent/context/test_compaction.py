@@ -26,6 +26,7 @@ from agent.context.compactor import (
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.store.transcript import Entry
+from fakes.words import saying
 
 
 def tokens(message: Message) -> int:
@@ -71,7 +72,7 @@ def test_old_tool_output_goes_first_and_the_newest_stays() -> None:
     before = entries(("t1", [User("do it"), *step("a", 4000), *step("b", 4000), *step("c", 4000)]))
     kept = after(before, 2500)
     assert [type(m).__name__ for m in kept] == [type(e.message).__name__ for e in before]
-    assert kept[2].text == f"[bash gave 1 lines, 4,002 characters: a {'o' * 78} ...]"
+    assert kept[2].text == saying("[bash", "4,002 characters", f": a {'o' * 78} ")
     assert kept[4:] == [e.message for e in before][4:]
 
 
@@ -159,9 +160,9 @@ def test_whatever_was_said_it_fits_afterwards_and_is_sound(before: list[Entry], 
 def test_a_line_for_an_output_names_the_file_that_holds_it() -> None:
     cut = "head\n[cut: whole output in /workspace/.voltaire/out/12.txt]\ntail" + "x" * 400
     assert one_line("bash", cut).endswith("whole in /workspace/.voltaire/out/12.txt]")
-    assert one_line("bash", "x\n" * 300, "/workspace/.voltaire/out/9.txt") == (
-        f"[bash gave 301 lines, 600 characters: {' '.join('x' * 40)} ...; whole in /workspace/.voltaire/out/9.txt]"
-    )
+    told = one_line("bash", "x\n" * 300, "/workspace/.voltaire/out/9.txt")
+    assert told == saying("301 lines", "600 characters", f": {' '.join('x' * 40)} ...")
+    assert told.endswith("/workspace/.voltaire/out/9.txt]")
 
 
 def test_arguments_stay_json() -> None:
@@ -177,11 +178,8 @@ def test_arguments_stay_json() -> None:
 
 def test_a_clip_says_how_much_is_gone_and_where_it_is() -> None:
     assert clip("abc", 3) == "abc"
-    cut = clip("a" * 50 + "b" * 50, 30, "/workspace/x.txt")
-    assert (
-        cut
-        == "a" * 20 + "\n[... 70 characters left out; whole in /workspace/x.txt ...]\n" + "b" * 10
-    )
+    head, told, tail = clip("a" * 50 + "b" * 50, 30, "/workspace/x.txt").split("\n")
+    assert (head, told, tail) == ("a" * 20, saying(" 70 ", "/workspace/x.txt"), "b" * 10)
 
 
 def test_a_summary_stands_in_front_and_is_replaced_by_the_next() -> None:

@@ -287,7 +287,7 @@ async def test_a_text_that_alone_is_too_large_is_cut_as_it_enters(
     assert await window.enter("tg:1", "x" * 4096) == "x" * 4096
     cut = await window.enter("tg:1", "x" * 100_000)
     assert len(cut) < 4096
-    assert "\n[... 96,928 characters left out ...]\n" in cut
+    assert [line for line in cut.splitlines() if line.strip("x")] == [saying(" 96,928 ")]
 
 
 async def test_context_adds_up(window: ModelWindow, store: Store) -> None:
@@ -336,7 +336,7 @@ def test_the_first_difference_is_named() -> None:
     assert difference(first, changed) == saying("message 1: Assistant, calls")
     assert difference(first, first[:1]) == saying("ends before message 1")
     moved = difference(first, (User("hallo"),))
-    assert moved == saying("message 0: User, text, character 1", "'ello' became 'allo'")
+    assert moved == saying("message 0: User, text", "character 1", "'ello' became 'allo'")
     other = difference(first, (Assistant("hello"),))
     assert other == saying("message 0", "User became Assistant")
 
@@ -361,7 +361,7 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
     history[0] = User("changed " + "u" * 400)
     reuse = await call(*history)
     assert reuse.reread > 90
-    assert reuse.difference == saying("message 0: User, text, character 0", "became 'changed ")
+    assert reuse.difference == saying("message 0: User, text", "character 0", "became 'changed ")
     assert [r.levelname for r in caplog.records] == ["INFO"]
 
 

@@ -53,9 +53,11 @@ async def test_a_document_is_added_found_shown_listed_and_forgotten(box: Box) ->
     assert await box.text(bash, command="docs show contract.docx") == saying(
         "page 1 of 2", "Between A and B."
     )
-    assert await box.text(bash, command="docs forget contract.docx; docs list") == (
-        "forgotten contract.docx: 2 pages\nThere are no documents. docs add PATH takes in a file of /workspace."
-    )
+    forgotten, none = (
+        await box.text(bash, command="docs forget contract.docx; docs list")
+    ).splitlines()
+    assert forgotten == saying("forgotten contract.docx", "2 pages")
+    assert none == saying("no documents", "docs add PATH")
 
 
 async def test_json_of_each(box: Box) -> None:
@@ -217,10 +219,9 @@ async def test_a_page_that_is_not_there_is_objected_to_once_and_then_contradicte
     advice = texts.NO_SUCH_PAGE.format(missing="contract.docx has 2 pages, no page 12.")
     assert User(f"<context>\n{advice}\n</context>") in journal.messages
     text, _, _ = await ask(shelf, "cli", found, wrong, wrong)
-    assert text == (
-        "Six weeks (contract.docx, page 12).\n\n"
-        "(Correction by the program: contract.docx has 2 pages, no page 12.)"
-    )
+    answer, _, told = text.partition("\n\n")
+    assert answer == "Six weeks (contract.docx, page 12)."
+    assert told == saying("correction", "contract.docx has 2 pages", "no page 12")
 
 
 async def test_a_name_cannot_pose_as_another_line(box: Box) -> None:
@@ -232,4 +233,4 @@ async def test_a_name_cannot_pose_as_another_line(box: Box) -> None:
 async def test_pages_the_wrong_way_round_are_usage(box: Box) -> None:
     lines = "docs add received/contract.docx; docs show contract.docx --pages 2-1; echo $?"
     text = await box.text(bash, command=lines)
-    assert text == saying("--pages 2-1 ends before it begins") and text.splitlines()[-1] == "2"
+    assert text == saying("--pages 2-1", "ends before") and text.splitlines()[-1] == "2"

@@ -256,7 +256,7 @@ async def test_a_document_at_which_the_program_ended_again_and_again_fails(
         now += STALE_SECONDS + 1
     assert await begun(shelf) is None
     [document] = await shelf.store.documents.seen_by("cli", [])
-    assert (document.state, document.note) == ("failed", "Reading it failed again and again.")
+    assert (document.state, document.note) == ("failed", saying("again and again"))
 
 
 async def test_where_nothing_can_be_isolated_a_document_goes_on_waiting(

@@ -11,6 +11,7 @@ import pytest
 from agent.documents import extraction
 from agent.documents.reading import UnreadableDocument
 from fakes import documents
+from fakes.words import saying
 from tests.agent.documents.conftest import Shelf
 
 needs_poppler = pytest.mark.skipif(not shutil.which("pdftotext"), reason="needs poppler-utils")
@@ -118,7 +119,7 @@ async def test_only_pages_that_show_something_are_recognised(shelf: Shelf) -> No
     passages, facts = await shelf.reader.read("cli", "", "blank.pdf")
     assert passages[-1].text == "Words of the last page."
     [note] = facts.notes
-    assert note.startswith("No text was found on 2 of its 5 pages")
+    assert note == saying("no text", "on 2 of its 5")
 
 
 @needs_poppler
@@ -134,7 +135,7 @@ async def test_a_scan_that_takes_long_loses_no_text_of_other_pages(
     document = extraction.Document(str(pdf), time.monotonic() + 2)
     texts = [words for kind, _, words in extraction.blocks(document) if kind == "text"]
     assert "The last page is read." in " ".join(texts)
-    assert document.notes == ["No text was found on 2 of its 3 pages."]
+    assert document.notes == [saying("no text", "on 2 of its 3")]
 
 
 @needs_poppler
@@ -144,13 +145,13 @@ async def test_a_document_of_too_many_pages_says_which_were_read(
     await shelf.file("long.pdf", documents.pdf(["a page of a book"] * 5_000))
     passages, facts = await shelf.reader.read("cli", "", "long.pdf")
     assert len(passages) == facts.pages == extraction.MOST_PAGES
-    assert facts.notes == ["Only the first 3000 of its 5000 pages were read."]
+    assert facts.notes == [saying("first 3000", "5000 pages")]
 
 
 @needs_poppler
 async def test_an_encrypted_pdf_is_told(shelf: Shelf) -> None:
     said = await refusal(shelf, "a.pdf", documents.pdf(["secret"], locked=True))
-    assert said == "It is encrypted: send it again without its password."
+    assert said == saying("encrypted", "without its password")
 
 
 @pytest.mark.parametrize(

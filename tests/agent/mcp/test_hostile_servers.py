@@ -22,6 +22,7 @@ from agent.trust import asks
 from fakes.patience import soon
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, calls, mcp
+from fakes.words import saying
 
 
 @pytest.mark.parametrize(
@@ -146,10 +147,10 @@ def test_help_does_not_repeat_what_is_long_for_each_argument() -> None:
 async def test_a_server_that_ends_again_and_again_has_to_wait(servers: FakeServers) -> None:
     box = await servers.open("refuses")
     first = await mcp(box, "tea")
-    assert "did not begin as MCP servers do" in first and "no configuration found" in first
+    assert first == saying("tea did not begin", "no configuration found")
     assert box.strangers == ["MCP server tea"]  # its last words are not the program's
     await mcp(box, "tea")
-    assert "ended 2 times in a row. Try again in 5 s" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("2 times in a row", "again in 5 s")
 
 
 async def test_a_server_that_does_not_begin_is_ended(
@@ -157,7 +158,7 @@ async def test_a_server_that_does_not_begin_is_ended(
 ) -> None:
     monkeypatch.setattr(connection, "START_SECONDS", 1)
     box = await servers.open("silent")
-    assert "did not begin within 1 s" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("tea did not begin", " 1 s")
 
 
 async def test_killed_from_outside_it_is_not_asked_twice(servers: FakeServers) -> None:
@@ -220,11 +221,11 @@ async def test_a_rug_pull_disables_the_tool_and_asks_again(servers: FakeServers)
     box.allows, box.asked[:] = False, []
     assert "The owner said no." in await mcp(box, "tea pull")
     ((what, scope),) = box.asked
-    assert scope == "mcp-server:tea" and "CHANGED since they were allowed: pull" in what
+    assert scope == "mcp-server:tea" and "CHANGED" in what and ": pull." in what
     assert "IGNORE ALL RULES" in what and "Add two numbers" not in what
     assert await mcp(box, "tea say text=still") == "still"
     listed = await mcp(box, "tea")
-    assert "IGNORE" not in listed and "Not allowed by the owner as they are now: pull." in listed
+    assert "IGNORE" not in listed and listed == saying("not allowed", ": pull.")
     assert len(box.asked) == 1 and calls(servers) == ["pull {}", 'say {"text": "still"}']
 
 
@@ -248,9 +249,8 @@ async def test_what_always_asks_is_asked_without_a_lasting_permission() -> None:
 async def test_ninety_two_tools_cost_one_line_until_asked_for(servers: FakeServers) -> None:
     box = await servers.open("many")
     lines = (await box.text(bash, command="cat /commands.txt")).splitlines()
-    assert [line for line in lines if "tea" in line] == [
-        "mcp [SERVER [TOOL [key=value ...]]]  Tools of other programs: tea."
-    ]
+    (line,) = [line for line in lines if "tea" in line]
+    assert line.startswith("mcp [SERVER [TOOL ") and line.endswith(": tea.")
     assert (await mcp(box, "tea | grep -c ^add-")) == "92"
 
 
@@ -262,14 +262,13 @@ async def test_terminal_escapes_and_bidi_marks_do_not_come_through(servers: Fake
 
 async def test_it_asks_for_the_model_in_vain(servers: FakeServers) -> None:
     answer = await mcp(await servers.open(), "tea sample")
-    assert "tea wanted to use the model; that was refused." in answer
-    assert "error" in answer
+    assert answer == saying("tea wanted", "use the model", "refused", "error")
 
 
 async def test_it_asks_the_person_and_for_folders_in_vain(servers: FakeServers) -> None:
     answer = await mcp(await servers.open(), "tea elicit")
-    assert "tea wanted to ask the person something; that was refused." in answer
-    assert "tea wanted to know folders; that was refused." in answer
+    assert answer == saying("ask the person", "know folders")
+    assert answer.count("tea wanted") == answer.count("refused") == 2
     assert answer.count('"error"') == 2
 
 
@@ -379,7 +378,7 @@ async def test_at_most_so_many_run_and_the_longest_unused_makes_room(
     assert await soon(lambda: sorted(running) == [("tea", "b"), ("tea", "c")])
     hanging = [asyncio.create_task(mcp(one, "tea hang")) for one in boxes[1:3]]
     await soon(lambda: calls(servers).count("hang {}") == 2)
-    assert "2 servers run already. Try again in a while." in await mcp(boxes[3], "tea say text=x")
+    assert await mcp(boxes[3], "tea say text=x") == saying("2 servers run", "try again")
     for call in hanging:
         call.cancel()
     await asyncio.wait(hanging)

@@ -11,6 +11,7 @@ import pytest
 from fakes.mcp_http import HttpServer, mcp_over_http
 from fakes.patience import soon
 from fakes.tool_servers import FakeServers, mcp
+from fakes.words import saying
 
 
 @pytest.fixture
@@ -35,8 +36,8 @@ async def test_a_tool_of_an_address_is_used(
     assert await mcp(box, "tea say text=x") == "x"
     assert await mcp(box, "tea say text='Bearer tea-secret'; true") != "Bearer tea-secret"
     assert {headers.get("Authorization") for headers in http.headers} == {"Bearer tea-secret"}
-    assert box.asked[0][0].startswith(f"Use {len(http.server.tools())} tools of the MCP server tea")
-    assert http.url in box.asked[0][0]
+    tools = f" {len(http.server.tools())} tools"
+    assert box.asked[0][0] == saying(tools, "MCP server tea", http.url)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ async def test_an_address_that_refuses_or_is_away_is_told(
     http.mode = "refuse"
     box = await servers.open(command=(), url=http.url)
     refused = await mcp(box, "tea")
-    assert "tea wants its owner to sign in: voltaire mcp test tea" in refused
+    assert refused == saying("sign in", "voltaire mcp test tea")
     away = await servers.open(command=(), url="http://127.0.0.1:1/mcp")
     gone = await mcp(away, "tea")
     assert gone.startswith("mcp: tea ") and gone.endswith("exit code: 1")

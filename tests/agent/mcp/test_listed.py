@@ -20,6 +20,7 @@ from fakes.model_scripted import ScriptedModel, calls, says
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.tool_servers import calls as received
+from fakes.words import saying
 
 TOOLS = chosen([])
 
@@ -59,12 +60,12 @@ async def test_a_listed_tool_is_called_like_any_other(servers: FakeServers) -> N
     assert await again.text(say, text="x") == "x"
     assert again.strangers == ["MCP server tea"]
     assert again.asked == [
-        ('Call say of the MCP server tea with\n\n{\n "text": "x"\n}', "mcp:tea/say")
+        (saying("call say", "MCP server tea", '\n\n{\n "text": "x"\n}'), "mcp:tea/say")
     ]
     assert "8 bytes in /workspace/tea-picture-1.png]\nhere" in await again.text(picture)
     output = await again.use(refuse)
     assert (output.ok, output.text) == (False, "there is no tea")
-    assert "tea wanted to use the model; that was refused." in await again.text(sample)
+    assert await again.text(sample) == saying("tea wanted", "use the model", "refused")
     assert "text is missing" in await again.error(say)
     again.allows = False
     assert "The owner said no." in await again.error(say, text="y")
@@ -78,11 +79,11 @@ async def test_a_tool_that_changes_is_out_of_use_and_the_prefix_stays(servers: F
     before = json.dumps(pull.schema)
     await box.text(pull)
     told = await box.error(pull)
-    assert told.startswith("tea_pull is not as the owner has allowed it") and "IGNORE" not in told
+    assert told == saying("tea_pull", "out of use") and "IGNORE" not in told
     assert received(servers) == ["pull {}"]
     await mcp(box, "tea")  # an owner allows what it is now
     assert "IGNORE" in box.asked[-1][0]
-    assert "not as the owner has allowed it" in await box.error(pull)
+    assert await box.error(pull) == saying("tea_pull", "out of use")
     assert json.dumps(pull.schema) == before
     (anew,) = await listed(await servers.open(tools=["pull"]))
     assert "IGNORE" in anew.schema["function"]["description"]
@@ -112,9 +113,7 @@ async def test_the_name_of_another_tool_is_not_taken(servers: FakeServers) -> No
     await mcp(box, "tea")
     (say,) = await listed(box)
     assert box.servers
-    assert (
-        await listed_tools(box.servers, [say])
-    ).problem == "tea: there is a tool tea_say already."
+    assert (await listed_tools(box.servers, [say])).problem == saying("tea_say already")
 
 
 async def test_a_turn_finds_and_uses_one_of_92_tools_in_three_calls(servers: FakeServers) -> None:

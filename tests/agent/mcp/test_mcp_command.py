@@ -9,6 +9,7 @@ from agent.mcp.servers import ServerConfig
 from agent.tools.bash import bash
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, calls, mcp
+from fakes.words import saying
 
 
 async def test_a_tool_is_found_and_called_in_three_steps(servers: FakeServers) -> None:
@@ -133,17 +134,17 @@ async def test_asking_follows_allow_and_what_a_tool_says_of_itself(servers: Fake
         "mcp:tea/add",
         "mcp-destructive:tea/wipe",
     ]
-    assert box.asked[1][0] == 'Call add of the MCP server tea with\n\n{\n "a": 1,\n "b": 2\n}'
+    assert box.asked[1][0] == saying("call add", "MCP server tea", '\n\n{\n "a": 1,\n "b": 2\n}')
 
 
 async def test_an_owner_reads_what_is_there_and_runs(servers: FakeServers) -> None:
     box = await servers.open(env_file="/dev/null")
     assert box.servers
     (line,) = await box.servers.report()
-    assert line.endswith("as they are): no tool allowed yet")
+    assert line == saying("env_file", "): no tool allowed")
     await mcp(box, "tea")
     (line,) = await box.servers.report()
-    assert ", 1 running, gets the values" in line and "): add, say, wipe" in line
+    assert line == saying(" 1 running", "env_file", "): add, say, wipe")
 
 
 async def test_what_is_denied_does_not_happen(servers: FakeServers) -> None:

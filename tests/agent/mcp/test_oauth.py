@@ -20,6 +20,7 @@ from fakes.mcp_oauth import Accounts, SignInServer, sign_in_server
 from fakes.patience import SECONDS
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
+from fakes.words import saying
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +34,7 @@ async def server() -> AsyncIterator[SignInServer]:
         yield served
 
 
-FIRST = (
-    "tea wants its owner to sign in first{more}, so nothing was done. The owner was sent the link."
-)
+LINK_SENT = saying("tea wants", "sign in first", "nothing was done", "sent the link")
 
 
 async def opened(
@@ -59,17 +58,18 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     caplog.set_level(logging.INFO)
     box, tools = await opened(servers, server)
     asked: list[str] = []
-    assert "tea wants its owner to sign in: voltaire mcp test tea" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("sign in", "voltaire mcp test tea")
     tools.sign_in_needed = asked.append
-    assert FIRST.format(more="") in await mcp(box, "tea")
+    told = await mcp(box, "tea")
+    assert told == LINK_SENT and "for more" not in told
     assert asked == ["tea"]
     await signed_in(tools, server)
     kept = tools.tokens_file("tea")
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
     said = await mcp(box, "tea brew leaf=green")
-    assert said == "green with Bearer [a secret of this server]"
     first = json.loads(kept.read_text())["tokens"]
+    assert said.startswith("green with Bearer [a secret") and first["access_token"] not in said
 
     # Taken back before its time, and, by a program that was started anew, expired: refreshed, and nobody is asked.
     server.accounts.access.clear()
@@ -93,7 +93,7 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     assert not [each for each in tokens if each in caplog.text]
     server.accounts.access.clear()
     server.accounts.refresh.clear()
-    assert "tea wants its owner to sign in first" in await mcp(box, "tea brew leaf=gone")
+    assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
 
 
 async def test_a_refresh_token_that_stays_is_kept(
@@ -113,7 +113,7 @@ async def test_a_server_may_ask_who_it_is_after_the_greeting(
 ) -> None:
     server.greets = True
     box, tools = await opened(servers, server)
-    assert "tea wants its owner to sign in" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("sign in", "voltaire mcp test tea")
     await signed_in(tools, server)
     assert (await mcp(box, "tea brew leaf=green")).startswith("green with Bearer")
 
@@ -199,7 +199,7 @@ async def test_a_sign_in_that_fails_is_one_sentence(
     with pytest.raises(ToolError, match=r"no new programs are taken \(Registration failed: 404"):
         await tools.sign_in("tea", browse)
     assert not tools.tokens_file("tea").exists() and tools.signing_in == {}
-    assert "wants its owner to sign in" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("tea wants", "sign in")
 
 
 async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: SignInServer) -> None:
@@ -208,12 +208,13 @@ async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: Sig
     await signed_in(tools, server)
     server.scope = "tea:strong"
     assert "brew leaf" in await mcp(box, "tea")
-    assert "for more (tea:strong): voltaire mcp test tea\n" in await mcp(box, "tea brew leaf=green")
+    told = await mcp(box, "tea brew leaf=green")
+    assert told == saying("for more", "tea:strong", "voltaire mcp test tea\n")
     asked: list[str] = []
     tools.sign_in_needed = asked.append
     for _ in range(2):
-        told = FIRST.format(more=" for more (tea:strong)")
-        assert told in await mcp(box, "tea brew leaf=green")
+        told = await mcp(box, "tea brew leaf=green")
+        assert told == LINK_SENT and told == saying("for more", "tea:strong")
     assert asked == ["tea"]
     assert "brew leaf" in await mcp(box, "tea")
     # Another program knows of it, too.
@@ -282,7 +283,7 @@ async def test_where_nobody_signs_in(
     """With a header of its own a server has no sign-in, and a program has none."""
     (tmp_path / "env").write_text("Authorization=Bearer old-token\n")
     box = await servers.open(command=(), url=server.url, env_file=str(tmp_path / "env"))
-    assert "tea refuses the Authorization of its env_file (401)" in await mcp(box, "tea")
+    assert await mcp(box, "tea") == saying("tea refuses", "Authorization", "env_file", "401")
     program = await servers.open()
     for each in (box, program):
         assert each.servers
@@ -310,7 +311,7 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
     server.scope = "tea:strong"
     assert (await mcp(box, "tea brew leaf=white")).startswith("white with")
     assert server.brewed == ["green", "black", "white"] and asked == ["tea"] * 3
-    assert box.progress == ["tea waits for its owner to sign in"] * 3
+    assert box.progress == [saying("tea waits", "sign in")] * 3
     assert [scope for _, scope in box.asked] == ["mcp-server:tea"] + ["mcp:tea/brew"] * 3
     # A sign-in that fails ends the waiting.
     server.accounts.refuses = True
@@ -325,8 +326,8 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
             await tools.sign_in("tea", browse)
 
     tools.sign_in_needed = lambda name: tools.tasks.start(refused(), "an owner refuses")
-    assert FIRST.format(more="") in await mcp(box, "tea brew leaf=gone")
-    assert FIRST.format(more="") in await mcp(box, "tea brew leaf=gone")  # asked once an hour
+    assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
+    assert await mcp(box, "tea brew leaf=gone") == LINK_SENT  # asked once an hour
     assert server.brewed == ["green", "black", "white"]
 
 
@@ -413,7 +414,7 @@ async def test_a_token_is_not_refreshed_for_another_resource(
     server.accounts.access.clear()
     for _ in range(2):
         told = await mcp(box, "tea brew leaf=green")
-        assert "tea wants its owner to sign in: voltaire mcp test tea" in told
+        assert told == saying("sign in", "voltaire mcp test tea")
     assert server.accounts.refreshed == 0
     await signed_in(tools, server)
     assert (await mcp(box, "tea brew leaf=green")).startswith("green with")

@@ -10,6 +10,7 @@ from agent.tools.bash import bash
 from fakes.sandbox_box import repository
 from fakes.tool_servers import REAL, FakeServers, mcp
 from fakes.web_server import site
+from fakes.words import saying
 
 PYPI = pytest.mark.skipif(not (REAL / "mcp_server_time").exists(), reason="not installed")
 NPM = pytest.mark.skipif(
@@ -90,7 +91,7 @@ async def test_the_filesystem_server_of_npm_sees_its_folder_alone(
 async def test_everything_that_the_reference_server_has(servers: FakeServers) -> None:
     box = await servers.open(real=True, command=("mcp-server-everything", "stdio"))
     listed = await mcp(box, "tea")
-    assert "echo message" in listed and "It has resources: mcp tea read" in listed
+    assert listed == saying("echo message", "resources", "mcp tea read")
     assert "Echo: tea" in await mcp(box, "tea echo message=tea")
     assert "5" in await mcp(box, "tea get-sum a=2 b=3")
     picture = await box.text(bash, command="mcp tea get-tiny-image; file *.png || ls *.png")

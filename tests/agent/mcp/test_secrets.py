@@ -15,6 +15,7 @@ from agent.mcp.tls_termination import CertificateAuthority, EchoScrubber
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.web_server import Site, site
+from fakes.words import saying
 
 SECRET = "qX7-secret-of-the-api-41"
 BEARER = {"Authorization": "Bearer $API_TOKEN"}
@@ -112,7 +113,7 @@ async def test_the_secret_goes_nowhere_else(api: Api, url: str, headers: dict[st
 async def test_another_host_whose_tls_is_ended_gets_no_secret(api: Api) -> None:
     box = await api.open(f"* {api.bound.host}", f"{api.other.host}/")
     answer = await fetch(box, f"https://{api.other.host}/a", headers=BEARER)
-    assert "The placeholder of API_TOKEN may stand in the header authorization of" in answer
+    assert answer == saying("API_TOKEN", "header authorization")
     assert api.other.seen == []
 
 
@@ -120,7 +121,7 @@ async def test_by_plain_http_the_placeholder_does_not_leave(api: Api) -> None:
     async with site() as plain:
         box = await api.open(f"* {api.bound.host}", f"* {plain.host}")
         answer = await fetch(box, f"http://{plain.host}/a", headers=BEARER)
-        assert "It holds the secret placeholder of API_TOKEN." in answer
+        assert answer == saying("holds the secret", "API_TOKEN")
         assert "Bearer" not in sent(plain)
         assert (await fetch(box, f"http://{plain.host}/b")).endswith("hello")
 
@@ -156,7 +157,7 @@ async def test_an_answer_that_cannot_be_looked_through_is_not_given(api: Api) ->
     api.bound.pages["/zip"] = lambda: web.Response(body=b"?", headers={"Content-Encoding": "gzip"})
     box = await api.open()
     answer = await fetch(box, f"https://{api.bound.host}/zip")
-    assert answer.startswith("502 localhost answered in a form")
+    assert answer.startswith("502 ") and answer == saying("localhost", "cannot be looked through")
 
 
 async def test_with_tls_ended_grants_are_by_method_and_path(api: Api) -> None:
@@ -167,7 +168,7 @@ async def test_with_tls_ended_grants_are_by_method_and_path(api: Api) -> None:
     assert (await fetch(box, f"https://{host}/v1/a", method="HEAD")).startswith("200")
     for method, path in (("GET", "/v2"), ("POST", "/v1/a"), ("GET", "/v1/%2e%2e/v2")):
         answer = await fetch(box, f"https://{host}{path}", method=method)
-        assert f"{method} https://{host}{path} is not in the network of this server." in answer
+        assert answer == saying(f"{method} https://{host}{path} ", "not in the network")
         assert "tea was refused: " in answer
     assert api.bound.seen == [f"{host}/v1/a", f"{host}/v1/items", f"{host}/v1/a"]
 
@@ -178,7 +179,7 @@ async def test_a_host_that_is_not_who_it_says_gets_nothing(
     monkeypatch.delenv("SSL_CERT_FILE")
     box = await api.open()
     answer = await fetch(box, f"https://{api.bound.host}/a", headers=BEARER)
-    assert answer.startswith("502 localhost did not answer: ClientConnectorCertificateError")
+    assert answer.startswith("502 localhost ") and "ClientConnectorCertificateError" in answer
     assert api.bound.seen == []
 
 
@@ -187,22 +188,22 @@ async def test_a_private_address_gets_nothing(api: Api) -> None:
     assert box.servers
     box.servers.reachable = lambda address: False
     answer = await fetch(box, f"https://{api.bound.host}/a", headers=BEARER)
-    assert "has an address that is not public" in answer and api.bound.seen == []
+    assert "not public" in answer and api.bound.seen == []
 
 
 async def test_a_secret_that_cannot_be_read_is_told(api: Api) -> None:
     api.file.write_text("two words")
-    assert "API_TOKEN of tea does not hold one word" in await mcp(await api.open(), "tea")
+    assert await mcp(await api.open(), "tea") == saying("API_TOKEN of tea", "one word")
     api.file.unlink()
-    assert "API_TOKEN of tea cannot be read" in await mcp(await api.open(), "tea")
+    assert await mcp(await api.open(), "tea") == saying("API_TOKEN of tea", "cannot be read")
 
 
 async def test_an_owner_reads_how_secrets_are_kept(api: Api) -> None:
     box = await api.open(env_file="/dev/null")
     assert box.servers
     (line,) = await box.servers.report()
-    assert "gets the values of its env_file as they are" in line
-    assert f"never sees API_TOKEN, which goes to {api.bound.host} alone" in line
+    assert line == saying("gets the values", "env_file")
+    assert line == saying("never sees API_TOKEN", f"{api.bound.host} alone")
 
 
 def test_an_echo_is_found_however_it_is_cut() -> None:

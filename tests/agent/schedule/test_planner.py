@@ -13,6 +13,7 @@ from agent.schedule.planner import JobLimits, Planner
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.trust import Taint
+from fakes.words import saying
 from tests.agent.schedule.conftest import Clock
 
 CHAT = "tg:1"
@@ -297,14 +298,14 @@ async def test_jobs_follow_their_chat_into_another_zone(bench: Bench) -> None:
 async def test_the_last_times_are_told_in_the_chats_zone(bench: Bench) -> None:
     planner = bench.planner()
     job = await planner.add((await planner.propose("every day at 8", "x")).spec)
-    assert await planner.history(job) == ["When times were missed, it runs once."]
+    assert await planner.history(job) == [saying("missed", "runs once")]
     for day in range(3):
         run = await bench.store.occurrences.add(job.id, EIGHT + day * 86400, None)
         assert run
         if day == 1:
             await bench.store.occurrences.end(run.id, "missed", "the host was off")
     assert await planner.history(job, 2) == [
-        "- Mon 23 Nov 08:00: due",
-        "- Sun 22 Nov 08:00: missed, the host was off",
-        "When times were missed, it runs once.",
+        saying("Mon 23 Nov 08:00", "due"),
+        saying("Sun 22 Nov 08:00", "missed", "the host was off"),
+        saying("missed", "runs once"),
     ]

@@ -427,7 +427,7 @@ async def test_a_page_that_goes_on_says_so(
     url = f"http://{served.host}/long"
     await say(store, url)
     text = await box.text(bash, command=f"web read {url} | tail -n 1")
-    assert text == ("[It goes on: of a page 1 MiB are read.]" if more else "x" * 63)
+    assert text == (saying("goes on", " 1 MiB ") if more else "x" * 63)
 
 
 async def test_a_pdf_that_is_too_long_is_not_called_damaged(
@@ -439,7 +439,7 @@ async def test_a_pdf_that_is_too_long_is_not_called_damaged(
     url = f"http://{served.host}/long"
     await say(store, url)
     text = await box.text(bash, command=f"web read {url}; true")
-    assert text == f"web: {url} is a PDF of more than 1 MiB, which is not read."
+    assert text == saying(f"web: {url} ", "PDF", " 1 MiB", "not read") and "damaged" not in text
 
 
 async def test_what_cannot_be_unpacked_is_told_in_one_line(

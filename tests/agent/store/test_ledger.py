@@ -17,6 +17,7 @@ from agent.store.ledger import CONNECTIONS, SLACK, LedgerRow, chained
 from agent.store.ledger_head import tell_head
 from agent.store.retention import DAY, Retention, prune
 from fakes.patience import soon
+from fakes.words import saying
 from tests.agent.store.conftest import Clock
 
 ROWS = 6
@@ -128,7 +129,7 @@ async def test_a_row_with_a_hash_of_its_own_does_not_lead_to_the_next(full: Stor
     forged = replace(rows[2], facts="{}")
     new = chained(rows[1].hash, forged)
     tampered(full, f"UPDATE ledger SET facts = '{{}}', hash = '{new}' WHERE number = 3")
-    assert (await full.ledger.verify()).problem == "Row 4 is not what was written there."
+    assert (await full.ledger.verify()).problem == saying("row 4 ", "not what was written")
 
 
 @pytest.mark.parametrize("table", ["grants", "ledger"])
@@ -243,7 +244,7 @@ async def test_what_is_wrong_is_told_once_a_day(full: Store, clock: Clock) -> No
             )
     assert told == 2
     sent = await full.database.all("SELECT payload FROM outbox")
-    assert sent == [('"Row 3 is not what was written there."',)] * 2
+    assert sent == [(saying("row 3 ", "not what was written"),)] * 2
 
 
 async def test_a_damaged_row_stops_nothing(full: Store) -> None:

@@ -93,7 +93,7 @@ async def test_facts_of_a_range(repository: Repository) -> None:
     text = facts_text("website", span, facts)
     assert text.splitlines()[0] == saying("website", "2 commits", "main", head[:7])
     assert text == saying("3 files", "1 of them tests", "+7 −0")
-    assert "1 TODO added, `# TODO: three` in `src/a.py`" in text
+    assert text == saying("\n1 TODO", "`# TODO: three`", "`src/a.py`")
     assert "+# TODO: three" in await selected_diff(git, str(repository.path), span, 4000)
 
 

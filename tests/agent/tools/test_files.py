@@ -46,9 +46,8 @@ async def test_lines_of_a_file(box: Box) -> None:
 async def test_a_long_file_tells_where_to_read_on(box: Box) -> None:
     box.output_bytes = 20
     await box.use(bash, command="seq 100 > n; yes | head -c 100 | tr -d '\\n' > wide; : > none")
-    assert await box.text(read_file, path="n") == (
-        "1\n2\n3\n4\n5\n6\n7\n8\n9\n[lines 1 to 9 of 100; read on with first=10]"
-    )
+    *lines, told = (await box.text(read_file, path="n")).splitlines()
+    assert lines == list("123456789") and told == saying("1 to 9 of 100", "first=10]")
     assert await box.text(read_file, path="wide") == "y" * 20
     assert await box.text(read_file, path="none") == "none is empty."
 
@@ -169,7 +168,7 @@ async def test_a_hostile_file_does_not_hold_up_the_program(
     (box.sandbox.workspace / "hostile").write_text(content)
     async with ticking():
         said = await box.error(edit_file, path="hostile", old=old, new="x")
-    assert said.startswith("old does not occur in hostile.")
+    assert said == saying("does not occur", "hostile")
     assert len(said) < 20_000
 
 

@@ -16,6 +16,7 @@ from agent.turn import texts
 from agent.turn.delegate import TransientJournal
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import Line, ScriptedModel, calls, says
+from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
 
@@ -125,6 +126,6 @@ async def test_what_a_sub_task_did_not_let_out_is_told() -> None:
     outer = [calls("delegate", id="d", task="read all"), says("It says 42.")]
     inner = [calls("bash", id="i", command=f"echo {secret}"), says("The answer is 42.")]
     finished = await bench.run_with(ScriptedModel(by_depth(outer, inner)))
-    line = "(Withheld: bash, which held the secret telegram.token.)"
-    assert finished.text == f"It says 42.\n\n{line}"
-    assert bench.journal.withheld == ["bash, which held the secret telegram.token"]
+    assert finished.text == saying("It says 42.\n\n", "withheld: bash", "telegram.token")
+    assert bench.journal.withheld == [saying("bash", "telegram.token")]
+    assert secret not in finished.text + str(bench.journal.withheld)

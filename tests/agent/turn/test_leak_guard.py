@@ -24,6 +24,7 @@ from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn import texts
 from fakes.encodings import ENCODINGS
 from fakes.model_scripted import calls, says
+from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
 TOKEN = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
@@ -50,7 +51,7 @@ async def test_an_answer_with_a_secret_is_never_seen_and_made_again(
 ) -> None:
     form = ENCODINGS[encoding](TOKEN)
     finished = await bench.run(says(f"It is {form}."), says("I must not say."))
-    assert finished.text == f"I must not say.\n\n(Withheld: an answer, which held {WHAT}.)"
+    assert finished.text == saying("I must not say.\n\n", "withheld: an answer", WHAT)
     assert finished.reason == "done"
     assert bench.of(Notice) == [Notice(texts.ANSWER_WITHHELD.format(what=WHAT))]
     assert bench.leaks.find(everything(bench)) is None
@@ -157,7 +158,7 @@ async def test_an_answer_with_a_key_goes_out_when_an_owner_allows_it(bench: Benc
 async def test_an_answer_with_a_key_is_withheld_else(bench: Bench, owner: Any) -> None:
     bench.ask = owner
     finished = await bench.run(says(f"Use {KEY} for it."), says("Better not."))
-    assert finished.text == f"Better not.\n\n(Withheld: an answer, which held {KIND}.)"
+    assert finished.text == saying("Better not.\n\n", "withheld: an answer", KIND)
     assert bench.leaks.find(everything(bench)) is None
 
 
@@ -181,7 +182,8 @@ async def test_a_call_with_a_key_is_not_run_else(bench: Bench) -> None:
     bench.ask = Owner("denied")
     finished = await bench.run(calls("bash", id="b", command=f"export T={KEY}"), says("Not done."))
     assert bench.ran == []
-    assert finished.text == f"Not done.\n\n(Withheld: bash, which held {KIND}.)"
+    assert finished.text == saying("Not done.\n\n", "withheld: bash", KIND)
+    assert KEY not in finished.text
 
 
 async def test_a_secret_over_two_arguments_is_found(bench: Bench) -> None:

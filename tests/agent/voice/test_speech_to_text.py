@@ -28,6 +28,7 @@ from agent.voice.speech_to_text import (
 )
 from fakes import recordings, sandbox_box, whisper_toy
 from fakes.model_scripted import ModelServer, ScriptedModel, refused, says
+from fakes.words import saying
 
 VOICE = "received/voice.oga"
 
@@ -95,9 +96,9 @@ async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path
 async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path) -> None:
     async with WhisperServer(status=500) as url:
         found, _ = await heard(SpeechToText(tmp_path, url), box)
-    assert found == Recognized("", 0, "The transcription server did not take it.")
+    assert found == Recognized("", 0, saying("server did not take"))
     found, _ = await heard(SpeechToText(tmp_path, "http://127.0.0.1:9"), box)
-    assert found.problem == "The transcription server did not take it."
+    assert found.problem == saying("server did not take")
 
 
 async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
