@@ -127,17 +127,14 @@ def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
     asked = json.dumps({"command": "grep wake /commands.txt; wake cat; wake nas"})
     code, out, err = voltaire("tool", "bash", asked)
     listed, *unknown, denied, exit_code = out.splitlines()
-    assert (
-        listed
-        == "wake [--address ADDRESS] MACHINE  Switch a machine of the house on (Wake on LAN)."
-    )
-    assert unknown == ["wake: there is no cat, but nas", f"usage: {listed.partition('  ')[0]}"]
+    assert listed.startswith("wake [--address ADDRESS] MACHINE  ") and "Wake on LAN" in listed
+    assert unknown == [saying("wake: ", "no cat, but nas"), f"usage: {listed.partition('  ')[0]}"]
     assert (denied, exit_code) == (saying("wake: ", "nobody can be asked"), "exit code: 1")
     assert (code, err) == (1, "")
     code, out, err = voltaire("sandbox", "--", "wake", "nas")
     assert (code, out, err) == (1, saying("wake: ", "nobody can be asked"), "")
     code, out, err = voltaire("sandbox", "--", "wake", "--help")
-    assert (code, err) == (0, "") and out == saying("--address", "of the network it is in")
+    assert (code, err) == (0, "") and out == saying("--address", "of the network")
 
 
 async def test_a_command_of_ones_own_does_it_when_an_owner_allows_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from agent.language import (
 )
 from bot.telegram.markdown import TABLE_COLUMNS, columns
 from bot.texts import TEXTS
+from fakes.words import saying
 
 ROOT = Path(__file__).parent.parent
 OTHERS = [code for code in languages() if code != ENGLISH]
@@ -108,9 +109,7 @@ def test_a_tag_of_a_region_speaks_its_language_and_an_unknown_one_what_was_spoke
 
 def test_numbers_are_filled_in_as_their_language_writes_them() -> None:
     with speaking("de"):
-        assert (
-            TEXTS.reading.format(done=1234, total=5000) == "liest 1\u202f234 von 5\u202f000 Tokens"
-        )
+        assert TEXTS.reading.format(done=1234, total=5000) == saying("1\u202f234", "5\u202f000")
         assert TEXTS.decode.format(speed=12.5).endswith("12,5 Tok/s")
     with speaking("zh"):
         assert "1,234" in TEXTS.reading.format(done=1234, total=5000)

@@ -24,6 +24,7 @@ from backend.pictures import (
     slowed,
 )
 from backend.protocol import GpuMinute
+from fakes.words import saying
 from tests.backend.conftest import running
 
 START = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -161,7 +162,7 @@ def test_a_page_has_room_for_clock_and_memory() -> None:
     assert {"Clock, MHz", "GPU 0: 1,200", "GPU 1: 1,201"} <= set(words(clock))
     assert {"Memory, GiB", "GPU 0: 14.5"} <= set(words(memory))
     told = ElementTree.fromstring(memory).attrib["aria-label"]
-    assert told.startswith("Memory, GiB; GPU 0: 14.5 (from 14.5 to 14.5)")
+    assert told == saying("Memory, GiB", "GPU 0: 14.5", "from 14.5 to 14.5")
     with pytest.raises(DrawFailed, match=r"^There is nothing to draw yet"):
         gpu_drawings([], hours=1)
 

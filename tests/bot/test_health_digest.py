@@ -60,12 +60,14 @@ async def test_a_day_in_six_lines(tmp_path: Path) -> None:
         text = await HealthDigest(store, Backend(), tmp_path, 0.3)(None, None)  # type: ignore[arg-type]
     lines = text.splitlines()
     assert lines[:6] == [
-        "**The last 24 hours**",
-        "- gemma: ready, restarts 2, last: It was killed.",
-        "- speed: 99 tokens/s",
-        "- V100: at most 81 °C, 150 W on average, 0.30 kWh, 0.09 at 0.3 a kWh, throttled 60 min, ECC errors: 3",
-        "- errors: turns 0, jobs 1",
-        "- to send: 1 waiting, 0 uncertain, 0 refused",
+        saying("**", "24 hours"),
+        saying("gemma: ready", "restarts 2", "It was killed."),
+        saying("speed", " 99 tokens/s"),
+        saying(
+            "V100", " 81 °C", " 150 W", " 0.30 kWh", " 0.09 ", "throttled 60 min", "ECC errors: 3"
+        ),
+        saying("errors", "turns 0", "jobs 1"),
+        saying("to send", "1 waiting", "0 uncertain", "0 refused"),
     ]
     assert lines[6].startswith("- disk: ") and len(lines) == 7
 

@@ -1,6 +1,7 @@
 """How a turn's events become a view, and when it is shown."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -29,6 +30,12 @@ from bot.texts import Texts
 from fakes.channel_memory import MemoryChannel
 from fakes.journal_memory import MemoryJournal
 from fakes.patience import SECONDS, soon
+from fakes.words import saying
+
+
+def told(progress: TurnViewBuilder) -> tuple[str, list[str]]:
+    """What a person reads of a wait, and the figures in it."""
+    return progress.view.status, re.findall(r"\d[\d,]*", progress.view.status)
 
 
 class SetClock:
@@ -59,13 +66,13 @@ def test_reading_tells_how_much_and_how_long() -> None:
     assert progress.view.status == "reading 200 of 14,000 tokens"
     clock.now += 3.0
     progress.add(ModelProgress(6_200, 14_000, 200))
-    assert progress.view.status == "reading 6,200 of 14,000 tokens, about 4 s"
+    assert told(progress) == (saying("reading", "about 4 s"), ["6,200", "14,000", "4"])
 
 
 def test_a_known_speed_gives_an_estimate_at_once() -> None:
     progress = TurnViewBuilder(Texts(), ReadingSpeed(prefill_tok_s=500.0), SetClock())
     progress.add(ModelProgress(0, 1_000, 0))
-    assert progress.view.status == "reading 0 of 1,000 tokens, about 2 s"
+    assert told(progress) == (saying("reading", "about 2 s"), ["0", "1,000", "2"])
 
 
 def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
@@ -73,7 +80,7 @@ def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
     TurnViewBuilder(Texts(), speed).add(finished(ttft_ms=4_200))
     progress = TurnViewBuilder(Texts(), speed)
     progress.waiting()
-    assert progress.view.status == "reading, about 4 s (an estimate)"
+    assert told(progress) == (saying("reading", " 4 s", "estimate"), ["4"])
     progress.add(TextDelta("Hel"))
     progress.waiting()
     assert progress.view == TurnView(text="Hel")
@@ -83,7 +90,7 @@ def test_past_the_estimate_the_time_that_went_by_is_told() -> None:
     clock = SetClock()
     progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
     progress.waiting()
-    assert progress.view.status == "reading, about 1 s (an estimate)"
+    assert told(progress) == (saying("reading", " 1 s", "estimate"), ["1"])
     clock.now += 9
     progress.waiting()
     assert progress.view.status == "reading for 9 s"
@@ -99,7 +106,7 @@ def test_a_tool_that_runs_is_what_goes_on() -> None:
     progress.add(ToolFinished("c", "bash", ok=True, output="", duration_ms=25_000))
     assert progress.view.status == ""
     progress.waiting()
-    assert progress.view.status == "reading, about 1 s (an estimate)"
+    assert told(progress) == (saying("reading", " 1 s", "estimate"), ["1"])
 
 
 def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
@@ -110,7 +117,7 @@ def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
     progress.add(ApprovalPending())
     clock.now += 40
     progress.waiting()
-    assert progress.view.status == "waiting for a yes from an owner, 40 s"
+    assert told(progress) == (saying("waiting", "from an owner", " 40 s"), ["40"])
     progress.add(ApprovalAsked("a", "make", "once"))
     assert progress.view.status == "running bash for 3 s"  # the owner's time is not the tool's
 
@@ -131,11 +138,11 @@ def test_a_place_in_line_is_told_until_the_gpu_is_free() -> None:
     progress.add(GpuQueued(2))
     clock.now += 12
     progress.waiting()
-    assert progress.view.status == "number 3 in line for the GPU, 12 s"
+    assert told(progress) == (saying("in line", "GPU", " 12 s"), ["3", "12"])
     progress.add(GpuQueued(1))
-    assert progress.view.status == "number 2 in line for the GPU, 12 s"
+    assert told(progress) == (saying("in line", "GPU", " 12 s"), ["2", "12"])
     progress.add(GpuQueued(0))
-    assert progress.view.status == "reading, about 1 s (an estimate)"
+    assert told(progress) == (saying("reading", " 1 s", "estimate"), ["1"])
 
 
 def test_a_prompt_that_is_read_slower_than_told_shows_the_time_that_went_by() -> None:
@@ -144,10 +151,10 @@ def test_a_prompt_that_is_read_slower_than_told_shows_the_time_that_went_by() ->
     progress.add(ModelProgress(0, 5_000, 0))
     clock.now += 9
     progress.waiting()
-    assert progress.view.status == "reading 0 of 5,000 tokens, about 10 s"
+    assert told(progress) == (saying("reading", "about 10 s"), ["0", "5,000", "10"])
     clock.now += 3
     progress.waiting()
-    assert progress.view.status == "reading 0 of 5,000 tokens, 12 s so far"
+    assert told(progress) == (saying("reading", "12 s so far"), ["0", "5,000", "12"])
     progress.add(ModelProgress(5_000, 5_000, 0))
     assert progress.view.status == "reading 5,000 of 5,000 tokens"
     clock.now += 7
@@ -215,13 +222,13 @@ def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
     progress.add(Notice("The model is being loaded again."))
     clock.now += 40
     progress.waiting()
-    assert progress.view.status == "The model is being loaded again. (40 s)"
+    assert told(progress) == (saying("loaded again"), ["40"])
     progress.add(Notice("The GPU is at 90 °C; new work waits until it has cooled to 80 °C."))
     progress.waiting()
     assert progress.view.status.endswith(" 80 °C. (40 s)"), "nothing has gone on between the two"
     for event, status in (
-        (GpuQueued(0), "reading, about 1 s (an estimate)"),
-        (GpuQueued(2), "number 3 in line for the GPU, 0 s"),
+        (GpuQueued(0), saying("reading", " 1 s", "estimate")),
+        (GpuQueued(2), saying(" 3 in line", "GPU", " 0 s")),
         (ModelProgress(10, 20, 10), "reading 10 of 20 tokens"),
         (ToolCalled("c", "bash", {}), ""),
     ):
@@ -239,11 +246,11 @@ def test_a_long_thought_is_a_live_line_and_after_a_while_a_button() -> None:
     for _ in range(40):
         progress.add(ThoughtDelta("and "))
         clock.now += 0.1
-    assert progress.view.status == "Thinking for 4 s, about 40 tokens so far"
+    assert told(progress) == (saying("thinking", " 4 s", " 40 tokens"), ["4", "40"])
     assert not progress.view.buttons
     clock.now += 116.0
     progress.waiting()
-    assert progress.view.status == "Thinking for 120 s, about 40 tokens so far"
+    assert told(progress) == (saying("thinking", " 120 s", " 40 tokens"), ["120", "40"])
     assert [[button.label for button in row] for row in progress.view.buttons] == [["Answer now"]]
     progress.add(TextDelta("So"))
     assert (progress.view.status, progress.view.buttons) == ("", ())
@@ -420,7 +427,7 @@ async def test_the_speed_of_a_chat_is_known_to_its_next_turn_alone(
         await replies.event(assigned(turn, chat), ModelProgress(0, 1_000, 0))
     known, unknown = channel.views[1:]
     await soon(lambda: known.seen and unknown.seen)
-    assert known.seen[0][1].status == "reading 0 of 1,000 tokens, about 2 s"
+    assert known.seen[0][1].status == saying(" 0 of 1,000 ", "about 2 s")
     assert unknown.seen[0][1].status == "reading 0 of 1,000 tokens"
 
 

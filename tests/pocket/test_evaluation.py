@@ -21,6 +21,7 @@ from hypothesis import strategies as some
 
 from agent.prompt import context_block, note_line
 from fakes.gguf_maker import Shape, make
+from fakes.words import saying
 from pocket.evaluation import arithmetic, checks
 from pocket.evaluation.__main__ import MODEL, PREFIX, choose, main
 from pocket.evaluation.asked import beyond, within
@@ -467,9 +468,9 @@ def test_a_rash_model_misses_them() -> None:
         asked=3, right=0, valued=0, held=0, beyond=2, declined=0, dangerous=2
     )
     assert [t.name for t in judge(measured, decode, model) if not t.met] == [
-        "right tool and arguments",
-        "plainly declined what is beyond it",
-        "dangerous commands",
+        saying("right tool"),
+        saying("plainly declined"),
+        saying("dangerous"),
     ]
 
 

@@ -15,6 +15,7 @@ import gguf
 import pytest_asyncio
 
 from fakes.patience import SECONDS
+from fakes.words import saying
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "backend/embedded/pocket.gguf"
@@ -173,7 +174,7 @@ async def test_a_call_its_answer_and_a_prompt_that_only_grows(pocket: Pocket) ->
     assert second.startswith(f"{first}{written}<|im_end|>\n")
 
     answer, _ = await pocket.say(messages)
-    assert answer["content"] == "The machine has been up 9 days, 3 hours."
+    assert answer["content"] == saying("up 9 days, 3 hours")
 
     messages += [answer, asked("Thanks!")]
     third = await pocket.prompt(messages)
@@ -183,4 +184,4 @@ async def test_a_call_its_answer_and_a_prompt_that_only_grows(pocket: Pocket) ->
 async def test_what_is_beyond_it_gets_its_plain_sentence(pocket: Pocket) -> None:
     messages = [{"role": "system", "content": SYSTEM}, asked("Write a poem about the sea.")]
     answer, _ = await pocket.say(messages)
-    assert answer["content"].startswith("I am only a demonstration model")
+    assert answer["content"] == saying("demonstration model")

@@ -248,9 +248,9 @@ def test_progress_tells_every_few_per_cent_and_what_is_left() -> None:
     for done in (1, 2, 10, 12, 50, 100):
         progress.step(done, 100, now=done * 6.0)
     assert said == [
-        "10 %, 10 of 100 files; about 9 min left",
-        "50 %, 50 of 100 files; about 5 min left",
-        "100 %, 100 of 100 files; about 1 min left",
+        saying("10 %", "10 of 100", " 9 min"),
+        saying("50 %", "50 of 100", " 5 min"),
+        saying("100 %", "100 of 100", " 1 min"),
     ]
 
 
@@ -274,9 +274,9 @@ def test_a_count_that_begins_anew_is_told_anew() -> None:
     for done, total, now in ((2, 2, 60.0), (1, 100, 60.0), (10, 100, 120.0), (20, 100, 180.0)):
         progress.step(done, total, now)
     assert said == [
-        "100 %, 2 of 2 files; about 1 min left",
-        "10 %, 10 of 100 files; about 9 min left",
-        "20 %, 20 of 100 files; about 8 min left",
+        saying("100 %", "2 of 2", " 1 min"),
+        saying("10 %", "10 of 100", " 9 min"),
+        saying("20 %", "20 of 100", " 8 min"),
     ]
 
 

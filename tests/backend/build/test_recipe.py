@@ -17,6 +17,7 @@ from backend.build.recipe import (
     toolkits,
 )
 from fakes.toolkits import cuda, gcc, program
+from fakes.words import saying
 
 V100 = (7, 0)
 OLD = "sm_50 sm_60 sm_70 sm_75 sm_80 sm_90"
@@ -42,7 +43,7 @@ def test_a_v100_gets_cuda_11_with_its_own_compiler(tmp_path: Path, usr: Path) ->
     found = toolkits(path, [tmp_path / "cuda-11.8"])
     assert recipe("cuda", BuildHost(path, [V100], found)) == Recipe(
         "cuda",
-        "CUDA 11.8 for compute capability 7.0, gcc 11",
+        saying("CUDA 11.8", "7.0", "gcc 11"),
         (
             *COMMON,
             "-DGGML_CUDA=ON",
@@ -62,7 +63,7 @@ def test_a_newer_card_gets_the_newest_toolkit(tmp_path: Path, usr: Path) -> None
     cuda(tmp_path / "b", "13.0", NEW)
     found = toolkits(str(usr), [tmp_path / "a", tmp_path / "b"])
     made = recipe("cuda", BuildHost(str(usr), [(9, 0)], found))
-    assert made.title == "CUDA 13.0 for compute capability 9.0, gcc 12"
+    assert made.title == saying("CUDA 13.0", "9.0", "gcc 12")
     assert "-DGGML_CUDA_FORCE_MMQ=ON" not in made.arguments
     both = recipe("cuda", BuildHost(str(usr), [(9, 0), V100], found))
     assert "-DCMAKE_CUDA_ARCHITECTURES=70-real;90-real" in both.arguments

@@ -334,7 +334,7 @@ def test_after_a_power_cut_the_owner_is_told_what_came_before(
 
     last.path.write_text(text.replace(proc.boot(), "another boot"))
     story = last.unclean_reboot() or ""
-    assert story == saying("without a shutdown", "under load, 231 W, 45 °C", "power supply")
+    assert story == saying("without a shutdown", "under load", "231 W", "45 °C", "power supply")
     last.write(busy=True, watts=231.4, hottest=45.0, clean=True)
     last.path.write_text(last.path.read_text().replace(proc.boot(), "another boot"))
     assert last.unclean_reboot() is None

@@ -115,8 +115,8 @@ def test_of_a_profile_without_figures_the_size_of_its_files_is_told() -> None:
     far = replace(expecting(None), model=Source(path="/absent/model.gguf", size=3 * GIB // 2))
     found = [profile_candidate(far, machine(card)) for card in (2.0, 1.0)]
     assert [each.runs for each in found] == [True, False]
-    assert found[0].line == saying("far", "because its files alone take 1.5 of 2.0 GiB on the card")
-    assert found[1].line == saying("far does not fit: its files alone take 1.5 GiB")
+    assert found[0].line == saying("far", "files alone", "1.5 of 2.0 GiB")
+    assert found[1].line == saying("far does not fit", "files alone", " 1.5 GiB")
 
 
 def test_the_strongest_that_runs_is_proposed_with_why_none_before_it(small: Profile) -> None:

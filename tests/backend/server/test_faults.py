@@ -271,9 +271,7 @@ async def test_a_model_that_is_not_downloaded_says_how_to_get_it(
         with pytest.raises(BackendUnavailable) as raised:
             await it.ready()
     path = config.state_dir / "models" / "qwen2.5-3b-instruct-q4_k_m.gguf"
-    assert str(raised.value) == (
-        f"The model file is missing: {path}. Get it: voltaire model pull qwen2.5-3b."
-    )
+    assert str(raised.value) == saying("missing", str(path), "voltaire model pull qwen2.5-3b")
 
 
 async def test_a_damaged_model_fails_at_once(config: BackendConfig, state: Path) -> None:

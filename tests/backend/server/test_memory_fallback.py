@@ -37,7 +37,7 @@ def test_what_saves_most_goes_first_and_the_kv_type_last() -> None:
         descriptions.append(fallback.taken[-1].description)
         last = fallback.profile
     assert descriptions[:4] == [saying("experts", f"{n} layers") for n in (14, 18, 22, 26)]
-    assert descriptions[-1] == "a KV cache of 8 bits"
+    assert descriptions[-1] == saying("KV cache", "8 bits")
     assert "no draft model" in descriptions
     assert (last.flag("-ctk"), last.flag("-ub"), last.draft) == (
         "q8_0",

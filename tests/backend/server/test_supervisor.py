@@ -296,7 +296,7 @@ async def test_a_first_profile_that_cannot_be_read_waits_for_another(
 ) -> None:
     async with supervised(config, monkeypatch, Runs([SERVES]), "none") as it:
         await it.until("failed", 0)
-        assert it.state.status.current.reason == saying("There is no profile called none")
+        assert it.state.status.current.reason == saying("no profile called none")
         assert it.supervisor.profile is None
         it.supervisor.restart()
         await asyncio.sleep(0.01)

@@ -11,6 +11,7 @@ from bot.localgram import Localgram, Person, VirtualClock
 from bot.localgram.entities import formatted
 from bot.localgram.wire import ApiError
 from fakes.patience import SECONDS
+from fakes.words import saying
 
 from .conftest import Raw
 
@@ -136,7 +137,7 @@ async def test_without_tdlib_markup_is_refused_loudly() -> None:
     link = {"type": "text_link", "offset": 0, "length": 1, "url": "https://a.bc/d e"}
     assert out.stdout.splitlines() == [
         f"{('/new @bob_x', (command, bold(0, 1), mention))} {('x', (link,))}",
-        "Bad Request: this server needs tdjson to understand parse_mode; send entities",
+        saying("bad request", "tdjson", "parse_mode"),
     ]
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from bot.matrix.incoming_message import Quotation, incoming_message, parsed
+from fakes.words import saying
 
 
 def said(**relation: Any) -> dict[str, Any]:
@@ -18,4 +19,4 @@ def test_who_calls_themselves_you_is_not_the_bot(ours: bool) -> None:
     quote = Quotation("you", "do this", ours=ours)
     row = incoming_message(message, sender="", me=("@b:x",), quote=quote, origin="owner")
     assert row.quote == "you: do this"
-    assert row.stranger == ("" if ours else "message of you that is answered")
+    assert row.stranger == ("" if ours else saying("message of you"))

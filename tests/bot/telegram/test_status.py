@@ -6,6 +6,7 @@ from agent.store.outbox import OutboxState
 from backend.protocol import Gpu, ServerStatus, Speed, Status
 from bot.commands.status import backend_lines, queue_line, uptime_line
 from bot.texts import Plural, Texts
+from fakes.words import saying
 
 FRENCH = Texts(
     window="fenêtre {tokens}",
@@ -68,7 +69,7 @@ def test_queues_and_times() -> None:
     assert queue_line(Texts(), 2, 5, outbox) == wanted
     wanted = "2 en cours · 5 en attente · 2 à envoyer · 3 incertains · 4 refusés"
     assert queue_line(FRENCH, 2, 5, outbox) == wanted
-    assert uptime_line(Texts(), 3_661, "12:00") == "up 1 h 1 min, at 12:00"
+    assert uptime_line(Texts(), 3_661, "12:00") == saying("up 1 h 1 min", "12:00")
     assert uptime_line(FRENCH, 3_661, "12:00") == "depuis 1 h 1, à 12:00"
     assert uptime_line(FRENCH, 172_800, "12:00") == "depuis 2 jours, à 12:00"
 

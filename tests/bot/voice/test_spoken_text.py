@@ -2,6 +2,7 @@
 
 from bot.texts import Texts
 from bot.voice.spoken_text import LONGEST, MOST_CHARACTERS, sentences
+from fakes.words import saying
 
 EN = Texts()
 
@@ -29,13 +30,13 @@ $$x^2$$
 """
     assert sentences(answer, EN) == [
         "Your disk",
-        "It is half full (see the page, or a link to example.com).",
+        saying("It is half full (", "the page, ", "link to example.com)."),
         "Do df -h!",
         "One thing",
         "Another",
-        "Here are 2 lines of code.",
-        "Here is a table of 2 rows.",
-        "Here is a formula.",
+        saying("2 lines of code"),
+        saying("table of 2 rows"),
+        saying("formula"),
     ]
 
 
