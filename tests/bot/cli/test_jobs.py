@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from fakes.words import saying
 from tests.bot.cli.test_bad_input import voltaire
 
 
@@ -15,5 +16,5 @@ async def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
 
 async def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
     code, out, _ = await voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin=b"n\n")
-    assert code == 1 and out.startswith("Task “stretch”, every day at 09:00; next: ")
+    assert (code, out) == (1, saying("task “stretch”", "every day at 09:00", "next: "))
     assert (await voltaire(tmp_path, "jobs", "list"))[1] == "No jobs in cli.\n"

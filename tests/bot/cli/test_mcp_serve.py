@@ -9,6 +9,7 @@ from mcp.client.stdio import stdio_client
 from agent.store import open_store
 from bot.state import DATABASE
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
+from fakes.words import saying
 
 
 async def test_a_client_lists_and_calls_what_it_offers(tmp_path: Path) -> None:
@@ -67,4 +68,4 @@ async def test_it_is_asked_and_nobody_approves_for_its_client(tmp_path: Path) ->
     async with open_store(tmp_path / "state" / DATABASE) as store:
         assert await store.notes.all("editor") == []
         (taint,) = await store.taints.of_chat("editor")
-        assert taint.source == "a program that uses voltaire mcp serve"
+        assert taint.source == saying("voltaire mcp serve")

@@ -14,6 +14,7 @@ from backend.config import BackendConfig
 from backend.service import serve_backend
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS, soon
+from fakes.words import saying
 from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
 
 
@@ -27,7 +28,7 @@ async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
             async with aiohttp.ClientSession() as browser, browser.post(url) as nobody:
                 assert (nobody.status, await nobody.text()) == (
                     503,
-                    "Nobody offers MCP here: voltaire mcp serve --socket",
+                    saying("voltaire mcp serve --socket"),
                 )
             (tmp_path / "c.toml").write_text(text)
             words = ("--config", tmp_path / "c.toml", "mcp", "serve", "--socket", "--chat", "tea")
@@ -48,7 +49,7 @@ async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
                     }
                 again = await voltaire(tmp_path, "mcp", "serve", "--socket", config=text)
                 assert again[0] == 1
-                assert again[2].strip() == "It is offered on the control socket already."
+                assert again[2].strip() == saying("control socket already")
             finally:
                 process.terminate()
                 _, errors = await asyncio.wait_for(process.communicate(), SECONDS)

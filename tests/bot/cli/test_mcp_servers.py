@@ -13,6 +13,7 @@ from bot.cli import doctor_machine
 from bot.settings import AgentSection, McpSection, StateSection, load
 from fakes import mcp_server
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
+from fakes.words import saying
 from tests.bot.cli.test_bad_input import voltaire
 
 
@@ -76,7 +77,7 @@ async def test_a_secret_is_bound_when_a_server_is_added(tmp_path: Path) -> None:
     assert section["secrets"] == {"API_TOKEN": bound}
     listed = (tmp_path / "c.toml").read_text()
     _, out, _ = await voltaire(tmp_path, "mcp", "list", config=listed)
-    assert "(it never sees API_TOKEN, which goes to api.example.com alone)" in out
+    assert out == saying("never sees API_TOKEN", "api.example.com alone")
 
 
 SECRETS = {
@@ -116,7 +117,7 @@ async def test_listed_tools_are_in_every_prompt_behind_the_others(tmp_path: Path
             '[agent.mcp.tea]\ncommand = ["python3", "/program/server.py"]\ntools = ["say"]\n'
         )
         code, _, err = await voltaire(tmp_path, "ask", "hi", config=config)
-        assert code == 0 and "no owner has allowed say since it stands in `tools`" in err
+        assert (code, err) == (0, saying("no owner", "allowed say", "`tools`"))
         code, _, err = await voltaire(tmp_path, "mcp", "test", "tea", config=config, stdin=b"y\n")
         assert code == 0, err
         code, _, err = await voltaire(tmp_path, "ask", "hi", config=config)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from fakes.mcp_oauth import SignInServer, sign_in_server
 from fakes.patience import SECONDS
+from fakes.words import saying
 from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
 
 
@@ -39,7 +40,7 @@ async def test_an_owner_signs_in_and_takes_it_back(tmp_path: Path) -> None:
         config = f'[agent.mcp.tea]\nurl = "{server.url}"\n'
         (tmp_path / "c.toml").write_text(config)
         out = await signed_in(tmp_path, server, paste=True)
-        assert "You are signed in to tea." in out and "brew leaf" in out
+        assert out == saying("signed in to tea", "brew leaf")
         state = tmp_path / "s" / "voltaire"
         kept = state / "mcp-tokens" / "tea.json"
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -51,7 +52,7 @@ async def test_an_owner_signs_in_and_takes_it_back(tmp_path: Path) -> None:
                 assert any("mcp-tokens" in name for name in archive.getnames()) is there
         kept.unlink()
         out = await signed_in(tmp_path, server, paste=False)
-        assert "You are signed in to tea." in out
+        assert "signed in to tea" in out
         code, out, _ = await voltaire(tmp_path, "sandbox", "--", "mcp", "tea", config=config)
         assert (code, out.split()[0]) == (0, "brew")
         code, _, err = await voltaire(tmp_path, "mcp", "remove", "tea", config=config)

@@ -88,15 +88,15 @@ async def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> N
     code, out, err = await voltaire(tmp_path, "model", "fit", "--vram", "16", env=env)
     assert code == 0, err
     fits, _, rest = out.partition("\nDoes not fit:\n")
-    assert out.startswith("This machine: cards of 16 GiB, ")
+    assert out.splitlines()[0] == saying("cards of 16 GiB")
     assert fits.index("gemma4-26b-a4b: a window") < fits.index("  pocket: a window")
     assert f"make demo MODEL='{own}'" in fits and "from llama.cpp" in fits
     assert "voltaire model pull gemma4-26b-a4b  (14.5 GiB)" in fits
     assert fits.index("gpt-oss-20b: a window") < fits.index("qwen2.5-3b: a window")
     assert "  llama3.3-70b-2x does not fit: " in rest
     code, out, _ = await voltaire(tmp_path, "model", "fit", "--vram", "16", "--vram", "16", env=env)
-    assert out.startswith("This machine: cards of 16, 16 GiB, ")
-    assert "llama3.3-70b-2x: a window of 16,384" in out and "30.3 of 32.0 GiB of 2 cards" in out
+    assert out.splitlines()[0] == saying("cards of 16, 16 GiB")
+    assert out == saying("llama3.3-70b-2x: ", "window of 16,384", "30.3 of 32.0 GiB", "2 cards")
     code, out, _ = await voltaire(tmp_path, "model", "fit", "--json", env=env)
     rows = {row["name"]: row for row in json.loads(out)}
     assert (rows["own model"]["runs"], rows["own model"]["path"]) == (True, str(own))

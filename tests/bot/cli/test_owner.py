@@ -20,6 +20,7 @@ from bot import config_file
 from bot.cli.command import for_person
 from bot.cli.owner import program_readable
 from bot.state import Presence, bot_facts, share_facts, shared_facts, started
+from fakes.words import saying
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
 OWNER = 12345  # a user id that no host gives away
@@ -263,7 +264,7 @@ def test_root_of_a_container_without_capabilities_is_told_the_way(
         text=True,
     )
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert "in a container, leave out `--user`" in done.stderr and "sudo" not in done.stderr
+    assert done.stderr == saying("container", "leave out `--user`") and "sudo" not in done.stderr
 
 
 def test_whether_the_owner_can_read_the_program_is_looked_at_as_the_owner() -> None:

@@ -13,6 +13,7 @@ from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
 from fakes.synapse import Synapse
+from fakes.words import saying
 
 SEND = r"PUT .*/send/m\.room\.(message|encrypted)/"
 FAULTS: dict[str, dict[str, Any]] = {
@@ -100,7 +101,7 @@ async def test_each_fault_of_a_sync_is_one_sentence_and_it_goes_on(
             await soon(lambda number=number: f"after {number}" in str(run.model.requests))  # type: ignore[misc]
             told = [r.getMessage() for r in caplog.records if r.name == "bot.inbound_health"]
             assert len(told) == 2 and sentence in told[0] and told[0].count(". ") == 0, told
-            assert told[1] == "messages from Matrix come in again"
+            assert told[1] == saying("Matrix", "come in again")
             assert not [r for r in caplog.records if r.exc_info and r.name.startswith("bot")]
         rows = await run.store.database.all("SELECT words FROM inbox ORDER BY id")
     assert [row[0] for row in rows] == [
@@ -315,7 +316,7 @@ async def test_a_device_that_was_deleted_and_a_password_that_is_gone_are_told(
             await run.bot.server.post("/_matrix/client/v3/logout", {})
             assert run.serving
             await asyncio.wait([run.serving], timeout=60)
-    assert "has to log in: run `voltaire setup`" in told(ended.value)
+    assert told(ended.value) == saying("log in", "`voltaire setup`")
 
 
 def told(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import SECONDS, soon
 from fakes.synapse import Synapse
+from fakes.words import saying
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +132,7 @@ async def test_other_emoji_verify_nothing(scenario: MatrixScenario, olga: Matrix
         await waits(run)
         sas = await app.begin()
         await app.emoji()
-        assert await terminal.ended() == "the emoji were not the same"
+        assert await terminal.ended() == saying("emoji", "not the same")
         await olga.until(lambda: sas.canceled)
         assert not app.verified_by(run)
 
@@ -177,7 +178,7 @@ async def test_a_key_that_is_another_one_verifies_nothing(
             "m.key.verification.mac", scenario.account, sas.other_olm_device.id, content
         )
         await olga.client.to_device(mac)
-        assert await terminal.ended() == "the app's key is another one"
+        assert await terminal.ended() == saying("key is another")
         assert not app.verified_by(run)
 
 
@@ -291,6 +292,6 @@ def test_the_commands_say_what_is_missing(tmp_path: Path) -> None:
     assert tried("verify")[0] == 2 and "Matrix is not configured" in tried("verify")[1]
     with config.open("a") as file:
         file.write('[matrix]\nhomeserver = "http://127.0.0.1:9"\nuser = "@v:x"\n')
-    assert tried("verify") == (1, "The bot does not run: start it, then verify.\n")
+    assert tried("verify") == (1, saying("bot does not run"))
     code, err = tried("export-keys", str(tmp_path / "keys.txt"))
-    assert (code, err) == (1, "There are no keys yet: the bot has never logged in.\n")
+    assert (code, err) == (1, saying("no keys yet", "never logged in"))

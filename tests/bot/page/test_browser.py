@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, async_playwright, expect
 from bot.page.server import ServedPage
 from fakes.page_state import backend_with_card, fill_state
 from fakes.patience import SECONDS
+from fakes.words import saying
 
 from .conftest import served
 
@@ -361,7 +362,7 @@ async def test_other_sites_in_the_owners_browser_get_nothing(
         port = serving.origin.rpartition(":")[2]
         rebound = await other.goto(f"http://rebound.test:{port}/api/now")
         assert rebound and rebound.status == 403
-        assert await rebound.text() == "This page is not served under that name."
+        assert await rebound.text() == saying("not served under")
         seen = await page.evaluate("fetch('/api/now').then((answer) => answer.json())")
         assert seen["frozen"] is None
     finally:

@@ -51,9 +51,7 @@ async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None
         denied = await scenario.owner.until(second, lambda m: not m.keyboard)
         await scenario.owner.next_message(where=is_final)
         results = [m.text for r in run.model.requests[-1:] for m in r.messages[-1:]]
-    assert first.text == saying(
-        "May I do this?\n\npush A\n\n", "commit:push, in this chat", "/approve"
-    )
+    assert first.text == saying("\n\npush A\n\n", "commit:push", "in this chat", "/approve")
     assert [e["type"] for e in first.entities] == ["bold", "pre", "code", "bot_command"]
     assert not first.silent
     assert told.text == "Allowed."
@@ -106,7 +104,7 @@ async def test_a_member_asks_and_the_owner_decides_in_their_own_chat(
         await soon(lambda: "waiting for a yes from Olga Owner" in drafts(scenario))
         await scenario.owner.press(asked, "Allow once")
         answer = await mia.next_message(where=is_final)
-    assert asked.text.startswith("May I do this? (asked in Mia Member)\n\npush A")
+    assert asked.text == saying("asked in Mia Member", "\n\npush A")
     assert answer.text == "Done."
     assert not any(is_question(m) for m in mia.messages())
 
@@ -122,14 +120,14 @@ async def test_only_owners_press_in_a_group(scenario: TelegramScenario) -> None:
         told = await mia.answer(await mia.press(asked, "Allow once"))
         own = await scenario.owner.next_message(where=is_question)
         await scenario.owner.press(own, "Allow once")
-        assert own.text.startswith("May I do this? (asked in Team)\n")
+        assert own.text == saying("asked in Team")
         both = [
             await mia.until(asked, lambda m: not m.keyboard),
             await scenario.owner.until(own, lambda m: not m.keyboard),
         ]
         await mia.next_message(chat=group, where=is_final)
     assert told.text == Texts().only_owners
-    assert all("✓ Allowed once by Olga Owner" in message.text for message in both)
+    assert all(message.text == saying("✓ Allowed once", "Olga Owner") for message in both)
 
 
 async def test_an_expired_button_says_so_to_whoever_presses_it(scenario: TelegramScenario) -> None:
@@ -266,9 +264,8 @@ async def test_a_step_whose_file_cannot_be_sent_is_not_asked(scenario: TelegramS
 
 def test_no_command_can_end_its_own_block() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
-    assert question(Texts(), asked).startswith(
-        "**May I do this?**\n\n`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n"
-    )
+    _, _, block = question(Texts(), asked).partition("\n\n")
+    assert block.startswith("`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n")
 
 
 def test_no_scope_can_end_its_own_code() -> None:
@@ -278,7 +275,7 @@ def test_no_scope_can_end_its_own_code() -> None:
 
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
-    assert "\n[... 2,000 characters in 1 lines " in question(Texts(), asked)
+    assert "\n[... 2,000 characters " in question(Texts(), asked)
 
 
 async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> None:

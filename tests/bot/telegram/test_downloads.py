@@ -9,6 +9,7 @@ from backend.protocol import ProfileSummary, Status
 from bot.commands.context import ModelOffer
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.words import saying
 from tests.bot.telegram.test_first_screen import Backend as ServedBy
 
 TEXTS = Texts()
@@ -59,9 +60,9 @@ async def test_an_owner_downloads_a_model_by_a_button(
         facts = (await run.store.ledger.rows())[-1].facts
         edits = [c.fields["text"] for c in scenario.gram.called("editMessageText")]
     assert "voltaire run --model FILE.gguf" in card.text
-    assert "voltaire run --model /m/own.gguf\nown: a window of 8,192 tokens." in card.text
+    assert card.text == saying("voltaire run --model /m/own.gguf\nown: ", " 8,192 tokens")
     assert card.text.endswith("far: 50 tokens/s.")
-    assert "Downloading far: 1.0 of 3.0 GiB" in edits
+    assert saying("downloading far", "1.0 of 3.0 GiB") in edits
     assert end.text.startswith(told) and end.buttons == [button]
     assert '"act": "download"' in facts
 

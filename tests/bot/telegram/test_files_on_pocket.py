@@ -6,6 +6,7 @@ from bot.localgram import Localgram, is_final
 from fakes import documents
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
+from fakes.words import saying
 from tests.bot.telegram.test_media import PNG
 
 
@@ -26,6 +27,6 @@ async def test_what_a_file_says_is_answered_in_one_step(gram: Localgram, tmp_pat
         await olga.send_file("photo", PNG, caption="what is this?")
         picture = await olga.next_message(where=is_final)
         await program.stop()
-    assert note.text == "received/todo.txt says:\n\nBuy milk.\nCall Ann."
+    assert note.text == saying("received/todo.txt", "\n\nBuy milk.\nCall Ann.")
     assert "The fee is 40 euros." in contract.text and "It ends in May." in contract.text
-    assert "This toy model sees no pictures" in picture.text
+    assert picture.text == saying("toy model", "no pictures")

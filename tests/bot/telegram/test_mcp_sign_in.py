@@ -15,6 +15,7 @@ from fakes.obedient_bot import obedient_bot
 from fakes.obedient_chat import order
 from fakes.patience import soon
 from fakes.sandbox_box import opened
+from fakes.words import saying
 
 
 async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_path: Path) -> None:
@@ -35,16 +36,12 @@ async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_pat
             assert asked.text == told
             assert (await owner.ask("/mcp tea")).text == told  # the same link again
             wrong = await owner.ask("/mcp tea http://127.0.0.1:1/callback?code=a&state=b")
-            assert wrong.text == (
-                "That is the address of another sign-in. Open the last link of tea."
-            )
+            assert wrong.text == saying("another sign-in", "link of tea")
             back = await server.browse(link, follow=False)
             done = await owner.ask(f"/mcp tea {back}")
-            assert done.text == "You are signed in to tea."
-            assert (await owner.ask("/mcp")).text.endswith("signed in): no tool allowed yet")
-            assert (await owner.ask("/mcp coffee")).text == (
-                "There is no server named coffee; there are tea."
-            )
+            assert done.text == saying("signed in to tea")
+            assert (await owner.ask("/mcp")).text == saying(" signed in): ", "no tool allowed")
+            assert (await owner.ask("/mcp coffee")).text == saying("no server named coffee", " tea")
             # A turn that needs it sends the link to the owner by itself.
             ask_to_sign_in(servers, Apps([run.bot]), run.store, "tea")
             await soon(lambda: servers.signing_in.get("tea") is not None)

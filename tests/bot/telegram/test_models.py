@@ -139,7 +139,7 @@ async def test_a_turn_that_waits_for_a_switch_hears_why_and_when_it_goes_on(
             waiting = group.create_task(turns(it))
             await soon(lambda: seen)
         await waiting
-    assert str(seen[0].reason).startswith("The model is being switched to second")
+    assert seen[0].reason == saying("being switched to second")
     assert seen[1:] == [QueueState(state="held")]
 
 

@@ -16,6 +16,7 @@ from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import Line, calls, in_order, says
 from fakes.patience import SECONDS, within
+from fakes.words import saying
 
 
 async def test_a_message_is_seen_and_answered_once(scenario: TelegramScenario) -> None:
@@ -117,7 +118,7 @@ async def test_a_tool_call_becomes_its_result_in_a_silent_line(scenario: Telegra
         done = await scenario.owner.until(line, lambda m: "✓" in m.text)
         go_on.set()
         answer = await scenario.owner.next_message(where=is_final)
-    assert done.text == "✓ look tree\nThere are 3 birds in the tree."
+    assert done.text == saying("✓ look tree", "\nThere are 3 birds")
     assert [e["type"] for e in done.entities] == ["bold", "code", "expandable_blockquote", "code"]
     assert answer.text == "Three birds."
     assert [m.id for m in scenario.owner.messages()] == sorted(
@@ -262,7 +263,7 @@ async def test_an_edit_corrects_and_a_quote_is_context(scenario: TelegramScenari
         await scenario.owner.next_message(where=is_final)
     first, second, third = (r.messages[-1].text for r in run.model.requests)
     assert first.endswith("What is 2+2?")
-    assert 'correction: this replaces "What is 2+2?"' in second
+    assert second == saying("correction: ", '"What is 2+2?"')
     assert second.endswith("\nWhat is 3+3?")
     assert "reply to: you: Hello." in third
 
@@ -282,7 +283,7 @@ async def test_an_edit_of_a_running_question_ends_its_answer_at_once(
             answer = await scenario.owner.next_message(where=is_final)
         second = run.model.requests[1].messages[-1].text
     assert (stale.text, answer.text) == ("Four, since\n\nStopped.", "Six.")
-    assert 'correction: this replaces "What is 2+2?"' in second
+    assert second == saying("correction: ", '"What is 2+2?"')
     assert second.endswith("\nWhat is 3+3?")
 
 
@@ -417,8 +418,8 @@ async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(
         async with asyncio.timeout(SECONDS):
             while await run.store.key_values.with_prefix("live:", list[Any]):
                 await asyncio.sleep(0.01)
-    assert ended.text == (
-        "✓ look tree\nThere are 3 birds in the tree.\n✗ wait\ninterrupted by a restart"
+    assert ended.text == saying(
+        "✓ look tree", "\nThere are 3", "\n✗ wait", "interrupted by a restart"
     )
 
 
