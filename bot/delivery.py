@@ -236,7 +236,8 @@ class Delivery:
     def _backoff(self, chat: str) -> float:
         """Seconds until the next attempt; twice as long after each failure in a row."""
         self._failures[chat] += 1
-        return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0 ** (self._failures[chat] - 1))
+        doublings = min(self._failures[chat] - 1, 10)  # a float overflows at 1,024: after 17 hours
+        return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0**doublings)
 
     async def send_notice(self, row: OutboxRow) -> None:
         """Tell of an uncertain text, once, in reply to what it answered."""

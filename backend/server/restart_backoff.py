@@ -26,5 +26,7 @@ class RestartBackoff:
 
     def pause(self, rng: random.Random, first: float = FIRST_S, retry: float = RETRY_S) -> float:
         """Seconds until the next start, with jitter."""
+        if self.given_up:
+            return retry
         longest = min(LAST_S, first * 2.0**self.barren)
-        return retry if self.given_up else max(first, rng.uniform(longest / 2, longest))
+        return max(first, rng.uniform(longest / 2, longest))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from backend.server.restart_backoff import RestartBackoff
 
 
-@given(st.integers(0, 20), st.integers(0, 1 << 30))
+@given(st.integers(0, 20) | st.integers(1_000, 3_000), st.integers(0, 1 << 30))
 def test_pauses_stay_between_one_second_and_a_minute_until_it_gives_up(
     barren: int, seed: int
 ) -> None:
