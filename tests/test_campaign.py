@@ -11,6 +11,7 @@ from random import Random
 import aiohttp
 import pytest
 
+from agent.store import open_store
 from bench.campaign import table
 from bench.campaign.clock import Clock
 from bench.campaign.line import Line
@@ -65,6 +66,23 @@ async def test_a_reminder_is_lost_or_doubled_by_its_word(gram: Localgram, talker
     assert table.reminders(jobs) == table.Count(
         2, 1, 1, 1, ("Ada: ring-2 never came", "ring-1 came 2 times")
     )
+
+
+async def test_texts_that_wait_or_are_in_doubt_untold_are_unsettled(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "v.db") as store:
+        outbox = store.outbox
+        delivered, waiting, untold, told = await outbox.add("tg:1", ["{}"] * 4)
+        await outbox.delivered(delivered, ["1"])
+        await outbox.postponed(waiting, 0, "no network")
+        await outbox.uncertain(untold, "timed out")
+        await outbox.uncertain(told, "timed out")
+        await outbox.notice_sent(told, "2")
+        found = table.books(tmp_path / "v.db")
+    assert found.uncertain == 2
+    assert found.unsettled == [
+        f"tg:1: text {waiting} is waiting, attempts 0, last error 'no network'",
+        f"tg:1: text {untold} is uncertain, attempts 0, last error 'timed out'",
+    ]
 
 
 async def test_a_line_that_is_cut_refuses_and_one_that_is_silent_holds_back(

@@ -71,6 +71,7 @@ async def campaign(home: Path, disk: Disk, course: Course) -> table.Outcome:
         start = _memory(it)
         injected = await _under_faults(it, talkers, jobs, course)
         await jobs.arrived(SETTLE_SECONDS)
+        await _outbox_settled(it)
         await asyncio.sleep(CALM_SECONDS)
         end = _memory(it)
     shutil.copy(it.database, home)
@@ -90,6 +91,13 @@ async def campaign(home: Path, disk: Disk, course: Course) -> table.Outcome:
         end=end,
         left=it.left(),
     )
+
+
+async def _outbox_settled(it: Whole) -> None:
+    """Wait for what nobody asked for, such as alerts: the pause after failed sends is up to a minute."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while table.books(it.database).unsettled and time.monotonic() < deadline:
+        await asyncio.sleep(0.5)
 
 
 def _memory(it: Whole) -> table.Memory:

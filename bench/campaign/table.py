@@ -48,12 +48,12 @@ def reminders(jobs: Jobs) -> Count:
 
 @dataclass(frozen=True)
 class Books:
-    """What the database says at the end. `untold`: in doubt, and nobody was told."""
+    """What the database says at the end. `unsettled` are sentences on texts that were never sent, or are in doubt
+    and nobody was told."""
 
     reasons: Counter[str]
     uncertain: int
-    untold: int
-    open: int
+    unsettled: Sequence[str]
 
 
 def books(database: Path) -> Books:
@@ -61,10 +61,15 @@ def books(database: Path) -> Books:
         turns = found.execute("SELECT reason, count(*) FROM turns GROUP BY reason")
         reasons = Counter({reason or "open": count for reason, count in turns})
         states = Counter(dict(found.execute("SELECT state, count(*) FROM outbox GROUP BY state")))
-        (untold,) = found.execute(
-            "SELECT count(*) FROM outbox WHERE state = 'uncertain' AND notice_id = ''"
-        ).fetchone()
-    return Books(reasons, states["uncertain"], untold, states["waiting"] + states["sending"])
+        rows = found.execute(
+            "SELECT chat, id, state, attempts, error FROM outbox"
+            " WHERE state IN ('waiting', 'sending') OR state = 'uncertain' AND notice_id = ''"
+        ).fetchall()
+    unsettled = [
+        f"{chat}: text {id} is {state}, attempts {attempts}, last error {error!r}"
+        for chat, id, state, attempts, error in rows
+    ]
+    return Books(reasons, states["uncertain"], unsettled)
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,8 @@ class Outcome:
 
     @property
     def wrong(self) -> list[str]:
-        found = [*self.messages.wrong, *self.reminders.wrong]
-        if self.books.untold:
-            found.append(f"{self.books.untold} sends in doubt of which nobody was told")
-        if self.books.open:
-            found.append(f"{self.books.open} texts that were never sent")
-        return [*found, *(f"left running: {line}" for line in self.left)]
+        left = (f"left running: {line}" for line in self.left)
+        return [*self.messages.wrong, *self.reminders.wrong, *self.books.unsettled, *left]
 
     def text(self) -> str:
         """One table."""
