@@ -2,7 +2,7 @@
 
 extraction.py  one document to passages (a program of its own, inside of a sandbox)
 reading.py     runs it there
-meaning.py     which passages come nearest to a question
-library.py     what one chat may look at: list, search, show, add, forget
-indexer.py     reads what waits, and watches the owner's folders, while nobody waits
+meaning.py     which passages are nearest to a question in meaning
+library.py     what one chat may see: list, search, show, add, forget
+indexer.py     reads waiting documents and watches the owner's folders, in the background
 """

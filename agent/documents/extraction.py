@@ -17,11 +17,11 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import IO, TypeAlias
+from typing import IO, Literal, TypeAlias
 from urllib.parse import unquote
 from xml.parsers import expat
 
@@ -42,9 +42,14 @@ WORDLESS = 8  # letters and digits, fewer of which make a page a picture
 KINDS = "PDF, Word (.docx), OpenDocument, EPUB, HTML, Markdown, text, CSV and source"
 
 DAMAGED = "It is damaged, or not what its name says."
+ENCRYPTED = "It is encrypted: send it again without its password."
+UNPACKS_TO_TOO_MUCH = (
+    f"It unpacks to more than {MOST_FILE >> 20} MiB, which no honest document does."
+)
+BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, expat.ExpatError)
 
-# Its kind (page, heading or text), the number or level, the words.
-Block: TypeAlias = tuple[str, int, str]
+# (kind, number of a page or level of a heading, words)
+Block: TypeAlias = tuple[Literal["page", "heading", "text"], int, str]
 
 
 class Refused(Exception):
@@ -52,7 +57,7 @@ class Refused(Exception):
 
 
 class Document:
-    """What is learned while it is read: `unit` of its numbers, `pages` in all, `notes` for the person."""
+    """What is learned while it is read: what its `pages` are (`unit`), how many, and `notes` for the person."""
 
     def __init__(self, path: str, end: float) -> None:
         self.path = path
@@ -97,30 +102,19 @@ def main(path: str, seconds: float) -> None:
         last = {"error": "The permissions of the file forbid reading it."}
     except (subprocess.TimeoutExpired, MemoryError):
         last = {"error": "It is too large to be read in the time and memory that a document gets."}
-    except (
-        *(
-            OSError,
-            EOFError,
-            KeyError,
-            ValueError,
-            RecursionError,
-            NotImplementedError,
-            RuntimeError,
-        ),
-        *(zipfile.BadZipFile, zlib.error, expat.ExpatError),
-    ):
+    except (OSError, EOFError, KeyError, ValueError, RuntimeError, *BROKEN_ARCHIVE):
         last = {"error": DAMAGED}
     sys.stdout.buffer.write(json.dumps(last, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
 
 
 def no_text(notes: Sequence[str]) -> str:
-    """One sentence, with what the notes say of it."""
+    """One sentence, with the notes as its reasons."""
     why = " and ".join(note[0].lower() + note[1:].rstrip(".") for note in notes)
     return f"There is no text in it{why and f': {why}'}."
 
 
 def blocks(document: Document) -> Iterator[Block]:
-    """Tell the kind by the first bytes, where a name would not: those of text by its name."""
+    """The document's content in order. Its kind is told by its first bytes; that of text by its name."""
     with Path(document.path).open("rb") as file:
         head = file.read(1024)
     suffix = document.path.rpartition(".")[2].lower()
@@ -156,7 +150,7 @@ def pdf(document: Document) -> Iterator[Block]:
         )
     facts = run(document, ["pdfinfo", document.path], errors=subprocess.STDOUT)
     if b"ncorrect password" in facts:
-        raise Refused("It is encrypted: send it again without its password.")
+        raise Refused(ENCRYPTED)
     count = re.search(rb"^Pages: +(\d+)", facts, re.M)
     if count is None:
         raise Refused(DAMAGED)
@@ -193,10 +187,10 @@ def has_words(text: str) -> bool:
 
 
 def blank_pages(document: Document, wordless: Sequence[int]) -> set[int]:
-    """Those of them that show nothing at all, so that there is nothing to recognise.
+    """Those of these pages on which nothing is printed, so that tesseract need not look at them.
 
-    One small picture of each page tells: 3,000 of them take poppler half a second, tesseract as many minutes.
-    None where poppler left a page out or takes long: then their numbers are not known.
+    Each is drawn as a small picture: 3,000 of them take poppler half a second, tesseract many minutes.
+    Empty when poppler left a page out, since pictures and pages no longer match, or took too long.
     """
     if not wordless:
         return set()
@@ -258,7 +252,7 @@ def run(
     errors: int = subprocess.DEVNULL,
     seconds: float | None = None,
 ) -> bytes:
-    """What a program prints, up to MOST_FILE; TimeoutExpired after `seconds`, or at the document's end."""
+    """What a program prints, up to MOST_FILE; TimeoutExpired after `seconds`, or when the document's time is up."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -304,49 +298,68 @@ class Bounded:
         piece = self.file.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(piece)
         if self.left < 0:
-            raise Refused(
-                f"It unpacks to more than {MOST_FILE >> 20} MiB, which no honest document does."
-            )
+            raise Refused(UNPACKS_TO_TOO_MUCH)
         return piece
 
 
 def opened(files: zipfile.ZipFile, name: str) -> Bounded:
     info = files.getinfo(name)
     if info.flag_bits & 1:
-        raise Refused("It is encrypted: send it again without its password.")
+        raise Refused(ENCRYPTED)
     return Bounded(files.open(info))
 
 
-Attributes: TypeAlias = dict[str, str]
+# A start has a name and attributes, an end only a name, text only words.
+Event: TypeAlias = tuple[Literal["start", "end", "text"], str, dict[str, str]]
 
 
-def read_xml(
-    file: Bounded,
-    start: Callable[[str, Attributes], None],
-    end: Callable[[str], None],
-    text: Callable[[str], None],
-) -> None:
-    """Tell of elements and attributes by their names without namespaces."""
-
-    def entity(*_: object) -> None:
-        raise Refused("It defines entities of its own, which no honest document does.")
+def xml_events(file: Bounded, without: Collection[str] = ()) -> Iterator[Event]:
+    """The elements and text of a file in order, names without namespaces; elements named in `without`
+    are left out with all that is in them."""
+    events: list[Event] = []
+    skipped = 0  # depth below an element that is left out
 
     def local(name: str) -> str:
         return name.rpartition(" ")[2]
 
+    def start(name: str, given: dict[str, str]) -> None:
+        nonlocal skipped
+        if skipped or local(name) in without:
+            skipped += 1
+        else:
+            attributes = {local(key): value for key, value in given.items()}
+            events.append(("start", local(name), attributes))
+
+    def end(name: str) -> None:
+        nonlocal skipped
+        if skipped:
+            skipped -= 1
+        else:
+            events.append(("end", local(name), {}))
+
+    def text(words: str) -> None:
+        if not skipped:
+            events.append(("text", words, {}))
+
+    def entity(*_: object) -> None:
+        raise Refused("It defines entities of its own, which no honest document does.")
+
     parser = expat.ParserCreate(namespace_separator=" ")
-    parser.EntityDeclHandler = entity
     parser.buffer_text = True
-    parser.StartElementHandler = lambda name, given: start(
-        local(name), {local(key): value for key, value in given.items()}
-    )
-    parser.EndElementHandler = lambda name: end(local(name))
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
     parser.CharacterDataHandler = text
-    parser.ParseFile(file)
+    parser.EntityDeclHandler = entity
+    while piece := file.read(1 << 16):
+        parser.Parse(piece)
+        yield from events
+        events.clear()
+    parser.Parse(b"", True)
+    yield from events
 
 
 class Flow:
-    """The blocks of a text that comes as a stream of elements."""
+    """Collects the blocks of a text that comes as a stream of elements."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -378,46 +391,35 @@ class Flow:
 
 
 def word(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
-    """The main text and its notes. Pages are those of which Word itself has noted where they begin."""
-    levels = heading_styles(files)
-    flow, in_text, skipped = Flow(), False, 0
-
-    def start(name: str, given: Attributes) -> None:
-        nonlocal in_text, skipped
-        if name == "Fallback" or skipped:  # the same again, for older programs
-            skipped += 1
-        elif name == "pStyle":
-            flow.level = levels.get(given.get("val", ""), flow.level)
-        elif name == "t":
-            in_text = True
-        elif name == "lastRenderedPageBreak":
-            flow.new_page()
-        elif name in ("tab", "br", "cr"):
-            flow.add("\t" if name == "tab" else "\n")
-        elif name == "tr":
-            flow.rows += 1
-
-    def end(name: str) -> None:
-        nonlocal in_text, skipped
-        if skipped:
-            skipped -= 1
-        elif name == "t":
-            in_text = False
-        elif name == "tc":
-            flow.add("| ")
-        elif name == "tr":
-            flow.rows -= 1
-            flow.finish()
-        elif name == "p":
-            flow.finish()
-
-    def text(words: str) -> None:
-        if in_text and not skipped:
-            flow.add(words)
-
+    """The main text, then its notes. Pages begin where Word itself has noted it."""
+    levels, flow, in_text = heading_styles(files), Flow(), False
     for part in ("document", "footnotes", "endnotes"):
-        if f"word/{part}.xml" in files.namelist():
-            read_xml(opened(files, f"word/{part}.xml"), start, end, text)
+        if f"word/{part}.xml" not in files.namelist():
+            continue
+        # A Fallback repeats what stands beside it for older programs.
+        for event in xml_events(opened(files, f"word/{part}.xml"), without=["Fallback"]):
+            match event:
+                case "text", words, _ if in_text:
+                    flow.add(words)
+                case "start" | "end" as edge, "t", _:
+                    in_text = edge == "start"
+                case "start", "pStyle", given:
+                    flow.level = levels.get(given.get("val", ""), flow.level)
+                case "start", "lastRenderedPageBreak", _:
+                    flow.new_page()
+                case "start", "tab", _:
+                    flow.add("\t")
+                case "start", "br" | "cr", _:
+                    flow.add("\n")
+                case "start", "tr", _:
+                    flow.rows += 1
+                case "end", "tc", _:
+                    flow.add("| ")
+                case "end", "tr", _:
+                    flow.rows -= 1
+                    flow.finish()
+                case "end", "p", _:
+                    flow.finish()
     document.unit = "page" if flow.page > 1 else "part"
     yield from flow.blocks
 
@@ -426,20 +428,18 @@ def heading_styles(files: zipfile.ZipFile) -> dict[str, int]:
     """Levels by the ids of styles. Ids are translated, the names of built-in styles are not."""
     levels: dict[str, int] = {}
     style = ""
-
-    def start(name: str, given: Attributes) -> None:
-        nonlocal style
-        if name == "style":
-            style = given.get("styleId", "")
-        elif name == "name" and style:
-            words = given.get("val", "").lower()
-            if words == "title":
-                levels[style] = 1
-            elif found := re.fullmatch(r"heading ([1-9])", words):
-                levels[style] = int(found[1])
-
-    if "word/styles.xml" in files.namelist():
-        read_xml(opened(files, "word/styles.xml"), start, lambda name: None, lambda words: None)
+    if "word/styles.xml" not in files.namelist():
+        return levels
+    for event in xml_events(opened(files, "word/styles.xml")):
+        match event:
+            case "start", "style", given:
+                style = given.get("styleId", "")
+            case "start", "name", given if style:
+                words = given.get("val", "").lower()
+                if words == "title":
+                    levels[style] = 1
+                elif found := re.fullmatch(r"heading ([1-9])", words):
+                    levels[style] = int(found[1])
     return levels
 
 
@@ -448,47 +448,40 @@ def open_document(document: Document, files: zipfile.ZipFile) -> Iterator[Block]
     if "META-INF/manifest.xml" in files.namelist():
         manifest = opened(files, "META-INF/manifest.xml").read()
         if b"encryption-data" in manifest:
-            raise Refused("It is encrypted: send it again without its password.")
-    flow, depth, slides = Flow(), 0, 0
-
-    def start(name: str, given: Attributes) -> None:
-        nonlocal depth, slides
-        if name in ("tracked-changes", "annotation", "styles", "forms") or depth:
-            depth += 1
-        elif name == "h":
-            flow.level = int(given.get("outline-level", "1"))
-        elif name in ("tab", "line-break"):
-            flow.add("\t" if name == "tab" else "\n")
-        elif name == "s":
-            flow.add(" ")
-        elif name == "soft-page-break":
-            flow.new_page()
-        elif name == "page":
-            slides += 1
-            if slides > 1:
+            raise Refused(ENCRYPTED)
+    flow, slides = Flow(), 0
+    not_text = ["tracked-changes", "annotation", "styles", "forms"]
+    for event in xml_events(opened(files, "content.xml"), without=not_text):
+        match event:
+            case "text", words, _:
+                flow.add(words)
+            case "start", "h", given:
+                flow.level = int(given.get("outline-level", "1"))
+            case "start", "tab", _:
+                flow.add("\t")
+            case "start", "line-break", _:
+                flow.add("\n")
+            case "start", "s", _:
+                flow.add(" ")
+            case "start", "soft-page-break", _:
                 flow.new_page()
-        elif name == "table" and "name" in given and not flow.rows:
-            flow.level = 1
-            flow.add(given["name"])
-            flow.finish()
-        elif name == "table-row":
-            flow.rows += 1
-
-    def end(name: str) -> None:
-        nonlocal depth
-        if depth:
-            depth -= 1
-        elif name == "table-cell":
-            flow.add("| ")
-        elif name == "table-row":
-            flow.rows -= 1
-            flow.finish()
-        elif name in ("p", "h"):
-            flow.finish()
-
-    read_xml(
-        opened(files, "content.xml"), start, end, lambda words: None if depth else flow.add(words)
-    )
+            case "start", "page", _:
+                slides += 1
+                if slides > 1:
+                    flow.new_page()
+            case "start", "table", {"name": name} if not flow.rows:
+                flow.level = 1
+                flow.add(name)
+                flow.finish()
+            case "start", "table-row", _:
+                flow.rows += 1
+            case "end", "table-cell", _:
+                flow.add("| ")
+            case "end", "table-row", _:
+                flow.rows -= 1
+                flow.finish()
+            case "end", "p" | "h", _:
+                flow.finish()
     document.unit = "page" if flow.page > 1 or slides else "part"
     yield from flow.blocks
 
@@ -499,18 +492,15 @@ def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
     package = ""
     items: dict[str, str] = {}
     spine: list[str] = []
-
-    def start(name: str, given: Attributes) -> None:
-        nonlocal package
-        if name == "rootfile":
-            package = package or given.get("full-path", "")
-        elif name == "item":
-            items[given.get("id", "")] = given.get("href", "")
-        elif name == "itemref":
-            spine.append(items.get(given.get("idref", ""), ""))
-
     for name in ("META-INF/container.xml", ""):
-        read_xml(opened(files, name or package), start, lambda name: None, lambda words: None)
+        for event in xml_events(opened(files, name or package)):
+            match event:
+                case "start", "rootfile", given:
+                    package = package or given.get("full-path", "")
+                case "start", "item", given:
+                    items[given.get("id", "")] = given.get("href", "")
+                case "start", "itemref", given:
+                    spine.append(items.get(given.get("idref", ""), ""))
     number, left = 0, MOST_FILE
     for href in spine[:MOST_PAGES]:
         path = normpath(join(dirname(package), unquote(href.partition("#")[0])))
@@ -518,9 +508,7 @@ def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
             raw = opened(files, path).read()
             left -= len(raw)
             if left < 0:
-                raise Refused(
-                    f"It unpacks to more than {MOST_FILE >> 20} MiB, which no honest document does."
-                )
+                raise Refused(UNPACKS_TO_TOO_MUCH)
             if text := html_text(raw.decode("utf-8", "replace")):
                 number += 1
                 yield "page", number, ""
@@ -541,7 +529,7 @@ def text_of(path: str, *, html: bool) -> str:
 
 
 def markdown(text: str) -> Iterator[Block]:
-    """Headings by their signs, but not in fenced code."""
+    """Headings are lines that begin with #, but not in fenced code."""
     kept: list[str] = []
     fence = ""
     for line in text.splitlines():
@@ -559,7 +547,7 @@ def markdown(text: str) -> Iterator[Block]:
 
 
 def table(text: str) -> Iterator[Block]:
-    """The lines of a CSV, under its first one as their heading."""
+    """The lines of a CSV file, with its first line as their heading."""
     first, _, rest = text.partition("\n")
     yield "heading", 1, first
     for line in rest.split("\n"):
@@ -575,12 +563,12 @@ def paragraphs(text: str) -> Iterator[Block]:
 
 
 def passages(document: Document, found: list[Block]) -> Iterator[tuple[int, str, str]]:
-    """Page, headings above and text of each passage: none goes over a heading or a page, or is much
-    longer than PASSAGE. Where a document has no pages, they are parts of about PART characters."""
+    """(page, headings above it, text) of each passage. No passage crosses a heading or a page, or is much
+    longer than PASSAGE. A document without pages is counted in parts of about PART characters."""
     paged = document.unit != "part"
     page, length = 1, 0
     path: list[tuple[int, str]] = []
-    text = bare = ""  # `bare`: a heading under which nothing has come
+    text = bare = ""  # `bare`: a heading under which there is no text so far
 
     def heading() -> str:
         return clean(" › ".join(words for _, words in path))[:HEADING]

@@ -1,4 +1,4 @@
-"""Reads the documents that wait, and watches the owner's folders, slowly and while nobody waits."""
+"""Reads waiting documents and watches the owner's folders in the background, while no turn runs."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ from agent.store.errors import StoreError
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 60.0  # between two looks into the folders
-LOOK_SHARE = 0.02  # of the time, that looks at large folders take
-SHARE = 0.2  # of the time that it works, on up to two cores at once; the rest is pause
-PATIENCE_SECONDS = 60.0  # that a document waits for people to have their answers
+LOOK_SHARE = 0.02  # share of the time that looking into large folders may take
+SHARE = 0.2  # share of the time spent working, on up to two cores; the rest is pause
+PATIENCE_SECONDS = 60.0  # how long a document waits for running turns to end
 MOST_BYTES = 256 << 20  # of one file
 MOST_FILES = 20_000  # of one folder
 TOO_MANY = f"only its first {MOST_FILES:,} documents are read, {{count:,}} more are not."
@@ -33,7 +33,7 @@ TOO_MANY = f"only its first {MOST_FILES:,} documents are read, {{count:,}} more 
 async def read_next(
     table: DocumentTable, reader: DocumentReader, ids: Collection[int] | None = None
 ) -> bool:
-    """Read the next document that waits, of these where given; whether there was one. NoSandbox where
+    """Read the next waiting document (of `ids`, if given); whether there was one. Raises NoSandbox when
     nothing can be read now."""
     document = await table.begin(ids)
     if document is None:
@@ -60,16 +60,16 @@ def nameable(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FolderFiles:
-    """Size and time of each document below a folder, by its path there; how many more it holds than
-    MOST_FILES, which are left out."""
+    """(size, mtime) of each document below a folder, by relative path; `left_out` counts those beyond
+    MOST_FILES."""
 
     found: dict[str, tuple[int, float]]
     left_out: int = 0
 
 
 def files_of(folder: Path) -> FolderFiles | None:
-    """None where the folder cannot be seen. No link is followed. A file that is being written is read
-    once more after its last change."""
+    """The documents below a folder, following no links; None when it cannot be seen. A file that is being
+    written gets a new mtime, so it is read again after its last change."""
     found: dict[str, tuple[int, float]] = {}
     left_out = 0
     if not folder.is_dir():
@@ -78,7 +78,7 @@ def files_of(folder: Path) -> FolderFiles | None:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(filter(readable, names)):
             path = str(Path(place, name).relative_to(folder))
-            with suppress(OSError):  # it has just gone
+            with suppress(OSError):  # deleted meanwhile
                 entry = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 fits = stat.S_ISREG(entry.st_mode) and entry.st_size <= MOST_BYTES
                 if not fits or not nameable(path):
@@ -91,8 +91,8 @@ def files_of(folder: Path) -> FolderFiles | None:
 
 
 async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> dict[str, int]:
-    """Have the table know what the folders hold; how many documents of each are too many. A folder that
-    is not there now keeps its documents."""
+    """Sync the table with the folders; returns how many documents of each were left out. A folder that is
+    not there now keeps its documents."""
     left_out = {}
     await table.keep_folders(folders)
     for name, folder in folders.items():
@@ -107,7 +107,7 @@ async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> d
 
 @dataclass
 class DocumentIndexer:
-    """Runs beside the chats until cancelled. While `busy`, people are waiting for answers."""
+    """Runs beside the chats until cancelled; `busy` tells whether a turn runs."""
 
     table: DocumentTable
     reader: DocumentReader
@@ -126,12 +126,12 @@ class DocumentIndexer:
                     pass
             except (NoSandbox, EmbeddingsUnavailable, StoreError, OSError) as error:
                 log.warning("documents are not read: %s", error)
-            except Exception:  # of one document: no reason to end the bot
+            except Exception:  # one document must not end the bot
                 log.exception("documents are not read")
             await set_within(self.table.added, self.look_seconds)
 
     async def run_once(self) -> bool:
-        """Do one piece of work, and pause for it; whether there was one."""
+        """Read one document or embed one batch of passages, then pause; False when there was nothing to do."""
         loop = asyncio.get_running_loop()
         if (began := loop.time()) >= self._look_at:
             left_out = await follow_folders(self.table, self.reader.folders)

@@ -1,4 +1,4 @@
-"""The documents that one chat may look at: its own, and those of the owner's folders."""
+"""The documents that one chat may see: its own, and those of the owner's folders."""
 
 import asyncio
 import re
@@ -14,17 +14,17 @@ from agent.memory.search import reciprocal_ranks
 from agent.nearest import nearest
 from agent.store.documents import DocumentTable, SavedDocument, SavedPassage
 
-FOLDER_SECONDS = 5.0  # that a command reads of a folder which is not read yet
-PATIENCE_SECONDS = 60.0  # that it waits for what somebody else is reading
+FOLDER_SECONDS = 5.0  # how long a command reads documents of folders that wait
+PATIENCE_SECONDS = 60.0  # how long it waits for a document that another task is reading
 POLL_SECONDS = 0.1
-NAMES = "names of documents"  # as what touches a chat
+NAMES = "names of documents"  # the source of strangers' text in a chat
 BEING_READ = "it is being read; try again in a minute."
 POOL = 30  # passages of each ranking that are fused
 
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """`score` is that of the fused rankings: 1 for the first of one, 2 for the first of both."""
+    """`score` is 1 for the first of one ranking, 2 for the first of both."""
 
     document: SavedDocument
     passage: SavedPassage
@@ -33,8 +33,8 @@ class FoundPassage:
 
 @dataclass(frozen=True)
 class Library:
-    """What the command `docs` works with; each failure is a ToolError with advice. `alone`: no indexer
-    runs in this process, so folders are looked through when somebody asks."""
+    """Behind the command `docs`; each failure is a ToolError with advice. `alone`: no indexer runs in this
+    process, so each call looks through the folders itself."""
 
     table: DocumentTable
     reader: DocumentReader
@@ -43,19 +43,19 @@ class Library:
     alone: bool = False
 
     async def documents(self) -> list[SavedDocument]:
-        """All of them, once what waits has been read."""
+        """All documents, once the waiting ones have been read."""
         await self._catch_up()
         return await self._seen()
 
     @staticmethod
     def full(documents: Sequence[SavedDocument]) -> list[str]:
-        """A sentence for each folder of which as many documents are kept as there may be."""
+        """A sentence for each folder that has reached its limit of documents."""
         counts = Counter(one.folder for one in documents if one.folder is not None)
         most = f"of a folder {MOST_FILES:,} documents are read at most"
         return [f"{name} is full: {most}." for name, n in counts.items() if n >= MOST_FILES]
 
     async def search(self, query: str, limit: int, name: str = "") -> Sequence[FoundPassage]:
-        """The passages that fit best, first; of one document where it is named."""
+        """The best matching passages first, of one document if `name` is given."""
         await self._catch_up()
         only = self._named(name, await self._seen()).id if name else None
         pool, folders = POOL if self.meaning else limit, self.reader.folders
@@ -77,8 +77,8 @@ class Library:
         ]
 
     async def _catch_up(self) -> None:
-        """Read what has been sent to this chat and waits, or wait where somebody else is reading it; of a
-        folder, only where nothing reads it in the background, and for a few seconds."""
+        """Read this chat's waiting documents, or wait while another task reads them. Those of folders only
+        when no indexer runs, and for FOLDER_SECONDS."""
         clock = asyncio.get_running_loop().time
         began = clock()
         if self.alone:
@@ -103,7 +103,7 @@ class Library:
         return document, await self.table.pages(document.id, first, last)
 
     async def add(self, path: str) -> SavedDocument:
-        """Read a file of the workspace, and keep its text to be searched."""
+        """Read a file of the workspace and index its text."""
         box = await self.reader.sandboxes.of(self.chat)
         place = box.files.resolve(path)
         if place.repo:
@@ -114,7 +114,7 @@ class Library:
             size = file.seek(0, 2)
         added = await self.table.add(self.chat, place.path, size, 0.0)
         await read_next(self.table, self.reader, [added.id])
-        await self._catch_up()  # somebody else may have begun it
+        await self._catch_up()  # another task may have begun it
         read = (await self.table.get([added.id])).get(added.id)
         if read is None:
             raise ToolError(f"{path} was forgotten while it was read.")
@@ -123,7 +123,7 @@ class Library:
         return read
 
     async def forget(self, name: str) -> SavedDocument:
-        """Drop what is kept of the text of a document; its file stays."""
+        """Delete a document's indexed text; its file stays."""
         document = self._named(name, await self._seen())
         if document.folder is not None:
             raise ToolError(
@@ -133,8 +133,8 @@ class Library:
         return document
 
     async def missing_pages(self, text: str) -> list[str]:
-        """Citations in a text, such as "contract.pdf, page 40", of pages that a document does not have; a
-        sentence for each."""
+        """A sentence for each citation in a text, such as "contract.pdf, page 40", of a page that the document
+        does not have."""
         wrong = []
         seen = await self._seen() if PAGE_NAMED.search(text) else []
         for document in (one for one in seen if one.pages and one.file_name in text):
@@ -161,7 +161,7 @@ class Library:
                     either = " or ".join(one.title for one in found[:4])
                     raise StrangersWords(f"There are several {name}: say {either}.", NAMES)
                 return found[0]
-        # Who types a name again has the usual spaces.
+        # A name typed by hand has ordinary spaces where the file's may have others.
         if len(same := [one for one in documents if spaced(one.title) == spaced(wanted)]) == 1:
             return same[0]
         near = nearest(wanted, (one.title for one in documents), 1, 0.4)
@@ -172,7 +172,7 @@ class Library:
 
 
 def spaced(name: str) -> str:
-    """With the usual space in place of others."""
+    """With ordinary spaces in place of other white space."""
     return " ".join(name.split())
 
 

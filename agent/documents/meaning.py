@@ -1,13 +1,13 @@
-"""Passages that come nearest to a question in meaning: by the signs of their vectors first, then by cosine.
+"""Finds the passages nearest to a question in meaning: by the signs of their vectors first, then by cosine.
 
-A folder of 1,000 documents has some 30,000 passages, which Python compares in 0.5 s; their signs, 96
-bytes each and kept in memory, in 10 ms. The CANDIDATES with the most signs in common are compared in full.
+A folder of 1,000 documents has some 30,000 passages, whose vectors Python compares in 0.5 s, and their
+signs (96 bytes each, kept in memory) in 10 ms. The CANDIDATES with the most signs in common are compared
+in full.
 """
 
 import asyncio
 import heapq
 import logging
-import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
@@ -15,9 +15,9 @@ from agent.memory.search import (
     ANSWER_SECONDS,
     BATCH,
     BATCH_SECONDS,
-    NEAR,
     Embedder,
     EmbeddingsUnavailable,
+    nearest,
 )
 from agent.store.documents import DocumentTable, SavedPassage, sign_code
 
@@ -28,7 +28,7 @@ CANDIDATES = 200
 
 @dataclass
 class SignCodes:
-    """Of the passages that one chat may see, by rising id."""
+    """Of the passages that one chat may see, in order of id."""
 
     ids: list[int] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)
@@ -49,7 +49,7 @@ class PassageMeaning:
     async def nearest(
         self, chat: str, folders: Collection[str], query: str, limit: int
     ) -> list[SavedPassage]:
-        """Best first; empty where the server gives no answer."""
+        """Best first; empty when the embedding server does not answer."""
         try:
             [asked] = await self.embedder.vectors([query], ANSWER_SECONDS)
         except EmbeddingsUnavailable as error:
@@ -62,17 +62,11 @@ class PassageMeaning:
         ids = await asyncio.to_thread(known.nearest, int.from_bytes(sign_code(asked), "big"))
         found = await self.table.vectors(chat, folders, model, ids)
         if len(found) < len(ids):
-            del self._known[chat]  # documents have left: all of it is read again the next time
-        scored = [
-            (1 - math.dist(asked, vector) ** 2 / 2, passage)
-            for passage, vector in found
-            if len(vector) == len(asked)
-        ]
-        best = heapq.nlargest(limit, scored, key=lambda pair: pair[0])
-        return [passage for score, passage in best if score >= NEAR]
+            del self._known[chat]  # documents were removed: read all codes again next time
+        return nearest(asked, found, limit)
 
     async def embed(self) -> int:
-        """Give vectors to some passages that have none yet; how many. Raises EmbeddingsUnavailable."""
+        """Embed up to BATCH passages that have no vector yet; returns how many. Raises EmbeddingsUnavailable."""
         found = await self.table.without_vector(self.embedder.model, BATCH)
         if found:
             texts = [f"{one.heading}\n{one.text}".strip() for one in found]

@@ -1,8 +1,8 @@
-"""A document to its passages, inside of a sandbox: no parser of ours or of others sees it outside.
+"""Reads a document's passages by extraction.py inside a sandbox: no parser runs on it outside.
 
-The sandbox is that of the document's chat, or one that sees the owner's folder as a repository; it has
-no network, may change nothing, and has less memory than a command gets. (A parser that is taken over
-can say what it likes about this document, and see what this chat or this folder may see anyway.)
+The sandbox is that of the document's chat, or one that sees the owner's folder as a repository. It has
+no network, is read-only, and has less memory than a command gets. A document that takes its parser over
+can return any text for itself, and read what this chat or this folder may read anyway.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
 from agent.errors import NoSandbox, ToolError
 from agent.sandbox.bubblewrap import REPOS
@@ -20,7 +20,7 @@ from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox, Sandboxes
 
 SECONDS = 180.0  # of one document; scans take a second or two a page
-SPARE_SECONDS = 20.0  # after which a program that does not keep to them is ended
+SPARE_SECONDS = 20.0  # beyond SECONDS, before a program that overruns them is killed
 MEMORY_MIB = 768
 AT_ONCE = 2  # one in the background, one for which somebody waits
 MODULES = ("agent.sandbox.output_buffer", "agent.web.html_text", "agent.documents.extraction")
@@ -34,7 +34,7 @@ module.main(sys.argv[1], float(sys.argv[2]))
 
 
 class Passage(BaseModel, frozen=True):
-    """`heading` is the way down to it, such as "Terms › Refunds"; `page` counts from 1."""
+    """`heading` is the path of headings above it, such as "Terms › Refunds"; `page` counts from 1."""
 
     page: int
     heading: str
@@ -42,7 +42,7 @@ class Passage(BaseModel, frozen=True):
 
 
 class DocumentFacts(BaseModel, frozen=True):
-    """`unit` is what is counted: page, chapter, or part (where it has neither). `notes` say what is missing."""
+    """`pages` counts in `unit`: page, chapter, or part (where it has neither). `notes` say what is missing."""
 
     unit: str
     pages: int
@@ -100,28 +100,21 @@ class DocumentReader:
 
 @cache
 def program() -> str:
-    """The text of extraction.py with what it imports of ours, as one program."""
-    package = files("agent")
-    return START.format(
-        modules=[
-            (
-                name,
-                package.joinpath(*name.split(".")[1:-1], f"{name.rpartition('.')[2]}.py").read_text(
-                    "utf-8"
-                ),
-            )
-            for name in MODULES
-        ]
-    )
+    """Source of extraction.py and of the modules it imports, as one program."""
+    paths = ((name, f"{name.replace('.', '/')}.py".removeprefix("agent/")) for name in MODULES)
+    texts = [(name, files("agent").joinpath(path).read_text("utf-8")) for name, path in paths]
+    return START.format(modules=texts)
 
 
 def parsed(raw: bytes) -> tuple[Sequence[Passage], DocumentFacts]:
+    cut_short = UnreadableDocument("It could not be read: its parser ended in the middle.")
     try:
         *found, facts = [LINE.validate_json(line) for line in raw.split(b"\n") if line]
-    except (ValidationError, ValueError):
-        raise UnreadableDocument("It could not be read: its parser ended in the middle.") from None
+    except ValueError:
+        raise cut_short from None
     if isinstance(facts, DocumentError):
         raise UnreadableDocument(facts.error)
-    if not isinstance(facts, DocumentFacts) or not all(isinstance(each, Passage) for each in found):
-        raise UnreadableDocument("It could not be read: its parser ended in the middle.")
-    return [each for each in found if isinstance(each, Passage)], facts
+    passages = [each for each in found if isinstance(each, Passage)]
+    if not isinstance(facts, DocumentFacts) or len(passages) < len(found):
+        raise cut_short
+    return passages, facts

@@ -1,4 +1,4 @@
-"""What a chat remembers: notes, and what was said.
+"""What a chat remembers: notes and past messages.
 
 notes.py   remember, recall, export
 search.py  ranking by words and recency; by meaning, where an embedding server is configured

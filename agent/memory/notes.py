@@ -1,4 +1,4 @@
-"""A chat's memory as its tools and its person see it: remember, recall, export."""
+"""A chat's memory as its tools and its person use it: remember, recall, export."""
 
 import json
 import re
@@ -18,7 +18,7 @@ NOTES_MOST = 500  # per chat
 
 @dataclass(frozen=True)
 class ChatMemory:
-    """The memory of one chat. `zone` is an IANA name, for dates; without `semantic_search` words alone count."""
+    """`zone` is an IANA name, for dates; without `semantic_search` recall goes by words alone."""
 
     store: Store
     chat: str
@@ -26,8 +26,8 @@ class ChatMemory:
     semantic_search: SemanticSearch | None = None
 
     async def remember(self, note: str, source: str, stranger: str = "") -> str:
-        """Save a note; `source` is the turn it came from, `stranger` the strangers' text that its chat
-        holds. The answer says what was saved."""
+        """Save a note and return a sentence that says so; `source` is the turn it came from, `stranger` names
+        the strangers' text in its chat."""
         text = normalize(note)
         if not text:
             raise ToolError("The note is empty. Say in one sentence what to keep.")
@@ -42,7 +42,7 @@ class ChatMemory:
         return f"Saved{f' (cut to {NOTE_CHARACTERS} characters)' if cut else ''}: {saved.text}"
 
     async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
-        """The best matches first, at most `limit`; none is an empty sequence."""
+        """The best matches first, at most `limit`."""
         found = await self.store.search.candidates(self.chat, query)
         best = rank(query, found, self.store.clock(), limit)
         if self.semantic_search:
@@ -59,10 +59,9 @@ class ChatMemory:
         return matches
 
     async def export(self) -> dict[str, Any]:
-        """Everything kept of the chat, as JSON: notes, conversations, settings. Times are ISO 8601.
+        """All that is stored of the chat, ready for JSON: notes, conversations, settings. Times are ISO 8601.
 
-        A note's `from` is the id of the message that it came from, null where it was
-        written by hand.
+        A note's `from` is the id of the message it came from, null for one written by hand.
         """
         chat = await self.store.chats.get(self.chat)
         conversations = await self.store.chats.conversations(self.chat, limit=1_000_000)
@@ -102,7 +101,7 @@ def as_json(export: dict[str, Any]) -> str:
 
 
 def markdown(export: dict[str, Any]) -> str:
-    """An export as a document that people read; tool output in fences that it cannot close."""
+    """An export as a document for people; tool output stands in fences that it cannot close."""
     lines = [f"# {export['chat']}", "", f"Exported {export['exported_at']}.", ""]
     if notes := export["notes"]:
         lines += ["## Notes", ""]

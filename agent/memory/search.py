@@ -1,10 +1,11 @@
-"""Ranking what was found again: by words (bm25 over one chat's candidates) and recency, and by meaning.
+"""Ranks what a search finds: by words (BM25 over one chat's candidates) and recency, and by meaning.
 
-Vectors come from a server with /v1/embeddings (llama-server --embeddings, or any other). Optional:
-where none is configured, or it does not answer, words alone serve.
+Vectors come from a server with /v1/embeddings (llama-server --embeddings, or any other). It is optional:
+when none is configured, or it does not answer, words alone count.
 """
 
 import asyncio
+import heapq
 import logging
 import math
 import re
@@ -22,12 +23,23 @@ from agent.store import Store
 from agent.store.ledger import RecordUse, unrecorded
 from agent.store.search import SearchHit, Vector, forms, terms
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
+
 K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
-RECENT_SHARE = 0.3  # of the score that age can take away
-NOTE_WEIGHT = 1.5  # notes are what was meant to be kept
+RECENT_SHARE = 0.3  # share of the score that age can take away
+NOTE_WEIGHT = 1.5  # notes were kept on purpose
 SNIPPET = 300  # characters
+
+ANSWER_SECONDS = 3.0  # a person waits for it
+BATCH_SECONDS = 60.0
+BATCH = 16
+TEXT_CHARACTERS = 2_000  # of one text; embedding models read about 512 tokens
+NEAR = 0.35  # cosine below which things have little to do with each other
+MOST = 20
 
 
 def rank(query: str, found: Sequence[SearchHit], now: float, limit: int) -> list[SearchHit]:
@@ -67,7 +79,7 @@ def fold(text: str) -> str:
 
 
 def term_pattern(term: str) -> re.Pattern[str]:
-    """A word with one of its endings; in scripts without spaces, and in compounds, anywhere."""
+    """Matches a word with any of its endings; a long one, or one in a script without spaces, also inside words."""
     either = "|".join(re.escape(fold(form)) for form in forms(term))
     inside = "" if len(term) < 4 and term.isascii() else f"|{re.escape(fold(term))}"
     return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_]){inside}")
@@ -87,21 +99,11 @@ def age_and_kind_weight(one: SearchHit, now: float) -> float:
 
 
 def distinct(found: Sequence[SearchHit]) -> list[SearchHit]:
-    """Each text once: people repeat themselves, and questions come back in answers."""
+    """Each text once: people repeat themselves, and answers repeat questions."""
     seen: dict[str, SearchHit] = {}
     for one in found:
         seen.setdefault(" ".join(fold(one.text).split()), one)
     return list(seen.values())
-
-
-log = logging.getLogger(__name__)
-
-ANSWER_SECONDS = 3.0  # a person waits for it
-BATCH_SECONDS = 60.0
-BATCH = 16
-TEXT_CHARACTERS = 2_000  # of one text; embedding models read about 512 tokens
-NEAR = 0.35  # cosine below which things have little to do with each other
-MOST = 20
 
 
 class EmbeddingsUnavailable(Exception):
@@ -110,8 +112,8 @@ class EmbeddingsUnavailable(Exception):
 
 @dataclass(frozen=True)
 class Embedder:
-    """`url` with or without /v1; `model` is the name to ask for, and tells vectors apart. `used` is awaited
-    before each request."""
+    """`url` with or without /v1; `model` is the name to ask for, under which vectors are stored. `used` is
+    awaited before each request."""
 
     url: str
     model: str = "default"
@@ -152,23 +154,23 @@ class Embedder:
 
 @dataclass(frozen=True)
 class SemanticSearch:
-    """Recall by meaning over one store."""
+    """Recall by meaning."""
 
     store: Store
     embedder: Embedder
 
     async def nearest(self, chat: str, query: str) -> list[SearchHit]:
-        """What of that chat comes nearest to the query in meaning, best first; empty without an answer."""
+        """What is nearest to the query in meaning, best first; empty when the embedding server does not answer."""
         try:
             [asked] = await self.embedder.vectors([query], ANSWER_SECONDS)
         except EmbeddingsUnavailable as error:
             log.warning("no recall by meaning: %s", error)
             return []
         known = await self.store.embeddings.all(chat, self.embedder.model)
-        return await asyncio.to_thread(_nearest, asked, known)
+        return await asyncio.to_thread(nearest, asked, known, MOST)
 
     async def embed(self, chat: str) -> int:
-        """Give vectors to some texts that have none yet; how many. Raises EmbeddingsUnavailable."""
+        """Embed up to BATCH texts that have no vector yet; returns how many. Raises EmbeddingsUnavailable."""
         found = await self.store.embeddings.missing(chat, self.embedder.model, BATCH)
         if found:
             vectors = await self.embedder.vectors([one.text for one in found], BATCH_SECONDS)
@@ -179,7 +181,7 @@ class SemanticSearch:
 def fused(
     by_words: Sequence[SearchHit], by_meaning: Sequence[SearchHit], limit: int
 ) -> list[SearchHit]:
-    """Two rankings as one."""
+    """Two rankings as one, by reciprocal rank fusion."""
     rankings = [[(one.kind, one.id) for one in ranking] for ranking in (by_words, by_meaning)]
     known = {(one.kind, one.id): one for one in (*by_words, *by_meaning)}
     scores = reciprocal_ranks(*rankings)
@@ -187,7 +189,7 @@ def fused(
 
 
 def reciprocal_ranks(*rankings: Sequence[K]) -> dict[K, float]:
-    """Scores of what several rankings hold (Cormack et al., SIGIR 2009: k = 60)."""
+    """Reciprocal rank fusion: the score of each item of the rankings (Cormack et al., SIGIR 2009: k = 60)."""
     scores: dict[K, float] = {}
     for ranking in rankings:
         for rank, one in enumerate(ranking):
@@ -195,20 +197,21 @@ def reciprocal_ranks(*rankings: Sequence[K]) -> dict[K, float]:
     return scores
 
 
-def _nearest(asked: Vector, known: Sequence[tuple[SearchHit, Vector]]) -> list[SearchHit]:
-    """Of vectors of unit length the cosine follows from their distance, which Python computes in C.
+def nearest(asked: Vector, known: Sequence[tuple[T, Vector]], limit: int) -> list[T]:
+    """What is nearest in meaning, best first, with a cosine of NEAR at least.
 
-    2,000 of 768 numbers take about 35 ms of CPU. An extension of SQLite would take 5, but
-    many a Python's sqlite3 is built without loading any.
+    The cosine of unit vectors follows from their distance, which Python computes in C: 2,000 of 768
+    numbers take about 35 ms of CPU. An extension of SQLite would take 5 ms, but many builds of Python
+    cannot load extensions.
     """
     query = tuple(asked)
     scored = [
-        (1 - math.dist(query, vector) ** 2 / 2, hit)
-        for hit, vector in known
+        (1 - math.dist(query, vector) ** 2 / 2, one)
+        for one, vector in known
         if len(vector) == len(query)
     ]
-    best = sorted(scored, key=lambda pair: -pair[0])[:MOST]
-    return [hit for score, hit in best if score >= NEAR]
+    best = heapq.nlargest(limit, scored, key=lambda pair: pair[0])
+    return [one for score, one in best if score >= NEAR]
 
 
 def unit_vector(values: Sequence[float]) -> Vector:
