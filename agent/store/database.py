@@ -29,8 +29,8 @@ from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
 BUSY_SECONDS = 10.0
 NEWEST = 999  # no schema has such a version: the number itself is damaged
 READERS = 2
-# How far a transaction's commit waits: FULL until it is on the disk, whatever happens then; NORMAL
-# until other processes see it, which a kill cannot undo, but a power cut can.
+# A commit returns with FULL once it is on the disk, with NORMAL once other processes see it: a kill
+# cannot undo that, a power cut can.
 DURABLE = "PRAGMA synchronous = FULL"
 VISIBLE = "PRAGMA synchronous = NORMAL"
 
@@ -42,8 +42,8 @@ _PRAGMAS = (
     "PRAGMA temp_store = MEMORY",
 )
 
-# A damaged count may stand at the end of 64 bits, where SQLite goes on with REAL, which no column of a number
-# takes: statements count from a `counted` column.
+# A damaged count may be the largest integer. Adding to it gives a REAL, which a STRICT column of integers
+# refuses, so statements add to a `counted` column.
 MOST_COUNTED = 1 << 53
 
 MOST_FOUND = 1000  # lines of a check
@@ -55,38 +55,38 @@ Statement = tuple[str, Sequence[Any]]
 
 
 def columns(row: type, *without: str) -> str:
-    """The fields of a dataclass as a list of columns of the same names."""
+    """The fields of a dataclass as a list of columns of the same names, but for those in `without`."""
     return ", ".join(field.name for field in fields(row) if field.name not in without)
 
 
 def counted(column: str) -> str:
-    """SQL: a column's count, to which something may be added."""
+    """SQL: a column's value, bounded so that something can be added to it."""
     return f"max(min({column}, {MOST_COUNTED}), -{MOST_COUNTED})"
 
 
 def next_id(table: str, key: str = "id") -> str:
-    """SQL: the number of a table's next row. Behind a damaged one with the largest there is SQLite itself would
-    take any, or none: rows whose numbers say which came first would be out of order."""
+    """SQL: the id of a table's next row. SQLite's own choice after a damaged row with the largest id is a
+    random one, or an error; the order of ids is the order of rows here."""
     newest = f"SELECT coalesce(max({key}), 0) FROM {table} WHERE {key} < {MOST_COUNTED}"
     return f"(({newest}) + 1)"
 
 
 def unused_id(table: str, key: str = "id") -> str:
-    """SQL: the same, of a table with AUTOINCREMENT: a number that no row has ever had."""
+    """SQL: the `next_id` of a table with AUTOINCREMENT, which no row has ever had."""
     used = f"SELECT max(seq) FROM sqlite_sequence WHERE name = '{table}' AND seq < {MOST_COUNTED}"
     return f"max({next_id(table, key)}, coalesce(({used}), 0) + 1)"
 
 
 def summed(column: str) -> str:
-    """SQL: the sum of a column of numbers, 0 without rows; one that is too large is the largest there is."""
+    """SQL: the sum of a column of numbers, 0 without rows; an overflow gives the largest integer."""
     return f"CAST(total({column}) AS INTEGER)"
 
 
 class Transaction:
     """One connection inside a transaction (of a writer) or a read; `now` is when it began.
 
-    What is only run goes to the database's thread together with the next statement
-    that is waited for, or with the commit: a way there costs more than a statement.
+    A statement without a result (`run`, `many`, `insert`) is sent to the database's thread together with
+    the next one that has one, or with the commit: the trip there costs more than a statement.
     """
 
     def __init__(self, connection: aiosqlite.Connection, now: float, *first: str) -> None:
@@ -106,7 +106,7 @@ class Transaction:
         await self.run(_insert(table, values), *values.values())
 
     async def insert_returning(self, returning: str, table: str, **values: Any) -> Row:
-        """Insert a row, which gives the columns named."""
+        """Insert a row; the values of its columns named in `returning`."""
         sql = f"{_insert(table, values)} RETURNING {returning}"
         return (await self.all(sql, *values.values()))[0]
 
@@ -123,19 +123,26 @@ class Transaction:
         row = await self.one(sql, *values)
         return row[0] if row else None
 
+    async def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """The rows by the names of their columns."""
+        await self.batch()
+        async with self._connection.execute(sql, values) as cursor:
+            names = [name for name, *_ in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+
     async def commit_with(self, sql: str, *values: Any) -> list[Row]:
-        """The rows of the transaction's last statement, which goes with the commit."""
+        """Run the transaction's last statement together with the commit; its rows."""
         rows, _ = await self.batch((sql, values), ("COMMIT", ()))
         self.ended = True
         return rows
 
     async def batch(self, *statements: Statement) -> list[list[Row]]:
-        """Run what is queued, then these in one way to the thread; the rows of each of these."""
+        """Run what is queued, then these statements, in one trip to the thread; the rows of each of these."""
         every, self._queued = [*self._queued, *statements], []
         if not every:
             return []
         connection = self._connection
-        # aiosqlite has no public way for more than one statement with values.
+        # aiosqlite has no public method for several statements with values.
         rows = await connection._execute(_run_each, connection._conn, every)  # type: ignore[no-untyped-call]
         return rows[len(every) - len(statements) :]  # type: ignore[no-any-return]
 
@@ -176,6 +183,11 @@ class Database:
         async with self.read() as tx:
             return await tx.value(sql, *values)
 
+    async def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """The rows of one statement by the names of their columns, by a reader."""
+        async with self.read() as tx:
+            return await tx.dicts(sql, *values)
+
     async def execute(self, sql: str, *values: Any, durable: bool = True) -> list[Row]:
         """One statement that writes, as a transaction of its own; the rows it returns."""
         async with self.write(durable=durable) as tx:
@@ -183,8 +195,8 @@ class Database:
 
     @asynccontextmanager
     async def write(self, *, durable: bool = True) -> AsyncIterator[Transaction]:
-        """One transaction; it is rolled back when the block raises. What is not `durable` may be lost
-        in a power cut: for what means nothing afterwards, or may be missing."""
+        """One transaction; it is rolled back when the block raises. Without `durable` a power cut may lose
+        it: for what is void after one anyway, or may be missing."""
         level = DURABLE if durable else VISIBLE
         async with self._writing:
             with as_store_errors(self.path):
@@ -194,7 +206,7 @@ class Database:
                     if not tx.ended:
                         await tx.batch(("COMMIT", ()))
                 except BaseException as error:
-                    # Queued behind whatever the cancelled wait left with the thread.
+                    # It runs behind whatever the cancelled call left in the thread's queue.
                     await complete(self._writer.rollback())
                     if isinstance(error, sqlite3.IntegrityError) and not await self._sound():
                         raise damaged(self.path) from error
@@ -202,7 +214,7 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[Transaction]:
-        """A reader of the last committed state; sees each statement's own snapshot."""
+        """A reader; each statement sees the state last committed when it runs."""
         async with self._reading:
             with as_store_errors(self.path):
                 reader = (
@@ -215,7 +227,7 @@ class Database:
 
     @asynccontextmanager
     async def without_transaction(self) -> AsyncIterator[Transaction]:
-        """The writer outside a transaction, for VACUUM and its like."""
+        """The writer outside a transaction, for VACUUM."""
         async with self._writing:
             with as_store_errors(self.path):
                 tx = Transaction(self._writer, self.clock(), DURABLE)
@@ -223,9 +235,9 @@ class Database:
                 await tx.batch()
 
     async def _sound(self) -> bool:
-        """Whether the file is whole; where it is not, rows that are there are not found.
+        """Whether the file is intact; in one that is not, existing rows may not be found.
 
-        What a row holds against its table's rules is damage of that row alone.
+        A value that breaks its table's constraints is damage of that row alone.
         """
         found = await self._writer.execute_fetchall(f"PRAGMA quick_check({MOST_FOUND})")
         return all(OF_A_ROW.fullmatch(text) for (text,) in found)
@@ -256,9 +268,9 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
 
 @asynccontextmanager
 async def open_read_only(path: Path, clock: Clock = time.time) -> AsyncIterator[Database]:
-    """The file beside whoever writes it, by one connection that cannot write: a write raises StoreError.
+    """Open the file beside the process that writes it; a write raises StoreError.
 
-    Raises StoreError where there is none, or one of another version.
+    Raises StoreError when there is no file, or one of another version.
     """
     if not path.exists():
         raise StoreError(f"There is no state in {path.parent} yet: the bot makes it.")
@@ -266,15 +278,11 @@ async def open_read_only(path: Path, clock: Clock = time.time) -> AsyncIterator[
         async with AsyncExitStack() as stack:
             reader = await _connect(stack, f"{path.absolute().as_uri()}?mode=ro")
             version, known = await _version(reader), len(migrations())
-            if version != known:
-                newer = version > known
+            if version > known:
+                raise StoreError(_NEWER.format(path=path))
+            if version < known:
                 raise StoreError(
-                    f"{path} was written by {'a newer' if newer else 'an older'} version of Voltaire: "
-                    + (
-                        "update this one."
-                        if newer
-                        else "start the bot, which brings it up to date."
-                    )
+                    f"{path} was written by an older version of Voltaire: start the bot, which brings it up to date."
                 )
             database = Database(path, reader, stack, clock)
             database._idle_readers.append(reader)
@@ -282,6 +290,7 @@ async def open_read_only(path: Path, clock: Clock = time.time) -> AsyncIterator[
             yield database
 
 
+_NEWER = "{path} was written by a newer version of Voltaire: update this one."
 _SCHEMA_CHECK = """
 SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occurrences, outbox, facts,
     set_aside, taints, ledger, addresses LIMIT 0
@@ -289,26 +298,26 @@ SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occur
 
 
 def storable(text: str) -> str:
-    """Lone surrogates, which no file can hold, become "?"."""
+    """The text with "?" in place of lone surrogates, which UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 async def _connect(stack: AsyncExitStack, path: Path | str) -> aiosqlite.Connection:
-    """`path` may be a URI of SQLite, as text."""
+    """`path` as text is a URI of SQLite."""
     connection = aiosqlite.connect(
         path, isolation_level=None, timeout=BUSY_SECONDS, uri=isinstance(path, str)
     )
     await stack.enter_async_context(connection)
-    # Bytes that are no UTF-8 must not make the rows beside them unreadable.
+    # Damaged text, no valid UTF-8, must not make its whole query fail.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection
 
 
 async def _prepare(writer: aiosqlite.Connection) -> None:
-    """Set what holds for a connection; a new file becomes WAL once, for good.
+    """Set the connection's pragmas; a new file is switched to WAL, which is permanent.
 
-    While another process makes it so, SQLite says busy at once, without the wait that
-    statements have.
+    While another process switches it, SQLite reports "busy" at once, without the timeout that statements
+    have.
     """
     end = time.monotonic() + BUSY_SECONDS
     left = list(_PRAGMAS)
@@ -323,7 +332,7 @@ async def _prepare(writer: aiosqlite.Connection) -> None:
 
 
 def _create(path: Path) -> None:
-    """A file that is there is not opened: closing it would drop this process's locks on it."""
+    """Create the file. An existing one is not opened: closing it would drop this process's locks on it."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -333,7 +342,7 @@ def _create(path: Path) -> None:
 
 
 def migrations() -> list[str]:
-    """The SQL of each schema version, the first brings version 1."""
+    """The SQL that leads to each schema version, from version 1."""
     folder = files("agent.store").joinpath("migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [folder.joinpath(name).read_text("utf-8") for name in names]
@@ -349,7 +358,7 @@ async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
         if version > NEWEST:
             raise damaged(path)
         if version > len(steps):
-            raise StoreNewer(f"{path} was written by a newer version of Voltaire: update this one.")
+            raise StoreNewer(_NEWER.format(path=path))
         for step in steps[version:]:
             for statement in statements(step):
                 await writer.execute(statement)
@@ -366,7 +375,7 @@ async def _version(writer: aiosqlite.Connection) -> int:
 
 
 def statements(script: str) -> list[str]:
-    """A script cut into its statements, triggers whole."""
+    """A script's statements; one that creates a trigger is not split at its inner semicolons."""
     found, rest = [], ""
     for line in script.splitlines(keepends=True):
         rest += line

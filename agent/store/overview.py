@@ -1,15 +1,15 @@
-"""What the owner's page reads beyond the tables' own questions. Nothing here writes, and a row that cannot be
+"""Queries of the owner's page beyond those of the tables. Nothing here writes, and a row that cannot be
 decoded is shown as it is.
 
-Figures of a turn are of rows that are there anyway: when its messages came in, its model calls, its tool
-runs, what it asked, what it sent.
+A turn's figures are computed from rows that exist anyway: its messages' arrival, its model calls, tool
+runs, questions to owners and sent messages.
 """
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from agent.store.database import Database, Row, summed
 from agent.store.search import terms
@@ -17,10 +17,7 @@ from agent.store.search import terms
 TurnPart = Literal[
     "waiting", "reading", "thinking", "writing", "tools", "approvals", "sending", "other"
 ]
-PARTS: tuple[TurnPart, ...] = (
-    *("waiting", "reading", "thinking", "writing"),
-    *("tools", "approvals", "sending", "other"),
-)
+PARTS: tuple[TurnPart, ...] = get_args(TurnPart)
 EXCERPT = 240  # characters of a text in a list
 FOUND = 2_000  # newest messages that hold the words looked for
 LOOKED_THROUGH = 2_000  # newest turns that a search without an index looks through
@@ -31,10 +28,10 @@ FOREVER = 1e11  # seconds since the epoch
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """What the turns to be listed have in common; empty fields ask for nothing.
+    """Which turns to list; an empty field does not filter.
 
-    `words` stand in what person or model said, all of them. `slow` is the least seconds. `before` is
-    the start of the last turn listed so far.
+    Turns in whose messages all `words` stand, that took `slow` seconds at least, and that started
+    before the last turn listed so far (`before`).
     """
 
     words: str = ""
@@ -48,8 +45,8 @@ class TurnFilter:
 
 @dataclass(slots=True)
 class TurnLine:
-    """A turn as a list shows it. `seconds` by part; thinking and writing share the model's time by
-    the characters of each. `asked` and `answered` are excerpts."""
+    """A turn as a list shows it. `seconds` is its time by part; the model's time is split between thinking
+    and writing by their characters. `asked` and `answered` are excerpts."""
 
     id: str
     chat: str
@@ -78,11 +75,12 @@ class Overview:
     # -- turns -----------------------------------------------------------------
 
     async def turns(self, wanted: TurnFilter, limit: int = 50) -> list[TurnLine]:
-        """The newest that fit, newest first."""
-        conditions, values = _conditions(wanted)
+        """The newest matching turns, newest first."""
         if wanted.words and not terms(wanted.words):
             return []
-        where = " AND ".join(conditions) or "true"
+        conditions = _conditions(wanted)
+        where = " AND ".join(condition for condition, _ in conditions) or "true"
+        values = (value for _, given in conditions for value in given)
         newest = (
             f"SELECT id FROM turns t WHERE {where} ORDER BY t.started_at DESC, t.id DESC LIMIT ?"
         )
@@ -93,41 +91,36 @@ class Overview:
         return found[0] if found else None
 
     async def turns_of(self, ids: Collection[str]) -> list[TurnLine]:
-        """Those that are there, newest first."""
+        """Those of these turns that are kept, newest first."""
         return await self._lines("SELECT value FROM json_each(?)", json.dumps([*ids]))
 
     async def newest(self) -> tuple[int, int]:
         """The ids of the newest step and of the newest model call."""
-        async with self.database.read() as tx:
-            found = await tx.one(
-                "SELECT coalesce((SELECT max(id) FROM transcript), 0),"
-                " coalesce((SELECT max(id) FROM usage), 0)"
-            )
-        assert found
-        return found[0], found[1]
+        [(step, call)] = await self.database.all(
+            "SELECT coalesce((SELECT max(id) FROM transcript), 0),"
+            " coalesce((SELECT max(id) FROM usage), 0)"
+        )
+        return step, call
 
     async def since(
         self, step: int, call: int
     ) -> tuple[int, int, set[str], list[tuple[str, int, int, int, int]]]:
-        """After these ids: the newest ones, the turns that have new steps, and the new model calls as
-        purpose and tokens of prompt, cached, read again, written."""
+        """What came after these ids: the newest ids, the turns with new steps, and of each new model call
+        its purpose and tokens of prompt, cached, read again and generated."""
         async with self.database.read() as tx:
-            steps, calls = await tx.batch(
-                (_STEPS_SINCE, (step,)),
-                (_CALLS_SINCE, (call,)),
-            )
+            steps, calls = await tx.batch((_STEPS_SINCE, (step,)), (_CALLS_SINCE, (call,)))
         last_step = max((row[0] for row in steps), default=step)
         last_call = max((row[0] for row in calls), default=call)
         turns = {row[1] for row in steps if row[1] is not None}
         return last_step, last_call, turns, [row[1:] for row in calls]
 
     async def open_turns(self) -> list[TurnLine]:
-        """Those that run, or were cut off; the longest running first."""
+        """Turns that run or were cut off, the oldest first."""
         found = await self._lines("SELECT id FROM turns INDEXED BY turns_open WHERE state = 'open'")
         return found[::-1]
 
     async def _lines(self, ids_of: str, *values: Any) -> list[TurnLine]:
-        """Those whose ids a statement gives, newest first."""
+        """The turns whose ids a statement selects, newest first."""
         now = self.database.clock()
         async with self.database.read() as tx:
             wanted = json.dumps([row[0] for row in await tx.all(ids_of, *values)])
@@ -152,12 +145,11 @@ class Overview:
 
     async def turn_steps(self, id: str) -> list[dict[str, Any]]:
         """The turn's own messages, in full and in order."""
-        rows = await self.database.all(_STEPS, id)
-        return [_step(row) for row in rows]
+        return [_step(row) for row in await self.database.dicts(_STEPS, id)]
 
     async def prompt_of(self, id: str, limit: int = 400) -> tuple[list[dict[str, Any]], str, int]:
-        """What stood before the turn as far as it still stands in the prompt (the newest `limit`), the
-        conversation's summary, and how often it was compacted."""
+        """The newest `limit` messages before the turn that still stand in the prompt, the conversation's
+        summary, and how often it was compacted."""
         async with self.database.read() as tx:
             found = await tx.one(
                 "SELECT c.id, c.summary, c.compacted, coalesce((SELECT min(id) FROM transcript"
@@ -168,57 +160,48 @@ class Overview:
             if found is None:
                 return [], "", 0
             conversation, summary, compacted, first = found
-            rows = await tx.all(_BEFORE, conversation, first, limit)
+            rows = await tx.dicts(_BEFORE, conversation, first, limit)
         return [_step(row) for row in reversed(rows)], summary, compacted
 
     async def records_of(self, id: str) -> dict[str, list[dict[str, Any]]]:
         """Model calls, tool runs, questions, messages that came in and that went out, of one turn."""
         async with self.database.read() as tx:
-            found = await tx.batch(
-                *((f"SELECT {columns} FROM {rows}", (id,)) for columns, rows in _RECORDS.values())
-            )
-        return {
-            name: [dict(zip(columns.replace(" ", "").split(","), row, strict=True)) for row in rows]
-            for (name, (columns, _)), rows in zip(_RECORDS.items(), found, strict=True)
-        }
+            return {name: await tx.dicts(sql, id) for name, sql in _RECORDS.items()}
 
     async def speeds(self) -> dict[str, Any]:
-        """The last model calls of turns beside the best of the last days: tokens/s; share from the cache."""
-        since = self.database.clock() - RECENT_DAYS * DAY
+        """The last model calls of turns, the best of the last days (tokens/s), and the cached share of a day."""
+        now = self.database.clock()
         async with self.database.read() as tx:
-            recent, best, share = await tx.batch(
-                (_RECENT_CALLS, ()), (_BEST, (since,)), (_SHARE, (self.database.clock() - DAY,))
+            recent = await tx.dicts(_RECENT_CALLS)
+            [[(decode, prefill)], [(prompt, cached)]] = await tx.batch(
+                (_BEST, (now - RECENT_DAYS * DAY,)), (_SHARE, (now - DAY,))
             )
-        names = ("at", "prefill_tok_s", "decode_tok_s", "ttft_ms", "prompt_tokens", "cached_tokens")
-        prompt, cached = share[0]
         return {
-            "recent": [dict(zip(names, row, strict=True)) for row in reversed(recent)],
-            "best_decode_tok_s": best[0][0],
-            "best_prefill_tok_s": best[0][1],
+            "recent": recent[::-1],
+            "best_decode_tok_s": decode,
+            "best_prefill_tok_s": prefill,
             "cached_share_day": cached / prompt if prompt else None,
         }
 
     async def tool_names(self) -> list[str]:
-        """Of the tools that were called lately."""
-        rows = await self.database.all(_TOOL_NAMES)
-        return [row[0] for row in rows]
+        """Names of the tools that were called lately."""
+        return [name for (name,) in await self.database.all(_TOOL_NAMES)]
 
     # -- chats -----------------------------------------------------------------
 
     async def chats(self) -> list[dict[str, Any]]:
-        """All chats, last used first, with what is kept of each."""
-        return await self._dicts(
-            ("chat", "title", "timezone", "settings", "blocked", "active_at", "notes", "conversations"),
-            "SELECT key, title, timezone, settings, resting, active_at,"
-            " (SELECT count(*) FROM notes WHERE chat = key AND deleted_at IS NULL),"
-            " (SELECT count(*) FROM conversations WHERE chat = key)"
-            " FROM chats ORDER BY active_at DESC LIMIT 500",
-        )  # fmt: skip
+        """All chats, last used first, with how many notes and conversations each has."""
+        return await self.database.dicts(
+            "SELECT key AS chat, title, timezone, settings, resting AS blocked, active_at,"
+            " (SELECT count(*) FROM notes WHERE chat = key AND deleted_at IS NULL) AS notes,"
+            " (SELECT count(*) FROM conversations WHERE chat = key) AS conversations"
+            " FROM chats ORDER BY active_at DESC LIMIT 500"
+        )
 
     async def conversations(self, chat: str, limit: int = 100) -> list[dict[str, Any]]:
-        return await self._dicts(
-            ("id", "title", "created_at", "active_at", "compacted", "current"),
-            "SELECT c.id, c.title, c.created_at, c.active_at, c.compacted, chats.conversation IS c.id"
+        return await self.database.dicts(
+            "SELECT c.id, c.title, c.created_at, c.active_at, c.compacted,"
+            " chats.conversation IS c.id AS current"
             " FROM conversations c JOIN chats ON chats.key = c.chat WHERE c.chat = ?"
             " ORDER BY c.active_at DESC, c.id DESC LIMIT ?",
             chat,
@@ -228,9 +211,9 @@ class Overview:
     async def messages(
         self, conversation: int, before: int = 0, limit: int = 100
     ) -> list[dict[str, Any]]:
-        """A conversation's messages up to a position (0: its end), oldest first; `live` 0 has left the
-        prompt, `short` is what stands there instead."""
-        rows = await self.database.all(_MESSAGES, conversation, before or 1 << 62, limit)
+        """A conversation's messages before a position (0: its end), oldest first. One with `live` 0 has left
+        the prompt; `short` stands there instead of a shortened one."""
+        rows = await self.database.dicts(_MESSAGES, conversation, before or 1 << 62, limit)
         return [_step(row) for row in reversed(rows)]
 
     async def found(self, chat: str, words: str, limit: int = 50) -> list[dict[str, Any]]:
@@ -239,157 +222,120 @@ class Overview:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
             if number is None or not terms(words):
                 return []
-            rows = await tx.all(_FOUND, f"chat : c{number} AND {_all_words(words)}", limit)
+            rows = await tx.dicts(_FOUND, f"chat : c{number} AND {_all_words(words)}", limit)
         return [_step(row) for row in rows]
 
     async def notes(self, chat: str) -> list[dict[str, Any]]:
-        """A chat's notes, the deleted ones of the last days too; where each came from, and whether the
-        current conversation's prompt shows it."""
-        return await self._dicts(
-            (
-                *("id", "text", "pinned", "saved_at", "changed_at", "deleted_at", "stranger"),
-                *("source", "source_turn", "source_origin", "in_prompt"),
-            ),
+        """A chat's notes, lately deleted ones included; where each came from, and whether the current
+        conversation's prompt shows it."""
+        return await self.database.dicts(
             "SELECT n.id, n.text, n.pinned, n.saved_at, n.changed_at, n.deleted_at, n.stranger,"
-            f" substr(t.text, 1, {EXCERPT}), t.turn, t.origin,"
+            f" substr(t.text, 1, {EXCERPT}) AS source, t.turn AS source_turn, t.origin AS source_origin,"
             " EXISTS (SELECT 1 FROM notes_shown s JOIN chats c ON c.conversation = s.conversation"
-            " WHERE s.note = n.id AND c.key = n.chat)"
+            " WHERE s.note = n.id AND c.key = n.chat) AS in_prompt"
             " FROM notes n LEFT JOIN transcript t ON t.id = n.source WHERE n.chat = ?"
             " ORDER BY n.deleted_at IS NOT NULL, n.pinned DESC, n.id",
             chat,
         )
 
-    async def summary(self, conversation: int) -> str:
-        sql = "SELECT summary FROM conversations WHERE id = ?"
-        return str(await self.database.value(sql, conversation) or "")
-
     # -- work and people -------------------------------------------------------
 
     async def jobs(self) -> list[dict[str, Any]]:
-        """Of all chats, the next due first."""
-        return await self._dicts(
-            (
-                *("id", "chat", "title", "kind", "words", "timing", "timezone", "task"),
-                *("catch_up", "state", "made_by", "next_at", "stranger"),
-            ),
+        """Active and paused jobs of all chats, the next due first."""
+        return await self.database.dicts(
             "SELECT j.id, j.chat, c.title, kind, words, timing, j.timezone, task,"
             " catch_up, state, made_by, next_at, stranger"
             " FROM jobs j JOIN chats c ON c.key = j.chat WHERE state IN ('active', 'paused')"
-            " ORDER BY next_at IS NULL, next_at, j.id LIMIT 500",
+            " ORDER BY next_at IS NULL, next_at, j.id LIMIT 500"
         )
 
     async def occurrences(self, limit: int = 100) -> list[dict[str, Any]]:
-        """Those of all jobs that were due last."""
-        return await self._dicts(
-            ("id", "job", "task", "due_at", "state", "detail", "turn", "started_at", "ended_at"),
+        """The latest occurrences of all jobs."""
+        return await self.database.dicts(
             "SELECT o.id, o.job, j.task, o.due_at, o.state, o.detail, o.turn, o.started_at, o.ended_at"
             " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.due_at DESC, o.id DESC LIMIT ?",
             limit,
         )
 
     async def deliveries(self, limit: int = 60) -> list[dict[str, Any]]:
-        """What is in doubt, what waits and failed, and the newest that were delivered."""
-        columns = (
-            *("id", "chat", "turn", "payload", "state", "message_ids", "attempts", "error"),
-            *("created_at", "changed_at"),
+        """Messages that are not delivered, then the newest that are."""
+        select = (
+            "SELECT id, chat, turn, payload, state, message_ids, attempts, error, created_at, changed_at"
+            " FROM outbox"
         )
-        select = f"SELECT {', '.join(columns)} FROM outbox"
-        undelivered = await self._dicts(
-            columns, f"{select} WHERE state <> 'delivered' ORDER BY id DESC LIMIT 500"
+        undelivered = await self.database.dicts(
+            f"{select} WHERE state <> 'delivered' ORDER BY id DESC LIMIT 500"
         )
-        newest = await self._dicts(columns, f"{select} ORDER BY id DESC LIMIT ?", limit)
+        newest = await self.database.dicts(f"{select} ORDER BY id DESC LIMIT ?", limit)
         return [*undelivered, *(row for row in newest if row["state"] == "delivered")]
 
     async def waiting(self) -> list[dict[str, Any]]:
         """Messages that wait for their turn, oldest first."""
-        return await self._dicts(
-            ("id", "chat", "title", "kind", "words", "sender", "received_at"),
-            f"SELECT i.id, i.chat, c.title, i.kind, substr(i.words, 1, {EXCERPT}), i.sender, i.received_at"
-            " FROM inbox i INDEXED BY inbox_open JOIN chats c ON c.key = i.chat"
-            " WHERE i.state <> 'done' AND i.state = 'waiting' ORDER BY i.id LIMIT 100",
+        return await self.database.dicts(
+            f"SELECT i.id, i.chat, c.title, i.kind, substr(i.words, 1, {EXCERPT}) AS words, i.sender,"
+            " i.received_at FROM inbox i INDEXED BY inbox_open JOIN chats c ON c.key = i.chat"
+            " WHERE i.state <> 'done' AND i.state = 'waiting' ORDER BY i.id LIMIT 100"
         )
 
     async def questions(self, limit: int = 40) -> list[dict[str, Any]]:
-        """Those that wait for an answer, then the newest that have one. `title` is the chat's."""
-        columns = (
-            *("id", "chat", "turn", "what", "scope", "state", "decided_by", "asked_at"),
-            *("expires_at", "decided_at", "because", "title"),
+        """Open questions to owners, then the newest answered ones. `title` is the chat's."""
+        select = (
+            "SELECT id, chat, turn, what, scope, state, decided_by, asked_at, expires_at, decided_at, because,"
+            " (SELECT title FROM chats WHERE key = chat) AS title FROM approvals"
         )
-        title = "(SELECT title FROM chats WHERE key = chat)"
-        select = f"SELECT {', '.join(columns[:-1])}, {title} FROM approvals"
-        waiting = await self._dicts(
-            columns,
+        waiting = await self.database.dicts(
             f"{select} WHERE state = 'asked' AND expires_at > ? ORDER BY asked_at",
             self.database.clock(),
         )
-        decided = await self._dicts(
-            columns, f"{select} WHERE state <> 'asked' ORDER BY asked_at DESC LIMIT ?", limit
+        decided = await self.database.dicts(
+            f"{select} WHERE state <> 'asked' ORDER BY asked_at DESC LIMIT ?", limit
         )
         return [*waiting, *decided]
 
     async def grants(self) -> list[dict[str, Any]]:
         """Standing permissions."""
-        return await self._dicts(
-            ("chat", "scope", "granted_by", "granted_at", "title"),
-            "SELECT chat, scope, granted_by, granted_at, (SELECT title FROM chats WHERE key = chat)"
-            " FROM grants ORDER BY chat, scope",
+        return await self.database.dicts(
+            "SELECT chat, scope, granted_by, granted_at, (SELECT title FROM chats WHERE key = chat) AS title"
+            " FROM grants ORDER BY chat, scope"
         )
 
     async def people(self) -> list[dict[str, Any]]:
-        return await self._dicts(
-            ("source", "person", "name", "role", "added_by", "added_at"),
-            "SELECT source, person, name, role, added_by, added_at FROM people ORDER BY added_at",
+        return await self.database.dicts(
+            "SELECT source, person, name, role, added_by, added_at FROM people ORDER BY added_at"
         )
 
     async def ledger(self, limit: int = 100) -> list[dict[str, Any]]:
         """The newest rows."""
-        return await self._dicts(
-            ("number", "at", "kind", "chat", "facts"),
-            "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT ?",
-            limit,
-        )
+        sql = "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT ?"
+        return await self.database.dicts(sql, limit)
 
     async def version(self) -> int:
-        """Another number after each change by another connection."""
+        """A number that changes whenever another connection has written."""
         return int(await self.database.value("PRAGMA data_version"))
-
-    async def _dicts(self, columns: Sequence[str], sql: str, *values: Any) -> list[dict[str, Any]]:
-        return [
-            dict(zip(columns, row, strict=True)) for row in await self.database.all(sql, *values)
-        ]
 
 
 # -- searching turns ----------------------------------------------------------
 
 
-def _conditions(wanted: TurnFilter) -> tuple[list[str], list[Any]]:
-    conditions: list[str] = []
-    values: list[Any] = []
-
-    def add(condition: str, *given: Any) -> None:
-        conditions.append(condition)
-        values.extend(given)
-
+def _conditions(wanted: TurnFilter) -> list[tuple[str, Sequence[Any]]]:
+    """SQL conditions on a turn `t`, each with its values."""
+    found: list[tuple[str, Sequence[Any]]] = []
     if wanted.before:
-        add("t.started_at < ?", wanted.before)
+        found.append(("t.started_at < ?", [wanted.before]))
     if wanted.chat:
-        add("t.chat = ?", wanted.chat)
+        found.append(("t.chat = ?", [wanted.chat]))
     if wanted.reason:
-        add("t.reason = ?", wanted.reason)
+        found.append(("t.reason = ?", [wanted.reason]))
     if wanted.slow:
-        add("coalesce(t.ended_at, 1e11) - t.started_at >= ?", wanted.slow)
+        found.append(("coalesce(t.ended_at, 1e11) - t.started_at >= ?", [wanted.slow]))
     if wanted.reread:
-        add("t.id IN (SELECT turn FROM usage WHERE reread > 0 AND purpose = 'turn')")
+        found.append((_REREAD, []))
     if wanted.tool:
-        add(_CALLED_TOOL, wanted.before or FOREVER, LOOKED_THROUGH, wanted.tool, wanted.tool)
-    if terms(wanted.words):
-        add(
-            "t.id IN (SELECT turn FROM transcript WHERE id IN"
-            " (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?))",
-            _all_words(wanted.words),
-            FOUND,
-        )
-    return conditions, values
+        since = wanted.before or FOREVER
+        found.append((_CALLED_TOOL, [since, LOOKED_THROUGH, wanted.tool, wanted.tool]))
+    if wanted.words:
+        found.append((_SAID, [_all_words(wanted.words), FOUND]))
+    return found
 
 
 def _all_words(words: str) -> str:
@@ -408,7 +354,12 @@ SELECT t.id, t.chat, c.title, t.kind, t.state, t.reason,
 FROM json_each(?) n CROSS JOIN turns t ON t.id = n.value JOIN chats c ON c.key = t.chat
 ORDER BY t.started_at DESC, t.id DESC
 """
-# instr() spares most rows the decoding; names of tools hold no sign that JSON writes otherwise.
+_REREAD = "t.id IN (SELECT turn FROM usage WHERE reread > 0 AND purpose = 'turn')"
+_SAID = """
+t.id IN (SELECT turn FROM transcript WHERE id IN
+    (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?))
+"""
+# instr() rules most rows out without decoding them; JSON escapes no character of a tool's name.
 _CALLED_TOOL = """
 t.id IN (SELECT n.id FROM
     (SELECT id FROM turns WHERE started_at < ? ORDER BY started_at DESC LIMIT ?) n WHERE EXISTS (
@@ -516,33 +467,31 @@ _FOUND = f"""
 SELECT {_STEP} FROM transcript WHERE id IN (SELECT rowid FROM said WHERE said MATCH ?)
 ORDER BY id DESC LIMIT ?
 """
-# By name: the columns, and where they are from.
 _RECORDS = {
-    "calls": (
-        "purpose, prompt_tokens, cached_tokens, new_tokens, completion_tokens, reread, difference,"
-        " ttft_ms, prefill_tok_s, decode_tok_s, at",
-        "usage INDEXED BY usage_at WHERE turn = ?1 AND at >= (SELECT started_at FROM turns WHERE id = ?1)"
-        " AND at <= 1 + coalesce((SELECT ended_at FROM turns WHERE id = ?1), 1e11) ORDER BY id",
-    ),
-    "runs": ("call, started_at, finished_at", "tool_runs WHERE turn = ? ORDER BY started_at"),
-    "approvals": (
-        "id, call, what, scope, state, decided_by, asked_at, expires_at, decided_at, because",
-        "approvals WHERE turn = ? ORDER BY asked_at",
-    ),
-    "received": (
-        "id, source, ref, words, sender, kind, said_at, received_at",
-        "inbox WHERE turn = ? ORDER BY id",
-    ),
-    "sent": (
-        "id, payload, state, message_ids, attempts, error, created_at, changed_at",
-        "outbox WHERE turn = ? ORDER BY id",
-    ),
+    "calls": """
+SELECT purpose, prompt_tokens, cached_tokens, new_tokens, completion_tokens, reread, difference,
+    ttft_ms, prefill_tok_s, decode_tok_s, at
+FROM usage INDEXED BY usage_at WHERE turn = ?1 AND at >= (SELECT started_at FROM turns WHERE id = ?1)
+AND at <= 1 + coalesce((SELECT ended_at FROM turns WHERE id = ?1), 1e11) ORDER BY id
+""",
+    "runs": "SELECT call, started_at, finished_at FROM tool_runs WHERE turn = ? ORDER BY started_at",
+    "approvals": """
+SELECT id, call, what, scope, state, decided_by, asked_at, expires_at, decided_at, because
+FROM approvals WHERE turn = ? ORDER BY asked_at
+""",
+    "received": """
+SELECT id, source, ref, words, sender, kind, said_at, received_at FROM inbox WHERE turn = ? ORDER BY id
+""",
+    "sent": """
+SELECT id, payload, state, message_ids, attempts, error, created_at, changed_at
+FROM outbox WHERE turn = ? ORDER BY id
+""",
 }
 
 
-def _step(row: Row) -> dict[str, Any]:
-    """A row of _STEP with what is not text decoded; one that cannot be decoded is shown raw."""
-    found: dict[str, Any] = dict(zip(_STEP.split(", "), row, strict=True))
+def _step(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of _STEP with its JSON decoded; one that cannot be decoded is shown without."""
+    found = dict(row)
     extra, short = found.pop("extra"), found.pop("short")
     found |= {"calls": [], "thought": "", "name": "", "call": "", "short": None}
     with suppress(ValueError, TypeError, AttributeError, LookupError):

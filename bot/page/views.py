@@ -272,7 +272,7 @@ class Views:
         conversation = int(number(request.query.get("conversation")))
         before = int(number(request.query.get("before")))
         messages = await self.overview.messages(conversation, before)
-        summary = await self.overview.summary(conversation)
+        summary = await self.store.transcript.summary(conversation)
         return shown({"messages": messages, "summary": summary})
 
     async def get_export(self, request: web.Request) -> web.Response:
