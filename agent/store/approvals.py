@@ -21,14 +21,14 @@ class Grant:
 
 @dataclass(frozen=True)
 class ApprovalTable:
-    """The ApprovalRows of agent.approvals, and what the owners' buttons need."""
+    """Implements agent.approvals.ApprovalRows, and what the owners' buttons need."""
 
     database: Database
 
     async def find(
         self, turn: str, call: str, what: str
     ) -> tuple[ApprovalRequest, Decision | None] | None:
-        """The newest request of that step, with its decision if there is one; an expired one was denied."""
+        """The newest request of that step, with its decision if there is one."""
         row = await self.database.one(
             f"SELECT {_COLUMNS}, state FROM approvals WHERE turn = ? AND call = ? AND what = ?"
             " ORDER BY asked_at DESC LIMIT 1",
@@ -36,7 +36,11 @@ class ApprovalTable:
             call,
             what,
         )
-        return (ApprovalRequest(*row[:-1]), _DECISIONS.get(row[-1])) if row else None
+        if row is None:
+            return None
+        *request, state = row
+        decision: Decision = state if state in ("once", "chat") else "denied"
+        return ApprovalRequest(*request), None if state == "asked" else decision
 
     async def open(self, request: ApprovalRequest, *, running: bool = False) -> None:
         async with self.database.write() as tx:
@@ -58,7 +62,7 @@ class ApprovalTable:
             await record(tx, "question", request.chat, **facts, shown=digest(request.what))
 
     async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
-        """Record that the call has its answer and may now run. `unasked`: what was decided without
+        """Record that the call has its answer and may now run. `unasked` is a decision that was made without
         asking anybody, and why."""
         async with self.database.write() as tx:
             sql = "UPDATE approvals SET taken = 1 WHERE turn = ? AND call = ?"
@@ -79,32 +83,27 @@ class ApprovalTable:
         async with self.database.write() as tx:
             sql = f"SELECT {_COLUMNS} FROM approvals WHERE id = ? AND state = 'asked'"
             row = await tx.one(sql, id)
-            request = ApprovalRequest(*row) if row else None
-            if request is None:
+            if row is None:
                 return None
+            request = ApprovalRequest(*row)
             if decision != "denied" and not (request.intact and at < request.expires):
                 return None
             if decision == "chat" and request.because:
                 decision = "once"
-            await tx.run(
-                "UPDATE approvals SET state = ?, decided_at = ?, decided_by = ? WHERE id = ?",
-                decision,
-                at,
-                by,
-                id,
-            )
+            sql = "UPDATE approvals SET state = ?, decided_at = ?, decided_by = ? WHERE id = ?"
+            await tx.run(sql, decision, at, by, id)
             await record(tx, "decision", request.chat, id=id, decision=decision, by=by)
             if decision == "chat":
                 await _grant(tx, request.chat, request.scope, by)
         return request
 
     async def withdraw(self, chat: str) -> None:
-        """Close a chat's open questions: its turn was stopped, so a later press grants nothing."""
+        """Close a chat's open questions, because its turn was stopped."""
         async with self.database.write() as tx:
-            await _withdraw(tx, "chat = ?", chat)
+            await withdraw(tx, chat=chat)
 
     async def withdrawn(self, turn: str) -> list[str]:
-        """Ids of the questions of a turn that were closed because it was stopped or had ended."""
+        """Ids of a turn's questions that were closed because it was stopped or ended."""
         sql = "SELECT id FROM approvals WHERE turn = ? AND decided_by = ?"
         return [row[0] for row in await self.database.all(sql, turn, WITHDRAWN)]
 
@@ -114,7 +113,7 @@ class ApprovalTable:
         return bool(await self.database.value(sql, chat, scope))
 
     async def not_taken(self, turn: str) -> frozenset[str]:
-        """Ids of that turn's calls that have asked and had no answer yet: nothing of them has run."""
+        """Ids of that turn's calls that wait for an owner's answer: no part of them has run."""
         sql = "SELECT call FROM approvals WHERE turn = ? GROUP BY call HAVING max(taken) = 0"
         return frozenset(row[0] for row in await self.database.all(sql, turn))
 
@@ -143,11 +142,11 @@ class ApprovalTable:
         return str(await self.database.value(sql, id) or "")
 
     async def decided(self, id: str) -> tuple[str, str, float] | None:
-        """(state, by whom, when) of a request that is decided or expired."""
-        row = await self.database.one(
-            "SELECT state, decided_by, decided_at FROM approvals WHERE id = ? AND state <> 'asked'",
-            id,
+        """(state, by whom, when) of a decided request."""
+        sql = (
+            "SELECT state, decided_by, decided_at FROM approvals WHERE id = ? AND state <> 'asked'"
         )
+        row = await self.database.one(sql, id)
         return (row[0], row[1], row[2]) if row else None
 
     async def grants(self, chat: str) -> list[Grant]:
@@ -168,28 +167,18 @@ class ApprovalTable:
         return bool(gone)
 
 
-async def withdraw_turn(tx: Transaction, turn: str) -> None:
-    """Close what a turn that ends has asked and nobody has answered."""
-    await _withdraw(tx, "turn = ?", turn)
-
-
-async def withdraw_all(tx: Transaction) -> None:
-    """Close every open question."""
-    await _withdraw(tx, "true")
+async def withdraw(tx: Transaction, *, chat: str | None = None, turn: str | None = None) -> None:
+    """Close the open questions of a chat, of a turn or of all: a press after this grants nothing."""
+    for id, asked_in in await tx.all(_WITHDRAW, WITHDRAWN, tx.now, chat, turn):
+        await record(tx, "decision", asked_in, id=id, decision="denied", by=WITHDRAWN)
 
 
 async def drop_grants(tx: Transaction, by: str) -> int:
-    """End the standing permissions of all chats; how many there were."""
+    """End the standing permissions of all chats; returns how many."""
     gone = await tx.all("DELETE FROM grants RETURNING chat, scope")
     for chat, scope in gone:
         await record(tx, "grant-ended", chat, scope=scope, by=by)
     return len(gone)
-
-
-async def _withdraw(tx: Transaction, condition: str, *values: str) -> None:
-    sql = f"{_WITHDRAW} AND {condition} RETURNING id, chat"
-    for id, chat in await tx.all(sql, WITHDRAWN, tx.now, *values):
-        await record(tx, "decision", chat, id=id, decision="denied", by=WITHDRAWN)
 
 
 async def _grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
@@ -198,14 +187,9 @@ async def _grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
 
 
 WITHDRAWN = "stopped"  # `decided_by` of a question whose turn was stopped
-_WITHDRAW = (
-    "UPDATE approvals SET state = 'denied', decided_by = ?, decided_at = ? WHERE state = 'asked'"
-)
+_WITHDRAW = """
+UPDATE approvals SET state = 'denied', decided_by = ?1, decided_at = ?2
+WHERE state = 'asked' AND (?3 IS NULL OR chat = ?3) AND (?4 IS NULL OR turn = ?4) RETURNING id, chat
+"""
 _COLUMNS = "id, turn, call, chat, what, scope, expires_at, because"
 _GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
-_DECISIONS: dict[str, Decision] = {
-    "once": "once",
-    "chat": "chat",
-    "denied": "denied",
-    "expired": "denied",
-}

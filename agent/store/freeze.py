@@ -1,18 +1,18 @@
-"""The stop of everything: while the row is there no tool runs and no job starts, in any process.
+"""The freeze: while its row exists, no tool runs and no job starts, in any process.
 
-It lasts over restarts and backups, and ends in the terminal or by a code.
+It outlasts restarts and backups, and is ended in the terminal or by a code.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import ToolError
-from agent.store.approvals import drop_grants, withdraw_all
+from agent.store import approvals
 from agent.store.database import Database
 from agent.store.ledger import record
 
 FROZEN = "SELECT since FROM frozen"
-TRIES, HOUR = 5, 3600.0  # codes that are looked at in an hour
+TRIES, HOUR = 5, 3600.0  # codes that are checked in an hour
 
 
 class Frozen(ToolError):
@@ -33,14 +33,14 @@ class FreezeTable:
         return since
 
     async def freeze(self, by: str) -> tuple[int, int]:
-        """Stop every turn that runs, in whatever process, end all standing permissions and open
-        questions; how many turns and permissions. Again: the same, and the first time stays."""
+        """Stop the running turns of all processes, end all standing permissions and open questions; returns
+        how many turns and permissions. Calling it again does the same and keeps the first time."""
         async with self.database.write() as tx:
             if not await tx.all(FROZEN):
                 await tx.insert("frozen", since=float(tx.now), by=by)
             turns = await tx.all("UPDATE leases SET stop = 1 RETURNING 1")
-            grants = await drop_grants(tx, by)
-            await withdraw_all(tx)
+            grants = await approvals.drop_grants(tx, by)
+            await approvals.withdraw(tx)
             facts = {"turns": len(turns), "grants": grants}
             await record(tx, "admin", act="freeze", by=by, **facts)
         return len(turns), grants
@@ -54,8 +54,9 @@ class FreezeTable:
         return bool(gone)
 
     async def thaw_by_code(self, by: str, step: int | None) -> Literal["thawed", "wrong", "often"]:
-        """`step` is the time step of a code that is right, None of a wrong one. A code is good once, and
-        none before it afterwards; after TRIES in an hour none is looked at. Thaws also what is not frozen."""
+        """`step` is the time step of a right code, None for a wrong one. A code is accepted once, and no
+        earlier one after it; after TRIES in an hour none is checked. A right code also "thaws" when nothing
+        was frozen."""
         async with self.database.write() as tx:
             await tx.run("DELETE FROM thaw_tries WHERE at <= ? AND step IS NULL", tx.now - HOUR)
             [[(recent,)], [(last,)]] = await tx.batch(

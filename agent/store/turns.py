@@ -1,4 +1,4 @@
-"""Turns: taken from the inbox, written step by step, ended together with their reply."""
+"""Turns: begun from messages of the inbox, written step by step, ended together with their reply."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass, replace
 
 from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
-from agent.store import chats, inbox, outbox, transcript
-from agent.store.approvals import withdraw_turn
+from agent.store import approvals, chats, inbox, outbox, transcript
 from agent.store.chats import Chat
 from agent.store.database import Database, Transaction, columns, counted, storable
 from agent.store.freeze import FROZEN
@@ -18,8 +17,7 @@ from agent.store.transcript import Entry
 
 @dataclass(frozen=True, slots=True)
 class OpenTurn:
-    """A turn that has begun and not ended; `resumed` is how often it was taken up
-    without a new step: 0 for one that has just begun, more for one that was cut off."""
+    """A turn that has begun and not ended; `resumed` is how often it was resumed since its last step."""
 
     id: str
     chat: str
@@ -32,8 +30,8 @@ class OpenTurn:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """What is to be done in a chat (None: it was never opened): the turn that was cut off, and the
-    messages that wait, in order; `frozen` since when no tool may run."""
+    """What is to be done in a chat: the turn that was cut off, and the messages that wait, in order. `chat` is
+    None for one without a row yet; `frozen` is since when no tool may run."""
 
     chat: Chat | None
     frozen: float | None
@@ -43,11 +41,8 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """A person's message as the model gets it.
-
-    `head` is the program's part in front of the words. `notes` are (note, the
-    line that shows it) new in it.
-    """
+    """A person's message as the model gets it. `head` is the program's part in front of the words; `notes`
+    are (id, line that shows it) of the notes that it shows."""
 
     head: str
     message: User
@@ -56,7 +51,7 @@ class RenderedMessage:
 
 @dataclass(frozen=True, slots=True)
 class TurnProgress:
-    """The prompt's rows with those of a turn, and ids of its calls that started but did not finish."""
+    """The prompt's rows, and the ids of the turn's calls that started but did not finish."""
 
     entries: tuple[Entry, ...]
     started: frozenset[str]
@@ -76,11 +71,8 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn as it is on record: the messages before it, its own in full, how it ended.
-
-    `compacted` counts how often its conversation was compacted, before or since:
-    what stood before it may then have been longer.
-    """
+    """An ended turn: the messages before it, its own in full, how it ended. `compacted` counts the
+    compactions of its conversation, before or since: after one, `before` may lack messages."""
 
     id: str
     chat: str
@@ -119,7 +111,7 @@ class TurnTable:
     async def add_messages(
         self, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
     ) -> None:
-        """Take rows that arrived meanwhile into a running turn."""
+        """Add rows that arrived meanwhile to a running turn."""
         async with self.database.write() as tx:
             await _take_messages(tx, turn, rows, rendered)
 
@@ -151,7 +143,7 @@ class TurnTable:
         return [row[0] for row in rows]
 
     async def resume(self, turn: OpenTurn) -> int:
-        """Count that it is resumed; how often so far without a new step in between."""
+        """Count a resumption; returns how many there were since the turn's last step."""
         [(resumed,)] = await self.database.execute(_RESUME, turn.id)
         return int(resumed)
 
@@ -188,9 +180,9 @@ class TurnTable:
         await self.database.execute(sql, turn.id, call, self.database.clock())
 
     async def end(self, turn: OpenTurn, end: TurnEnd) -> list[int]:
-        """Last step, reply and the inbox rows' end in one transaction; ids of the outbox rows.
+        """Write the last step, the reply and the inbox rows' end in one transaction; ids of the outbox rows.
 
-        Nothing where it had ended before.
+        Without effect when the turn has ended already.
         """
         async with self.database.write() as tx:
             ended = await tx.all(
@@ -214,7 +206,7 @@ class TurnTable:
             if end.reason == "done":
                 await end_plan(tx, turn.conversation, turn.id)
             if ended[0][0]:
-                await withdraw_turn(tx, turn.id)
+                await approvals.withdraw(tx, turn=turn.id)
             return await outbox.put(tx, turn.chat, end.payloads, silent=end.silent, turn=turn.id)
 
     async def cancel(self, turn: OpenTurn, *, requeue: bool) -> None:
@@ -227,7 +219,7 @@ class TurnTable:
             await tx.run(sql, tx.now, turn.id)
             state = "waiting" if requeue else "done"
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
-            await withdraw_turn(tx, turn.id)
+            await approvals.withdraw(tx, turn=turn.id)
 
     async def last(self, chat: str) -> tuple[OpenTurn, str] | None:
         """The chat's newest ended turn in its current conversation, and its reply."""
@@ -260,8 +252,8 @@ class TurnTable:
         return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
 
     async def judge(self, chat: str, message: str, liked: bool | None) -> bool:
-        """Keep what a person thinks of the answer that was delivered as that message of the app, there
-        or in one of the chat's topics; None: nothing any more. False where it is no turn's."""
+        """Keep a person's verdict on the answer that was delivered as that message of the app, in the chat or
+        one of its topics; None withdraws it. False when no turn's answer was delivered so."""
         sql = (
             "UPDATE turns SET feedback = ?1 WHERE id = (SELECT turn FROM outbox"
             " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) IN (?2 || ':', ?2 || '|'))"
@@ -281,8 +273,8 @@ class TurnTable:
         return [DislikedTurn(*row) for row in reversed(await self.database.all(sql, limit))]
 
     async def retry(self, turn: OpenTurn) -> bool:
-        """Remove the turn's messages from the prompt and put its inbox rows in once more; False
-        when it was retried already or nothing is left to answer."""
+        """Remove the turn's messages from the prompt and put its inbox rows in again; False when it was
+        retried already or nothing is left to answer."""
         rows = await inbox.InboxTable(self.database).of_turn(turn.id)
         async with self.database.write() as tx:
             again = False
@@ -316,16 +308,14 @@ async def _take_messages(
     tx: Transaction, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
 ) -> None:
     conversation, message = turn.conversation, rendered.message
-    strangers = [row.incoming.stranger for row in rows if row.incoming.stranger]
-    origin = rows[0].incoming.origin if rows else "person"
     await transcript.append(
         tx,
         conversation,
         turn.id,
         message,
         head=rendered.head,
-        origin=origin,
-        strangers=strangers,
+        origin=rows[0].incoming.origin if rows else "person",
+        strangers=[row.incoming.stranger for row in rows if row.incoming.stranger],
     )
     await transcript.set_title(tx, conversation, message, rendered.head)
     await inbox.take(tx, turn.id, [row.id for row in rows])

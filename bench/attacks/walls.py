@@ -246,7 +246,7 @@ def questions_for_ever() -> None:
 
 
 def questions_outlive_stop() -> None:
-    setattr(store_approvals, "_withdraw", nothing)
+    setattr(store_approvals, "withdraw", nothing)
 
 
 def presses_for_anything() -> None:
