@@ -1,4 +1,4 @@
-"""Deletion by age, and by size where the database has a bound; VACUUM."""
+"""Deletion by age and, if the database has a bound, by size; VACUUM."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,15 +7,15 @@ from agent.store import Store
 from agent.store.database import summed
 
 DAY = 86_400.0
-BATCH = 500  # rows per transaction, so that nobody waits for long
+BATCH = 500  # rows per transaction, so that other writers do not wait for long
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Days that things are kept, 0: for ever; `most_bytes` of the database, 0: no bound.
+    """Days that rows are kept, 0: for ever; `most_bytes` of the database, 0: no bound.
 
-    `records` are answered messages, sent replies, decided approvals and deleted
-    notes. Telegram repeats updates for a day, so fewer than two would be too few.
+    `records` are answered messages, sent replies, decided approvals and deleted notes. They need two days
+    at least: Telegram repeats updates for one.
     """
 
     transcript: int = 0
@@ -23,6 +23,10 @@ class Retention:
     usage: int = 365
     ledger: int = 365
     most_bytes: int = 0
+
+
+def _deletion(table: str, condition: str) -> str:
+    return f"DELETE FROM {table} WHERE id IN (SELECT id FROM {table} WHERE {condition} LIMIT ?) RETURNING 1"
 
 
 _PAST = (
@@ -34,9 +38,10 @@ _TRANSCRIPT = (
     "DELETE FROM transcript WHERE id IN (SELECT t.id FROM transcript t JOIN conversations c ON c.id = t.conversation"
     f" WHERE t.at < ?1 AND (t.live = 0 OR (c.active_at < ?1 AND {_PAST})) LIMIT ?2) RETURNING 1"
 )
-_TURNS = (
-    "DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE state = 'done' AND ended_at < ?"
-    " AND NOT EXISTS (SELECT 1 FROM transcript t WHERE t.turn = turns.id) LIMIT ?) RETURNING 1"
+_TURNS = _deletion(
+    "turns",
+    "state = 'done' AND ended_at < ?"
+    " AND NOT EXISTS (SELECT 1 FROM transcript t WHERE t.turn = turns.id)",
 )
 _CONVERSATIONS = (
     f"DELETE FROM conversations WHERE id IN (SELECT c.id FROM conversations c WHERE c.active_at < ? AND {_PAST}"
@@ -44,21 +49,32 @@ _CONVERSATIONS = (
     " AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.conversation = c.id) LIMIT ?) RETURNING 1"
 )
 _RECORDS = (
-    "DELETE FROM inbox WHERE id IN (SELECT id FROM inbox WHERE state = 'done' AND received_at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM outbox WHERE id IN (SELECT id FROM outbox WHERE state IN ('delivered', 'failed') AND changed_at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM set_aside WHERE id IN (SELECT id FROM set_aside WHERE at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM budgets WHERE id IN (SELECT id FROM budgets WHERE at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM approvals WHERE id IN (SELECT id FROM approvals WHERE state <> 'asked' AND decided_at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM notes WHERE id IN (SELECT id FROM notes WHERE deleted_at < ? LIMIT ?) RETURNING 1",
+    _deletion("inbox", "state = 'done' AND received_at < ?"),
+    _deletion("outbox", "state IN ('delivered', 'failed') AND changed_at < ?"),
+    _deletion("set_aside", "at < ?"),
+    _deletion("budgets", "at < ?"),
+    _deletion("approvals", "state <> 'asked' AND decided_at < ?"),
+    _deletion("notes", "deleted_at < ?"),
 )
 _USAGE = (
-    "DELETE FROM usage WHERE id IN (SELECT id FROM usage WHERE at < ? LIMIT ?) RETURNING 1",
-    "DELETE FROM occurrences WHERE id IN (SELECT id FROM occurrences WHERE state NOT IN ('due', 'running') AND due_at < ? LIMIT ?) RETURNING 1",
+    _deletion("usage", "at < ?"),
+    _deletion("occurrences", "state NOT IN ('due', 'running') AND due_at < ?"),
 )
+# Both for the bound of the database's size; a conversation takes its turns with it.
+_LONGEST_UNUSED = (
+    f"SELECT c.id FROM conversations c WHERE {_PAST} ORDER BY c.active_at, c.id LIMIT 1"
+)
+_OUT_OF_PROMPT = _deletion("transcript", "live = 0 ORDER BY id")
+
+_INDEXED = 1.8  # bytes of the database for a byte of a document's text (bench/documents.py)
+
+_UNMERGED = "rows_unmerged"  # key of the number of rows deleted since the last merge
+_SHARE = 20  # the index is merged once one row in so many was deleted
+_MERGE_PAGES = 200  # in one transaction
 
 
 async def prune(store: Store, retention: Retention) -> int:
-    """Delete what is older than it is kept, then what is beyond the bound, in small transactions; how many rows."""
+    """Delete rows past their age, then those beyond the bound, in small transactions; how many."""
     removed = 0
     for days, statements in (
         (retention.transcript, (_TRANSCRIPT, _TURNS, _CONVERSATIONS)),
@@ -74,20 +90,17 @@ async def prune(store: Store, retention: Retention) -> int:
 
 
 async def used(store: Store) -> int:
-    """Bytes of the database's pages in use, without what documents take: a folder of them must not drive
-    out what was said."""
+    """Bytes of the database's pages in use, without those of documents: a folder of them must not drive
+    out conversations."""
     async with store.database.read() as tx:
-        pages, free, size = [await tx.value(f"PRAGMA {name}") for name in _PAGES]
+        pages = await tx.value("PRAGMA page_count") - await tx.value("PRAGMA freelist_count")
+        size = await tx.value("PRAGMA page_size")
         documents = await tx.value(f"SELECT {summed('max(bytes, 0)')} FROM documents")
-    return max(0, int((pages - free) * size - _INDEXED * documents))
-
-
-_INDEXED = 1.8  # bytes of the database for a byte of a document's text (bench/documents.py)
-_PAGES = ("page_count", "freelist_count", "page_size")
+    return max(0, int(pages * size - _INDEXED * documents))
 
 
 async def vacuum(store: Store) -> bool:
-    """Give free pages back to the disk when they are a quarter of the file; whether it did."""
+    """Give free pages back to the disk when they are a quarter of the file; False when they are fewer."""
     async with store.database.read() as tx:
         free, pages = await tx.value("PRAGMA freelist_count"), await tx.value("PRAGMA page_count")
     if free * 4 < pages or free < 256:
@@ -98,24 +111,13 @@ async def vacuum(store: Store) -> bool:
 
 
 async def _delete_all(store: Store, sql: str, *values: Any) -> int:
-    """Run a deletion until it finds no full batch; how many rows."""
+    """Run a deletion until it finds no full batch; how many rows it deleted."""
     removed = 0
     while True:
         rows = await store.database.execute(sql, *values, BATCH)
         removed += len(rows)
         if len(rows) < BATCH:
             return removed
-
-
-_LONGEST_UNUSED = (
-    f"SELECT c.id FROM conversations c WHERE {_PAST} ORDER BY c.active_at, c.id LIMIT 1"
-)
-_MESSAGES = "DELETE FROM transcript WHERE conversation = ? RETURNING 1"
-_CONVERSATION = "DELETE FROM conversations WHERE id = ? RETURNING 1"  # and its turns
-_OUT_OF_PROMPT = (
-    "DELETE FROM transcript WHERE id IN"
-    " (SELECT id FROM transcript WHERE live = 0 ORDER BY id LIMIT ?) RETURNING 1"
-)
 
 
 async def _shrink(store: Store, most: int) -> int:
@@ -125,7 +127,9 @@ async def _shrink(store: Store, most: int) -> int:
     while most and await used(store) > most:
         async with store.database.write() as tx:
             past = await tx.value(_LONGEST_UNUSED)
-            rows = len(await tx.all(_MESSAGES, past)) + len(await tx.all(_CONVERSATION, past))
+            gone = await tx.all("DELETE FROM transcript WHERE conversation = ? RETURNING 1", past)
+            gone += await tx.all("DELETE FROM conversations WHERE id = ? RETURNING 1", past)
+        rows = len(gone)
         if not rows:
             rows = len(await store.database.execute(_OUT_OF_PROMPT, BATCH))
             rows += await _delete_all(store, _TURNS, store.clock())
@@ -136,17 +140,11 @@ async def _shrink(store: Store, most: int) -> int:
     return removed
 
 
-_UNMERGED = "rows_unmerged"  # key of the value that holds how many rows left since the last merge
-_SHARE = 20  # of the rows that are left, one in so many
-_MERGE_PAGES = 200  # in one transaction
-_MERGE = "INSERT INTO said (said, rank) VALUES ('merge', ?)"
-
-
 async def _merge_words(store: Store, removed: int) -> None:
-    """Write the index of words anew, without what left, once that is worth it.
+    """Rebuild the index of words without deleted messages, once that is worth it.
 
-    Of what is deleted the index only notes that it was, which takes more room; left alone, it
-    would keep the database above its bound when nothing else may go.
+    Deleting only adds a mark to the index, so it would grow, and keep the database above its bound when
+    nothing else may be deleted.
     """
     if not removed:
         return
@@ -156,7 +154,7 @@ async def _merge_words(store: Store, removed: int) -> None:
         while changes >= 2:  # SQLite's own sign that there is more to do
             async with store.database.write(durable=False) as tx:
                 before = await tx.value("SELECT total_changes()")
-                await tx.run(_MERGE, pages)
+                await tx.run("INSERT INTO said (said, rank) VALUES ('merge', ?)", pages)
                 changes = await tx.value("SELECT total_changes()") - before
             pages = _MERGE_PAGES
     await store.key_values.put(_UNMERGED, 0 if worth else removed)
