@@ -8,9 +8,9 @@ errors.py         a full disk, a lock, a damaged file as sentences
 chats.py          chats, their settings, conversations and files
 inbox.py          messages that came in
 turns.py          turns, open and ended
-leases.py         one turn at a time per chat, whatever process runs it
+leases.py         one turn at a time per chat, in any process
 transcript.py     every message, and which stand in the prompt
-pictures.py       what pictures of prompts are made of, by hash
+pictures.py       the bytes of pictures in prompts, by hash
 search.py         full-text candidates; vectors of notes and messages
 plans.py          the plans of conversations
 documents.py      documents of chats and folders, in passages
@@ -21,16 +21,16 @@ approvals.py      questions to owners, standing permissions
 jobs.py           scheduled jobs; their due times, runs and results
 people.py         who may talk, pairing codes
 usage.py          tokens of each model call
-overview.py       what the owner's page reads
+overview.py       queries of the owner's page
 key_values.py     small values of the program itself
-unreadable.py     rows that cannot be read are taken out of the way
-set_aside.py      what was, and at what the program crashed: counted and told
+unreadable.py     sets rows aside that cannot be read
+set_aside.py      counts crashes at rows, and tells what was set aside
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
-ledger_head.py    its head to the owners, once a day
+ledger_head.py    sends its head to the owners, once a day
 taints.py         strangers' text in conversations
-budgets.py        what each chat has used of its day
-addresses.py      addresses of the web that a chat knows
-freeze.py         the stop of everything
+budgets.py        what each chat has used of its daily budget
+addresses.py      web addresses that a chat knows
+freeze.py         the stop of all tools and jobs
 retention.py      deletion by age and size, VACUUM
 backup.py         checks, snapshots, copies
 """
@@ -68,7 +68,7 @@ __all__ = ["Incoming", "Store", "open_store"]
 
 
 class Store:
-    """The tables of one database, and the folder of SetAsideTable; `clock` gives seconds since the epoch."""
+    """The tables of one database; `attempts` is the folder of SetAsideTable."""
 
     def __init__(self, database: Database, attempts: Path) -> None:
         self.database = database

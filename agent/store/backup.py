@@ -12,7 +12,7 @@ from agent.store import Store, open_store
 from agent.store.errors import StoreDamaged, StoreError, as_store_errors
 
 SNAPSHOT = "snapshot_at"  # key of the value that holds when the last was made
-SNAPSHOT_MAX_BYTES = 1 << 30  # bytes; a larger state is left to `voltaire backup`
+SNAPSHOT_MAX_BYTES = 1 << 30  # a larger database is left to `voltaire backup`
 
 
 async def size(store: Store) -> int:
@@ -23,20 +23,20 @@ async def size(store: Store) -> int:
 
 
 async def integrity_error(store: Store) -> str:
-    """What SQLite's own check finds wrong with the file; empty when it is intact."""
+    """What SQLite's check finds wrong with the file; empty when it is intact."""
     found = str(await store.database.value("PRAGMA quick_check(1)"))
     return "" if found == "ok" else found
 
 
 async def turn_count(store: Store) -> int:
-    """Turns that are kept: what the size of the state is divided by."""
+    """How many turns are kept."""
     return int(await store.database.value("SELECT count(*) FROM turns"))
 
 
 async def backup(store: Store, target: Path) -> None:
-    """A consistent copy of the database, while everything runs; never a half-written file at `target`.
+    """Write a consistent copy of the database while everything runs, as a whole or not at all.
 
-    Raises StoreError with a sentence when it cannot be written.
+    Raises StoreError when it cannot be written.
     """
     await asyncio.to_thread(_copy, store.database.path, target)
 
@@ -44,7 +44,7 @@ async def backup(store: Store, target: Path) -> None:
 async def check_copy(path: Path, schema: int) -> None:
     """Check a database file that nobody uses, written at version `schema`, and bring it up to date.
 
-    Raises StoreError when its pages, its references or its tables are not what they should be.
+    Raises StoreError when its pages, references or tables are damaged.
     """
     await asyncio.to_thread(_check_pages, path, schema)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
@@ -76,7 +76,7 @@ async def _columns(store: Store) -> set[str]:
 
 
 async def snapshot(store: Store) -> Path | None:
-    """Keep the last good copy beside the file; None where it is too large for that, or the disk is short of space."""
+    """Write the last good copy beside the file; None if that is too large, or the disk is short of space."""
     path = store.database.path
     target = path.with_suffix(".last-good")
     bytes_needed = await size(store)
@@ -95,14 +95,10 @@ def _copy(source: Path, target: Path) -> None:
             closing(sqlite3.connect(part)) as new,
         ):
             old.backup(new, pages=1024, sleep=0.005)
-            _checked(new, source)
+            # A copy of a damaged file must not replace a good one.
+            [found] = new.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StoreError(f"The database {source} is damaged ({found}): no copy was made.")
+            new.execute("PRAGMA journal_mode = DELETE")
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror}.") from None
-
-
-def _checked(copy: sqlite3.Connection, source: Path) -> None:
-    """A copy of a damaged file must not replace a good one."""
-    found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        raise StoreError(f"The database {source} is damaged ({found}): no copy was made.")
-    copy.execute("PRAGMA journal_mode = DELETE")

@@ -1,6 +1,6 @@
-"""What each chat has used of its day: counted before an act, corrected after it.
+"""What each chat has used of its daily budget: reserved before an action, corrected after it.
 
-A reservation is counted as used at once, and so is that of a process that was killed.
+A reservation counts as used at once, so that of a process that was killed stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from agent.store.freeze import FROZEN, Frozen
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """Of one kind in one day; `allowed` is what an owner allowed beyond the budget."""
+    """Use of one kind in one day; `allowed` is what an owner allowed beyond the budget."""
 
     kind: str
     used: int
@@ -35,9 +35,8 @@ class BudgetTable:
         limits: Mapping[str, int],
         host: str = "",
     ) -> Sequence[Used]:
-        """Count these amounts, all or none; what of them goes beyond its limit, with what would be used.
-
-        With `host` only if the chat was never connected to it. Raises Frozen.
+        """Reserve these amounts, all or none; returns those that would exceed their limits, with the use that
+        would result. With `host` nothing is reserved if the chat was connected to it before. Raises Frozen.
         """
         over: list[Used] = []
         try:
@@ -57,12 +56,12 @@ class BudgetTable:
         return over
 
     async def settle(self, chat: str, day: str, changes: Mapping[str, int]) -> None:
-        """Add what was used beyond the reservation, or give back (below 0) what was not."""
+        """Correct reservations by what was used beyond them, or (below 0) not used."""
         async with self.database.write() as tx:
             await tx.many(_COUNT, [(chat, day, kind, n, tx.now) for kind, n in changes.items()])
 
     async def allow(self, chat: str, day: str, kind: str, more: int) -> None:
-        """An owner allows more of that day."""
+        """Raise that day's limit of a kind, for an owner."""
         async with self.database.write() as tx:
             await tx.run(_COUNT, chat, day, kind, 0, tx.now)
             sql = f"UPDATE budgets SET allowed = {counted('allowed')} + ? WHERE chat = ? AND day = ? AND kind = ?"

@@ -1,4 +1,4 @@
-"""Chats, their conversations, and files that came with messages or were sent."""
+"""Chats, their conversations, and files that were received or sent in them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,9 +19,9 @@ SETTINGS = TypeAdapter(dict[str, Any])
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """`timezone` is empty where the agent's holds; `conversation` is the current one, None before
-    the first, and `plan` its task's. Nothing is sent to a `blocked` chat: its person has blocked the bot.
-    `language` is that of whoever wrote last, as their app says, "" where it does not."""
+    """`timezone` is empty for the agent's; `conversation` is the current one, None before the first, and
+    `plan` the plan of its task. Nothing is sent to a `blocked` chat: its person has blocked the bot.
+    `language` is that of the last sender's app, "" if unknown."""
 
     key: str
     title: str
@@ -35,24 +35,24 @@ class Chat:
 
     @property
     def chosen_language(self) -> str:
-        """That of /settings; "" where it follows whoever writes."""
+        """The language chosen in /settings; "" when it follows the sender's app."""
         return str(self.settings.get("language") or "")
 
     @property
     def spoken(self) -> str:
-        """The language of its fixed texts, "" where nothing is known of it."""
+        """The language of its fixed texts, "" if unknown."""
         return self.chosen_language or self.language
 
     @property
     def thinking(self) -> int | None:
-        """agent.model.Request.thinking of its turns; None: as the model's profile has it."""
+        """The thinking budget of its turns (agent.model.Request.thinking); None: the model profile's."""
         found = self.settings.get("thinking")
         return found if isinstance(found, int) else None
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """`messages` counts those of the person and the model; the next message continues the `current` one."""
+    """`messages` counts those of the person and the model; the next message goes to the `current` one."""
 
     id: int
     chat: str
@@ -71,12 +71,12 @@ class ChatTable:
         return await decoded(self.database, await self.database.all(CHAT, key))
 
     async def spoken(self, key: str) -> str:
-        """The language of a chat's fixed texts, "" where nothing is known of it."""
+        """The language of a chat's fixed texts, "" if unknown."""
         known = await self.get(key)
         return known.spoken if known else ""
 
     async def open(self, key: str, title: str = "", language: str = "") -> Chat:
-        """The chat, made if it is new; a title or a language given replaces an older one."""
+        """The chat, created if it is new; a title or a language given replaces an older one."""
         async with self.database.write() as tx:
             await ensure(tx, key, title, language)
         chat = await self.get(key)
@@ -84,7 +84,7 @@ class ChatTable:
         return chat
 
     async def recent(self, limit: int = 100, prefix: str = "") -> list[Chat]:
-        """The chats used last, newest first, of one messaging app if a prefix like "tg:" is given."""
+        """The chats used last, newest first; with a prefix like "tg:" those of one messaging app."""
         sql = f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?"
         rows = await self.database.all(sql, len(prefix), prefix, limit)
         return await readable(self.database, "chats", rows, _chat)
@@ -93,7 +93,7 @@ class ChatTable:
         return int(await self.database.value("SELECT count(*) FROM chats"))
 
     async def set(self, key: str, by: str = "", /, **settings: Any) -> Chat:
-        """Change settings of the chat; None removes one. `by` is who did it."""
+        """Change settings of the chat; None removes one. `by` names who did it."""
         old = await self.open(key)
         new = {k: v for k, v in {**old.settings, **settings}.items() if v is not None}
         async with self.database.write() as tx:
@@ -102,7 +102,7 @@ class ChatTable:
         return replace(old, settings=new)
 
     async def set_timezone(self, key: str, timezone: str, by: str = "") -> None:
-        """An IANA name, or empty for the agent's; ValueError for one that this machine does not know."""
+        """Set an IANA name, or "" for the agent's; ValueError for one that this machine does not know."""
         if timezone:
             try:
                 ZoneInfo(timezone)
@@ -114,12 +114,12 @@ class ChatTable:
             await record(tx, "admin", key, act="settings", to=f"timezone {timezone}", by=by)
 
     async def set_blocked(self, key: str, blocked: bool) -> None:
-        """A message from the chat also unblocks it."""
+        """Record whether the chat's person has blocked the bot. A message from the chat unblocks it, too."""
         sql = "UPDATE chats SET resting = ? WHERE key = ?"
         await self.database.execute(sql, blocked, key)
 
     async def rename(self, old: str, new: str) -> bool:
-        """Follow a group that was given another id, with what it has used of its day; False when `old` is
+        """Follow a group whose id has changed, with its used budget and known hosts; False when `old` is
         unknown or `new` is taken."""
         sql = (
             "UPDATE chats SET key = ?1 WHERE key = ?2"
@@ -136,7 +136,7 @@ class ChatTable:
     async def forget(self, key: str, by: str = "") -> None:
         """Delete a chat with everything that belongs to it but its rows in the ledger."""
         async with self.database.write() as tx:
-            # Its index entries go by trigger, which need the chat's row still there.
+            # Triggers remove its index entries, and need the chat's row for that.
             sql = "DELETE FROM transcript WHERE conversation IN (SELECT id FROM conversations WHERE chat = ?)"
             await tx.run(sql, key)
             await tx.run("DELETE FROM notes WHERE chat = ?", key)
@@ -178,7 +178,7 @@ ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 
 
 async def decoded(database: Database, rows: Sequence[Row]) -> Chat | None:
-    """The chat of the rows of CHAT, its settings set aside where they cannot be read."""
+    """The chat in the rows of CHAT; settings that cannot be read are set aside."""
     chats = await readable(database, "chats", rows, _chat)
     if rows and not chats:
         chats = [_chat(row) for row in await database.all(CHAT, rows[0][0])]
@@ -193,7 +193,7 @@ def _chat(row: Row) -> Chat:
 
 
 async def ensure(tx: Transaction, key: str, title: str = "", language: str = "") -> None:
-    """Make the chat's row if it is new, and record its use."""
+    """Create the chat's row if it is new, and record its use."""
     sql = (
         "INSERT INTO chats (key, number, title, created_at, active_at, language)"
         " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3, ?4)"
@@ -205,7 +205,7 @@ async def ensure(tx: Transaction, key: str, title: str = "", language: str = "")
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:
-    """The chat's current conversation, begun if there is none (any more)."""
+    """The chat's current conversation, begun if there is none, or none any more."""
     sql = "SELECT id FROM conversations WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
     found = await tx.value(sql, key)
     return int(found) if found is not None else await begin_conversation(tx, key)

@@ -1,7 +1,7 @@
 """Documents and their passages: of a chat, or of a folder that the owner has named.
 
-A document waits until it has been read. Whose passages a search may see is a word of the index
-('c<number of the chat>', 'f<number of the folder>'), so that it never walks through another's.
+A document waits until it has been read. The index holds each passage's scope as a word ('c<number of the
+chat>', 'f<number of the folder>'), so that a search never scans passages it may not see.
 """
 
 import asyncio
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.store import chats
-from agent.store.database import Database, Transaction, columns, counted, storable, unused_id
+from agent.store.database import Database, Row, Transaction, columns, counted, storable, unused_id
 from agent.store.search import Vector, terms
 from agent.store.unreadable import readable as readable_rows
 
 ATTEMPTS = 3
 RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
-STALE_SECONDS = 600.0  # after which nobody is reading any more what was begun
-BATCH = 200  # passages that are written at once: no turn waits longer for them than some 10 ms
-RANKED = 3_000  # passages of one search at most
+STALE_SECONDS = 600.0  # after which a reader that began a document is taken for dead
+BATCH = 200  # passages in one transaction, for which a turn waits some 10 ms at most
+RANKED = 3_000  # passages that one search ranks at most
 WEIGHTS = "bm25(passage_words, 0.0, 3.0, 1.0)"  # of scope, heading and text
 
 
-PACKED = frozenset("pdf docx odt ods odp epub".split())  # kinds that no plain program reads
+PACKED = frozenset("pdf docx odt ods odp epub".split())  # not plain text
 SUFFIXES = PACKED | frozenset(
     "html htm xhtml md markdown txt text rst adoc org tex csv tsv log c h cc cpp hpp cs css go java js jsx "
     "json kt lua php pl py r rb rs sh sql swift toml ts tsx xml yaml yml".split()
@@ -32,14 +32,14 @@ SUFFIXES = PACKED | frozenset(
 
 
 def readable(name: str, kinds: Collection[str] = SUFFIXES) -> bool:
-    """Whether a file's name is that of a document of these kinds."""
+    """Whether a file's name is that of a document of these kinds (suffixes)."""
     return name.rpartition(".")[2].lower() in kinds and not name.startswith(".")
 
 
 @dataclass(frozen=True, slots=True)
 class SavedDocument:
-    """Of a `chat` or a `folder`; the other is None. `size` in bytes, `mtime` in seconds, of its file
-    when it was added. `pages` counts in `unit`; `note` says why it failed, or what is missing."""
+    """A document of a `chat` or a `folder`; the other is None. `size` (bytes) and `mtime` (seconds) are of its
+    file when it was added. `pages` counts in `unit`; `note` says why it failed, or what is missing."""
 
     id: int
     chat: str | None
@@ -56,7 +56,7 @@ class SavedDocument:
 
     @property
     def title(self) -> str:
-        """The name by which it is shown and cited: a folder's with the folder's name."""
+        """The name by which it is shown and cited; it begins with the folder's name, if any."""
         if self.folder is not None:
             return f"{self.folder}/{self.path}"
         return self.path.removeprefix(f"{RECEIVED}/")
@@ -67,7 +67,7 @@ class SavedDocument:
 
     @property
     def length(self) -> str:
-        """Such as "12 pages"."""
+        """Its length, such as "12 pages"."""
         return f"{self.pages} {self.unit}{'' if self.pages == 1 else 's'}"
 
 
@@ -82,13 +82,13 @@ class SavedPassage:
 
 @dataclass(frozen=True)
 class DocumentTable:
-    """`added` is set when documents begin to wait, in this process."""
+    """`added` is set when this process adds a document."""
 
     database: Database
     added: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def add(self, chat: str, path: str, size: int, mtime: float) -> SavedDocument:
-        """A file of the chat's workspace waits to be read, again if it was read before."""
+        """Queue a file of the chat's workspace to be read, again if it was read before."""
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
@@ -99,28 +99,18 @@ class DocumentTable:
         return SavedDocument(*row)
 
     async def sync_folder(self, folder: str, files: Mapping[str, tuple[int, float]]) -> None:
-        """Follow what a folder holds, {path: (size, mtime)}: new and changed files wait to be read,
-        those that are gone leave."""
+        """Follow a folder's files, {path: (size, mtime)}: new and changed ones are queued to be read, deleted
+        ones forgotten."""
         async with self.database.write() as tx:
-            await tx.run(
-                f"INSERT INTO document_folders (number, name) VALUES ({unused_id('document_folders', 'number')}, ?)"
-                " ON CONFLICT DO NOTHING",
-                folder,
-            )
-            scope = await _folder_scope(tx, folder)
-            rows = await tx.all(
-                "SELECT path, size, mtime, id FROM documents WHERE scope = ?", scope
-            )
+            await tx.run(_ADD_FOLDER, folder)
+            number = await tx.value("SELECT number FROM document_folders WHERE name = ?", folder)
+            scope = f"f{number}"
+            sql = "SELECT path, size, mtime, id FROM documents WHERE scope = ?"
+            rows = await tx.all(sql, scope)
             known = {path: (size, mtime) for path, size, mtime, _ in rows}
-            now = tx.now
-            await tx.many(
-                _ADD,
-                [
-                    (None, folder, path, scope, *found, now)
-                    for path, found in files.items()
-                    if known.get(path) != found
-                ],
-            )
+            new = [(path, *found) for path, found in files.items() if known.get(path) != found]
+            for path, size, mtime in new:
+                await tx.run(_ADD, None, folder, path, scope, size, mtime, tx.now)
         for path, _, _, id in rows:
             if path not in files:
                 await self.forget(id)
@@ -129,22 +119,19 @@ class DocumentTable:
         """Forget the documents of all other folders."""
         for (name,) in await self.database.all("SELECT name FROM document_folders"):
             if name not in names:
-                for (id,) in await self.database.all(
-                    "SELECT id FROM documents WHERE folder = ?", name
-                ):
+                sql = "SELECT id FROM documents WHERE folder = ?"
+                for (id,) in await self.database.all(sql, name):
                     await self.forget(id)
                 await self.database.execute("DELETE FROM document_folders WHERE name = ?", name)
 
     async def begin(self, ids: Collection[int] | None = None) -> SavedDocument | None:
-        """The next that waits, of these where given, for this caller to read: a chat's before a folder's.
+        """Claim the next waiting document (of `ids`, if given) to be read; a chat's before a folder's.
 
-        What was begun ATTEMPTS times and never ended fails: it may have ended the program.
+        One that was begun ATTEMPTS times and never ended fails: reading it may have killed the program.
         """
         async with self.database.write() as tx:
             only = None if ids is None else json.dumps(list(ids))
-            row = await tx.one(
-                f"{_BEGIN} RETURNING {_COLUMNS}, attempts", tx.now, STALE_SECONDS, only
-            )
+            row = await tx.one(_BEGIN, tx.now, STALE_SECONDS, only)
             if row is None:
                 return None
             if row[-1] > ATTEMPTS:
@@ -160,37 +147,27 @@ class DocumentTable:
         pages: int,
         note: str = "",
     ) -> None:
-        """Its (page, heading, text) in place of what there was, unless it has changed meanwhile."""
+        """Replace its passages by these (page, heading, text), unless it has changed meanwhile."""
         await self._empty(document.id, document.begun_at)
+        key = document.id, document.begun_at
         for start in range(0, len(passages), BATCH):
-            rows = [
-                (
-                    document.scope,
-                    page,
-                    storable(heading),
-                    storable(text),
-                    document.id,
-                    document.begun_at,
-                )
-                for page, heading, text in passages[start : start + BATCH]
-            ]
             async with self.database.write() as tx:
-                await tx.many(_PASSAGE, rows)
+                for page, heading, text in passages[start : start + BATCH]:
+                    texts = storable(heading), storable(text)
+                    await tx.run(_PASSAGE, document.scope, page, *texts, *key)
         sql = (
             "UPDATE documents SET state = 'ready', unit = ?, pages = ?, bytes = ?, note = ?, attempts = 0"
             " WHERE id = ? AND begun_at = ?"
         )
         size = sum(len(text.encode("utf-8", "replace")) for _, _, text in passages)
-        await self.database.execute(
-            sql, unit, pages, size, storable(note), document.id, document.begun_at
-        )
+        await self.database.execute(sql, unit, pages, size, storable(note), *key)
 
     async def fail(self, document: SavedDocument, why: str) -> None:
         await self._empty(document.id, document.begun_at)
         await self.database.execute(_FAIL, storable(why), document.id, document.begun_at)
 
     async def put_back(self, document: SavedDocument) -> None:
-        """It was begun, and could not be read for a reason that is not its own."""
+        """Let a begun document wait again, because reading it failed through no fault of its own."""
         sql = f"UPDATE documents SET begun_at = NULL, attempts = {counted('attempts')} - 1 WHERE id = ? AND begun_at = ?"
         await self.database.execute(sql, document.id, document.begun_at)
 
@@ -204,7 +181,7 @@ class DocumentTable:
         return [SavedDocument(*row) for row in rows]
 
     async def waiting(self, chat: str, folders: Collection[str]) -> list[int]:
-        """The documents of the chat and of the folders that wait."""
+        """Ids of the waiting documents of the chat and of the folders."""
         return [id for (id,) in await self.database.all(_WAITING, chat, json.dumps(list(folders)))]
 
     async def get(self, ids: Collection[int]) -> dict[int, SavedDocument]:
@@ -219,9 +196,9 @@ class DocumentTable:
         limit: int,
         document: int | None = None,
     ) -> list[SavedPassage]:
-        """The passages (of one document, where it is given) that hold all words of the query, best first; where those are fewer than `limit`,
-        then those that hold any. A word that more than RANKED passages hold says little: it counts in the
-        second only where there is no other."""
+        """The passages (of one `document`, if given) that hold all words of the query, best first; when these
+        are fewer than `limit`, then those that hold any. A word that stands in more than RANKED passages
+        says little, so the second search uses it only when there is no rarer one."""
         words = terms(query)
         async with self.database.read() as tx:
             scopes = await _scopes(tx, chat, folders)
@@ -251,12 +228,11 @@ class DocumentTable:
 
     async def pages(self, document: int, first: int, last: int) -> list[SavedPassage]:
         """The passages of these pages, in their order."""
-        return [
-            SavedPassage(*row) for row in await self.database.all(_PAGES, document, first, last)
-        ]
+        rows = await self.database.all(_PAGES, document, first, last)
+        return [SavedPassage(*row) for row in rows]
 
     async def _empty(self, id: int, begun_at: float | None = None) -> None:
-        """Remove the passages of a document, a few at a time; with `begun_at` none once another has begun it."""
+        """Delete a document's passages in batches; with `begun_at` only until another reader begins it."""
         sql = (
             "DELETE FROM passages WHERE id IN (SELECT id FROM passages WHERE document = ?1 LIMIT ?2)"
             " AND (?3 IS NULL OR ?3 = (SELECT begun_at FROM documents WHERE id = ?1)) RETURNING 1"
@@ -288,7 +264,7 @@ class DocumentTable:
     async def codes(
         self, chat: str, folders: Collection[str], model: str, after: int
     ) -> list[tuple[int, bytes]]:
-        """(passage, sign_code) of all that the chat may see, by passage, those after one."""
+        """(id, sign_code) of each passage that the chat may see, with ids after `after`, in order of id."""
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
             return [(id, code) for id, code in await tx.all(_CODES, scopes, model, after)]
@@ -296,28 +272,23 @@ class DocumentTable:
     async def vectors(
         self, chat: str, folders: Collection[str], model: str, ids: Collection[int]
     ) -> list[tuple[SavedPassage, Vector]]:
-        """Those of these passages that are there, and the chat may see."""
+        """Those of these passages that exist and the chat may see, with their vectors."""
+
+        def decode(row: Row) -> tuple[SavedPassage, Vector]:
+            return SavedPassage(*row[:-1]), array("f", row[-1])
+
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
             rows = await tx.all(_VECTORS, scopes, model, json.dumps(list(ids)))
-        return await readable_rows(
-            self.database,
-            "passage_vectors",
-            rows,
-            lambda row: (SavedPassage(*row[:-1]), array("f", row[-1])),
-        )
+        return await readable_rows(self.database, "passage_vectors", rows, decode)
 
 
 def sign_code(vector: Vector) -> bytes:
-    """A bit for each number of a vector. By how few bits two codes differ, vectors that are near can be
-    found among many with little work (their cosine then says how near)."""
+    """One bit per number of a vector, its sign. Near vectors have codes that differ in few bits, which is
+    quick to count; their cosine then says how near they are."""
     return int("".join("1" if value > 0 else "0" for value in vector), 2).to_bytes(
         (len(vector) + 7) // 8, "big"
     )
-
-
-async def _folder_scope(tx: Transaction, folder: str) -> str:
-    return f"f{await tx.value('SELECT number FROM document_folders WHERE name = ?', folder)}"
 
 
 async def _scopes(tx: Transaction, chat: str, folders: Collection[str]) -> list[str]:
@@ -330,10 +301,14 @@ _ADD = """
 INSERT INTO documents (chat, folder, path, scope, size, mtime, added_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime,
     state = 'waiting', attempts = 0, begun_at = NULL"""
+_ADD_FOLDER = f"""
+INSERT INTO document_folders (number, name) VALUES ({unused_id("document_folders", "number")}, ?)
+ON CONFLICT DO NOTHING"""
 _BEGIN = f"""
 UPDATE documents SET begun_at = ?1, attempts = {counted("attempts")} + 1 WHERE id = (
     SELECT id FROM documents WHERE state = 'waiting' AND coalesce(begun_at, 0) < ?1 - ?2
-    AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)"""
+    AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)
+RETURNING {_COLUMNS}, attempts"""
 _FAIL = (
     "UPDATE documents SET state = 'failed', note = ?, attempts = 0 WHERE id = ? AND begun_at = ?"
 )
@@ -352,7 +327,7 @@ AND (chat = ?1 OR folder IN (SELECT value FROM json_each(?2)))
 _GET = f"SELECT {_COLUMNS} FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"
-# A row takes 3 us to rank: of what very many hold, the first are ranked, before any passage is read.
+# Ranking takes 3 us a row, so only the first RANKED matches are ranked, before any passage is read.
 _SEARCH = f"""
 SELECT {_PASSAGE_COLUMNS}
 FROM (SELECT id, score FROM (SELECT rowid AS id, {WEIGHTS} AS score FROM passage_words

@@ -18,7 +18,7 @@ from pathlib import Path
 from agent.errors import AgentError
 
 FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
-# Damage that SQLite reports as if the statement were wrong.
+# Messages by which SQLite reports damage as an error in the statement.
 _DAMAGED = re.compile(
     r"unsupported file format|invalid fts5 file format|vtable constructor failed"
     r"|no such table|no such column|table \w+ has no column"
@@ -48,7 +48,7 @@ class StoreNewer(StoreError):
 
 @contextmanager
 def as_store_errors(path: Path) -> Iterator[None]:
-    """Raise SQLite's errors as StoreError; violated constraints stay what they are, bugs."""
+    """Raise SQLite's errors as StoreError; violated constraints are bugs and are raised as they are."""
     try:
         yield
     except sqlite3.IntegrityError:
@@ -57,14 +57,15 @@ def as_store_errors(path: Path) -> Iterator[None]:
         if (known := _store_error(path, error)) is None:
             raise
         raise known from error
-    except UnicodeDecodeError as error:  # a message of SQLite that quotes a damaged schema
+    except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema
         raise damaged(path) from error
 
 
 def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
-    """The error as a sentence, or None for an error in the program's own SQL."""
-    code = (getattr(error, "sqlite_errorcode", 0) or 0) & 0xFF
-    # The files beside the database that cannot grow are "disk I/O error" to SQLite.
+    """The error for a person, or None for an error in the program's own SQL."""
+    full_code = getattr(error, "sqlite_errorcode", 0) or 0
+    code = full_code & 0xFF
+    # SQLite reports "disk I/O error" when the files beside the database cannot grow.
     if code == sqlite3.SQLITE_FULL or (code in _NO_ACCESS and _full(path)):
         return StoreFull(
             f"The disk that holds {path} is full: nothing can be saved until there is room."
@@ -75,10 +76,8 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return damaged(path)
     if code == sqlite3.SQLITE_ERROR and _DAMAGED.match(str(error)):
         return damaged(path)
-    # The plain code: the file's head asks that nothing is written.
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY and os.access(
-        path, os.W_OK
-    ):
+    # The code without an extension: the file's header forbids writing.
+    if full_code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK):
         return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")

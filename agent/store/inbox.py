@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Statement, Transaction, next_id, storable
+from agent.store.database import Database, Row, Transaction, next_id, storable
 from agent.store.unreadable import readable
 from agent.trust import Origin
 
@@ -20,15 +20,13 @@ IncomingKind = Literal["message", "edit", "job"]
 class Incoming:
     """A message, a correction, or the task of a job.
 
-    `source` and `update` together are unique: the same pair twice is a duplicate.
-    `ref` is the app's id of the message; an "edit" names the message it corrects.
-    `files` are lines naming what came along, `images` data URLs of pictures to show, `context_lines`
-    further lines for the model's context block. `body` is JSON of the app's own,
-    given back untouched. A turn starts once the newest waiting message is
-    `settle_s` old, so that albums and pastes in pieces become one. `at` is when it
-    was sent (seconds since the epoch; 0: now). `origin` is who wrote it; `stranger` names
-    what strangers may have written of it (a forwarded message, a file). `language` is that of
-    the sender's app, kept with the chat.
+    `source` and `update` together are unique: the same pair twice is a duplicate. `ref` is the app's id
+    of the message, in an "edit" that of the message it corrects. `files` are lines that name attachments,
+    `images` data URLs of pictures to show, `context_lines` further lines for the model's context block.
+    `body` is JSON of the app's own, returned untouched. A turn starts once the newest waiting message is
+    `settle_s` old, so that albums and pastes in pieces become one. `at` is when it was sent (seconds since
+    the epoch; 0: now). `origin` is who wrote it; `stranger` names the parts that strangers may have
+    written (a forwarded message, a file). `language` is that of the sender's app, kept with the chat.
     """
 
     chat: str
@@ -64,15 +62,13 @@ class InboxTable:
     database: Database
 
     async def add(self, incoming: Incoming) -> bool:
-        """Keep it for good; False for a duplicate. Committed when this returns."""
+        """Store a message; False for a duplicate. Committed when this returns."""
         async with self.database.write() as tx:
-            sql, values = await _insertion(tx, incoming)
-            return bool(await tx.commit_with(sql, *values))
+            return await add(tx, incoming)
 
     async def waiting(self, chat: str, sources: Collection[str]) -> list[InboxRow]:
-        return await readable_rows(
-            self.database, await self.database.all(WAITING, chat, json.dumps(list(sources)))
-        )
+        rows = await self.database.all(WAITING, chat, json.dumps(list(sources)))
+        return await readable_rows(self.database, rows)
 
     async def chats_waiting(self, sources: Collection[str]) -> list[str]:
         """Chats with unanswered rows, the longest waiting first."""
@@ -96,7 +92,7 @@ class InboxTable:
         return len(rows)
 
     async def take_back(self, source: str, ref: str) -> str:
-        """Leave a waiting message unanswered, because who wrote it took it back; the chat whose turn
+        """Leave a waiting message unanswered, because its sender deleted it; returns the chat whose turn
         answers it already, or ""."""
         sql = (
             "UPDATE inbox SET state = 'done' WHERE source = ? AND ref = ? AND state = 'waiting'"
@@ -107,8 +103,8 @@ class InboxTable:
         return str(await self.database.value(sql, source, ref) or "")
 
     async def heard(self, row: int, incoming: Incoming, payloads: Sequence[str]) -> None:
-        """Keep what a recording said as its message's own words, and tell its chat, silently, by `payloads`: both, or
-        neither, so that nothing is heard or told twice."""
+        """Store the transcription of a recording as its message's words and post `payloads` to its chat,
+        silently; in one transaction, so that neither happens twice."""
         texts = storable(incoming.text), storable(lists_json(incoming)), incoming.body
         async with self.database.write() as tx:
             sql = "UPDATE inbox SET words = ?, extra = ?, body = ?, stranger = ? WHERE id = ?"
@@ -116,7 +112,7 @@ class InboxTable:
             await outbox.put(tx, incoming.chat, payloads, silent=True)
 
     async def text_before_edit(self, edit: Incoming) -> str:
-        """The text, as it was, of the message that an edit corrects; empty when unknown."""
+        """The earlier text of the message that an edit corrects; empty when unknown."""
         sql = (
             "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
             " AND state <> 'waiting' AND update_id <> ? ORDER BY id DESC LIMIT 1"
@@ -125,7 +121,7 @@ class InboxTable:
         return str(text or "")
 
     async def is_known(self, edit: Incoming) -> bool:
-        """Whether the message that an edit names says the same already."""
+        """Whether the edited message has this text already."""
         sql = "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> '' ORDER BY id DESC LIMIT 1"
         text = await self.database.value(sql, edit.chat, edit.source, edit.ref)
         return text is not None and str(text) == storable(edit.text)
@@ -149,12 +145,7 @@ async def readable_rows(database: Database, rows: Sequence[Row]) -> list[InboxRo
 
 
 async def add(tx: Transaction, incoming: Incoming) -> bool:
-    sql, values = await _insertion(tx, incoming)
-    return bool(await tx.all(sql, *values))
-
-
-async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
-    """The statement that inserts it; it returns a row unless it is a duplicate."""
+    """Insert a message, or correct one that still waits by an edit of it; False for a duplicate."""
     await chats.ensure(tx, incoming.chat, language=incoming.language)
     await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting <> 0", incoming.chat)
     in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
@@ -169,7 +160,8 @@ async def _insertion(tx: Transaction, incoming: Incoming) -> Statement:
     texts = (storable(incoming.text), storable(incoming.sender), lists, incoming.body)
     state = "done" if in_place else "waiting"
     whose = (incoming.origin, storable(incoming.stranger))
-    return sql, (*key, *texts, incoming.settle_s, state, incoming.at or tx.now, tx.now, *whose)
+    times = (incoming.at or tx.now, tx.now)
+    return bool(await tx.all(sql, *key, *texts, incoming.settle_s, state, *times, *whose))
 
 
 def lists_json(incoming: Incoming) -> str:
@@ -184,7 +176,7 @@ def lists_json(incoming: Incoming) -> str:
 
 
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
-    """Correct a message that still waits in its place; False when it was taken already."""
+    """Change the text of the message that an edit names, if it still waits; False when it does not."""
     sql = (
         "UPDATE inbox SET words = ?1, stranger = iif(?2 = '', stranger, ?2)"
         " WHERE chat = ?3 AND source = ?4 AND ref = ?5 AND ref <> ''"

@@ -1,9 +1,8 @@
-"""Scheduled jobs, and their occurrences: due, running, delivered; each is one row, unique by job and
-due time."""
+"""Scheduled jobs, and their occurrences: one row per job and due time, from due to delivered."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
@@ -23,9 +22,9 @@ CatchUp = Literal["once", "all", "missed"]
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """What a job does and when. `timing` is a rule as agent.schedule.times stores it, `when` the
-    time in the person's words, `next_at` whole seconds since the epoch. `stranger` names the
-    strangers' text that its chat held when the model planned it."""
+    """What a job does and when. `timing` is a rule as agent.schedule.times stores it, `when` the time in the
+    person's words, `next_at` whole seconds since the epoch. `stranger` names the strangers' text that its
+    chat held when the model planned it."""
 
     chat: str
     kind: str
@@ -72,7 +71,7 @@ class JobTable:
         return found[0] if found else None
 
     async def of_chat(self, chat: str) -> list[Job]:
-        """Its jobs and those of chats linked with it, but the deleted ones, oldest first."""
+        """The jobs of the chat and of chats linked with it, without deleted ones, oldest first."""
         return await self._where(f"chat IN {LINKED} AND state <> 'deleted' ORDER BY id", chat)
 
     async def get_of(self, chat: str, id: int) -> Job | None:
@@ -84,7 +83,7 @@ class JobTable:
         return await self._where("state = 'active' ORDER BY id")
 
     async def _where(self, condition: str, *values: Any) -> list[Job]:
-        """Those that can be read; the others are set aside."""
+        """The matching jobs; rows that cannot be read are set aside."""
         sql = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE {condition}"
         rows = await self.database.all(sql, *values)
         return await readable(self.database, "jobs", rows, _job)
@@ -104,20 +103,11 @@ _JOB_COLUMNS = "id, chat, kind, words, timing, timezone, task, options, catch_up
 
 
 def _values(spec: JobSpec) -> dict[str, Any]:
-    return {
-        "chat": spec.chat,
-        "kind": spec.kind,
-        "words": spec.when,
-        "timing": json.dumps(dict(spec.timing)),
-        "timezone": spec.timezone,
-        "task": spec.task,
-        "options": json.dumps(dict(spec.options)),
-        "catch_up": spec.catch_up,
-        "state": spec.state,
-        "made_by": spec.made_by,
-        "next_at": spec.next_at,
-        "stranger": spec.stranger,
-    }
+    values = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    values["words"] = values.pop("when")
+    for name in ("timing", "options"):
+        values[name] = json.dumps(dict(values[name]))
+    return values
 
 
 def _job(row: Row) -> Job:
@@ -151,8 +141,8 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class DueTimes:
-    """The times of a job that have come: those to `run`, those only recorded as `missed`, and the
-    next one. `next_at` None ends the job."""
+    """The due times of a job that have come, to `run` or only to be recorded as `missed`, and the next one;
+    `next_at` None ends the job."""
 
     job: Job
     run: Sequence[int]
@@ -161,7 +151,7 @@ class DueTimes:
 
 
 MissedNotice = Callable[[Sequence[int]], str | None]
-"""The outbox's payload that tells of these missed due times, or None to keep silent."""
+"""The payload of a notice of these missed due times, or None for no notice."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +159,7 @@ class OccurrenceTable:
     database: Database
 
     async def add(self, job: int, due_at: int, next_at: int | None) -> Occurrence | None:
-        """Enter an occurrence and the job's next time in one transaction; None when it was entered before."""
+        """Add an occurrence and set the job's next time in one transaction; None when it exists already."""
         async with self.database.write() as tx:
             sql = (
                 "INSERT INTO occurrences (job, due_at) VALUES (?, ?) ON CONFLICT DO NOTHING"
@@ -180,9 +170,9 @@ class OccurrenceTable:
         return Occurrence(*row) if row else None
 
     async def add_due(self, due: DueTimes, why_missed: str, notice: MissedNotice) -> None:
-        """Enter all that fell due, with the notice of what was missed, in one transaction.
+        """Add the occurrences that have come due, and the notice of missed ones, in one transaction.
 
-        Nothing where the job was edited, paused or deleted since it was read.
+        Without effect if the job was edited, paused or deleted since it was read.
         """
         job = due.job
         async with self.database.write() as tx:
@@ -214,12 +204,12 @@ class OccurrenceTable:
         return Occurrence(*rows[0]) if rows else None
 
     async def end(self, id: int, state: OccurrenceState, detail: str) -> None:
-        """End one that has nothing to deliver."""
+        """End an occurrence that has nothing to deliver."""
         sql = "UPDATE occurrences SET state = ?, detail = ?, ended_at = ? WHERE id = ?"
         await self.database.execute(sql, state, detail, self.database.clock(), id)
 
     async def fail(self, id: int, chat: str, payload: str, why: str) -> None:
-        """End a running occurrence and post why, once."""
+        """End a running occurrence as failed and post `payload`, once."""
         async with self.database.write() as tx:
             sql = (
                 "UPDATE occurrences SET state = 'failed', detail = ?2, ended_at = ?3"
@@ -230,8 +220,8 @@ class OccurrenceTable:
                 await _put(tx, chat, [payload])
 
     async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
-        """Put an occurrence's messages into the outbox, once, however often it is asked; it is done
-        when they are delivered (OutboxTable.delivered). Nothing where its chat was forgotten meanwhile."""
+        """Put an occurrence's messages into the outbox, once; it is done when they are delivered
+        (OutboxTable.delivered). Without effect if its chat was forgotten meanwhile."""
         async with self.database.write() as tx:
             known = await tx.one("SELECT outbox FROM occurrences WHERE id = ?", id)
             if known is None or known[0]:
@@ -240,7 +230,7 @@ class OccurrenceTable:
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
 
     async def open(self) -> list[Occurrence]:
-        """Due or running, oldest first: what a start finds unfinished."""
+        """Due or running occurrences, oldest first."""
         rows = await self.database.all(
             f"SELECT {_OCCURRENCE_COLUMNS} FROM occurrences WHERE state IN ('due', 'running')"
             " ORDER BY due_at, id"
@@ -253,11 +243,11 @@ class OccurrenceTable:
         return [Occurrence(*row) for row in await self.database.all(sql, job, limit)]
 
     async def delivered(self, id: int) -> bool:
-        """Whether its messages are out, on their way, or in doubt and noticed: not cut off, not refused."""
+        """Whether it is done, or its messages are in the outbox and not refused."""
         return bool(await self.database.value(_DELIVERED, id))
 
     async def failures(self, since: float) -> tuple[int, int]:
-        """Turns that ended by a fault, and occurrences that failed, since an instant."""
+        """How many turns ended with an error, and how many occurrences failed, since an instant."""
         sql = "SELECT count(*) FROM turns WHERE reason IN ('error', 'backend') AND ended_at >= ?"
         turns = await self.database.value(sql, since)
         sql = "SELECT count(*) FROM occurrences WHERE state = 'failed' AND ended_at >= ?"
@@ -265,10 +255,10 @@ class OccurrenceTable:
         return int(turns), int(jobs)
 
     async def settle(self) -> None:
-        """End running occurrences whose messages have met their end.
+        """End the running occurrences whose messages were delivered, refused or uncertain.
 
-        A task's turn is found by its inbox row ("job:due"). A send whose end is unknown
-        has a notice of its own; the occurrence does not claim it.
+        A task's turn is found by its inbox row ("job:due"). An uncertain send has a notice of its own, so
+        the occurrence counts as failed.
         """
         async with self.database.write() as tx:
             await tx.run(_FIND_TURN)
@@ -286,8 +276,8 @@ class OccurrenceTable:
         await self.database.execute(sql, job, keep, why, self.database.clock())
 
     async def requeue_interrupted(self, running: Collection[int]) -> None:
-        """Running occurrences with nothing in the outbox and no inbox row are due again, but for
-        those of the jobs that are `running` in this process."""
+        """Set running occurrences with nothing in the outbox and no inbox row to due again, but for those of
+        jobs that are `running` in this process."""
         await self.database.execute(
             f"UPDATE {_OPEN} SET state = 'due' WHERE {_RUNNING} AND outbox IS NULL"
             f" AND NOT EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"
@@ -311,12 +301,11 @@ SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true ON CONFLICT DO 
 
 _ITS_ROW = "inbox.source = 'job' AND inbox.update_id = occurrences.job || ':' || occurrences.due_at"
 
-# Through the index of the few open ones, not over the years of ended ones; the condition
-# repeats the index's own, or SQLite would not use it.
+# Uses the index of the few open occurrences; SQLite does so only if the condition repeats the index's own.
 _OPEN = "occurrences INDEXED BY occurrences_open"
 _RUNNING = "state IN ('due', 'running') AND state <> 'due'"
 
-# Looked up each time: a turn that was put back is run again under another id.
+# Looked up each time: a cancelled turn runs again under another id.
 _FIND_TURN = f"""
 UPDATE {_OPEN} SET turn = (SELECT turn FROM inbox WHERE {_ITS_ROW})
 WHERE {_RUNNING} AND outbox IS NULL AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW})"""
@@ -334,7 +323,7 @@ UPDATE {_OPEN} SET ended_at = ?1,
 WHERE {_RUNNING} AND EXISTS (SELECT 1 FROM outbox
     WHERE id = occurrences.outbox AND outbox.state IN ('delivered', 'failed', 'uncertain'))"""
 
-# A turn that ended without anything to send (a chat that reads events itself), or was discarded.
+# A turn that ended with nothing to send (its chat reads events itself), or a task that was discarded.
 _END_SILENT = f"""
 UPDATE {_OPEN} SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
     detail = iif(turn IS NULL, 'it was discarded', 'answered')
@@ -343,7 +332,7 @@ WHERE {_RUNNING} AND outbox IS NULL
 
 
 async def _put(tx: Transaction, chat: str, payloads: Sequence[str]) -> list[int]:
-    """Into the outbox of a job's chat, which is made where its row is damaged away."""
+    """Put payloads into the outbox of a job's chat; its row is created again if damage has removed it."""
     if not await tx.value("SELECT 1 FROM chats WHERE key = ?", chat):
         await chats.ensure(tx, chat)
     return await outbox.put(tx, chat, payloads)

@@ -1,5 +1,5 @@
-"""Small values of the program itself, as JSON by key: when the last snapshot was made, what a
-self-test found, which messages are live."""
+"""Small values of the program itself, as JSON by key: the time of the last snapshot, the result of a
+self-test, the live messages."""
 
 import json
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from agent.store.database import Database, Row
 from agent.store.unreadable import readable
 
 T = TypeVar("T")
+PUT = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
 
 
 @cache
@@ -22,7 +23,7 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 @dataclass(frozen=True)
 class KeyValueTable:
-    """Values are read as a type; what is none of that type is set aside, as if it were not there."""
+    """Values are validated as a type when read; one that is not of it is set aside, and counts as absent."""
 
     database: Database
 
@@ -31,12 +32,11 @@ class KeyValueTable:
         return dict(await readable(self.database, "facts", rows, decoder(kind))).get(key)
 
     async def put(self, key: str, value: Any, *, durable: bool = True) -> None:
-        """What is not `durable` may be the one before after a power cut (Database.write)."""
-        sql = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
-        await self.database.execute(sql, key, json.dumps(value), durable=durable)
+        """Store a value. Without `durable`, the old one may be back after a power cut (Database.write)."""
+        await self.database.execute(PUT, key, json.dumps(value), durable=durable)
 
     async def replace(self, key: str, old: Any, new: Any) -> None:
-        """Put a value where `old` still stands, and nothing where another process has put its own."""
+        """Store `new` if the value is still `old`: not over one that another process has stored."""
         sql = "UPDATE facts SET value = ? WHERE key = ? AND value = ?"
         await self.database.execute(sql, json.dumps(new), key, json.dumps(old))
 
@@ -50,7 +50,7 @@ class KeyValueTable:
         await self.database.execute("DELETE FROM facts WHERE key = ?", key)
 
     async def remove_prefix(self, prefix: str, keep: str) -> None:
-        """Remove the values whose keys begin with `prefix`, but for those that begin with `keep`."""
+        """Remove the values whose keys begin with `prefix` but not with `keep`."""
         sql = (
             "DELETE FROM facts WHERE substr(key, 1, length(?1)) = ?1"
             " AND substr(key, 1, length(?2)) <> ?2"

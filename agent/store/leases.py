@@ -1,6 +1,6 @@
 """One turn at a time per chat, whatever process runs it: a lease row with a heartbeat.
 
-A power cut ends its holders too, so that no commit here waits for the disk.
+A power cut ends the holders as well, so commits here do not wait for the disk.
 """
 
 import fcntl
@@ -28,11 +28,11 @@ class LeaseTable:
 
     @contextmanager
     def owner(self) -> Iterator[str]:
-        """A name for one holder, which lives as long as the block and this process do.
+        """A name for one holder, which is alive as long as the block and this process are.
 
-        It is a place in the state's folder where the kernel keeps a lock: that goes with the
-        process whatever ends it, and is seen from any pid namespace, as a number of a process
-        is not: a container that was killed starts again in another.
+        It stands for a byte of the state's folder that the kernel keeps locked: the lock ends with the
+        process, however that ends, and is visible from any pid namespace. A process id is not: a
+        container that was killed starts again in another namespace.
         """
         place = secrets.randbits(60)
         folder = _opened(self.database.path.parent)
@@ -43,12 +43,12 @@ class LeaseTable:
             os.close(folder)
 
     async def acquire(self, chat: str, owner: str) -> bool:
-        """Take the right to run turns of a chat; False while another owner holds it."""
+        """Take a chat's lease; False while another living owner holds it."""
         if await self.database.execute(
             _TAKE_FREE, chat, owner, self.database.clock(), durable=False
         ):
             return True
-        # The holder may be gone, or the chat be new.
+        # Its holder may be dead, or the chat new.
         async with self.database.write(durable=False) as tx:
             held = await tx.one(_HOLDER, chat)
             if held and held[0] != owner and self._alive(*held):
@@ -58,7 +58,7 @@ class LeaseTable:
         return True
 
     async def heartbeat(self, chat: str, owner: str) -> bool:
-        """Prolong the lease; False when another owner holds it now."""
+        """Renew the lease; False when another owner holds it now."""
         sql = "UPDATE leases SET heartbeat_at = ? WHERE chat = ? AND owner = ? RETURNING 1"
         now = self.database.clock()
         return bool(await self.database.execute(sql, now, chat, owner, durable=False))

@@ -1,10 +1,10 @@
-"""A ledger that shows tampering: what was asked, decided, allowed, reached, vouched for and administered.
+"""A tamper-evident log of what was asked, decided, allowed, reached, vouched for and administered.
 
-Each row holds the SHA-256 of the row before's hash and of its own canonical bytes, and is written in the
-transaction of what it records. A row that was changed, removed, inserted or moved breaks the chain; what was
-cut off at the end, or written anew from some row on, shows against a head ("NUMBER:HASH") that somebody kept
-elsewhere: the day's goes to the owners' chats. Rows are removed by age alone, and a row that is kept names
-the hash of the last one removed. Texts are not in it, but their SHA-256.
+Each row holds the SHA-256 of the hash before it and of its own canonical bytes, and is written in the
+transaction of what it records. A row that was changed, removed, inserted or moved breaks the chain. Rows
+cut off at the end, or rewritten from some row on, show by a head ("NUMBER:HASH") that is kept elsewhere:
+one goes to the owners' chats every day. Rows are removed by age alone, and a later row holds the number
+and hash of the last one removed. Of texts it holds the SHA-256 only.
 """
 
 import hashlib
@@ -19,25 +19,25 @@ from agent.store.database import Database, Transaction, columns, storable
 
 EntryKind = Literal[
     "question",  # to an owner: id, SHA-256 of what was shown, scope, what of strangers was the reason
-    "decision",  # of a question by its id, or of what nobody was asked: the answer, by whom
+    "decision",  # on a question (its id), or without one: the answer, by whom
     "grant",  # a standing permission: scope, by whom
     "grant-ended",
-    "connection",  # host, and why it was refused where it was
-    "secret",  # which was used, for whom; once a day each
-    "withheld",  # a secret, or a key that no owner let out: the turn, what held it
-    "taint",  # strangers' text in a chat or its files: where from
+    "connection",  # host, and why if it was refused
+    "secret",  # which was used, for which address; once a day each
+    "withheld",  # a secret or key was kept from leaving: the turn, what was withheld
+    "taint",  # strangers' text in a chat or its files: its source
     "taint-cleared",  # of what, by whom
     "admin",  # backup, restore, pairing, model, settings, freezing
     "removed",  # rows by age: the last one's number and hash
 ]
 RecordUse = Callable[[], Awaitable[None]]
-"""Awaited before a secret is used; StoreError where that cannot be recorded."""
-CONNECTIONS = 500  # rows of a chat in 24 hours; then one that says so
+"""Awaited before a secret is used; raises StoreError when that cannot be recorded."""
+CONNECTIONS = 500  # rows of a chat in 24 hours, then one that says there were more
 CHARACTERS = 500  # of a fact
 DAY = 86_400.0
-SLACK = 30 * DAY  # rows are removed a month's worth at a time: each time leaves a row
-BATCH = 5_000  # rows that are verified at once
-TOLD = "ledger_told"  # key of the head that the owners were told last
+SLACK = 30 * DAY  # rows are removed a month's worth at a time, since each removal adds a row
+BATCH = 5_000  # rows verified at once
+TOLD = "ledger_told"  # key of the head that was last sent to the owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class LedgerRow:
     hash: str
 
     def follows(self, before: str) -> bool:
-        """Whether it is what was written after the row with that hash."""
+        """Whether its hash is right behind a row with the hash `before`."""
         return self.hash == chained(before, self)
 
     @property
@@ -62,7 +62,7 @@ class LedgerRow:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Of the whole ledger: its rows, its head, and what is wrong as a sentence; empty for nothing."""
+    """The ledger's number of rows, its head, and a sentence about what is wrong, empty for nothing."""
 
     rows: int
     head: str
@@ -70,17 +70,15 @@ class Verification:
 
 
 def without_password(address: str) -> str:
-    """A URL without its user and password; what is none, as it is."""
+    """A URL without its user and password; any other text unchanged."""
     parts = urlsplit(address)
-    return (
-        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-        if parts.netloc
-        else address
-    )
+    if not parts.netloc:
+        return address
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 async def unrecorded() -> None:
-    """The RecordUse of what is no secret."""
+    """The RecordUse of an address without a secret."""
 
 
 class Broken(Exception):
@@ -88,13 +86,13 @@ class Broken(Exception):
 
 
 def chained(before: str, row: LedgerRow) -> str:
-    """The hash of a row behind one with the hash `before`, which is empty for the first."""
+    """The hash of a row that follows one with the hash `before`, "" for the first row."""
     own = json.dumps([before, row.number, row.at, row.kind, row.chat, row.facts])
     return hashlib.sha256(own.encode()).hexdigest()
 
 
 def digest(text: str) -> str:
-    """The SHA-256 by which the ledger knows a text; `sha256sum` gives it for the same as a file."""
+    """The hexadecimal SHA-256 of a text, as `sha256sum` prints it for a file of it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -120,13 +118,13 @@ class LedgerTable:
     database: Database
 
     async def record(self, kind: EntryKind, chat: str = "", /, **facts: str | float) -> None:
-        """Append a row for what is no write to the database."""
+        """Append a row about something that writes nothing else to the database."""
         async with self.database.write() as tx:
             await record(tx, kind, chat, **facts)
 
     async def connection(self, chat: str, host: str, refused: str = "") -> None:
-        """Before a connection to "name:port", or after one was refused. A chat has CONNECTIONS
-        rows a day; beyond them one says that there were more."""
+        """Record a connection to "name:port" before it is made, or after it was refused; CONNECTIONS rows a
+        day for each chat, then one that says there were more."""
         facts = {"host": host, "refused": refused} if refused else {"host": host}
         async with self.database.write() as tx:
             today = "kind = 'connection' AND chat = ? AND at > ?"
@@ -138,7 +136,7 @@ class LedgerTable:
                 await record(tx, "connection", chat, host="(more than are listed)")
 
     async def secret_used(self, name: str, where: str) -> None:
-        """A configured secret goes to that address; the first time in a day is recorded."""
+        """Record that a configured secret is sent to that address, once a day."""
         where = without_password(where)
         facts = canonical({"name": name, "to": where})
         sql = "SELECT 1 FROM ledger WHERE kind = 'secret' AND chat = '' AND at > ? AND facts = ?"
@@ -146,7 +144,7 @@ class LedgerTable:
             await self.record("secret", name=name, to=where)
 
     def use_of(self, name: str, url: str) -> RecordUse:
-        """Records that the password in the address of a server, a setting of that name, goes there."""
+        """Records the use of the password in a server's address, which is the setting `name`."""
         parts = urlsplit(url)
         if not (parts.username or parts.password):
             return unrecorded
@@ -158,7 +156,7 @@ class LedgerTable:
         return [LedgerRow(*row) for row in await self.database.all(sql, since, chat)]
 
     async def verify(self, head: str = "") -> Verification:
-        """Check the whole chain, and that it holds `head` and the head that was told last."""
+        """Check the whole chain, and that it contains `head` and the head last sent to the owners."""
         sought = dict(filter(None, map(parsed, (await self.told(), head))))
         before, number, rows, problem = "", 0, 0, ""
         try:
@@ -191,7 +189,7 @@ class LedgerTable:
         return Verification(rows, f"{number}:{before}" if rows else "", problem)
 
     async def withheld(self, turn: str) -> tuple[str, ...]:
-        """What a turn has not let out, oldest first."""
+        """What was withheld in a turn, oldest first."""
         sql = (
             "SELECT json_extract(facts, '$.what') FROM ledger WHERE kind = 'withheld'"
             " AND json_valid(facts) AND json_extract(facts, '$.turn') = ? ORDER BY number"
@@ -207,7 +205,7 @@ class LedgerTable:
             after = batch[-1][0]
 
     async def _removed(self, number: int) -> str:
-        """The hash of the last row that was removed by age, where it has that number; else empty."""
+        """The hash of the row with that number, if it was the last one removed by age; else empty."""
         sql = (
             "SELECT json_extract(facts, '$.hash') FROM ledger WHERE kind = 'removed'"
             " AND json_valid(facts) AND json_extract(facts, '$.upto') = ?"
@@ -215,13 +213,13 @@ class LedgerTable:
         return str(await self.database.value(sql, number) or "")
 
     async def told(self) -> str:
-        """The head that the owners were told last; empty before the first."""
+        """The head last sent to the owners; empty before the first."""
         sql = "SELECT json_extract(value, '$') FROM facts WHERE key = ? AND json_valid(value)"
         return str(await self.database.value(sql, TOLD) or "")
 
     async def prune(self, before: float) -> int:
-        """Remove the oldest rows once some are a month older than that instant; how many. The row
-        that says so lets the rest be verified."""
+        """Remove the rows older than that instant, once the oldest is a month older; how many. The row added
+        about it lets the rest be verified."""
         async with self.database.write() as tx:
             first = await tx.one(f"{_SELECT} ORDER BY number LIMIT 1")
             if first is None or LedgerRow(*first).at >= before - SLACK:

@@ -1,14 +1,12 @@
-"""The ledger's head goes to the owners once a day, so that a later change of the ledger shows."""
+"""Sends the ledger's head to the owners once a day, so that a later change of the ledger shows."""
 
 import json
 from collections.abc import Callable, Collection
 
-from agent.store import chats, outbox
+from agent.store import chats, key_values, outbox
 from agent.store.ledger import DAY, TOLD, LedgerTable, Verification, parsed
 
-BROKEN = (
-    "ledger_broken_told"  # key of the instant at which the owners were told what is wrong in it
-)
+BROKEN = "ledger_broken_told"  # key of the instant at which the owners were told of a fault in it
 
 
 async def tell_head(
@@ -17,10 +15,10 @@ async def tell_head(
     payload: Callable[[Verification], str],
     before: float,
 ) -> bool:
-    """Put the head into the outbox of the owners' chats, silently, where anything was written before
-    that instant (the day's beginning) since the last time, or what was told is gone. Whether it did.
+    """Post the head to the owners' chats, silently, if the ledger has rows from before that instant (the start
+    of the day) that are newer than the head told last, or ends before that head. Whether it did.
 
-    What is wrong stays so, and is told once a day.
+    A fault is told once a day, since it stays.
     """
     told = parsed(await ledger.told())
     since, db = told[0] if told else 0, ledger.database
@@ -33,15 +31,14 @@ async def tell_head(
     found = await ledger.verify()
     async with db.write() as tx:
         if found.problem:
-            await tx.run(_KEEP, BROKEN, json.dumps(tx.now))
+            await tx.run(key_values.PUT, BROKEN, json.dumps(tx.now))
         for chat in owners:
             await chats.ensure(tx, chat)
             await outbox.put(tx, chat, [payload(found)], silent=True)
-        await tx.run(_KEEP, TOLD, json.dumps(found.head))
+        await tx.run(key_values.PUT, TOLD, json.dumps(found.head))
     return True
 
 
-_KEEP = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
 _TOLD_BROKEN = """
 SELECT at <= ?2 AND ?2 - at < ?3 FROM
     (SELECT json_extract(value, '$') AS at FROM facts WHERE key = ?1 AND json_valid(value))

@@ -11,8 +11,8 @@ NOTE_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SavedNote:
-    """`source` is the transcript row it came from, None when it was written by hand. `stranger` names
-    the strangers' text that its chat held when the model saved it."""
+    """`source` is the transcript row it came from, None for one written by hand. `stranger` names the
+    strangers' text that its chat held when the model saved it."""
 
     id: int
     chat: str
@@ -31,7 +31,7 @@ class NoteTable:
     async def add(
         self, chat: str, text: str, *, turn: str = "", pinned: bool = False, stranger: str = ""
     ) -> tuple[SavedNote, bool]:
-        """Save a note; (the note, True), or an older one with the same words and False."""
+        """Save a note and return it with True, or an older one with the same words and False."""
         text = normalize(text)
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
@@ -40,11 +40,16 @@ class NoteTable:
             if old:
                 return _note(old), False
             sql = "SELECT min(id) FROM transcript WHERE turn = ? AND role = 'user'"
-            source = await tx.value(sql, turn)
-            values = {"chat": chat, "text": text, "source": source, "pinned": pinned}
-            values["stranger"] = storable(stranger)
             row = await tx.insert_returning(
-                _COLUMNS, "notes", **values, saved_at=tx.now, changed_at=tx.now
+                _COLUMNS,
+                "notes",
+                chat=chat,
+                text=text,
+                pinned=pinned,
+                source=await tx.value(sql, turn),
+                saved_at=tx.now,
+                changed_at=tx.now,
+                stranger=storable(stranger),
             )
         return _note(row), True
 
@@ -53,12 +58,12 @@ class NoteTable:
         return [_note(row) for row in await self.database.all(_OF_CHAT, chat)]
 
     async def get(self, chat: str, id: int) -> SavedNote | None:
-        """A note of that chat's person, deleted or not."""
+        """A note of the chat or of one linked with it, deleted or not."""
         row = await self.database.one(f"{_SELECT} WHERE chat IN {LINKED} AND id = ?2", chat, id)
         return _note(row) if row else None
 
     async def correct(self, chat: str, id: int, text: str) -> bool:
-        """Replace its words by a person's; False when there is no such note in that chat."""
+        """Replace a note's text by a person's; False when there is no such note in that chat."""
         sql = (
             "UPDATE notes SET text = ?2, changed_at = ?3, stranger = ''"
             f" WHERE id = ?4 AND chat IN {LINKED} AND deleted_at IS NULL RETURNING 1"
@@ -75,7 +80,7 @@ class NoteTable:
         return bool(await self.database.execute(sql, chat, pinned, id))
 
     async def delete(self, chat: str, id: int) -> bool:
-        """Delete a note and every line of the prompts that shows it; `restore` undoes it."""
+        """Delete a note and the lines that show it in prompts; `restore` undoes it."""
         async with self.database.write() as tx:
             sql = (
                 f"UPDATE notes SET deleted_at = ?2 WHERE id = ?3 AND chat IN {LINKED}"
@@ -97,7 +102,7 @@ class NoteTable:
         return bool(await self.database.execute(sql, chat, self.database.clock(), id))
 
     async def to_show(self, chat: str) -> tuple[list[SavedNote], dict[int, str]]:
-        """The same, and those that its current conversation shows: {note: line}."""
+        """All notes as from `all`, and the lines that the current conversation shows already: {note id: line}."""
         async with self.database.read() as tx:
             notes, shown = await tx.batch((_OF_CHAT, (chat,)), (_SHOWN_NOW, (chat,)))
         return [_note(row) for row in notes], {row[0]: row[1] for row in shown}
@@ -119,8 +124,8 @@ _SHOWN_NOW = """
 SELECT note, line FROM notes_shown
 WHERE conversation = (SELECT conversation FROM chats WHERE key = ?)
 """
-# A deleted note must not stay in a prompt: its line is removed there, although the
-# conversation is then prefilled again from that place.
+# A deleted note's line is removed from prompts, although the conversation must then be prefilled again
+# from there.
 _LINE_SHOWN = """
 FROM notes_shown s WHERE s.note = ?1 AND s.conversation = transcript.conversation
 AND instr({text}, s.line || char(10)) > 0
@@ -139,7 +144,7 @@ AND EXISTS (SELECT 1 {_LINE_SHOWN.format(text="json_extract(short, '$[0]')")})
 
 
 def normalize(text: str) -> str:
-    """One line, at most NOTE_CHARACTERS."""
+    """The text on one line, of NOTE_CHARACTERS at most."""
     return storable(" ".join(text.split()))[:NOTE_CHARACTERS]
 
 

@@ -19,15 +19,15 @@ from agent.store.database import Database, Row, Transaction, columns, counted, n
 from agent.store.unreadable import readable
 
 IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
-# Seconds that an app may ask to wait; what lies beyond, damage has put there.
+# The longest wait in seconds that an app may ask for; a later `not_before` is damage.
 FARTHEST = 2 * 86_400.0
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """`message_ids` are the app's ids of what was delivered so far; `notice_id` that of the notice
-    of an uncertain send."""
+    """`message_ids` are the app's ids of the messages delivered so far; `notice_id` that of the notice of an
+    uncertain send."""
 
     id: int
     chat: str
@@ -44,15 +44,15 @@ class OutboxRow:
     changed_at: float
 
     def ahead(self, now: float) -> float:
-        """Seconds until it may be sent; no more than were asked for where the clock was set back since."""
+        """Seconds until it may be sent; no more than asked for if the clock was set back since."""
         seconds = self.not_before - max(now, self.changed_at)
         return seconds if 0 < seconds <= FARTHEST else 0.0
 
 
 @dataclass(frozen=True)
 class OutboxTable:
-    """`on_wake` are called whenever this process has put something in, for each that delivers;
-    `on_end` whenever a row is delivered, refused or in doubt.
+    """`on_wake` are called whenever this process has added something to deliver; `on_end` whenever a row is
+    delivered, refused or uncertain.
     """
 
     database: Database
@@ -62,7 +62,7 @@ class OutboxTable:
     async def add(
         self, chat: str, payloads: Sequence[str], *, silent: bool = False, turn: str | None = None
     ) -> list[int]:
-        """Put payloads behind whatever waits for that chat; their ids."""
+        """Append payloads to the chat's queue; their ids."""
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
             ids = await put(tx, chat, payloads, silent=silent, turn=turn)
@@ -70,10 +70,10 @@ class OutboxTable:
         return ids
 
     async def add_once(self, key: str, to: Sequence[str], payload: str) -> bool:
-        """Put a payload behind whatever waits for each of these chats, the first time that it is called
-        with this key (of KeyValueTable); whether it was that."""
+        """Append a payload to the queue of each chat, but only on the first call with this `key` (of
+        KeyValueTable); whether this was it."""
         async with self.database.write() as tx:
-            first = await tx.value(_FIRST, key) is not None
+            first = bool(await tx.all(_FIRST, key))
             for chat in to if first else ():
                 await chats.ensure(tx, chat)
                 await put(tx, chat, [payload])
@@ -82,7 +82,7 @@ class OutboxTable:
         return first
 
     async def chats_waiting(self, prefix: str = "") -> list[str]:
-        """Chats, not blocked, for which something waits; the longest waiting first."""
+        """Unblocked chats with waiting rows; the longest waiting first."""
         sql = (
             "SELECT o.chat FROM outbox o INDEXED BY outbox_open JOIN chats c ON c.key = o.chat"
             " WHERE o.state IN ('waiting', 'sending') AND o.state <> 'sending'"
@@ -93,10 +93,8 @@ class OutboxTable:
         return [row[0] for row in rows]
 
     async def claim(self, chat: str) -> OutboxRow | None:
-        """The chat's oldest waiting row, now "sending"; None when nothing waits or one is being sent.
-
-        A row whose `not_before` lies ahead is not claimed: read it by `next`.
-        """
+        """Set the chat's oldest waiting row to "sending" and return it; None when nothing waits or a row is
+        being sent. A row whose `not_before` lies ahead is not claimed: `next` returns it."""
         sql = (
             f"UPDATE outbox SET state = 'sending', attempts = {counted('attempts')} + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
@@ -109,12 +107,11 @@ class OutboxTable:
 
     async def next(self, chat: str) -> OutboxRow | None:
         """The chat's oldest row that is waiting or being sent, unchanged."""
-        rows = await self.database.all(
+        sql = (
             f"SELECT {_COLUMNS} FROM outbox WHERE chat = ? AND state IN ('waiting', 'sending')"
-            " ORDER BY id LIMIT 1",
-            chat,
+            " ORDER BY id LIMIT 1"
         )
-        return await self._first(rows)
+        return await self._first(await self.database.all(sql, chat))
 
     async def get(self, id: int) -> OutboxRow | None:
         sql = f"SELECT {_COLUMNS} FROM outbox WHERE id = ?"
@@ -125,7 +122,7 @@ class OutboxTable:
         return found[0] if found else None
 
     async def delivered(self, id: int, message_ids: Sequence[str]) -> None:
-        """Delivered with the app's ids; a scheduled occurrence is done then, also one that was in doubt."""
+        """Record the delivery and the app's ids; it ends the job's occurrence, also one that counted as failed."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "delivered")
             await tx.many(_ADD_MESSAGE_ID, [(message_id, id) for message_id in message_ids])
@@ -133,27 +130,27 @@ class OutboxTable:
         self._ended()
 
     async def part_delivered(self, id: int, message_id: str, payload: str) -> None:
-        """One message of several is out: keep its id, and as payload what is left."""
+        """Record one of several messages as delivered; `payload` is the rest."""
         async with self.database.write() as tx:
             await tx.run(_ADD_MESSAGE_ID, message_id, id)
             await tx.run("UPDATE outbox SET payload = ? WHERE id = ?", payload, id)
 
     async def postponed(self, id: int, not_before: float, error: str = "") -> None:
-        """Surely not sent: it waits again, until that instant."""
+        """It was certainly not sent, and waits again until that instant."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "waiting", error)
             at = min(not_before, tx.now + FARTHEST)
             await tx.run("UPDATE outbox SET not_before = ? WHERE id = ?", at, id)
 
     async def uncertain(self, id: int, error: str = "") -> None:
-        """Whether it was sent is not known: it is not sent again unasked."""
+        """It may have been sent or not: it is not sent again unless a person asks."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "uncertain", error)
         self._ended()
 
     async def failed(self, id: int, error: str, chat: str = "", payload: str = "") -> None:
-        """The app refuses it for good; the error is a sentence for a person. A payload goes to `chat`
-        in its place."""
+        """The app refuses it for good; the error is a sentence for a person. A `payload` is sent to `chat`
+        instead."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "failed", error)
             if payload:
@@ -164,15 +161,13 @@ class OutboxTable:
             self.wake()
 
     async def notice_sent(self, id: int, notice_id: str) -> None:
-        """The notice of an uncertain send is out; without effect where its button was pressed already."""
+        """Record the notice of an uncertain send; without effect if the row is no longer uncertain."""
         sql = "UPDATE outbox SET notice_id = ? WHERE id = ? AND state = 'uncertain'"
         await self.database.execute(sql, notice_id, id)
 
     async def send_again(self, id: int) -> bool:
-        """Send an uncertain row once more, because a person asked; False when it is not uncertain.
-
-        Should it be in doubt again, a notice is due again.
-        """
+        """Send an uncertain row once more, because a person asked; False when it is not uncertain. Should it
+        become uncertain again, a new notice is due."""
         sql = (
             "UPDATE outbox SET state = 'waiting', not_before = 0, notice_id = '', changed_at = ?"
             " WHERE id = ? AND state = 'uncertain' RETURNING id"
@@ -182,7 +177,7 @@ class OutboxTable:
         return bool(rows)
 
     async def without_notice(self, prefix: str = "") -> list[OutboxRow]:
-        """Uncertain rows of which no notice was sent yet."""
+        """Uncertain rows without a notice."""
         sql = (
             f"SELECT {_COLUMNS} FROM outbox INDEXED BY outbox_uncertain"
             " WHERE state = 'uncertain' AND notice_id = ''"
@@ -192,8 +187,8 @@ class OutboxTable:
         return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def recover(self, prefix: str = "", repeatable: float = math.inf) -> list[OutboxRow]:
-        """At start: what was being sent when the process died is uncertain now, or waits again where
-        it was made after the instant `repeatable`."""
+        """At start: rows that were being sent when the process died become uncertain, or wait again if they
+        were made after the instant `repeatable`; these rows."""
         sql = (
             "UPDATE outbox INDEXED BY outbox_open"
             " SET state = iif(created_at > ?4, 'waiting', 'uncertain'), changed_at = ?1,"
@@ -206,13 +201,12 @@ class OutboxTable:
         return await readable(self.database, "outbox", rows, _outbox_row)
 
     async def counts(self) -> dict[OutboxState, int]:
-        """Rows that are not delivered, by state."""
+        """How many rows are not delivered, by state."""
         sql = "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"
-        rows = await self.database.all(sql)
-        return dict(rows)
+        return dict(await self.database.all(sql))
 
     def wake(self) -> None:
-        """Have those that deliver in this process look at once."""
+        """Have this process deliver at once."""
         for callback in self.on_wake:
             callback()
 
@@ -237,8 +231,6 @@ def _outbox_row(row: Row) -> OutboxRow:
 
 
 _FIRST = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
-
-
 _PUT = f"""
 INSERT INTO outbox (id, payload, chat, turn, silent, created_at, changed_at)
 VALUES ({next_id("outbox")}, ?1, ?2, ?3, ?4, ?5, ?5) RETURNING id

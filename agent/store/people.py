@@ -1,12 +1,11 @@
-"""Who may talk, beyond the configuration: paired people and groups, and one-time codes."""
+"""Who may talk to the bot, beyond the configuration: paired people and groups, and one-time codes."""
 
-import hashlib
 import secrets
 from dataclasses import dataclass
 from typing import Literal
 
 from agent.store.database import Database, columns
-from agent.store.ledger import record
+from agent.store.ledger import digest, record
 
 Role = Literal["owner", "member", "asked", "refused", "stranger"]
 DAY = 86_400.0
@@ -42,7 +41,7 @@ class PeopleTable:
         return [Person(*row) for row in rows]
 
     async def put(self, source: str, person: str, name: str, role: Role, by: str = "") -> None:
-        """Give somebody a role, whatever it was."""
+        """Give somebody a role in place of any other."""
         async with self.database.write() as tx:
             await tx.run(_PUT, source, person, name, role, by, tx.now)
             if role != "asked":
@@ -59,17 +58,17 @@ class PeopleTable:
         return bool(gone)
 
     async def stranger_notice_due(self, source: str, person: str, name: str) -> bool:
-        """Whether a stranger is due the fixed line now, at most once a day each; counts as sent."""
+        """Whether a stranger is to get the fixed line now, once a day at most; it then counts as sent."""
         now = self.database.clock()
-        sql = _STRANGER_NOTICE
-        return bool(await self.database.execute(sql, source, person, name, now, now - DAY))
+        values = source, person, name, now, now - DAY
+        return bool(await self.database.execute(_STRANGER_NOTICE, *values))
 
     async def make_code(self, role: Literal["owner", "member"], seconds: float) -> str:
         """A one-time pairing code; only its digest is kept."""
         code = secrets.token_urlsafe(16)
         async with self.database.write() as tx:
             times = {"created_at": tx.now, "expires_at": tx.now + seconds}
-            await tx.insert("pairing_codes", digest=_digest(code), role=role, **times)
+            await tx.insert("pairing_codes", digest=digest(code), role=role, **times)
             await record(tx, "admin", act="pairing code", role=role)
         return code
 
@@ -80,7 +79,7 @@ class PeopleTable:
                 "UPDATE pairing_codes SET used_by = ?1, used_at = ?2"
                 " WHERE digest = ?3 AND used_at IS NULL AND expires_at > ?2 RETURNING role"
             )
-            role: Role | None = await tx.value(sql, f"{source}:{person}", tx.now, _digest(code))
+            role: Role | None = await tx.value(sql, f"{source}:{person}", tx.now, digest(code))
             if role:
                 await tx.run(_PUT, source, person, name, role, "code", tx.now)
                 who = f"{source}:{person}"
@@ -98,7 +97,3 @@ _STRANGER_NOTICE = """
 INSERT INTO people (source, person, name, role, told_at, added_at) VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)
 ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1
 """
-
-
-def _digest(code: str) -> str:
-    return hashlib.sha256(code.encode()).hexdigest()

@@ -1,6 +1,6 @@
-"""The pictures of prompts: their bytes, kept once for each conversation, which the transcript names by hash.
+"""The pictures of prompts: their bytes, stored once per conversation; the transcript names them by hash.
 
-In memory a picture is a data URL, as the model is sent it: the same bytes give the same one, at each turn
+In memory a picture is the data URL that the model is sent. The same bytes give the same URL in each turn
 and after each restart.
 """
 
@@ -21,13 +21,13 @@ def data_url(kind: str, content: bytes) -> str:
 
 
 def parts(url: str) -> tuple[str, bytes]:
-    """Kind and bytes of a data URL."""
+    """MIME type and bytes of a data URL."""
     head, _, body = url.partition(",")
     return head.removeprefix("data:").removesuffix(";base64"), base64.b64decode(body)
 
 
 def reference(url: str) -> str:
-    """What stands in the transcript for a picture."""
+    """What stands for a picture in the transcript."""
     if not url.startswith("data:"):
         return url
     return REFERENCE + hashlib.sha256(parts(url)[1]).hexdigest()
@@ -42,7 +42,7 @@ async def keep(tx: Transaction, conversation: int, urls: Iterable[str]) -> None:
 
 
 async def resolved(database: Database, messages: Sequence[Message]) -> list[Message]:
-    """The messages with data URLs in place of references; what is no longer kept is left out."""
+    """The messages with data URLs in place of references; pictures that were deleted are left out."""
     found = list(messages)
     for place, message in enumerate(found):
         if isinstance(message, User) and message.images:
@@ -53,14 +53,14 @@ async def resolved(database: Database, messages: Sequence[Message]) -> list[Mess
 
 async def _url(database: Database, image: str) -> str:
     if not image.startswith(REFERENCE):
-        return image  # of a version that kept the whole URL in the transcript
+        return image  # an earlier version stored the whole URL in the transcript
     sql = "SELECT kind, content FROM pictures WHERE sha256 = ?"
     row = await database.one(sql, image.removeprefix(REFERENCE))
     return data_url(*row) if row else ""
 
 
 async def forget_hidden(tx: Transaction, conversation: int) -> None:
-    """Drop what no message of the prompt shows any more."""
+    """Delete pictures that no message of the prompt shows any more."""
     await tx.run(_FORGET, conversation)
 
 

@@ -17,7 +17,7 @@ def decoded_plan(column: str | None) -> Plan:
 
 
 def known_plan(column: str | None) -> Plan:
-    """The same; none where it cannot be read. (That is told when its chat is read.)"""
+    """The plan of a column; none if it cannot be read, which is reported when its chat is read."""
     try:
         return decoded_plan(column)
     except ValueError:
@@ -29,7 +29,7 @@ class PlanTable:
     database: Database
 
     async def of_turn(self, turn: str) -> Plan:
-        """Of the conversation of a turn."""
+        """The plan of the turn's conversation."""
         sql = (
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM turns WHERE id = ?)"
@@ -37,7 +37,7 @@ class PlanTable:
         return known_plan(await self.database.value(sql, turn))
 
     async def of_chat(self, chat: str) -> Plan:
-        """Of its current conversation."""
+        """The plan of the chat's current conversation."""
         sql = (
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
@@ -45,8 +45,8 @@ class PlanTable:
         return known_plan(await self.database.value(sql, chat))
 
     async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
-        """What `correct` makes of the plan as it is when nobody else can change it. `turn` is the one that
-        keeps it, empty where a person corrects it. WrongPlan where there is no conversation to have one."""
+        """Replace the plan by `correct(plan)` in one transaction and return it. `turn` is the turn that keeps
+        the plan, "" when a person corrects it. Raises WrongPlan when there is no conversation to have one."""
         async with self.database.write() as tx:
             row = await tx.one(
                 "SELECT id, plan FROM conversations WHERE id = CASE ?1"
@@ -70,7 +70,7 @@ class PlanTable:
 
 
 async def end_plan(tx: Transaction, conversation: int, turn: str) -> None:
-    """The turn has answered: a plan that is done, or that this turn had no use for, ends with it."""
+    """Delete the plan at the end of a turn if it is done, or if this turn did not keep it."""
     sql = (
         "UPDATE conversations SET plan = NULL WHERE id = ?1 AND plan IS NOT NULL AND (plan_turn <> ?2"
         " OR NOT EXISTS (SELECT 1 FROM json_each(plan) WHERE NOT json_extract(value, '$[1]')))"

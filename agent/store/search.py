@@ -1,5 +1,5 @@
-"""Notes and messages that match a query: candidates by FTS5, and vectors that are compared, one chat at a
-time; agent.memory.search ranks them."""
+"""Notes and messages of one chat that may match a query: by full-text search, and their vectors, to be
+compared. agent.memory.search ranks them."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent.store.database import Database
+from agent.store.database import Database, Row
 from agent.store.links import LINKED
 from agent.store.unreadable import readable
 
@@ -17,8 +17,8 @@ CANDIDATES = 300
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A note, or a message of a person ("user") or the model ("assistant"). `at` is UNIX
-    seconds; `stranger` names where a stranger's text in it comes from."""
+    """`kind` is "note", or the role of a message: "user" or "assistant". `at` is UNIX seconds; `stranger`
+    names the source of strangers' text in it."""
 
     kind: str
     id: int
@@ -35,8 +35,8 @@ class SearchTable:
         """Notes (of linked chats, too), then messages of that chat that hold a word of the query, the
         newest `limit` of each.
 
-        Common endings are tried on and off ("ovens", "oven"). Without any match the
-        terms are looked for inside the words of the newest messages.
+        Words also match with common endings added or removed ("ovens", "oven"). Without any match the
+        terms are searched inside the words of the newest messages.
         """
         async with self.database.read() as tx:
             numbers: dict[str, int] = dict(await tx.all(_NUMBERS, chat))
@@ -58,7 +58,7 @@ _MESSAGES = """
 SELECT t.role, t.id, t.text, t.at, t.stranger FROM said JOIN transcript t ON t.id = said.rowid
 WHERE said MATCH ? ORDER BY said.rowid DESC LIMIT ?
 """
-# Compounds, and scripts without spaces, which the tokenizer takes for one word.
+# Finds parts of compounds, and words of scripts without spaces, which the tokenizer takes for one.
 _INSIDE_WORDS = """
 SELECT role, id, text, at, stranger FROM (
     SELECT t.role, t.id, t.text, t.at, t.stranger FROM transcript t JOIN conversations c ON c.id = t.conversation
@@ -74,10 +74,10 @@ def terms(query: str) -> list[str]:
 
 
 def fts_expression(words: Sequence[str], *chat_numbers: int) -> str:
-    """The FTS5 expression: any of the words, in those chats alone.
+    """The FTS5 expression for any of the words in those chats.
 
-    Prefix queries would walk through the words of all chats (100 ms and more
-    over a million messages), so likely forms are named one by one.
+    Prefix queries would scan the words of all chats (100 ms and more over a million messages), so likely
+    forms are listed one by one.
     """
     either = " OR ".join(f'"{form}"' for word in words for form in forms(word))
     chats = " OR ".join(f"c{number}" for number in chat_numbers)
@@ -85,7 +85,7 @@ def fts_expression(words: Sequence[str], *chat_numbers: int) -> str:
 
 
 def forms(word: str) -> list[str]:
-    """A word with common endings put on and taken off; short ones and numbers as they are."""
+    """A word with common endings added and removed; short words and numbers as they are."""
     if len(word) < 4 or not word.isalpha():
         return [word]
     longer = [word + ending for ending in _ENDINGS]
@@ -121,14 +121,13 @@ class EmbeddingTable:
             await tx.many(sql, rows)
 
     async def all(self, chat: str, model: str) -> list[tuple[SearchHit, Vector]]:
-        """What is to be compared, with its vectors."""
+        """The notes, and the newest messages, with their vectors."""
+
+        def decode(row: Row) -> tuple[SearchHit, Vector]:
+            return SearchHit(*row[1:-1]), array("f", row[-1])
+
         rows = await self.database.all(_ALL, chat, model, NEWEST)
-        return await readable(
-            self.database,
-            "meanings",
-            rows,
-            lambda row: (SearchHit(*row[1:-1]), array("f", row[-1])),
-        )
+        return await readable(self.database, "meanings", rows, decode)
 
 
 _MISSING = """

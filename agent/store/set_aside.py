@@ -1,11 +1,11 @@
-"""What cannot be read, or at which the program crashes, is taken out of the way, counted and told.
+"""Rows that cannot be read, or at which the program crashes, are set aside, counted and told.
 
-A row is ended in its own table (unreadable); an update of a messaging app, which has none, is
+A row is ended in its own table (unreadable.py); an update of a messaging app, which is in none, is
 acknowledged.
 
-Attempts at what may take the whole program down are counted by a file each, as a byte for each after the
-first: they must outlive the process, not a power cut, and a transaction is synced to the disk, which each
-message would wait for.
+Attempts at what may kill the whole program are counted in a file each, by its size: one byte for each
+attempt after the first. The count must outlive the process but not a power cut, so no message waits for
+a transaction on its account.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from agent.store import chats, outbox
 from agent.store.database import Database, Transaction, columns, counted, storable
 from agent.store.unreadable import UPDATES, set_aside
 
-CRASHES = 3  # so many at one row set it aside
+CRASHES = 3  # at one row, which is then set aside
 DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class SetAsideRow:
-    """`chat` is empty where the row belongs to none; `raw` the row as JSON."""
+    """`chat` is empty for a row that belongs to none; `raw` is the row as JSON."""
 
     id: int
     table_name: str
@@ -39,32 +39,32 @@ class SetAsideRow:
 
 
 ToChat = Callable[[str, str, int], str | None]
-"""The payload for a chat: of so many rows of a table; None where nobody reads that chat."""
+"""(chat, table, count) to the payload of the notice for a chat; None if nobody reads that chat."""
 ToOwners = Callable[[Mapping[str, int]], str]
-"""The payload for the owners: how many rows of each table."""
+"""{table: count} to the payload of the notice for the owners."""
 
 
 @dataclass(frozen=True)
 class SetAsideTable:
-    """`raw` is given for an update alone, whose key is `update_key`."""
+    """`raw` is given for updates only, whose key is `update_key`."""
 
     database: Database
-    attempts: Path  # the folder of their files
+    attempts: Path  # the folder of the attempts' files
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def add(self, table: str, key: object, error: BaseException, raw: str = "") -> None:
-        """Set a row aside; again: nothing new."""
+        """Set a row aside."""
         async with self.database.write() as tx:
             await set_aside(tx, table, key, error, raw)
 
     async def add_updates(self, updates: Sequence[tuple[str, BaseException, str]]) -> None:
-        """Set updates aside, by key, what was raised, and raw."""
+        """Set updates aside; each is (key, error, raw)."""
         async with self.database.write() as tx:
             for key, error, raw in updates:
                 await set_aside(tx, UPDATES, key, error, raw)
 
     async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
-        """Count a crash at a row; whether that was the third and it is set aside now."""
+        """Count a crash at a row and set it aside at the third; whether it was."""
         async with self.database.write() as tx:
             crashes = await tx.value(_COUNT, table, str(key))
             if crashes >= CRASHES:
@@ -73,9 +73,9 @@ class SetAsideTable:
 
     @asynccontextmanager
     async def attempt(self, table: str, key: object, raw: str = "") -> AsyncIterator[bool]:
-        """Around what may take the program down; gives False where three programs ended at it,
-        and it is set aside. A row at which one ended is attempted alone, so that no other that
-        was under way is counted when the next one ends.
+        """A block that may kill the program. It gets False when CRASHES earlier attempts at the row have done
+        so, and the row is set aside. A second attempt runs alone, so that no other row is counted if it
+        kills the program again.
         """
         file = self.attempts / f"{table}-{key}"
         first = _first_attempt(file)
@@ -108,8 +108,8 @@ class SetAsideTable:
         return int(await self.database.value(sql))
 
     async def tell(self, owners: Collection[str], to_chat: ToChat, to_owners: ToOwners) -> bool:
-        """Put what was set aside into the outbox: at once for the chat that it belonged to, and for
-        the owners in one silent notice, once a day at most. Whether there was anything."""
+        """Post notices of what was set aside: at once to the chat it belonged to, and to the owners in one
+        silent notice, once a day at most. Whether there was anything to tell."""
         async with self.database.write() as tx:
             told = False
             for chat, table, count in await tx.all(_UNTOLD):
@@ -125,12 +125,12 @@ class SetAsideTable:
 
 
 def update_key(source: str, raw: str) -> str:
-    """The key of an update: the same one delivered again is the same row, whatever its number."""
+    """The key of an update; the same content delivered again has the same key, whatever its number."""
     return f"{source}:{hashlib.sha256(storable(raw).encode()).hexdigest()}"
 
 
 def _first_attempt(file: Path) -> bool:
-    """Note that an attempt begins, where none began before; True also where nothing can be noted."""
+    """Record the first attempt; False if there was one before, True also when nothing can be written."""
     try:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
@@ -141,7 +141,7 @@ def _first_attempt(file: Path) -> bool:
 
 
 def _count_attempt(file: Path) -> int:
-    """How many attempts have begun, this one included; 0 where that cannot be written down."""
+    """How many attempts have begun, this one included; 0 when nothing can be written."""
     try:
         with file.open("ab", buffering=0) as counted:
             counted.write(b".")
@@ -164,7 +164,7 @@ _UNTOLD = """
 SELECT chat, table_name, count(*) FROM set_aside
 WHERE told = 0 AND at IS NOT NULL AND chat <> '' GROUP BY chat, table_name ORDER BY min(id)
 """
-# What an owner's own chat has told needs no second notice.
+# Rows of an owner's own chat need no second notice to the owners.
 _TOLD = """
 UPDATE set_aside SET told = 1, told_at = iif(chat IN (SELECT value FROM json_each(?)), 0, told_at)
 WHERE told = 0 AND at IS NOT NULL

@@ -1,8 +1,8 @@
-"""What strangers' text has entered a conversation, and by whom it was cleared; kept as long as the conversation.
+"""Which strangers' text has entered a conversation, and who cleared it; kept as long as the conversation.
 
-A row is written in the transaction that brings the text into the transcript, and belongs to the
-conversation, not to its messages: what compaction, deletion by age or another try takes out of the
-prompt may have been summed up, answered or acted upon.
+A row is written in the transaction that adds the text to the transcript. It belongs to the conversation,
+not to a message: text that compaction, deletion by age or a retry removes from the prompt may already have
+been summarised, answered or acted upon.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,21 @@ class TaintTable:
     database: Database
 
     async def of(self, conversation: int) -> list[Taint]:
-        """What stands uncleared, oldest first."""
+        """The conversation's uncleared taints, oldest first."""
         return [Taint(*row) for row in await self.database.all(_OPEN, conversation)]
 
     async def of_chat(self, chat: str) -> list[Taint]:
-        """The same of the chat's current conversation."""
+        """The uncleared taints of the chat's current conversation."""
         current = await self.database.value("SELECT conversation FROM chats WHERE key = ?", chat)
         return await self.of(current) if current is not None else []
 
     async def of_message(self, chat: str, message: str) -> str:
-        """Whose text a message of ours may repeat, by the app's id of it, that the chat's current
-        conversation does not hold anyway; empty for nobody's.
+        """Whose text one of the bot's messages (the app's id) may repeat, beyond what the chat's current
+        conversation holds anyway; empty for nobody's.
 
-        That is an answer of another conversation, a summary, a reminder that a touched chat planned, a
-        question. What the program said besides repeats nothing where no stranger's text is kept.
+        Such a message is an answer in another conversation, a summary, a reminder that was planned while
+        its chat was tainted, or a question to an owner. Any other may repeat whatever strangers' text is
+        kept of the chat.
         """
         async with self.database.read() as tx:
             row = await tx.one(_SENT, chat, message)
@@ -48,8 +49,8 @@ class TaintTable:
             return str(await tx.value(_KEPT, chat) or "")
 
     async def clear(self, chat: str, upto: int, by: str) -> int:
-        """An owner vouches for what had entered the current conversation up to a taint's number; how
-        many taints that were. Its messages are theirs from then on, and so is what was said about them."""
+        """Clear the current conversation's taints up to an id, because an owner vouches for them; how many.
+        The messages they stand for count as the owner's from then on, and the model's about them as its own."""
         async with self.database.write() as tx:
             conversation = await tx.value("SELECT conversation FROM chats WHERE key = ?", chat)
             cleared = await tx.all(
@@ -67,8 +68,8 @@ class TaintTable:
         return len(cleared)
 
     async def vouch(self, kind: Literal["note", "job"], chat: str, id: int, by: str) -> bool:
-        """An owner takes a note or a job for theirs; False when there is no stranger's with that
-        number in that chat."""
+        """Clear the taint of a note or a job, because an owner vouches for it; False when there is no tainted
+        one with that id in that chat."""
         async with self.database.write() as tx:
             sql = (
                 f"UPDATE {kind}s SET stranger = '' WHERE id = ?2 AND chat IN {LINKED}"
@@ -81,7 +82,7 @@ class TaintTable:
 
 
 async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> None:
-    """Record that text of these sources enters a conversation; each stands once until it is cleared."""
+    """Record that text of these sources enters a conversation, once per source until it is cleared."""
     for source in map(named, sources):
         new = await tx.all(_ENTER, conversation, storable(source), tx.now)
         for (chat,) in new:
@@ -91,7 +92,7 @@ async def enter(tx: Transaction, conversation: int, sources: Sequence[str]) -> N
 _OPEN = (
     "SELECT source, at, id FROM taints WHERE conversation = ? AND cleared_at IS NULL ORDER BY id"
 )
-# The newest first: people answer what they have just read.
+# The newest first: people reply to recent messages.
 _SENT = """
 SELECT id, turn FROM outbox WHERE chat = ?1
 AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?2) ORDER BY id DESC LIMIT 1

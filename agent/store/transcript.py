@@ -1,10 +1,10 @@
 """Every message of a conversation, append-only, byte for byte, and which of them stand in the prompt.
 
-Positions only grow. A row leaves the prompt (`live` = 0) or is shortened there
-(`short`), but its text stays, to be searched.
+Positions only grow. A row leaves the prompt (`live` = 0) or is shortened there (`short`), but its text
+stays for searches.
 
-A message's columns are (role, text, extra): `extra` is JSON of what is not text (calls, the
-call answered, pictures by hash), or None. A shortened form is JSON [text, extra].
+A message's columns are (role, text, extra): `extra` is JSON of all but the text (calls, the call
+answered, pictures by hash), or None. A shortened form is JSON [text, extra].
 """
 
 import json
@@ -39,7 +39,7 @@ SHORT: TypeAdapter[tuple[str, str | None]] = TypeAdapter(tuple[str, str | None])
 
 
 def message_columns(message: Message) -> Columns:
-    """The columns of a message; lone surrogates, which no file can hold, become "?"."""
+    """The columns of a message, with "?" for lone surrogates."""
     match message:
         case User(text, images):
             return (
@@ -58,7 +58,7 @@ def message_columns(message: Message) -> Columns:
 
 
 def decoded_message(role: str, text: str, extra: str | None) -> Message:
-    """ValueError for what no message was stored as."""
+    """The message of these columns; ValueError when no message was stored so."""
     fields = EXTRA.validate_json(extra) if extra else Extra()
     if role == "user":
         return User(text, fields.images)
@@ -81,10 +81,10 @@ def _json(fields: dict[str, Any]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row of the prompt: `message` as it is sent, `turn` whose step it is.
+    """One row of the prompt: `message` as it is sent, a step of `turn`.
 
-    `own` marks a user message that the program wrote (advice, a repair). `stranger`
-    names where a stranger's text in it comes from.
+    `own` marks a user message that the program wrote (advice, a repair). `stranger` names the source of
+    strangers' text in it.
     """
 
     id: int
@@ -108,8 +108,7 @@ class TranscriptText:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What changes in a prompt: rows to `shorten` and to `remove`. `last_id` is the id of its last
-    row when that was decided."""
+    """Rows of a prompt to `shorten` and to `remove`, decided when `last_id` was its last row."""
 
     last_id: int
     shorten: Mapping[int, Message]
@@ -122,9 +121,8 @@ class TranscriptTable:
     database: Database
 
     async def prompt(self, conversation: int) -> list[Entry]:
-        """The rows that stand in the prompt, in order; without the fixed prefix."""
-        rows = await self.database.all(PROMPT, conversation)
-        return await entries(self.database, rows)
+        """The rows that stand in the prompt, in order, without the fixed prefix."""
+        return await entries(self.database, await self.database.all(PROMPT, conversation))
 
     async def current(self, chat: str) -> tuple[int | None, list[Entry]]:
         """The chat's current conversation and its prompt rows."""
@@ -135,7 +133,7 @@ class TranscriptTable:
         return known[0][0] if known else None, await entries(self.database, rows)
 
     async def size(self, chat: str) -> int:
-        """An upper bound of the bytes of the current conversation's prompt rows; 0 without any."""
+        """An upper bound of the bytes of the current conversation's prompt; 0 without rows."""
         size = await self.database.value(_SIZE, chat, ROW_BYTES, CALL_BYTES, IMAGE_BYTES)
         return int(size or 0)
 
@@ -145,7 +143,7 @@ class TranscriptTable:
         return [TranscriptText(*row) for row in await self.database.all(sql, conversation)]
 
     async def compact(self, conversation: int, compaction: Compaction) -> bool:
-        """Shorten the prompt in one transaction; False when it has grown since it was looked at."""
+        """Shorten the prompt in one transaction; False when it has grown since that was decided."""
         async with self.database.write() as tx:
             sql = "SELECT max(id) FROM transcript WHERE conversation = ?"
             last = await tx.value(sql, conversation)
@@ -155,15 +153,17 @@ class TranscriptTable:
             await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", removed)
             shorter = [(shortened(m), id) for id, m in compaction.shorten.items()]
             await tx.many("UPDATE transcript SET short = ? WHERE id = ?", shorter)
-            once_more = f"{counted('compacted')} + 1"
-            sql = f"UPDATE conversations SET summary = ?, compacted = {once_more} WHERE id = ?"
+            sql = (
+                f"UPDATE conversations SET summary = ?, compacted = {counted('compacted')} + 1"
+                " WHERE id = ?"
+            )
             await tx.run(sql, storable(compaction.summary), conversation)
             await forget_hidden_notes(tx, conversation)
             await pictures.forget_hidden(tx, conversation)
         return True
 
     async def summary(self, conversation: int) -> str:
-        """The summary of what compactions took out so far; empty before the first."""
+        """The summary of what compactions have removed; empty before the first."""
         sql = "SELECT summary FROM conversations WHERE id = ?"
         return str(await self.database.value(sql, conversation) or "")
 
@@ -189,7 +189,7 @@ OF_TURN = "SELECT id, role, head || text, extra FROM transcript WHERE turn = ? O
 
 
 async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
-    """The rows that PROMPT gives. One that cannot be read is set aside with its turn."""
+    """The entries of the rows of PROMPT. A row that cannot be read is set aside, and its turn left out."""
     found = await readable(database, "transcript", rows, _entry)
     if any(isinstance(entry.message, User) and entry.message.images for entry in found):
         shown = await pictures.resolved(database, [entry.message for entry in found])
@@ -202,7 +202,7 @@ async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
 
 
 async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
-    """The rows that OF_TURN gives, none shortened."""
+    """The messages of the rows of OF_TURN, none shortened."""
     found = await readable(database, "transcript", rows, lambda row: decoded_message(*row[1:]))
     return await pictures.resolved(database, found)
 
@@ -226,10 +226,9 @@ async def append(
     origin: Origin = "program",
     strangers: Sequence[str] = (),
 ) -> None:
-    """Add a message to the end. `head` is the part of a person's message that the program wrote.
-
-    `strangers` name where text of strangers in it comes from. What the model writes
-    while such text stands in its conversation is a stranger's, too.
+    """Add a message to the end. `head` is the part of a person's message that the program wrote;
+    `strangers` name the sources of strangers' text in it. What the model writes while the conversation
+    holds such text counts as a stranger's, too.
     """
     if isinstance(message, User) and message.images:
         await pictures.keep(tx, conversation, message.images)
@@ -258,7 +257,7 @@ _AS_GIVEN = _INSERT.format(id=next_id("transcript"), origin="?9, ?10")
 
 
 async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:
-    """Name a conversation by its first words; record its use."""
+    """Use the message's first words as the title of an untitled conversation, and record its use."""
     words = " ".join(message.text.removeprefix(head).split())[:80]
     sql = (
         "UPDATE conversations SET active_at = ?, title = CASE title WHEN '' THEN ? ELSE title END"
@@ -268,7 +267,7 @@ async def set_title(tx: Transaction, conversation: int, message: User, head: str
 
 
 async def forget_hidden_notes(tx: Transaction, conversation: int) -> None:
-    """Notes whose line is no longer in the prompt are to be shown again."""
+    """Have notes shown again whose line is no longer in the prompt."""
     await tx.run(_FORGET_HIDDEN, conversation)
 
 

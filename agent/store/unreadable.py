@@ -1,5 +1,5 @@
-"""Rows that cannot be read: kept as JSON with the error, and ended in their own table, so that
-nothing is lost and what waits behind them goes on."""
+"""Sets unreadable rows aside: keeps them as JSON with the error, and ends them in their own table, so that
+nothing is lost and the rows behind them are handled."""
 
 import json
 import logging
@@ -12,15 +12,15 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 LONGEST_ERROR = 500  # characters
-UPDATES = "updates"  # in place of a table's name: they have none, and are kept as they came
+UPDATES = "updates"  # stands for a table: a messaging app's updates are in none
 
-# By table: its key, and what ends a row there.
+# {table: (its key, the statements that end a row)}
 ENDS = {
     "chats": (
         "key",
         [
             "UPDATE chats SET settings = '{}' WHERE key = ?",
-            # It is read with the chat.
+            # The plan is read with the chat.
             "UPDATE conversations SET plan = NULL WHERE id = (SELECT conversation FROM chats WHERE key = ?)",
         ],
     ),
@@ -32,7 +32,7 @@ ENDS = {
             "UPDATE inbox SET state = 'done' WHERE turn = ?",
         ],
     ),
-    # The rest of its turn leaves the prompt as well: an answer without its call is no conversation.
+    # The rest of its turn leaves the prompt as well: a tool result without its call is invalid there.
     "transcript": (
         "id",
         [
@@ -54,9 +54,9 @@ ENDS = {
 async def readable(
     database: Database, table: str, rows: Sequence[Row], decode: Callable[[Row], T]
 ) -> list[T]:
-    """The rows that can be decoded; those that cannot are set aside. A row begins with its key.
+    """Decode rows, whose first column is their key; those that cannot be decoded are set aside.
 
-    Not to be called inside of a write transaction.
+    It must not be called inside a write transaction.
     """
     decoded: list[T] = []
     for row in rows:
@@ -71,7 +71,7 @@ async def readable(
 async def set_aside(
     tx: Transaction, table: str, key: object, error: BaseException, raw: str = ""
 ) -> None:
-    """Keep a row and end it where it stands; `raw` for what stands in no table."""
+    """Keep a row and end it in its table; `raw` is given for what is in no table."""
     chat, ends = "", list[str]()
     if not raw:
         name, ends = ENDS[table]
@@ -90,7 +90,7 @@ async def set_aside(
     await tx.run(
         "INSERT INTO set_aside (table_name, row_id, chat, raw, error, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
         " ON CONFLICT DO UPDATE SET chat = ?3, raw = ?4, error = ?5, at = ?6, told = 0, told_at = NULL"
-        f" WHERE at IS NULL OR table_name <> '{UPDATES}'",  # delivered once more: nothing new
+        f" WHERE at IS NULL OR table_name <> '{UPDATES}'",  # an update delivered again is not told again
         table,
         str(key),
         chat,

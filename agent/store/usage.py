@@ -6,18 +6,17 @@ from typing import Any
 from agent.model import Completion
 from agent.store.database import Database, summed
 
-# Fields of a Completion, and columns.
+# Fields of a Completion that are columns of the same names.
 MEASURED = (
-    *("prompt_tokens", "cached_tokens", "completion_tokens"),
-    *("ttft_ms", "prefill_tok_s", "decode_tok_s"),
+    "prompt_tokens cached_tokens completion_tokens ttft_ms prefill_tok_s decode_tok_s".split()
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CacheReuse:
-    """How far a call reused the cache: `new` tokens beyond the call before it, `reread` tokens that
-    were prefilled again although they should have been cached, and the first differing place
-    (`difference`) if one was found. None where the server gives no figures."""
+    """How far a call reused the cache: `new` tokens beyond the call before it (None if the server gives no
+    figures), `reread` tokens that were prefilled again although they should have been cached, and the
+    first `difference` from the call before, if one was found."""
 
     new: int | None = None
     reread: int = 0
@@ -36,7 +35,7 @@ class UsageSum:
 
     @property
     def cache_hit(self) -> float | None:
-        """The share of prompt tokens that were not read again; None without prompts."""
+        """The share of prompt tokens that came from the cache; None without prompts."""
         return self.cached_tokens / self.prompt_tokens if self.prompt_tokens else None
 
 
@@ -53,15 +52,21 @@ class UsageTable:
         reuse: CacheReuse,
         purpose: str = "turn",
     ) -> None:
-        """Keep one call's figures; `purpose` is turn, sub-task, summary or warm.
+        """Record one call's figures; `purpose` is turn, sub-task, summary or warm.
 
-        Nobody waits for the disk on their account; of a chat that was forgotten meanwhile there are none.
+        The commit does not wait for the disk. Without effect if the chat was forgotten meanwhile.
         """
         async with self.database.write(durable=False) as tx:
-            values: dict[str, Any] = {"conversation": conversation, "turn": turn}
-            values |= {"new_tokens": reuse.new, "reread": reuse.reread}
-            values |= {name: getattr(completion, name) for name in MEASURED}
-            values |= {"purpose": purpose, "difference": reuse.difference, "at": tx.now}
+            values: dict[str, Any] = {
+                "conversation": conversation,
+                "turn": turn,
+                "purpose": purpose,
+                "new_tokens": reuse.new,
+                "reread": reuse.reread,
+                "difference": reuse.difference,
+                "at": tx.now,
+                **{name: getattr(completion, name) for name in MEASURED},
+            }
             sql = (
                 f"INSERT INTO usage (chat, {', '.join(values)}) SELECT key, {', '.join('?' * len(values))}"
                 " FROM chats WHERE key = ?"
@@ -75,10 +80,10 @@ class UsageTable:
             f" {summed('completion_tokens')}, {summed('reread')} FROM usage"
             " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)"
         )
-        rows = await self.database.all(sql, at, chat)
-        return UsageSum(*rows[0])
+        [row] = await self.database.all(sql, at, chat)
+        return UsageSum(*row)
 
     async def read_ahead(self, at: float) -> int:
-        """Tokens that the server read between turns since an instant."""
+        """Tokens prefilled between turns since an instant."""
         sql = f"SELECT {summed('reread')} FROM usage WHERE at >= ? AND purpose = 'warm'"
         return int(await self.database.value(sql, at))
