@@ -3,5 +3,5 @@
 chats.py        all workers; messages in, stop, retry, forget
 worker.py       one chat's worker: lease, oldest messages, turns
 assignment.py   what a worker hands to whoever runs the turn
-maintenance.py  what is done while nobody waits
+maintenance.py  work in the background while no turn runs
 """

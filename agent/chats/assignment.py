@@ -1,4 +1,4 @@
-"""One turn handed to whoever runs it, and the listener that shows it."""
+"""What a worker hands to whoever runs its turn, and the listener that shows the turn."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,8 @@ from backend.protocol import PERSON, SCHEDULED, Priority
 class Assignment:
     """A turn to run or resume; `stop` and `answer_now` are those of agent.turn.turn.Turn.
 
-    `answers` grows by what comes in while the turn runs. `known` is its chat and `frozen` since when no tool may run, both as the turn began.
+    `answers` grows by messages that arrive while the turn runs. `known` is its chat, and `frozen` since when
+    no tool may run, both as the turn began.
     """
 
     turn: OpenTurn
@@ -44,7 +45,8 @@ RunTurn = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
 
 
 class Listener(Protocol):
-    """Shows turns to people. A slow one delays only itself; after an error it gets no more events of that turn."""
+    """Shows turns to people. A slow listener delays only itself; after an error it gets no more events of
+    that turn."""
 
     async def event(self, assignment: Assignment, event: Event) -> None: ...
 
@@ -53,24 +55,17 @@ class Listener(Protocol):
         ...
 
 
-class SilentListener:
-    """The listener where turns are not shown."""
-
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        """Not shown."""
-
-    async def waiting(self, chat: str, why: str) -> None:
-        """Not shown."""
+class SilentListener(Listener):
+    """Shows nothing."""
 
 
 @dataclass(frozen=True)
 class ChatOptions:
-    """Which chats' rows a process answers, and how.
+    """Which messages a process answers, and how.
 
-    `sources` are those of Incoming; rows of other sources are left to their own
-    processes. `zone` is the agent's IANA time zone, for chats without one of
-    their own. `resumes`: take up what a killed process of these sources left.
-    `fetch` brings the files that came along with messages.
+    `sources` are those of Incoming; rows of other sources are left to other processes. `zone` is the agent's
+    IANA time zone, for chats without their own. `resumes`: finish what a killed process of these sources
+    left. `fetch` downloads attachments.
     """
 
     sources: frozenset[str]

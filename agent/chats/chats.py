@@ -4,8 +4,8 @@
         await chats.submit(Incoming(...))     # durable when it returns
         await chats.stop("tg:1")
 
-A worker exists while its chat has something waiting or running, so that idle
-chats cost nothing. Whatever a killed process left behind is taken up at start.
+A worker exists while its chat has something waiting or running, so idle chats cost nothing. At start,
+whatever a killed process left unfinished is taken up.
 """
 
 import os
@@ -23,7 +23,7 @@ from agent.store.errors import StoreError
 
 
 def cli_source() -> str:
-    """The source of one command line's own messages: no other process answers them."""
+    """A source for this process's own messages, which no other process answers."""
     return f"{EPHEMERAL}:{os.getpid()}-{secrets.token_hex(4)}"
 
 
@@ -59,16 +59,16 @@ class Chats:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Turns are cut off where they stand; the next start takes them up again."""
+        """Running turns are cut off; the next start resumes them."""
         with self._stack:
             await self.tasks.stop()
-            with suppress(StoreError):  # a cancelled worker may not have come to it
+            with suppress(StoreError):  # a cancelled worker may not have released its own
                 await self.store.leases.release_all(self._owner)
 
     async def submit(self, incoming: Incoming) -> bool:
-        """Keep a message for good and see to its answer; False for one that is known already.
+        """Store a message and have it answered; False for a duplicate.
 
-        An edit of what the running turn answers ends that turn: its answer would be to other words.
+        An edit of a message that the running turn answers stops that turn.
         """
         if incoming.kind == "edit":
             if await self.store.inbox.is_known(incoming):
@@ -82,60 +82,10 @@ class Chats:
         return True
 
     def wake(self, chat: str) -> None:
-        """There may be something to do for that chat."""
-        if chat in self._workers:
-            self._workers[chat].wake.set()
-        else:
-            self._start(chat)
-
-    def running(self) -> list[str]:
-        """Chats whose turn runs in this process now."""
-        return [chat for chat, worker in self._workers.items() if worker.stop]
-
-    async def stop(self, chat: str) -> bool:
-        """End the turn that runs in that chat, in whatever process; False when none does.
-
-        What it has asked the owners is withdrawn first: a press after this grants nothing.
-        """
-        await self.store.approvals.withdraw(chat)
-        worker = self._workers.get(chat)
-        if worker and worker.stop:
-            worker.stop.set()
-            return True
-        return await self.store.leases.request_stop(chat)
-
-    def answer_now(self, chat: str) -> bool:
-        """End the thinking of the turn that runs in that chat, in this process; False when none does."""
-        worker = self._workers.get(chat)
-        if worker and worker.answer_now:
-            worker.answer_now.set()
-            return True
-        return False
-
-    async def retry(self, chat: str) -> bool:
-        """Answer the last message once more, as if the first try had not been.
-
-        False when there is none, or while a turn runs.
-        """
-        last = await self.store.turns.last(chat)
-        if last is None or await self.store.turns.unfinished(chat):
-            return False
-        if not await self.store.turns.retry(last[0]):
-            return False
-        self._window.cut(last[0].conversation)
-        self.wake(chat)
-        return True
-
-    async def forget(self, chat: str, by: str = "") -> None:
-        """Delete a chat with everything that belongs to it; its turn, and what waits, end first."""
-        waiting = await self.store.inbox.waiting(chat, self.options.sources)
-        await self.store.inbox.discard(chat, [row.id for row in waiting])
+        """Have the chat's worker look for messages, and start one if there is none."""
         if worker := self._workers.get(chat):
-            await worker.emptied()
-        await self.store.chats.forget(chat, by)
-        await self.store.key_values.put(SNAPSHOT, 0)  # the last good copy is not to remember it
-
-    def _start(self, chat: str) -> None:
+            worker.wake.set()
+            return
         worker = Worker(
             chat,
             self._owner,
@@ -148,3 +98,49 @@ class Chats:
         )
         self._workers[chat] = worker
         self.tasks.start(worker.run(), f"chat {chat}")
+
+    def running(self) -> list[str]:
+        """Chats whose turn runs in this process now."""
+        return [chat for chat, worker in self._workers.items() if worker.stop]
+
+    async def stop(self, chat: str) -> bool:
+        """Stop the turn that runs in that chat, in any process; False when none does.
+
+        Its open questions to owners are withdrawn first: a press after this grants nothing.
+        """
+        await self.store.approvals.withdraw(chat)
+        worker = self._workers.get(chat)
+        if worker and worker.stop:
+            worker.stop.set()
+            return True
+        return await self.store.leases.request_stop(chat)
+
+    def answer_now(self, chat: str) -> bool:
+        """End the thinking of the turn that runs in that chat in this process; False when none does."""
+        worker = self._workers.get(chat)
+        if worker and worker.answer_now:
+            worker.answer_now.set()
+            return True
+        return False
+
+    async def retry(self, chat: str) -> bool:
+        """Answer the last message again, without the first answer in the prompt; False when there is none, or
+        while a turn runs."""
+        last = await self.store.turns.last(chat)
+        if last is None or await self.store.turns.unfinished(chat):
+            return False
+        if not await self.store.turns.retry(last[0]):
+            return False
+        self._window.audit.forget(last[0].conversation)
+        self.wake(chat)
+        return True
+
+    async def forget(self, chat: str, by: str = "") -> None:
+        """Delete a chat with all that belongs to it, once its turn and waiting messages are ended."""
+        waiting = await self.store.inbox.waiting(chat, self.options.sources)
+        await self.store.inbox.discard(chat, [row.id for row in waiting])
+        if worker := self._workers.get(chat):
+            await worker.stop_and_wait()
+        await self.store.chats.forget(chat, by)
+        # Has the last good copy made anew, without the chat.
+        await self.store.key_values.put(SNAPSHOT, 0)

@@ -1,7 +1,7 @@
-"""Maintenance between turns: recent chats are warmed, old rows pruned, a snapshot kept.
+"""Maintenance between turns: recent chats are warmed, old rows deleted, a snapshot is made.
 
-Chats are warmed with the requests of real turns (how a template takes calls and
-pictures is in them), so that the next turn finds all of it in the cache.
+Chats are warmed with the requests of real turns, with their calls and pictures, so that the next turn finds
+its whole prompt in the cache.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ VACUUM, PRUNE = "vacuum_at", "prune_at"
 class Maintenance:
     """Runs beside the chats until cancelled.
 
-    `server_identity` tells one run of the model server from the next: what an
-    earlier one has read is lost. None: none serves, or it sleeps and is not to be woken.
+    `server_identity` tells one run of the model server, whose cache ends with it, from the next. None: no
+    server runs, or it sleeps and must not be woken.
     """
 
     store: Store
@@ -41,7 +41,7 @@ class Maintenance:
     retention: Retention = field(default_factory=Retention)
     semantic_search: SemanticSearch | None = None
     poll_seconds: float = POLL_SECONDS
-    warmed: Hashable | None = None  # the server that has read the recent chats
+    warmed: Hashable | None = None  # the run of the server that has prefilled the recent chats
 
     async def run(self) -> None:
         while True:
@@ -49,7 +49,7 @@ class Maintenance:
             await asyncio.sleep(self.poll_seconds)
 
     async def run_once(self, *, busy: bool = False) -> None:
-        """Where chats are `busy` all the time, the database is kept all the same, half as often."""
+        """One round. While chats are `busy` only the database is maintained, half as often."""
         often = 2 if busy else 1
         try:
             if not busy:
@@ -62,14 +62,13 @@ class Maintenance:
             return  # nothing to warm yet
         except (AgentError, ModelRefused, OSError) as error:
             log.warning("maintenance failed: %s", error)
-        except Exception:  # of one chat, or one row: no reason to end the bot
+        except Exception:  # one chat or row must not end the bot
             log.exception("maintenance failed")
 
     async def _warm(self, server: Hashable | None) -> None:
-        """Read in the chats used last, the newest at the end, where the server keeps it best.
+        """Prefill the chats used last; the newest comes last, so that it is evicted last.
 
-        A prompt that is too long for this model is compacted first; one that it refuses
-        waits for its turn.
+        A prompt that is too long for this model is compacted first; one that it refuses is skipped.
         """
         if server is not None and server != self.warmed:
             since = self.store.clock() - DAY
@@ -83,11 +82,11 @@ class Maintenance:
                 except (AgentError, ModelRefused) as error:
                     log.warning("%s could not be warmed: %s", chat, error)
                 if self.chats.running():
-                    return  # interrupted by a message; the rest between later turns
+                    return  # a message came in; the other chats are warmed later
         self.warmed = server
 
     async def _embed(self) -> None:
-        """Compute vectors for the texts of recent chats, a few at a time."""
+        """Embed the texts of recent chats, in batches."""
         if self.semantic_search is None:
             return
         for chat in await self.store.chats.recent(WARM_CHATS):
@@ -103,7 +102,8 @@ class Maintenance:
     ) -> None:
         now = self.store.clock()
         if now - (await self.store.key_values.get(name, float) or 0) >= seconds:
-            await self.store.key_values.put(name, now)  # also when it fails: not at every poll
+            # Before the work, so that a failure is not repeated at every poll.
+            await self.store.key_values.put(name, now)
             await work()
 
     async def _prune(self) -> None:

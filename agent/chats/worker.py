@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from agent.aio import BackgroundTasks, move_on_when, set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 SETTLE_BOUND_SECONDS = 10.0
 STORE_RETRY_SECONDS = 5.0
-RESUMES = 4  # a turn cut off more often in the same step is ended, so that it cannot crash the program for ever
+RESUMES = 4  # a turn cut off more often in the same step is ended: it may crash the program
 CRASH_RETRY_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
 LEASE_POLL_SECONDS = 0.25  # the end of another process's turn is not announced
 STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
 POLLS_PER_HEARTBEAT = 10
 NOTHING = PendingWork(None, None, None, ())
-EPHEMERAL = "cli"  # sources of command lines: once killed, their answers are not wanted
+EPHEMERAL = "cli"  # prefix of the sources of command lines: a killed one wants no answer any more
 
 
 @dataclass
@@ -53,24 +53,24 @@ class Worker:
     retire: Callable[[], object]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that runs now
-    answer_now: asyncio.Event | None = None  # of the same
-    answered: Sequence[Incoming] = ()  # by the same, those included that came in meanwhile
-    put_down: str = ""  # the turn that waits for a store that can be written: no fault of its own
-    free: asyncio.Event = field(default_factory=asyncio.Event)  # no turn runs or begins
-    handling: tuple[str, object] | None = None  # table and key of what is being answered
+    answer_now: asyncio.Event | None = None  # of the turn that runs now
+    answered: Sequence[Incoming] = ()  # by the turn that runs now, later arrivals included
+    unwritable: str = ""  # the turn that was cut off because the store could not be written
+    free: asyncio.Event = field(default_factory=asyncio.Event)  # set while no turn runs or begins
+    handling: tuple[str, object] | None = None  # table and key of the row being answered
     pending: PendingWork = NOTHING  # as last read
-    emptying: bool = False  # woken by `emptied`: no lease, which would make a forgotten chat anew
+    stopping: bool = False  # woken by stop_and_wait: a lease would create a forgotten chat again
 
     def __post_init__(self) -> None:
         self.free.set()
         self.wake.set()
 
     async def run(self) -> None:
-        """Run turns; without any, compact and warm the prompt until a message comes."""
+        """Run turns; when none waits, compact and warm the prompt until a message comes."""
         try:
             while True:
-                woken = self.wake.is_set() and not self.emptying
-                self.emptying = False
+                woken = self.wake.is_set() and not self.stopping
+                self.stopping = False
                 self.wake.clear()
                 try:
                     if await self._answer_next(woken=woken):
@@ -93,7 +93,7 @@ class Worker:
             self.retire()
 
     async def _count_crash(self, error: Exception) -> bool:
-        """At the third crash at one row it is set aside; False where none was being answered."""
+        """Count the crash at the row being answered, which sets it aside at the third; False without a row."""
         if self.handling is None:
             return False
         table, key = self.handling
@@ -108,10 +108,10 @@ class Worker:
         """Whether the turn that runs answers the message with the app's id `ref`."""
         return bool(self.stop and ref) and any(each.ref == ref for each in self.answered)
 
-    async def emptied(self) -> None:
-        """Return when no turn runs or begins; one that does is stopped."""
+    async def stop_and_wait(self) -> None:
+        """Stop the turn that runs or begins, and return once none does."""
         while not self.free.is_set():
-            self.emptying = True
+            self.stopping = True
             self.wake.set()
             self._stop_turn()
             await set_within(self.free, STOP_POLL_SECONDS)
@@ -119,11 +119,14 @@ class Worker:
     async def _answer_next(self, *, woken: bool) -> bool:
         """Run one turn, an unfinished one first; False when there is none.
 
-        Only what was `woken` takes the lease without a look at whether it is needed.
+        Unless it was `woken`, the worker takes the lease only if it finds something to do.
         """
         self.handling = None
-        if not woken and not self._ours(await self._pending()):
-            return False
+        if not woken:
+            pending = await self._pending()
+            turn = pending.unfinished
+            if not pending.waiting and not (turn and turn.source in self.options.sources):
+                return False
         async with self._leased():
             pending = await self._pending()
             with speaking(self.language):
@@ -131,16 +134,14 @@ class Worker:
                     self.handling = "turns", turn.id
                     if turn.source in self.options.sources:
                         rows = await self.store.inbox.of_turn(turn.id)
-                        if (
-                            turn.id == self.put_down
-                            or await self.store.turns.resume(turn) <= RESUMES
-                        ):
+                        no_crash = turn.id == self.unwritable
+                        if no_crash or await self.store.turns.resume(turn) <= RESUMES:
                             await self._answer(turn, rows)
                         else:
                             await self._give_up(turn, rows)
                         return True
                     await self._abandon(turn)
-                    pending = await self._pending()  # what it was to answer may wait again
+                    pending = await self._pending()  # its messages may wait again
                 rows = await self._settled(pending)
                 if rows:
                     self.stop = asyncio.Event()
@@ -164,17 +165,12 @@ class Worker:
 
     @property
     def language(self) -> str:
-        """Of the fixed texts; "" where it is not known."""
+        """The language of the chat's fixed texts; "" if unknown."""
         return self.pending.chat.spoken if self.pending.chat else ""
-
-    def _ours(self, pending: PendingWork) -> bool:
-        """Whether there is something for us to do."""
-        cut_off = pending.unfinished and pending.unfinished.source in self.options.sources
-        return bool(pending.waiting or cut_off)
 
     @asynccontextmanager
     async def _leased(self) -> AsyncIterator[None]:
-        """Keep the chat's lease for the block; waits while another process holds it."""
+        """Hold the chat's lease for the block; waits while another process holds it."""
         announced = False
         while not await self.store.leases.acquire(self.chat, self.owner):
             if not announced:
@@ -193,7 +189,7 @@ class Worker:
                 await self.store.leases.release(self.chat, self.owner)
 
     async def _heartbeat(self) -> None:
-        """Keep the lease alive. Another process's request to stop, or its loss, ends the turn that runs."""
+        """Renew the lease. Its loss, or another process's request to stop, stops the turn that runs."""
         leases = self.store.leases
         while True:
             with suppress(StoreError):
@@ -205,7 +201,7 @@ class Worker:
                     log.error("the lease of %s went to another process", self.chat)
 
     async def _settled(self, pending: PendingWork) -> list[InboxRow]:
-        """The oldest waiting message and those that belong to it, once they have stopped coming."""
+        """The oldest waiting message and those that belong to it, once no more arrive."""
         deadline = self.store.clock() + SETTLE_BOUND_SECONDS
         while rows := gathered(pending.waiting):
             quiet = max(row.received_at + row.incoming.settle_s for row in rows)
@@ -218,38 +214,39 @@ class Worker:
         return rows
 
     async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn | None:
-        """The turn; None where the first message took the program down too often and is set aside."""
+        """Begin a turn; None when its first message killed the program too often and is set aside."""
         first = rows[0].id
         self.handling = "inbox", first
         async with self.store.set_aside.attempt("inbox", first) as allowed:
-            turn = await self._rendered(rows) if allowed else None
-        if turn:
-            self.handling = "turns", turn.id
+            if not allowed:
+                return None
+            try:
+                async with move_on_when(self.stop or asyncio.Event()):
+                    rows = await self.options.fetch(rows)  # a long recording takes its time
+                plan = self.pending.chat.plan if self.pending.chat else ()
+                message = await user_message.render(
+                    self.store, rows, self.zone, self.window.enter, plan
+                )
+            except StoreError:
+                raise
+            except Exception:  # an answer without the attachments is better than none
+                log.exception("what came with a message of %s could not be fetched", self.chat)
+                text = "\n".join(row.incoming.text for row in rows)
+                message = RenderedMessage("", User(text))
+            turn = await self.store.turns.begin(secrets.token_hex(8), rows, message)
+        self.handling = "turns", turn.id
         return turn
-
-    async def _rendered(self, rows: Sequence[InboxRow]) -> OpenTurn:
-        turn = secrets.token_hex(8)
-        try:
-            async with move_on_when(self.stop or asyncio.Event()):
-                rows = await self.options.fetch(rows)  # a long recording takes its time
-            plan = self.pending.chat.plan if self.pending.chat else ()
-            message = await user_message.render(
-                self.store, rows, self.zone, self.window.enter, plan
-            )
-        except StoreError:
-            raise
-        except Exception:  # better answered without what came along than never
-            log.exception("what came with a message of %s could not be fetched", self.chat)
-            text = "\n".join(row.incoming.text for row in rows)
-            message = RenderedMessage("", User(text))
-        return await self.store.turns.begin(turn, rows, message)
 
     async def _answer(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         journal = self._journal(turn, rows)
-        known, frozen = self.pending.chat, self.pending.frozen
-        assignment = Assignment(turn, journal.answers, journal, known, frozen)
-        if self.stop:  # it may have been set while the turn began
-            assignment = replace(assignment, stop=self.stop)
+        assignment = Assignment(
+            turn,
+            journal.answers,
+            journal,
+            self.pending.chat,
+            self.pending.frozen,
+            stop=self.stop or asyncio.Event(),  # it may have been set while the turn began
+        )
         self.stop, self.answer_now = assignment.stop, assignment.answer_now
         self.answered = journal.answers
         began = time.monotonic()
@@ -258,8 +255,8 @@ class Worker:
                 try:
                     finished = await self.run_turn(assignment, emit)
                 except StoreError:
-                    self.put_down = turn.id
-                    raise  # nothing can be written: the turn stays open and is resumed
+                    self.unwritable = turn.id
+                    raise  # the turn stays open and is resumed
                 except Exception:
                     log.exception("turn %s of %s failed", turn.id, self.chat)
                     await self._close_calls(turn)
@@ -277,7 +274,8 @@ class Worker:
         await self._journal(turn, rows).finish(None, given_up, "error", TokenUsage())
 
     async def _abandon(self, turn: OpenTurn) -> None:
-        """End another source's turn whose process is gone; what it was to answer waits again."""
+        """End a turn of another source, whose process is gone; its messages wait again, unless a command line
+        sent them."""
         await self._close_calls(turn)
         await self.store.turns.cancel(turn, requeue=not turn.source.startswith(EPHEMERAL))
 
@@ -301,7 +299,7 @@ class Worker:
 
     @asynccontextmanager
     async def _listening(self, assignment: Assignment) -> AsyncIterator[Emit]:
-        """An emitter whose events reach the listener in order, all of them before the block is left."""
+        """An emitter whose events reach the listener in order, all before the block ends, or DRAIN_SECONDS later."""
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         drained = asyncio.Event()
 
@@ -327,15 +325,14 @@ class Worker:
         return self.stop is not None
 
     async def _tell_busy(self) -> None:
-        """Say what goes on in the chat, and for how long, as far as it has begun."""
+        """Tell the person which turn runs in the chat, and for how long, if one has begun."""
         turn = (await self._pending()).unfinished
         with speaking(self.language):
             told = translated(texts.CHAT_BUSY)
             if turn:
+                known = texts.CHAT_HAS_JOB if turn.kind == "job" else texts.CHAT_ANSWERS
                 seconds = max(1, round(self.store.clock() - turn.started_at))
-                job = turn.kind == "job"
-                told = translated(texts.CHAT_HAS_JOB if job else texts.CHAT_ANSWERS)
-                told = told.format(seconds=seconds)
+                told = translated(known).format(seconds=seconds)
             await self._tell_waiting(told)
 
     async def _tell_waiting(self, why: str) -> None:
@@ -346,12 +343,12 @@ class Worker:
 
 
 def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
-    """The first of the rows and those right behind it that were sent as one (an album, a paste)."""
+    """The first row and those right behind it that were sent as one message (an album, a paste)."""
     taken = list(rows[:1])
     for row in rows[1:]:
         before, this = taken[-1].incoming, row.incoming
         one = before.kind == this.kind == "message" and before.sender == this.sender
-        # An app's times may be whole seconds: what has nothing to wait for stands alone.
+        # Times may be in whole seconds, so a message without a settling time stands alone.
         if not one or not before.settle_s or abs(this.at - before.at) > before.settle_s:
             break
         taken.append(row)
@@ -359,7 +356,7 @@ def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
 
 
 def log_turn(turn: OpenTurn, finished: TurnFinished, seconds: float) -> None:
-    """One line: ids and figures, no words of the conversation."""
+    """Log one line: ids and figures, no text of the conversation."""
     usage = finished.usage
     log.info(
         "turn turn=%s chat=%s source=%s reason=%s tool_calls=%d prompt=%d cached=%d completion=%d seconds=%.2f",

@@ -1,4 +1,4 @@
-"""What the server's cache gave of each prompt, compared with what it could have given."""
+"""How much of each prompt came from the server's cache, compared with how much should have."""
 
 import logging
 from collections import OrderedDict
@@ -16,7 +16,7 @@ KEPT = 32  # conversations whose last request is remembered
 
 
 class CacheAudit:
-    """Remembers what was sent with each conversation's last call, and the tokens known after it."""
+    """Remembers the messages of each conversation's last call, and the tokens in the cache after it."""
 
     def __init__(self) -> None:
         self._last: OrderedDict[int, tuple[tuple[Message, ...], int]] = OrderedDict()
@@ -24,7 +24,7 @@ class CacheAudit:
     def compare(
         self, conversation: int, sent: Sequence[Message], completion: Completion
     ) -> CacheReuse:
-        """What this call read again although it was known; logged when it is more than SLACK."""
+        """What this call prefilled again although it was in the cache; more than SLACK is logged."""
         prompt, cached = completion.prompt_tokens, completion.cached_tokens
         last = self._last.get(conversation)
         self.remember(conversation, sent, completion)
@@ -34,14 +34,14 @@ class CacheAudit:
         reread = max(0, min(known, prompt) - cached)
         place = difference(before, sent) if reread > SLACK else ""
         if place:
-            log.info(  # a service keeps it; in a terminal it would stand in the answer
+            log.info(  # not a warning, which a terminal would show amid the answer
                 "conversation %d: %d of %d prompt tokens were read again; %s",
                 *(conversation, reread, prompt, place),
             )
         return CacheReuse(max(0, prompt - known), reread, place)
 
     def remember(self, conversation: int, sent: Sequence[Message], completion: Completion) -> None:
-        """The server knows this now."""
+        """Record that the server's cache holds this call."""
         if completion.prompt_tokens is not None:
             self._last[conversation] = tuple(sent), completion.prompt_tokens + kept(completion)
             self._last.move_to_end(conversation)
@@ -49,18 +49,18 @@ class CacheAudit:
                 self._last.popitem(last=False)
 
     def forget(self, conversation: int) -> None:
-        """The prompt was cut on purpose: the next call has nothing to be compared with."""
+        """The prompt was shortened on purpose: the next call is not compared with the last."""
         self._last.pop(conversation, None)
 
 
 def kept(completion: Completion) -> int:
-    """Tokens of an answer that the next prompt repeats: not thoughts, and no call that was cut short."""
+    """Tokens of an answer that the next prompt repeats: 0 for one with thoughts or a call that was cut short."""
     cut_call = completion.finish_reason == "length" and completion.calls
     return 0 if completion.reasoning or cut_call else completion.completion_tokens or 0
 
 
 def difference(before: Sequence[Message], now: Sequence[Message]) -> str:
-    """The first place where a request does not go on from the one before it, in words."""
+    """The first place where a request differs from the one before it, in words."""
     for at, old in enumerate(before):
         if at >= len(now):
             return f"it ends before message {at} of the last request"

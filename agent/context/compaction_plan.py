@@ -1,8 +1,8 @@
-"""What leaves a prompt that is full. Pure: the transcript's entries in, those that stay out.
+"""Decides what leaves a full prompt: pure functions from the transcript's entries to those that stay.
 
-By priority: the person's current instructions, with the skills that were read for them, and the newest tool results stay;
-old tool output shrinks to one line first; then old exchanges leave, for a
-summary; what alone is too large is cut with a clear mark.
+By priority: the person's current instructions, the skills read for them and the newest tool results stay.
+Old tool output is shortened to one line first; then old exchanges leave, for a summary; a message that is
+too large by itself is cut with a clear mark.
 """
 
 import json
@@ -14,8 +14,8 @@ from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.sandbox.bubblewrap import SKILLS
 from agent.store.transcript import Entry
 
-NEWEST = 2  # groups with tool results that are never shrunk
-SHORT = 300  # characters of output or of an argument that are not worth a line in their place
+NEWEST = 2  # groups with tool results that are never shortened
+SHORT = 300  # characters of output or of an argument that are not worth shortening
 _SAVED = re.compile(r"/workspace/\.voltaire/out/[\w.-]+")
 
 Measure = Callable[[Message], int]  # tokens of a message
@@ -31,17 +31,17 @@ class WindowBudget:
 
     @property
     def low(self) -> int:
-        """What a compaction leaves: 40 % of the window, and in a small one a quarter of what is free."""
+        """The size after a compaction: 40 % of the window, in a small one the prefix and a quarter of the rest."""
         return max(self.limit * 4 // 10, self.prefix + (self.limit - self.prefix) // 4)
 
     @property
     def high(self) -> int:
-        """From here a compaction is due between turns."""
+        """The size beyond which a compaction is due between turns."""
         return self.limit * 8 // 10
 
     @property
     def hard(self) -> int:
-        """From here a model call could not finish its answer."""
+        """The size beyond which a model call might not have room to finish its answer."""
         return self.limit * 9 // 10
 
     @property
@@ -62,22 +62,12 @@ class _Group:
     size: int
     instruction: bool
 
-    @property
-    def is_user(self) -> bool:
-        return isinstance(self.entries[0].message, User)
-
-    @property
-    def has_results(self) -> bool:
-        return len(self.entries) > 1
-
 
 def plan(
     entries: Sequence[Entry], room: int, summary: int, measure: Measure, saved: Mapping[int, str]
 ) -> list[Entry]:
-    """The transcript brought down to `room` tokens, `summary` of them left free for the summary.
-
-    `saved` names, per row, the file that holds a tool's whole output.
-    """
+    """The transcript reduced to `room` tokens, `summary` of them left free for the summary. `saved` is
+    {row id: the file that holds a tool's whole output}."""
     lean = shrink_old(entries, saved)
     if sum(measure(entry.message) for entry in lean) <= room:
         return lean
@@ -86,16 +76,16 @@ def plan(
 
 
 def shrink_old(entries: Sequence[Entry], saved: Mapping[int, str]) -> list[Entry]:
-    """Entries with all but the newest tool outputs and long arguments as one line, old thoughts left out."""
+    """Entries with all but the newest tool outputs and long arguments shortened, and without old thoughts."""
     groups = _groups(entries, lambda message: 0)
-    with_results = [group for group in groups if group.has_results][-NEWEST:]
-    with_results += [group for group in groups if reads_skill(group.entries[0].message)]
-    newest = {entry.id for group in with_results for entry in group.entries}
-    return [e if e.id in newest else shrunk(e, saved.get(e.id, "")) for e in entries]
+    whole = [group for group in groups if len(group.entries) > 1][-NEWEST:]
+    whole += [group for group in groups if reads_skill(group.entries[0].message)]
+    ids = {entry.id for group in whole for entry in group.entries}
+    return [e if e.id in ids else shrunk(e, saved.get(e.id, "")) for e in entries]
 
 
 def to_save(entries: Sequence[Entry]) -> list[Entry]:
-    """Tool results that will shrink and whose whole output no file holds yet."""
+    """Tool results that will be shortened and whose whole output is in no file yet."""
     after = {entry.id: entry.message for entry in shrink_old(entries, {})}
     return [
         entry
@@ -110,16 +100,14 @@ def shrunk(entry: Entry, saved: str) -> Entry:
     match entry.message:
         case ToolResult(call, name, text) if len(text) > SHORT:
             return replace(entry, message=ToolResult(call, name, one_line(name, text, saved)))
-        case Assistant(text, calls, raw):  # and without its thought
-            slim = tuple(ToolCall(c.id, c.name, slim_arguments(c.arguments)) for c in calls)
-            return replace(
-                entry, message=Assistant(text, slim, clip(raw, 2 * SHORT) if calls else raw)
-            )
+        case Assistant(text, calls, raw):  # without its thought
+            raw = clip(raw, 2 * SHORT) if calls else raw
+            return replace(entry, message=Assistant(text, slim_calls(calls), raw))
     return entry
 
 
 def one_line(name: str, text: str, saved: str = "") -> str:
-    """What stands for an old tool output."""
+    """The line that stands for an old tool output."""
     found = _SAVED.search(text)
     where = found.group() if found else saved
     lines, first = text.count("\n") + 1, " ".join(text.split())[:80].strip()
@@ -127,8 +115,12 @@ def one_line(name: str, text: str, saved: str = "") -> str:
     return f"[{name} gave {lines:,} lines, {len(text):,} characters: {first} ...{tail}]"
 
 
+def slim_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    return tuple(ToolCall(call.id, call.name, slim_arguments(call.arguments)) for call in calls)
+
+
 def slim_arguments(arguments: str) -> str:
-    """Long strings in a call's arguments by their length; still JSON where it was."""
+    """The JSON of a call's arguments with long values replaced by their length; "{}" for no JSON object."""
     if len(arguments) <= SHORT:
         return arguments
     try:
@@ -137,13 +129,11 @@ def slim_arguments(arguments: str) -> str:
         return "{}"
     if not isinstance(fields, dict):
         return "{}"
-    slim = {k: _slim(v) for k, v in fields.items()}
-    return json.dumps(slim, ensure_ascii=False, separators=(",", ":"))
-
-
-def _slim(value: object) -> object:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return f"[{len(text):,} characters left out]" if len(text) > SHORT else value
+    for name, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        if len(text) > SHORT:
+            fields[name] = f"[{len(text):,} characters left out]"
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
 def clip(text: str, most: int, where: str = "") -> str:
@@ -170,7 +160,7 @@ def _groups(entries: Sequence[Entry], measure: Measure) -> list[_Group]:
 
 
 def instructions(entries: Sequence[Entry]) -> set[int]:
-    """What the person asked in the newest turn, and the skills that were read for it."""
+    """Ids of the person's messages in the newest turn, and of the calls that read skills for it."""
     users = [e for e in entries if isinstance(e.message, User) and not e.own]
     asked = {entry.id for entry in users if entry.turn == users[-1].turn}
     return asked | {
@@ -179,13 +169,13 @@ def instructions(entries: Sequence[Entry]) -> set[int]:
 
 
 def reads_skill(message: Message) -> bool:
-    """Whether a call reads instructions that the owner has added."""
+    """Whether one of the message's calls reads a skill, which are instructions of the owner."""
     calls = message.calls if isinstance(message, Assistant) else ()
     return any(f"{SKILLS}/" in call.arguments for call in calls)
 
 
 def keep_newest(groups: Sequence[_Group], room: int) -> list[Entry]:
-    """The instructions, the newest group, and as much before it as has room."""
+    """The instructions, the newest group, and as many groups before it as have room."""
     room -= sum(group.size for group in groups if group.instruction)
     first = len(groups) - 1
     room -= 0 if groups[first].instruction else groups[first].size
@@ -193,14 +183,15 @@ def keep_newest(groups: Sequence[_Group], room: int) -> list[Entry]:
         first -= 1
         room -= 0 if groups[first].instruction else groups[first].size
     if not any(group.instruction for group in groups[:first]):
-        # Templates want a person's words before the model's.
-        first = next((i for i in range(first, len(groups)) if groups[i].is_user), first)
+        # Templates require a user message before the model's.
+        users = (i for i, group in enumerate(groups) if isinstance(group.entries[0].message, User))
+        first = next((i for i in users if i >= first), first)
     kept = [g for i, g in enumerate(groups) if i >= first or g.instruction]
     return [entry for group in kept for entry in group.entries]
 
 
 def _cut(entries: Sequence[Entry], room: int, measure: Measure) -> list[Entry]:
-    """Cut the largest messages until all have room, or none is large."""
+    """Cut the largest messages until all fit, or none is large."""
     cut = list(entries)
     sizes = [measure(entry.message) for entry in cut]
     while sum(sizes) > room and max(sizes) > 200:
@@ -222,7 +213,6 @@ def clipped(entry: Entry, share: float) -> Entry:
             text = clip(text, int(len(text) * share))
             return replace(entry, message=ToolResult(call, name, text))
         case Assistant(text, calls, raw):
-            slim = tuple(ToolCall(c.id, c.name, slim_arguments(c.arguments)) for c in calls)
             text, raw = clip(text, int(len(text) * share)), clip(raw, int(len(raw) * share))
-            return replace(entry, message=Assistant(text, slim, raw))
+            return replace(entry, message=Assistant(text, slim_calls(calls), raw))
     return entry

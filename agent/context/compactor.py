@@ -1,4 +1,4 @@
-"""One compaction: plan what leaves, have it summarised, check the count, write it down."""
+"""One compaction: plan what leaves, have it summarised, count the result, store it."""
 
 import asyncio
 import logging
@@ -34,12 +34,13 @@ _WORDS_PER_TOKEN = 0.6
 _BLOCK = re.compile(r"\A<context>\nsummary of what was said before:\n.*?</context>\n", re.DOTALL)
 
 Spill = Callable[[str, str, str], Awaitable[str]]
-"""(chat, text, where text of strangers in it comes from) to the path, as the tools see it, of a file that now holds the text; "" for none."""
+"""(chat, text, source of strangers' text in it) to the path, as the tools see it, of a file that the text was
+written to; "" for none."""
 
 
 @dataclass(frozen=True)
 class Compactor:
-    """Compactions by `model`, which may take `seconds` for a summary."""
+    """`seconds` is how long `model` may take for a summary."""
 
     store: Store
     model: Model
@@ -51,7 +52,7 @@ class Compactor:
     async def __call__(
         self, chat: str, conversation: int, entries: Sequence[Entry], budget: WindowBudget
     ) -> bool:
-        """Bring the prompt down to the budget's `low`; False when there was nothing to shorten."""
+        """Reduce the prompt to the budget's `low`; False when there was nothing to shorten."""
         size = await self._count(entries)
         tokens = measure(entries, size - budget.prefix)
         saved = {
@@ -68,7 +69,7 @@ class Compactor:
             if leaving := [entry for entry in entries if entry.id not in kept]:
                 if written is None:
                     shown = sent(without_newest(entries, size + ASK_TOKENS, budget, tokens))
-                    written = await self._written(chat, conversation, shown, budget.summary)
+                    written = await self._summary(chat, conversation, shown, budget.summary)
                 messages = [entry.message for entry in leaving]
                 text = written or summary_by_rule(older, messages, budget.summary * 3)
                 after = await self._with_summary(conversation, after, text)
@@ -90,22 +91,34 @@ class Compactor:
     async def _count(self, entries: Sequence[Entry]) -> int:
         return await self.model.count(Request(sent(entries), self.schemas))
 
-    async def _written(
+    async def _summary(
         self, chat: str, conversation: int, shown: tuple[Message, ...], tokens: int
     ) -> str:
-        """The model's summary; empty when there is none in time."""
-        text, completion = await summary_by_model(
-            self.model, shown, self.schemas, tokens, self.seconds
-        )
-        if completion:
-            reuse = self.audit.compare(conversation, shown, completion)
-            await self.store.usage.add(chat, conversation, None, completion, reuse, "summary")
-        return text
+        """The model's own summary of the messages; "" when there is none in time.
+
+        The question follows the same prompt with the same tools, so that nothing else is prefilled.
+        """
+        ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
+        request = Request((*shown, ask), self.schemas, tool_choice="none", max_tokens=tokens)
+        try:
+            async with (
+                asyncio.timeout(self.seconds),
+                aclosing(self.model.stream(request)) as pieces,
+            ):
+                async for piece in pieces:
+                    if isinstance(piece, Completion):
+                        completion = piece
+        except (AgentError, ModelRefused, TimeoutError) as error:
+            log.warning("no summary by the model (%s): an extract serves", error or "too slow")
+            return ""
+        reuse = self.audit.compare(conversation, shown, completion)
+        await self.store.usage.add(chat, conversation, None, completion, reuse, "summary")
+        return completion.text.strip() if is_usable(completion) else ""
 
     async def _with_summary(
         self, conversation: int, entries: Sequence[Entry], text: str
     ) -> list[Entry]:
-        """The summary, and the notes that would be lost, in front of the first of the person's words."""
+        """The entries with the summary, and the notes that no entry shows any more, in the first user message."""
         users = [entry.message for entry in entries if isinstance(entry.message, User)]
         if not users:
             return list(entries)
@@ -122,7 +135,7 @@ def sent(entries: Sequence[Entry]) -> tuple[Message, ...]:
 
 
 def weight(message: Message) -> int:
-    """Bytes of a message, and with that nearly always an upper bound of its tokens."""
+    """Bytes of a message, which is nearly always an upper bound of its tokens."""
     match message:
         case Assistant(text, calls, raw, thought):
             body = raw or text + "".join(c.name + c.arguments + " " * 24 for c in calls)
@@ -134,7 +147,7 @@ def weight(message: Message) -> int:
 
 
 def measure(entries: Sequence[Entry], tokens: int) -> Measure:
-    """Tokens of a message by its share of the transcript's exact count."""
+    """Estimates a message's tokens by its share of the transcript's weight; `tokens` is the exact total."""
     share = tokens / max(1, sum(weight(entry.message) for entry in entries))
     return lambda message: int(weight(message) * share) + 1
 
@@ -142,7 +155,7 @@ def measure(entries: Sequence[Entry], tokens: int) -> Measure:
 def without_newest(
     entries: Sequence[Entry], size: int, budget: WindowBudget, tokens: Measure
 ) -> list[Entry]:
-    """So many entries that the question for a summary and its answer still fit behind them."""
+    """The oldest entries behind which the request for a summary and its answer still fit."""
     kept, excess = list(entries), size + budget.summary - budget.limit
     while excess > 0 and kept:
         excess -= tokens(kept.pop().message)
@@ -151,36 +164,8 @@ def without_newest(
     return kept
 
 
-# -- the summary: by the model, else an extract made by rule --------------------
-
-
-async def summary_by_model(
-    model: Model,
-    messages: Sequence[Message],
-    schemas: tuple[Mapping[str, Any], ...],
-    tokens: int,
-    seconds: float,
-) -> tuple[str, Completion | None]:
-    """The model's own summary of the messages, which it has in its cache; "" when there is none in time.
-
-    It is asked as a suffix of the same prompt, with the same tools, so that
-    nothing but the question is read anew.
-    """
-    ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
-    request = Request((*messages, ask), schemas, tool_choice="none", max_tokens=tokens)
-    try:
-        async with asyncio.timeout(seconds), aclosing(model.stream(request)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Completion):
-                    completion = piece
-    except (AgentError, ModelRefused, TimeoutError) as error:
-        log.warning("no summary by the model (%s): an extract serves", error or "too slow")
-        return "", None
-    return (completion.text.strip() if is_usable(completion) else ""), completion
-
-
 def is_usable(completion: Completion) -> bool:
-    """Whether it reads as notes: words, not a tool call, not broken off, not one word for ever."""
+    """Whether a summary reads as notes: no tool call, not broken off, not one word repeated."""
     text = completion.text.strip()
     if completion.finish_reason == "cut" or completion.calls or len(text) < 20:
         return False
@@ -189,7 +174,8 @@ def is_usable(completion: Completion) -> bool:
 
 
 def summary_by_rule(before: str, leaving: Sequence[Message], characters: int) -> str:
-    """An extract: the older summary's end, then a line for each message that leaves, the newest first kept."""
+    """An extract in place of a summary: the end of the older summary, and a line for each leaving message;
+    the newest take precedence."""
     lines: list[str] = []
     room = characters
     for message in reversed(leaving):
@@ -220,11 +206,8 @@ def extract_line(message: Message) -> str:
         case Assistant(text, calls):
             called = ", ".join(f"{call.name}({shortened(call.arguments, 80)})" for call in calls)
             said = shortened(text, 160)
-            return " ".join(
-                part
-                for part in (said and f"I said: {said}", called and f"I called {called}")
-                if part
-            )
+            parts = (said and f"I said: {said}", called and f"I called {called}")
+            return " ".join(filter(None, parts))
         case ToolResult(_, name, text):
             return f"{name} gave: {shortened(text, 100)}"
     return ""
@@ -236,12 +219,9 @@ def shortened(text: str, most: int) -> str:
 
 
 def with_summary(message: User, summary: str, notes: Sequence[str]) -> User:
-    """A person's message behind the summary of what came before it, in place of an older summary."""
-    lines = [
-        f"  {line.strip()}"
-        for line in summary.replace("</context>", "").splitlines()
-        if line.strip()
-    ]
+    """A person's message with the summary of what came before it, in place of an older summary."""
+    words = map(str.strip, summary.replace("</context>", "").splitlines())
+    lines = [f"  {line}" for line in words if line]
     block = ["<context>", "summary of what was said before:", *lines]
     if notes:
         block += ["notes:", *notes]

@@ -1,6 +1,5 @@
-"""A person's waiting messages as the one that the model gets, behind what varies (time, notes, quote, files).
-
-Notes enter here and nowhere else, each once per conversation and wording.
+"""Renders a person's waiting messages as one message for the model, behind what varies (time, notes, quote,
+files). Notes enter the prompt only here, each once per conversation and wording.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,29 +13,29 @@ from agent.store.notes import SavedNote
 from agent.store.turns import RenderedMessage
 from agent.timezones import local_time
 
-NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; the rest by recall
+NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; others by recall
 
 Enter = Callable[[str, str, str], Awaitable[str]]
-"""(chat, text, where text of strangers in it comes from) to the text, cut if it is too large."""
+"""(chat, text, source of strangers' text in it) to the text, cut if it is too large."""
 
 Fetch = Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]]
-"""Brings what came along with messages (files, pictures, speech) when their turn begins;
-the rows again, with it named in them."""
+"""Downloads the attachments of messages (files, pictures, speech) when their turn begins; returns the rows
+with the attachments named in them."""
 
 
 async def as_they_are(rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
-    """The fetch of messages with which nothing comes along."""
+    """The Fetch of an app without attachments."""
     return rows
 
 
 async def render(
     store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter, plan: Plan = ()
 ) -> RenderedMessage:
-    """Waiting rows of one chat as the one message that the model gets. `zone` is an IANA name, `plan` that
-    of a task which the rows may go on with."""
+    """Waiting rows of one chat as one message for the model. `zone` is an IANA name, `plan` that of the
+    current task."""
     chat = rows[0].incoming.chat
     saved, shown = await store.notes.to_show(chat)
-    # What strangers may have dictated is found by recall, which tells so; it never comes by itself.
+    # Notes that strangers may have dictated are only found by recall, which says so.
     notes = choose([note for note in saved if not note.stranger], shown, zone)
     more = [f"no longer true: {shown[id][2:]}" for id, _ in notes if id in shown]
     for incoming in (row.incoming for row in rows):
@@ -63,12 +62,12 @@ async def render(
 
 
 def choose(notes: Sequence[SavedNote], shown: dict[int, str], zone: str) -> list[tuple[int, str]]:
-    """Notes to show now, as lines, oldest first: not shown yet in this wording; pinned and newest win."""
+    """(id, line) of the notes to show now, oldest first: those not shown yet in this wording, as far as there
+    is room; pinned and newest ones take precedence."""
     room = NOTES_CHARACTERS - sum(map(len, shown.values()))
     chosen: dict[int, str] = {}
     for note in sorted(notes, key=lambda note: (not note.pinned, -note.id)):
-        saved = local_time(note.changed_at, zone)
-        line = prompt.note_line(note.text, saved)
+        line = prompt.note_line(note.text, local_time(note.changed_at, zone))
         if shown.get(note.id) != line and len(line) <= room:
             chosen[note.id] = line
             room -= len(line)

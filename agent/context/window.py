@@ -1,7 +1,7 @@
 """The window: how full a conversation's prompt is, and when it is compacted.
 
-Counting is exact where the server can count; it is asked only when a bound
-(every token is at least a byte) cannot rule out that the prompt is too full.
+The server counts tokens exactly, if it can; it is asked only when the prompt's bytes, an upper bound of its
+tokens, do not rule out that it is too full.
 """
 
 import logging
@@ -36,7 +36,7 @@ class WindowTooSmall(ContextFull):
 
 
 async def nowhere(chat: str, text: str, stranger: str) -> str:  # noqa: ARG001 - the form of a Spill
-    """The spill of a program without workspaces."""
+    """The Spill of a program without workspaces."""
     return ""
 
 
@@ -51,14 +51,14 @@ async def always() -> bool:
 
 
 async def never() -> bool:
-    """The `read_ahead` where that is switched off."""
+    """The `read_ahead` that the setting switches off."""
     return False
 
 
 @dataclass
 class ModelWindow:
-    """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens;
-    `read_ahead` whether the next prompt is read between turns where it would be read anew."""
+    """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens; `read_ahead`
+    whether the server prefills between turns what the template has changed in the next prompt."""
 
     store: Store
     model: Model
@@ -90,15 +90,11 @@ class ModelWindow:
             )
         return budget
 
-    def cut(self, conversation: int) -> None:
-        """The tail of a prompt was cut on purpose: the next call need not go on from the last."""
-        self.audit.forget(conversation)
-
     async def fit(
         self, turn: OpenTurn, begins: Callable[[], None] | None = None, *, full: bool
     ) -> bool:
-        """Before a model call: compact the conversation when the call would not fit; whether it was.
-        `begins` is called before the summary is written."""
+        """Before a model call: compact the conversation if the call would not fit, or is known not to (`full`);
+        whether it was compacted. `begins` is called before the compaction."""
         try:
             budget = await self.check()
             entries = await self.store.transcript.prompt(turn.conversation)
@@ -113,7 +109,7 @@ class ModelWindow:
             return False  # the model call itself will say so, and wait
 
     async def roomy(self, messages: Sequence[Message]) -> bool:
-        """Whether a prompt of these messages, the system message left out, surely fits."""
+        """Whether a prompt of these messages, given without the system message, certainly fits."""
         try:
             budget = await self.check()
         except BackendAway:
@@ -121,12 +117,12 @@ class ModelWindow:
         return budget.prefix + sum(map(weight, messages)) <= budget.hard
 
     async def rest(self, chat: str) -> None:
-        """Between turns: compact a prompt that is nearly full, and read what the template has changed.
+        """Between turns: compact a prompt that is nearly full, and prefill what the template has changed.
 
-        What is given up for somebody more urgent is gone on with when nobody waits.
+        Prefilling that yields to a more urgent call is taken up again.
         """
         try:
-            if await self._compacted(chat):
+            if await self._compact_if_high(chat):
                 await self.warm(chat)
             elif await self.read_ahead():
                 while not await self.warm(chat, changed=True):
@@ -134,8 +130,8 @@ class ModelWindow:
         except (ContextFull, ModelRefused) as error:
             log.warning("%s could not be read ahead: %s", chat, error)
 
-    async def _compacted(self, chat: str) -> bool:
-        """Whether the prompt was so full that it was to be compacted."""
+    async def _compact_if_high(self, chat: str) -> bool:
+        """Compact a prompt beyond the budget's `high`; whether it was so full."""
         size, budget = await self.store.transcript.size(chat), await self.budget()
         if not size or size + budget.prefix <= budget.high:
             return False
@@ -150,12 +146,11 @@ class ModelWindow:
         return True
 
     async def warm(self, chat: str, *, changed: bool = False) -> bool:
-        """Let the server read what a chat's next request begins with, thoughts dropped where its template
-        drops them, up to where the next message begins. False when it was stopped because somebody more
-        urgent waits.
+        """Have the server prefill the start of a chat's next request, as its template renders it then, up to
+        the next message. False when it yielded to a more urgent call.
 
-        With `changed` only where the server has something else: a prompt that merely grew costs
-        nothing, and nothing is read where it would push out another chat's prompt.
+        With `changed` only if the server's cache differs from it: not if the prompt merely grew, nor if it
+        would evict another chat's prompt.
         """
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
@@ -176,10 +171,10 @@ class ModelWindow:
         ):
             async for piece in pieces:
                 if not isinstance(piece, Completion):
-                    await hold.received(piece)  # a sign of life: a long prefill is no fault
+                    await hold.received(piece)  # a sign of life during a long prefill
                 elif piece.finish_reason != "cut":
                     self._served = chat
-                    piece = replace(piece, completion_tokens=0)  # the one generated is not kept
+                    piece = replace(piece, completion_tokens=0)  # the generated token is not used
                     self.audit.remember(conversation, request.messages, piece)
                     read = (piece.prompt_tokens or 0) - (piece.cached_tokens or 0)
                     reuse = CacheReuse(0, read)
@@ -188,12 +183,12 @@ class ModelWindow:
         return False
 
     async def enter(self, chat: str, text: str, stranger: str = "") -> str:
-        """A text on its way into the prompt, cut with a clear mark when it alone is too large; `stranger`
-        names where text of strangers in it comes from."""
+        """A text on its way into the prompt, cut with a clear mark if it is too large by itself; `stranger`
+        names the source of strangers' text in it."""
         try:
             most = (await self.budget()).limit
         except BackendAway:
-            return text  # not yet known; what is too large for the window is cut when it is full
+            return text  # the window is unknown; a compaction will cut it
         if len(text) <= most:
             return text
         return clip(text, most * 3 // 4, await self.spill(chat, text, stranger))
@@ -206,7 +201,7 @@ class ModelWindow:
         await self.store.usage.add(turn.chat, turn.conversation, turn.id, completion, reuse)
 
     async def _size(self, entries: Sequence[Entry], budget: WindowBudget, most: int) -> int:
-        """Tokens of the prompt: exact, or a bound that is not above `most`."""
+        """Tokens of the prompt: exact, or an upper bound if that is not above `most`."""
         bound = budget.prefix + sum(weight(entry.message) for entry in entries)
         if bound <= most:
             return bound
@@ -228,10 +223,10 @@ async def text_tokens(window: ModelWindow, text: str) -> int:
 
 
 async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[str, int]:
-    """Tokens of the chat's next request, by part as people read it, summing up to the window.
+    """Tokens of the chat's next request by part, named for people; they add up to the window.
 
-    In order: system text, each tool, notes, summary, transcript, what is free and, where the model
-    does not use all of its window well, what lies beyond that.
+    In order: system text, each tool, notes, summary, transcript, free space and, if the model's useful
+    context is smaller than its window, the rest of the window.
     """
     budget, count = await window.budget(), window.model.count
     empty = await count(Request((System(""), _NOBODY)))
@@ -239,7 +234,7 @@ async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[
     system = await count(Request((System(prompt.system_text()), _NOBODY)))
     parts, before = {"system text": system - empty}, empty
     for number, schema in enumerate(window.schemas, 1):
-        # Each tool by what it adds to those before it; the template's own words go with the first.
+        # What each tool adds to those before it; the template's own text counts with the first.
         now = await count(Request((System(""), _NOBODY), window.schemas[:number]))
         parts[f"tool {schema['function']['name']}"] = now - before
         before = now

@@ -67,7 +67,7 @@ class Document:
         self.notes: list[str] = []
 
     def left(self) -> float:
-        """Seconds."""
+        """Seconds until its time is up."""
         return self.end - time.monotonic()
 
 
@@ -108,7 +108,7 @@ def main(path: str, seconds: float) -> None:
 
 
 def no_text(notes: Sequence[str]) -> str:
-    """One sentence, with the notes as its reasons."""
+    """The sentence for a document without text, with its notes as the reasons."""
     why = " and ".join(note[0].lower() + note[1:].rstrip(".") for note in notes)
     return f"There is no text in it{why and f': {why}'}."
 
@@ -215,7 +215,7 @@ def blank_pages(document: Document, wordless: Sequence[int]) -> set[int]:
 
 
 def scanned_page(document: Document, number: int) -> str | None:
-    """The text of a page that is a picture; None where the document's time is up."""
+    """The text of a page that is a picture; None when the document's time is up."""
     options = ["-f", str(number), "-l", str(number), "-scale-to", str(SCAN_PIXELS)]
     try:
         image = run(document, ["pdftoppm", "-q", "-gray", *options, document.path])
@@ -288,7 +288,7 @@ def archive(document: Document) -> Iterator[Block]:
 
 
 class Bounded:
-    """A file of an archive, of which no more than MOST_FILE bytes come out."""
+    """A file of an archive; reading more than MOST_FILE bytes of it raises Refused."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
@@ -372,7 +372,7 @@ class Flow:
         self._pieces.append(text)
 
     def finish(self) -> None:
-        """A paragraph or a row ends."""
+        """End a paragraph, or a cell within a row."""
         if self.rows:
             self.add(" ")
             return
@@ -425,7 +425,7 @@ def word(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
 
 
 def heading_styles(files: zipfile.ZipFile) -> dict[str, int]:
-    """Levels by the ids of styles. Ids are translated, the names of built-in styles are not."""
+    """Heading levels by style id. Word translates the ids of its styles, but not their names."""
     levels: dict[str, int] = {}
     style = ""
     if "word/styles.xml" not in files.namelist():

@@ -28,7 +28,7 @@ CANDIDATES = 200
 
 @dataclass
 class SignCodes:
-    """Of the passages that one chat may see, in order of id."""
+    """Sign codes of the passages that one chat may see, in order of id."""
 
     ids: list[int] = field(default_factory=list)
     codes: list[int] = field(default_factory=list)

@@ -75,7 +75,7 @@ class DocumentReader:
     ) -> tuple[Sequence[Passage], DocumentFacts]:
         """The passages of a file of the chat's workspace, or of a folder where one is named.
 
-        Raises UnreadableDocument; NoSandbox where nothing can be read now.
+        Raises UnreadableDocument, or NoSandbox when nothing can be read now.
         """
         box = await self.sandboxes.of(f"folder:{folder}" if folder else chat)
         limits = replace(
