@@ -169,7 +169,11 @@ class ApprovalTable:
 
 async def withdraw(tx: Transaction, *, chat: str | None = None, turn: str | None = None) -> None:
     """Close the open questions of a chat, of a turn or of all: a press after this grants nothing."""
-    for id, asked_in in await tx.all(_WITHDRAW, WITHDRAWN, tx.now, chat, turn):
+    sql = (
+        "UPDATE approvals SET state = 'denied', decided_by = ?1, decided_at = ?2 WHERE state = 'asked'"
+        " AND (?3 IS NULL OR chat = ?3) AND (?4 IS NULL OR turn = ?4) RETURNING id, chat"
+    )
+    for id, asked_in in await tx.all(sql, WITHDRAWN, tx.now, chat, turn):
         await record(tx, "decision", asked_in, id=id, decision="denied", by=WITHDRAWN)
 
 
@@ -182,14 +186,13 @@ async def drop_grants(tx: Transaction, by: str) -> int:
 
 
 async def _grant(tx: Transaction, chat: str, scope: str, by: str) -> None:
-    if await tx.all(_GRANT, chat, scope, by, tx.now):
+    sql = (
+        "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING RETURNING 1"
+    )
+    if await tx.all(sql, chat, scope, by, tx.now):
         await record(tx, "grant", chat, scope=scope, by=by)
 
 
 WITHDRAWN = "stopped"  # `decided_by` of a question whose turn was stopped
-_WITHDRAW = """
-UPDATE approvals SET state = 'denied', decided_by = ?1, decided_at = ?2
-WHERE state = 'asked' AND (?3 IS NULL OR chat = ?3) AND (?4 IS NULL OR turn = ?4) RETURNING id, chat
-"""
 _COLUMNS = "id, turn, call, chat, what, scope, expires_at, because"
-_GRANT = "INSERT INTO grants (chat, scope, granted_by, granted_at) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"

@@ -41,8 +41,10 @@ class BudgetTable:
         over: list[Used] = []
         try:
             async with self.database.write() as tx:
-                if host and not await tx.all(_NEW_HOST, chat, host, tx.now):
-                    return []
+                if host:
+                    sql = "INSERT INTO known_hosts VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"
+                    if not await tx.all(sql, chat, host, tx.now):
+                        return []
                 counts = [(_COUNT, (chat, day, kind, n, tx.now)) for kind, n in amounts.items()]
                 frozen, *rows = await tx.batch((FROZEN, ()), *counts)
                 if frozen:
@@ -77,4 +79,3 @@ INSERT INTO budgets (chat, day, kind, used, at) VALUES (?1, ?2, ?3, max(?4, 0), 
 ON CONFLICT DO UPDATE SET used = max(max({counted("used")}, 0) + ?4, 0), at = ?5
 RETURNING kind, used, allowed
 """
-_NEW_HOST = "INSERT INTO known_hosts VALUES (?, ?, ?) ON CONFLICT DO NOTHING RETURNING 1"

@@ -54,9 +54,9 @@ Row = tuple[Any, ...]
 Statement = tuple[str, Sequence[Any]]
 
 
-def columns(row: type, *without: str) -> str:
-    """The fields of a dataclass as a list of columns of the same names, but for those in `without`."""
-    return ", ".join(field.name for field in fields(row) if field.name not in without)
+def columns(row: type) -> str:
+    """The fields of a dataclass as a list of columns of the same names."""
+    return ", ".join(field.name for field in fields(row))
 
 
 def counted(column: str) -> str:

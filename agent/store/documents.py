@@ -177,15 +177,24 @@ class DocumentTable:
 
     async def seen_by(self, chat: str, folders: Collection[str]) -> list[SavedDocument]:
         """The chat's documents, then those of the folders, by name."""
-        rows = await self.database.all(_SEEN, chat, json.dumps(list(folders)))
+        sql = (
+            f"SELECT {_COLUMNS} FROM documents WHERE chat = ?1"
+            " OR folder IN (SELECT value FROM json_each(?2)) ORDER BY chat IS NULL, folder, path"
+        )
+        rows = await self.database.all(sql, chat, json.dumps(list(folders)))
         return [SavedDocument(*row) for row in rows]
 
     async def waiting(self, chat: str, folders: Collection[str]) -> list[int]:
         """Ids of the waiting documents of the chat and of the folders."""
-        return [id for (id,) in await self.database.all(_WAITING, chat, json.dumps(list(folders)))]
+        sql = (
+            "SELECT id FROM documents WHERE state = 'waiting'"
+            " AND (chat = ?1 OR folder IN (SELECT value FROM json_each(?2)))"
+        )
+        return [id for (id,) in await self.database.all(sql, chat, json.dumps(list(folders)))]
 
     async def get(self, ids: Collection[int]) -> dict[int, SavedDocument]:
-        rows = await self.database.all(_GET, json.dumps(list(ids)))
+        sql = f"SELECT {_COLUMNS} FROM documents WHERE id IN (SELECT value FROM json_each(?))"
+        rows = await self.database.all(sql, json.dumps(list(ids)))
         return {row[0]: SavedDocument(*row) for row in rows}
 
     async def search(
@@ -204,8 +213,10 @@ class DocumentTable:
             scopes = await _scopes(tx, chat, folders)
             if not words or not scopes:
                 return []
-            place = await tx.one(_PLACE, document) if document is not None else None
-            first, last = place or (0, 1 << 62)
+            first, last = 0, 1 << 62
+            if document is not None:
+                sql = "SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM passages WHERE document = ?"
+                [(first, last)] = await tx.all(sql, document)
             mine = "scope : (" + " OR ".join(f'"{scope}"' for scope in scopes) + ")"
 
             async def ranked(operator: str, among: Sequence[str]) -> list[SavedPassage]:
@@ -218,7 +229,8 @@ class DocumentTable:
 
             found = await ranked(" AND ", words)
             if len(found) < limit and len(words) > 1:
-                asked = [(_COUNT, (f'{{heading text}} : "{word}"', RANKED + 1)) for word in words]
+                sql = "SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE passage_words MATCH ? LIMIT ?)"
+                asked = [(sql, (f'{{heading text}} : "{word}"', RANKED + 1)) for word in words]
                 counts = await tx.batch(*asked)
                 rare = [w for w, [(n,)] in zip(words, counts, strict=True) if n <= RANKED]
                 known = {one.id for one in found}
@@ -228,7 +240,8 @@ class DocumentTable:
 
     async def pages(self, document: int, first: int, last: int) -> list[SavedPassage]:
         """The passages of these pages, in their order."""
-        rows = await self.database.all(_PAGES, document, first, last)
+        sql = f"{_PASSAGES} WHERE document = ? AND page BETWEEN ? AND ? ORDER BY id"
+        rows = await self.database.all(sql, document, first, last)
         return [SavedPassage(*row) for row in rows]
 
     async def _empty(self, id: int, begun_at: float | None = None) -> None:
@@ -254,12 +267,13 @@ class DocumentTable:
     async def put_vectors(
         self, model: str, passages: Sequence[SavedPassage], vectors: Sequence[Vector]
     ) -> None:
-        rows = [
-            (model, sign_code(vector), vector.tobytes(), passage.id)
-            for passage, vector in zip(passages, vectors, strict=True)
-        ]
+        sql = (
+            "INSERT OR REPLACE INTO passage_vectors (scope, model, code, vector, passage)"
+            " SELECT scope, ?1, ?2, ?3, id FROM passages WHERE id = ?4"
+        )
         async with self.database.write() as tx:
-            await tx.many(_VECTOR, rows)
+            for passage, vector in zip(passages, vectors, strict=True):
+                await tx.run(sql, model, sign_code(vector), vector.tobytes(), passage.id)
 
     async def codes(
         self, chat: str, folders: Collection[str], model: str, after: int
@@ -267,7 +281,11 @@ class DocumentTable:
         """(id, sign_code) of each passage that the chat may see, with ids after `after`, in order of id."""
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
-            return [(id, code) for id, code in await tx.all(_CODES, scopes, model, after)]
+            sql = (
+                "SELECT passage, code FROM passage_vectors WHERE scope IN (SELECT value FROM json_each(?1))"
+                " AND model = ?2 AND passage > ?3 ORDER BY passage"
+            )
+            return [(id, code) for id, code in await tx.all(sql, scopes, model, after)]
 
     async def vectors(
         self, chat: str, folders: Collection[str], model: str, ids: Collection[int]
@@ -316,15 +334,6 @@ _PASSAGE = f"""
 INSERT INTO passages (id, scope, page, heading, text, document)
 SELECT {unused_id("passages")}, ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
 """
-_SEEN = f"""
-SELECT {_COLUMNS} FROM documents WHERE chat = ?1 OR folder IN (SELECT value FROM json_each(?2))
-ORDER BY chat IS NULL, folder, path
-"""
-_WAITING = """
-SELECT id FROM documents WHERE state = 'waiting'
-AND (chat = ?1 OR folder IN (SELECT value FROM json_each(?2)))
-"""
-_GET = f"SELECT {_COLUMNS} FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"
 # Ranking takes 3 us a row, so only the first RANKED matches are ranked, before any passage is read.
@@ -336,20 +345,9 @@ JOIN passages p ON p.id = best.id JOIN documents d ON d.id = p.document
 WHERE d.state = 'ready' AND d.scope IN (SELECT value FROM json_each(?4))
 AND (?7 IS NULL OR p.document = ?7) ORDER BY best.score
 """
-_PLACE = "SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM passages WHERE document = ?"
-_COUNT = "SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE passage_words MATCH ? LIMIT ?)"
-_PAGES = f"{_PASSAGES} WHERE document = ? AND page BETWEEN ? AND ? ORDER BY id"
 _SCOPES = """
 SELECT 'c' || number FROM chats WHERE key = ?1
 UNION ALL SELECT 'f' || number FROM document_folders WHERE name IN (SELECT value FROM json_each(?2))
-"""
-_VECTOR = """
-INSERT OR REPLACE INTO passage_vectors (scope, model, code, vector, passage)
-SELECT scope, ?1, ?2, ?3, id FROM passages WHERE id = ?4
-"""
-_CODES = """
-SELECT passage, code FROM passage_vectors
-WHERE scope IN (SELECT value FROM json_each(?1)) AND model = ?2 AND passage > ?3 ORDER BY passage
 """
 _VECTORS = f"""
 SELECT {_PASSAGE_COLUMNS}, v.vector FROM passages p JOIN passage_vectors v ON v.passage = p.id

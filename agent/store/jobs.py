@@ -185,10 +185,17 @@ class OccurrenceTable:
             )
             if not unchanged:
                 return
-            missed = await tx.all(
-                _ADD_MISSED, job.id, json.dumps(list(due.missed)), why_missed, tx.now
+            sql = (
+                "INSERT INTO occurrences (job, due_at, state, detail, ended_at)"
+                " SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true"
+                " ON CONFLICT DO NOTHING RETURNING due_at"
             )
-            await tx.run(_ADD_DUE, job.id, json.dumps(list(due.run)))
+            missed = await tx.all(sql, job.id, json.dumps(list(due.missed)), why_missed, tx.now)
+            sql = (
+                "INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true"
+                " ON CONFLICT DO NOTHING"
+            )
+            await tx.run(sql, job.id, json.dumps(list(due.run)))
             if missed and (payload := notice(sorted(row[0] for row in missed))):
                 await _put(tx, job.spec.chat, [payload])
 
@@ -244,7 +251,11 @@ class OccurrenceTable:
 
     async def delivered(self, id: int) -> bool:
         """Whether it is done, or its messages are in the outbox and not refused."""
-        return bool(await self.database.value(_DELIVERED, id))
+        sql = (
+            "SELECT occurrences.state = 'done' OR coalesce(outbox.state, 'failed') <> 'failed'"
+            " FROM occurrences LEFT JOIN outbox ON outbox.id = occurrences.outbox WHERE occurrences.id = ?"
+        )
+        return bool(await self.database.value(sql, id))
 
     async def failures(self, since: float) -> tuple[int, int]:
         """How many turns ended with an error, and how many occurrences failed, since an instant."""
@@ -287,17 +298,6 @@ class OccurrenceTable:
 
 
 _OCCURRENCE_COLUMNS = columns(Occurrence)
-
-_DELIVERED = """
-SELECT occurrences.state = 'done' OR coalesce(outbox.state, 'failed') <> 'failed'
-FROM occurrences LEFT JOIN outbox ON outbox.id = occurrences.outbox WHERE occurrences.id = ?"""
-
-_ADD_DUE = """
-INSERT INTO occurrences (job, due_at) SELECT ?1, value FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING"""
-
-_ADD_MISSED = """
-INSERT INTO occurrences (job, due_at, state, detail, ended_at)
-SELECT ?1, value, 'missed', ?3, ?4 FROM json_each(?2) WHERE true ON CONFLICT DO NOTHING RETURNING due_at"""
 
 _ITS_ROW = "inbox.source = 'job' AND inbox.update_id = occurrences.job || ':' || occurrences.due_at"
 

@@ -26,7 +26,11 @@ async def tell_head(
     new = await db.value("SELECT 1 FROM ledger WHERE number > ? AND at < ? LIMIT 1", since, before)
     if not owners or not (new or last < since):
         return False
-    if await db.value(_TOLD_BROKEN, BROKEN, db.clock(), DAY):
+    sql = (
+        "SELECT at <= ?2 AND ?2 - at < ?3 FROM"
+        " (SELECT json_extract(value, '$') AS at FROM facts WHERE key = ?1 AND json_valid(value))"
+    )
+    if await db.value(sql, BROKEN, db.clock(), DAY):
         return False
     found = await ledger.verify()
     async with db.write() as tx:
@@ -37,9 +41,3 @@ async def tell_head(
             await outbox.put(tx, chat, [payload(found)], silent=True)
         await tx.run(key_values.PUT, TOLD, json.dumps(found.head))
     return True
-
-
-_TOLD_BROKEN = """
-SELECT at <= ?2 AND ?2 - at < ?3 FROM
-    (SELECT json_extract(value, '$') AS at FROM facts WHERE key = ?1 AND json_valid(value))
-"""

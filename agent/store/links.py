@@ -53,7 +53,11 @@ class LinkTable:
             for key in {chat, alerts, other, of_other}:
                 await chats.ensure(tx, key)
                 await tx.run(f"UPDATE chats SET person = ?2 WHERE key IN {LINKED}", key, person)
-            await tx.run(_FIRST_ALERTS, of_other, tx.now)
+            sql = (
+                "UPDATE chats SET alerts_at = ?2 WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM chats of"
+                " JOIN chats other ON other.person = of.person WHERE of.key = ?1 AND other.alerts_at > 0)"
+            )
+            await tx.run(sql, of_other, tx.now)
             await record(tx, "admin", chat, act="link", to=str(other), by=by)
         return str(other)
 
@@ -66,8 +70,12 @@ class LinkTable:
         """One of these chats for each person: one that has not blocked the bot, and asked for alerts last."""
         if len(owners) < 2:
             return list(owners)
+        sql = (
+            "SELECT key, person FROM chats WHERE person IS NOT NULL"
+            " AND key IN (SELECT value FROM json_each(?)) ORDER BY resting, alerts_at DESC, key"
+        )
+        linked = await self.database.all(sql, json.dumps(owners))
         first: dict[str, str] = {}
-        linked = await self.database.all(_LINKED_OWNERS, json.dumps(owners))
         for key, person in linked:
             first.setdefault(person, key)
         left_out = {key for key, _ in linked} - set(first.values())
@@ -86,14 +94,3 @@ class LinkTable:
         """The other chats linked with it."""
         rows = await self.database.all(f"SELECT key FROM chats WHERE key IN {LINKED}", chat)
         return sorted(row[0] for row in rows if row[0] != chat)
-
-
-_FIRST_ALERTS = """
-UPDATE chats SET alerts_at = ?2 WHERE key = ?1 AND NOT EXISTS (
-    SELECT 1 FROM chats of JOIN chats other ON other.person = of.person
-    WHERE of.key = ?1 AND other.alerts_at > 0)
-"""
-_LINKED_OWNERS = """
-SELECT key, person FROM chats WHERE person IS NOT NULL AND key IN (SELECT value FROM json_each(?))
-ORDER BY resting, alerts_at DESC, key
-"""

@@ -73,7 +73,8 @@ class OutboxTable:
         """Append a payload to the queue of each chat, but only on the first call with this `key` (of
         KeyValueTable); whether this was it."""
         async with self.database.write() as tx:
-            first = bool(await tx.all(_FIRST, key))
+            sql = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
+            first = bool(await tx.all(sql, key))
             for chat in to if first else ():
                 await chats.ensure(tx, chat)
                 await put(tx, chat, [payload])
@@ -230,7 +231,6 @@ def _outbox_row(row: Row) -> OutboxRow:
     return OutboxRow(number, chat, turn, payload, bool(silent), state, ids, *rest)
 
 
-_FIRST = "INSERT INTO facts (key, value) VALUES (?, 'true') ON CONFLICT DO NOTHING RETURNING 1"
 _PUT = f"""
 INSERT INTO outbox (id, payload, chat, turn, silent, created_at, changed_at)
 VALUES ({next_id("outbox")}, ?1, ?2, ?3, ?4, ?5, ?5) RETURNING id

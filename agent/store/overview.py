@@ -107,8 +107,14 @@ class Overview:
     ) -> tuple[int, int, set[str], list[tuple[str, int, int, int, int]]]:
         """What came after these ids: the newest ids, the turns with new steps, and of each new model call
         its purpose and tokens of prompt, cached, read again and generated."""
+        sql = (
+            "SELECT id, purpose, coalesce(prompt_tokens, 0), coalesce(cached_tokens, 0), reread,"
+            " coalesce(completion_tokens, 0) FROM usage WHERE id > ?"
+        )
         async with self.database.read() as tx:
-            steps, calls = await tx.batch((_STEPS_SINCE, (step,)), (_CALLS_SINCE, (call,)))
+            steps, calls = await tx.batch(
+                ("SELECT id, turn FROM transcript WHERE id > ?", (step,)), (sql, (call,))
+            )
         last_step = max((row[0] for row in steps), default=step)
         last_call = max((row[0] for row in calls), default=call)
         turns = {row[1] for row in steps if row[1] is not None}
@@ -147,8 +153,8 @@ class Overview:
         """The turn's own messages, in full and in order."""
         return [_step(row) for row in await self.database.dicts(_STEPS, id)]
 
-    async def prompt_of(self, id: str, limit: int = 400) -> tuple[list[dict[str, Any]], str, int]:
-        """The newest `limit` messages before the turn that still stand in the prompt, the conversation's
+    async def prompt_of(self, id: str) -> tuple[list[dict[str, Any]], str, int]:
+        """The newest 400 messages before the turn that still stand in the prompt, the conversation's
         summary, and how often it was compacted."""
         async with self.database.read() as tx:
             found = await tx.one(
@@ -160,7 +166,7 @@ class Overview:
             if found is None:
                 return [], "", 0
             conversation, summary, compacted, first = found
-            rows = await tx.dicts(_BEFORE, conversation, first, limit)
+            rows = await tx.dicts(_BEFORE, conversation, first)
         return [_step(row) for row in reversed(rows)], summary, compacted
 
     async def records_of(self, id: str) -> dict[str, list[dict[str, Any]]]:
@@ -198,31 +204,28 @@ class Overview:
             " FROM chats ORDER BY active_at DESC LIMIT 500"
         )
 
-    async def conversations(self, chat: str, limit: int = 100) -> list[dict[str, Any]]:
+    async def conversations(self, chat: str) -> list[dict[str, Any]]:
         return await self.database.dicts(
             "SELECT c.id, c.title, c.created_at, c.active_at, c.compacted,"
             " chats.conversation IS c.id AS current"
             " FROM conversations c JOIN chats ON chats.key = c.chat WHERE c.chat = ?"
-            " ORDER BY c.active_at DESC, c.id DESC LIMIT ?",
+            " ORDER BY c.active_at DESC, c.id DESC LIMIT 100",
             chat,
-            limit,
         )
 
-    async def messages(
-        self, conversation: int, before: int = 0, limit: int = 100
-    ) -> list[dict[str, Any]]:
-        """A conversation's messages before a position (0: its end), oldest first. One with `live` 0 has left
+    async def messages(self, conversation: int, before: int = 0) -> list[dict[str, Any]]:
+        """A conversation's last 100 messages before a position (0: its end), oldest first. One with `live` 0 has left
         the prompt; `short` stands there instead of a shortened one."""
-        rows = await self.database.dicts(_MESSAGES, conversation, before or 1 << 62, limit)
+        rows = await self.database.dicts(_MESSAGES, conversation, before or 1 << 62)
         return [_step(row) for row in reversed(rows)]
 
-    async def found(self, chat: str, words: str, limit: int = 50) -> list[dict[str, Any]]:
-        """Messages of one chat that hold all the words, newest first."""
+    async def found(self, chat: str, words: str) -> list[dict[str, Any]]:
+        """The newest 50 messages of one chat that hold all the words, newest first."""
         async with self.database.read() as tx:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
             if number is None or not terms(words):
                 return []
-            rows = await tx.dicts(_FOUND, f"chat : c{number} AND {_all_words(words)}", limit)
+            rows = await tx.dicts(_FOUND, f"chat : c{number} AND {_all_words(words)}")
         return [_step(row) for row in rows]
 
     async def notes(self, chat: str) -> list[dict[str, Any]]:
@@ -249,16 +252,15 @@ class Overview:
             " ORDER BY next_at IS NULL, next_at, j.id LIMIT 500"
         )
 
-    async def occurrences(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The latest occurrences of all jobs."""
+    async def occurrences(self) -> list[dict[str, Any]]:
+        """The latest 100 occurrences of all jobs."""
         return await self.database.dicts(
             "SELECT o.id, o.job, j.task, o.due_at, o.state, o.detail, o.turn, o.started_at, o.ended_at"
-            " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.due_at DESC, o.id DESC LIMIT ?",
-            limit,
+            " FROM occurrences o JOIN jobs j ON j.id = o.job ORDER BY o.due_at DESC, o.id DESC LIMIT 100"
         )
 
-    async def deliveries(self, limit: int = 60) -> list[dict[str, Any]]:
-        """Messages that are not delivered, then the newest that are."""
+    async def deliveries(self) -> list[dict[str, Any]]:
+        """Messages that are not delivered, then those of the newest 60 that are."""
         select = (
             "SELECT id, chat, turn, payload, state, message_ids, attempts, error, created_at, changed_at"
             " FROM outbox"
@@ -266,7 +268,7 @@ class Overview:
         undelivered = await self.database.dicts(
             f"{select} WHERE state <> 'delivered' ORDER BY id DESC LIMIT 500"
         )
-        newest = await self.database.dicts(f"{select} ORDER BY id DESC LIMIT ?", limit)
+        newest = await self.database.dicts(f"{select} ORDER BY id DESC LIMIT 60")
         return [*undelivered, *(row for row in newest if row["state"] == "delivered")]
 
     async def waiting(self) -> list[dict[str, Any]]:
@@ -304,10 +306,10 @@ class Overview:
             "SELECT source, person, name, role, added_by, added_at FROM people ORDER BY added_at"
         )
 
-    async def ledger(self, limit: int = 100) -> list[dict[str, Any]]:
-        """The newest rows."""
-        sql = "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT ?"
-        return await self.database.dicts(sql, limit)
+    async def ledger(self) -> list[dict[str, Any]]:
+        """The newest 100 rows."""
+        sql = "SELECT number, at, kind, chat, facts FROM ledger ORDER BY number DESC LIMIT 100"
+        return await self.database.dicts(sql)
 
     async def version(self) -> int:
         """A number that changes whenever another connection has written."""
@@ -404,11 +406,6 @@ _SENT_OF = f"""
 SELECT turn, max(changed_at) - min(created_at) FROM outbox
 WHERE turn {_OF.format("?1")} AND state = 'delivered' GROUP BY turn
 """
-_STEPS_SINCE = "SELECT id, turn FROM transcript WHERE id > ?"
-_CALLS_SINCE = """
-SELECT id, purpose, coalesce(prompt_tokens, 0), coalesce(cached_tokens, 0), reread,
-    coalesce(completion_tokens, 0) FROM usage WHERE id > ?
-"""
 _RECENT_CALLS = """
 SELECT at, prefill_tok_s, decode_tok_s, ttft_ms, prompt_tokens, cached_tokens FROM usage
 WHERE purpose = 'turn' ORDER BY at DESC LIMIT 40
@@ -458,14 +455,14 @@ def _add_figures(lines: Mapping[str, TurnLine], figures: Sequence[list[Row]], no
 _STEP = "id, position, turn, role, head, text, extra, short, live, own, at, origin, stranger"
 _STEPS = f"SELECT {_STEP} FROM transcript WHERE turn = ? ORDER BY position"
 _BEFORE = f"""
-SELECT {_STEP} FROM transcript WHERE conversation = ? AND live = 1 AND id < ? ORDER BY position DESC LIMIT ?
+SELECT {_STEP} FROM transcript WHERE conversation = ? AND live = 1 AND id < ? ORDER BY position DESC LIMIT 400
 """
 _MESSAGES = f"""
-SELECT {_STEP} FROM transcript WHERE conversation = ? AND position < ? ORDER BY position DESC LIMIT ?
+SELECT {_STEP} FROM transcript WHERE conversation = ? AND position < ? ORDER BY position DESC LIMIT 100
 """
 _FOUND = f"""
 SELECT {_STEP} FROM transcript WHERE id IN (SELECT rowid FROM said WHERE said MATCH ?)
-ORDER BY id DESC LIMIT ?
+ORDER BY id DESC LIMIT 50
 """
 _RECORDS = {
     "calls": """

@@ -60,8 +60,12 @@ class PeopleTable:
     async def stranger_notice_due(self, source: str, person: str, name: str) -> bool:
         """Whether a stranger is to get the fixed line now, once a day at most; it then counts as sent."""
         now = self.database.clock()
-        values = source, person, name, now, now - DAY
-        return bool(await self.database.execute(_STRANGER_NOTICE, *values))
+        sql = (
+            "INSERT INTO people (source, person, name, role, told_at, added_at)"
+            " VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)"
+            " ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1"
+        )
+        return bool(await self.database.execute(sql, source, person, name, now, now - DAY))
 
     async def make_code(self, role: Literal["owner", "member"], seconds: float) -> str:
         """A one-time pairing code; only its digest is kept."""
@@ -92,8 +96,4 @@ _PUT = """
 INSERT INTO people (source, person, name, role, added_by, added_at) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (source, person) DO UPDATE SET name = excluded.name, role = excluded.role,
     added_by = excluded.added_by, added_at = excluded.added_at
-"""
-_STRANGER_NOTICE = """
-INSERT INTO people (source, person, name, role, told_at, added_at) VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)
-ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1
 """

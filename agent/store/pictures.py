@@ -61,11 +61,9 @@ async def _url(database: Database, image: str) -> str:
 
 async def forget_hidden(tx: Transaction, conversation: int) -> None:
     """Delete pictures that no message of the prompt shows any more."""
-    await tx.run(_FORGET, conversation)
-
-
-_FORGET = """
-DELETE FROM pictures WHERE conversation = ?1 AND NOT EXISTS (
-    SELECT 1 FROM transcript WHERE conversation = ?1 AND live = 1 AND role = 'user'
-    AND instr(coalesce(short, extra), pictures.sha256) > 0)
-"""
+    sql = (
+        "DELETE FROM pictures WHERE conversation = ?1 AND NOT EXISTS (SELECT 1 FROM transcript"
+        " WHERE conversation = ?1 AND live = 1 AND role = 'user'"
+        " AND instr(coalesce(short, extra), pictures.sha256) > 0)"
+    )
+    await tx.run(sql, conversation)

@@ -31,9 +31,9 @@ class SearchHit:
 class SearchTable:
     database: Database
 
-    async def candidates(self, chat: str, query: str, limit: int = CANDIDATES) -> list[SearchHit]:
+    async def candidates(self, chat: str, query: str) -> list[SearchHit]:
         """Notes (of linked chats, too), then messages of that chat that hold a word of the query, the
-        newest `limit` of each.
+        newest CANDIDATES of each.
 
         Words also match with common endings added or removed ("ovens", "oven"). Without any match the
         terms are searched inside the words of the newest messages.
@@ -43,9 +43,9 @@ class SearchTable:
             words = terms(query)
             if chat not in numbers or not words:
                 return []
-            rows = await tx.all(_NOTES, fts_expression(words, *numbers.values()), limit)
-            rows += await tx.all(_MESSAGES, fts_expression(words, numbers[chat]), limit)
-            rows = rows or await tx.all(_INSIDE_WORDS, chat, json.dumps(words), limit)
+            rows = await tx.all(_NOTES, fts_expression(words, *numbers.values()), CANDIDATES)
+            rows += await tx.all(_MESSAGES, fts_expression(words, numbers[chat]), CANDIDATES)
+            rows = rows or await tx.all(_INSIDE_WORDS, chat, json.dumps(words), CANDIDATES)
         return [SearchHit(*row) for row in rows]
 
 

@@ -66,7 +66,11 @@ class SetAsideTable:
     async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
         """Count a crash at a row and set it aside at the third; whether it was."""
         async with self.database.write() as tx:
-            crashes = await tx.value(_COUNT, table, str(key))
+            sql = (
+                "INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)"
+                f" ON CONFLICT DO UPDATE SET crashes = {counted('crashes')} + 1 RETURNING crashes"
+            )
+            crashes = await tx.value(sql, table, str(key))
             if crashes >= CRASHES:
                 await set_aside(tx, table, key, error, raw)
         return bool(crashes >= CRASHES)
@@ -156,10 +160,6 @@ async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> boo
     return True
 
 
-_COUNT = f"""
-INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)
-ON CONFLICT DO UPDATE SET crashes = {counted("crashes")} + 1 RETURNING crashes
-"""
 _UNTOLD = """
 SELECT chat, table_name, count(*) FROM set_aside
 WHERE told = 0 AND at IS NOT NULL AND chat <> '' GROUP BY chat, table_name ORDER BY min(id)

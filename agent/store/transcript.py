@@ -268,11 +268,9 @@ async def set_title(tx: Transaction, conversation: int, message: User, head: str
 
 async def forget_hidden_notes(tx: Transaction, conversation: int) -> None:
     """Have notes shown again whose line is no longer in the prompt."""
-    await tx.run(_FORGET_HIDDEN, conversation)
-
-
-_FORGET_HIDDEN = """
-DELETE FROM notes_shown WHERE conversation = ?1 AND NOT EXISTS (
-    SELECT 1 FROM transcript WHERE conversation = ?1 AND live = 1 AND role = 'user'
-    AND instr(coalesce(json_extract(short, '$[0]'), head), notes_shown.line) > 0)
-"""
+    sql = (
+        "DELETE FROM notes_shown WHERE conversation = ?1 AND NOT EXISTS (SELECT 1 FROM transcript"
+        " WHERE conversation = ?1 AND live = 1 AND role = 'user'"
+        " AND instr(coalesce(json_extract(short, '$[0]'), head), notes_shown.line) > 0)"
+    )
+    await tx.run(sql, conversation)

@@ -144,7 +144,13 @@ class TurnTable:
 
     async def resume(self, turn: OpenTurn) -> int:
         """Count a resumption; returns how many there were since the turn's last step."""
-        [(resumed,)] = await self.database.execute(_RESUME, turn.id)
+        steps = "(SELECT count(*) FROM transcript WHERE turn = ?1)"
+        sql = (
+            f"UPDATE turns SET steps = {steps},"
+            f" resumed = CASE WHEN {steps} > steps THEN 1 ELSE {counted('resumed')} + 1 END"
+            " WHERE id = ?1 RETURNING resumed"
+        )
+        [(resumed,)] = await self.database.execute(sql, turn.id)
         return int(resumed)
 
     async def progress(self, turn: OpenTurn) -> TurnProgress:
@@ -166,7 +172,11 @@ class TurnTable:
         """Append a step; a tool's result also ends its run. `strangers`: see transcript.append."""
         async with self.database.write() as tx:
             if isinstance(message, ToolResult):
-                await tx.run(_FINISHED, turn.id, message.call, tx.now)
+                sql = (
+                    "INSERT INTO tool_runs (turn, call, started_at, finished_at) VALUES (?1, ?2, ?3, ?3)"
+                    " ON CONFLICT DO UPDATE SET finished_at = ?3"
+                )
+                await tx.run(sql, turn.id, message.call, tx.now)
             await transcript.append(
                 tx, turn.conversation, turn.id, message, own=own, strangers=strangers
             )
@@ -292,16 +302,6 @@ _COLUMNS = columns(OpenTurn)
 _CUT_OFF = _COLUMNS.replace("resumed", f"{counted('resumed')} + 1")
 _UNFINISHED = f"SELECT {_CUT_OFF} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
 _STARTED = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
-_RESUME = f"""
-UPDATE turns SET
-    resumed = CASE WHEN (SELECT count(*) FROM transcript WHERE turn = ?1) > steps THEN 1 ELSE {counted("resumed")} + 1 END,
-    steps = (SELECT count(*) FROM transcript WHERE turn = ?1)
-WHERE id = ?1 RETURNING resumed
-"""
-_FINISHED = """
-INSERT INTO tool_runs (turn, call, started_at, finished_at) VALUES (?1, ?2, ?3, ?3)
-ON CONFLICT DO UPDATE SET finished_at = ?3
-"""
 
 
 async def _take_messages(
