@@ -118,8 +118,8 @@ class Chats:
     def answer_now(self, chat: str) -> bool:
         """End the thinking of the turn that runs in that chat in this process; False when none does."""
         worker = self._workers.get(chat)
-        if worker and worker.answer_now:
-            worker.answer_now.set()
+        if worker and worker.assignment:
+            worker.assignment.answer_now.set()
             return True
         return False
 

@@ -18,7 +18,7 @@ from agent.language import speaking, translated
 from agent.messages import ToolResult, User
 from agent.store import Store
 from agent.store.errors import StoreError
-from agent.store.inbox import InboxRow, Incoming
+from agent.store.inbox import InboxRow
 from agent.store.turns import OpenTurn, PendingWork, RenderedMessage
 from agent.timezones import known_zone
 from agent.turn import texts
@@ -52,9 +52,8 @@ class Worker:
     listener: Listener
     retire: Callable[[], object]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    stop: asyncio.Event | None = None  # of the turn that runs now
-    answer_now: asyncio.Event | None = None  # of the turn that runs now
-    answered: Sequence[Incoming] = ()  # by the turn that runs now, later arrivals included
+    stop: asyncio.Event | None = None  # of the turn that begins or runs
+    assignment: Assignment | None = None  # of the turn that runs
     unwritable: str = ""  # the turn that was cut off because the store could not be written
     free: asyncio.Event = field(default_factory=asyncio.Event)  # set while no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of the row being answered
@@ -106,7 +105,8 @@ class Worker:
 
     def answers(self, ref: str) -> bool:
         """Whether the turn that runs answers the message with the app's id `ref`."""
-        return bool(self.stop and ref) and any(each.ref == ref for each in self.answered)
+        answered = self.assignment.answers if self.assignment else ()
+        return bool(ref) and any(each.ref == ref for each in answered)
 
     async def stop_and_wait(self) -> None:
         """Stop the turn that runs or begins, and return once none does."""
@@ -247,8 +247,7 @@ class Worker:
             self.pending.frozen,
             stop=self.stop or asyncio.Event(),  # it may have been set while the turn began
         )
-        self.stop, self.answer_now = assignment.stop, assignment.answer_now
-        self.answered = journal.answers
+        self.assignment, self.stop = assignment, assignment.stop
         began = time.monotonic()
         try:
             async with self._listening(assignment) as emit:
@@ -265,7 +264,7 @@ class Worker:
                 else:
                     log_turn(turn, finished, time.monotonic() - began)
         finally:
-            self.stop, self.answer_now, self.answered = None, None, ()
+            self.assignment = self.stop = None
 
     async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
