@@ -55,8 +55,14 @@ class Listener(Protocol):
         ...
 
 
-class SilentListener(Listener):
+class SilentListener:
     """Shows nothing."""
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        pass
+
+    async def waiting(self, chat: str, why: str) -> None:
+        pass
 
 
 @dataclass(frozen=True)

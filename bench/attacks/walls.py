@@ -75,7 +75,7 @@ def without(*flags: str) -> None:
     setattr(bwrap_process, "arguments", fewer)
 
 
-async def nothing(*_: object) -> list[Any]:
+async def nothing(*_: object, **__: object) -> list[Any]:
     """In place of a method that records, sends or gives something."""
     return []
 
