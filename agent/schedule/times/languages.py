@@ -1,9 +1,9 @@
-"""Times in words of other languages, put into the English that the parser reads.
+"""Rewrites times in other languages into the English that the parser reads.
 
-reading("завтра в 9", "ru") -> "tomorrow at 9"
+in_english("завтра в 9", "ru") -> "tomorrow at 9"
 
-Whatever is not a word of a time stays as it is. The order of the rules counts: longer phrases first.
-Loaded when a phrase is no English.
+Each language is a list of regular expressions with their English, applied in order: longer phrases come first.
+What no rule matches stays as it is. Loaded only for phrases that are not English.
 """
 
 import re
@@ -12,9 +12,15 @@ from functools import cache
 
 from agent.schedule.times.rule import MONTHS, WEEKDAYS
 
-Rewriting = tuple[str, str | Callable[[re.Match[str]], str]]
+Replacement = str | Callable[[re.Match[str]], str]
+Rewriting = tuple[str, Replacement]
 
-# How one asks to be reminded, with the small words that lead to the task.
+ORDINALS = ("first", "second", "third", "fourth", "last")
+UNITS = ("seconds", "minutes", "hours", "days", "weeks", "month", "year")
+EVERY_WEEKDAY = tuple(f"every {day}" for day in WEEKDAYS)
+ONE_UNIT = r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+
+# "Remind me", with the preposition or conjunction before the task.
 REMIND = {
     "en": r"(?:please )?remind me(?: (?=to |of |about |that ))?",
     "de": r"(?:bitte )?erinner(?:e|n sie)? mich(?: bitte)?(?: daran,?| an\b)?",
@@ -25,8 +31,8 @@ REMIND = {
 }
 
 
-def reading(phrase: str, language: str) -> str:
-    """The phrase with what a language says of times in English."""
+def in_english(phrase: str, language: str) -> str:
+    """The phrase in lower case, with what it says of times in English."""
     text = " ".join(phrase.lower().replace("’", "'").split())
     for pattern, replacement in rules(language):
         text = pattern.sub(replacement, text)
@@ -34,38 +40,43 @@ def reading(phrase: str, language: str) -> str:
 
 
 @cache
-def rules(language: str) -> list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]:
+def rules(language: str) -> list[tuple[re.Pattern[str], Replacement]]:
     return [(re.compile(pattern), to) for pattern, to in RULES.get(language, list)()]
 
 
-def languages() -> tuple[str, ...]:
-    return tuple(RULES)
-
-
 def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[Rewriting]:
-    """Names (patterns, in the order of the English ones)."""
+    """Names (patterns, separated by spaces) in the order of the English ones."""
     for name, meant in zip(names.split(), english, strict=True):
         yield rf"\b(?:{name}){after}", meant.lower()
 
 
 def numbers(words: str) -> Iterator[Rewriting]:
-    """Words from one on, then those for 20 and 30."""
-    for number, word in zip([*range(1, 13), 20, 30], words.split(), strict=True):
-        yield rf"\b(?:{word})\b", str(number)
+    """The words for 1 to 12, 20 and 30."""
+    return named(words, tuple(map(str, [*range(1, 13), 20, 30])))
 
 
 def clock(hour: int, minute: int, *, late: bool = False) -> str:
-    """A time of day; `late`: of the half that begins at noon."""
-    return f"at {hour + 12 if late and hour < 12 else hour % 24 if hour < 25 else hour}:{minute:02}"
+    """A time of day. `late`: of the half that begins at noon."""
+    if late and hour < 12:
+        hour += 12
+    return f"at {0 if hour == 24 else hour}:{minute:02}"
+
+
+def half_past(match: re.Match[str]) -> str:
+    return clock(int(match[1]), 30)
+
+
+def quarter_past(match: re.Match[str]) -> str:
+    return clock(int(match[1]), 15)
 
 
 def half_to(match: re.Match[str]) -> str:
     """Half an hour before, as in "halb neun"."""
-    return f"at {(int(match[1]) - 1) % 24}:30"
+    return clock((int(match[1]) - 1) % 24, 30)
 
 
 def quarter_to(match: re.Match[str]) -> str:
-    return f"at {(int(match[1]) - 1) % 24}:45"
+    return clock((int(match[1]) - 1) % 24, 45)
 
 
 def early(match: re.Match[str]) -> str:
@@ -113,37 +124,26 @@ def german() -> Iterator[Rewriting]:
         "every weekday",
     )
     yield r"\b(?:am wochenende|an wochenenden|jedes wochenende|wochenends)\b", "every weekend"
-    yield r"\btäglich\b", "every day"
-    yield r"\bstündlich\b", "every hour"
-    yield r"\bwöchentlich\b", "weekly"
-    yield r"\bmonatlich\b", "monthly"
-    yield r"\bjährlich\b", "yearly"
+    yield from named(
+        "täglich stündlich wöchentlich monatlich jährlich",
+        ("every day", "every hour", "weekly", "monthly", "yearly"),
+    )
     yield r"\bjede[nrs]? (?:zweite[nrs]?|2\.)", "every other"
     yield r"\bjede[nrs]? (?=(?:erste|2\.|dritte|vierte|letzte)[nr]? \w+tag)", "on the "
     yield r"\b(?:im|des|jeden|eines jeden|jedes) monats?\b(?! am)", "of the month"
-    for german_word, english in (("ersten?", "first"), ("zweiten?", "second"), ("dritten?", "third"), ("vierten?", "fourth"), ("letzten?", "last")):  # fmt: skip
-        yield rf"\b{german_word}(?:n|r)?\b", english
+    yield from named(
+        "ersten?[nr]? zweiten?[nr]? dritten?[nr]? vierten?[nr]? letzten?[nr]?", ORDINALS
+    )
     yield r"\b(?:jede[nrs]?|alle)\b", "every"
-    yield from named(
-        "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag",
-        tuple(f"every {day}" for day in WEEKDAYS),
-        r"s\b",
-    )
-    yield from named(
-        "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag", WEEKDAYS
-    )
+    days = "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag"
+    yield from named(days, EVERY_WEEKDAY, r"s\b")
+    yield from named(days, WEEKDAYS)
     yield from named(
         "(?:januar|jänner) februar märz april mai juni juli august september oktober november dezember",
         MONTHS,
     )
     yield r"\b(\d{1,2})\.(?=\s|,|$)", r"\1th"
-    yield r"\bsekunden?\b", "seconds"
-    yield r"\bminuten?\b", "minutes"
-    yield r"\bstunden?\b", "hours"
-    yield r"\btag(?:en|e)?\b", "days"
-    yield r"\bwochen?\b", "weeks"
-    yield r"\bmonat\b", "month"
-    yield r"\bjahr\b", "year"
+    yield from named("sekunden? minuten? stunden? tag(?:en|e)? wochen? monat jahr", UNITS)
     yield r"\bnächste[nrs]?\b", "next"
     yield r"\bkommende[nrs]?\b", "coming"
     yield r"\bevery 1\b", "every"
@@ -163,8 +163,8 @@ def french() -> Iterator[Rewriting]:
     yield r"\b(?:dans|d'ici) (\d+) ?h(?:eures?)?\b", r"in \1 hours"
     yield r"\btoutes les (\d+) ?h(?:eures?)?\b", r"every \1 hours"
     time = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?h(?:eures?)?\b ?"
-    yield time + r"et demie\b", lambda m: clock(int(m[1]), 30)
-    yield time + r"et quart\b", lambda m: clock(int(m[1]), 15)
+    yield time + r"et demie\b", half_past
+    yield time + r"et quart\b", quarter_past
     yield time + r"moins le quart\b", quarter_to
     minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?"
     yield minutes + r" du matin\b", early
@@ -187,18 +187,15 @@ def french() -> Iterator[Rewriting]:
     yield r"\b(?:tous les |chaque |le |les )week-?ends?\b", "every weekend"
     yield r"\b1 jour sur 2\b", "every other day"
     yield r"\b(?:du|de chaque|de) mois\b", "of the month"
-    yield r"\b1er\b|\bpremier\b", "first"
-    yield r"\b(?:deuxième|second)\b", "second"
-    yield r"\btroisième\b", "third"
-    yield r"\bquatrième\b", "fourth"
-    yield r"\bdernier\b", "last"
-    french_days = "lundi mardi mercredi jeudi vendredi samedi dimanche"
-    yield from named(french_days, tuple(f"every {day}" for day in WEEKDAYS), r"s\b")
-    yield rf"\b({french_days.replace(' ', '|')}) prochain\b", r"next \1"
-    yield rf"\bdu (?={french_days.replace(' ', '|')})", ""
-    yield rf"\b({french_days.replace(' ', '|')}) au (?={french_days.replace(' ', '|')})", r"\1 to "
-    yield rf"\ble (?={french_days.replace(' ', '|')})", "every "
-    yield from named(french_days, WEEKDAYS)
+    yield from named("1er|premier deuxième|second troisième quatrième dernier", ORDINALS)
+    days = "lundi mardi mercredi jeudi vendredi samedi dimanche"
+    any_day = days.replace(" ", "|")
+    yield from named(days, EVERY_WEEKDAY, r"s\b")
+    yield rf"\b({any_day}) prochain\b", r"next \1"
+    yield rf"\bdu (?={any_day})", ""
+    yield rf"\b({any_day}) au (?={any_day})", r"\1 to "
+    yield rf"\ble (?={any_day})", "every "
+    yield from named(days, WEEKDAYS)
     yield from named(
         "janvier f[ée]vrier mars avril mai juin juillet ao[ûu]t septembre octobre novembre d[ée]cembre",
         MONTHS,
@@ -206,13 +203,10 @@ def french() -> Iterator[Rewriting]:
     yield r"\ble (\d{1,2})(?= (?:of the month|à|at|,)|$)", r"on the \1th"
     yield r"\b(?:tous|toutes) les\b|\bchaque\b", "every"
     yield r"\bevery every\b", "every"
-    yield r"\bsecondes?\b", "seconds"
-    yield r"\bheures?\b", "hours"
-    yield r"\bjours?\b", "days"
-    yield r"\bsemaines?\b", "weeks"
-    yield r"\bmois\b", "month"
-    yield r"\b(?:ans|années?)\b|(?<=every )an\b", "year"
-    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield from named(
+        r"secondes? minutes heures? jours? semaines? mois ans|années?|(?<=every\s)an", UNITS
+    )
+    yield ONE_UNIT
     yield r"\b(?:dans|d'ici)\b", "in"
     yield r"\bet\b", "and"
     yield r"\ble\b", "on the"
@@ -227,8 +221,8 @@ def spanish() -> Iterator[Rewriting]:
     yield r"\b(?:1 )?hora y media\b", "90 minutes"
     yield r"\b(?:1 )?cuarto de hora\b", "15 minutes"
     time = r"\ba las? (\d{1,2})"
-    yield time + r" y media\b", lambda m: clock(int(m[1]), 30)
-    yield time + r" y cuarto\b", lambda m: clock(int(m[1]), 15)
+    yield time + r" y media\b", half_past
+    yield time + r" y cuarto\b", quarter_past
     yield time + r" menos cuarto\b", quarter_to
     yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:mañana|madrugada)\b", early
     yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:tarde|noche)\b", late
@@ -256,16 +250,16 @@ def spanish() -> Iterator[Rewriting]:
     yield r"\bsemanalmente\b", "weekly"
     yield r"\bcada 2 días\b|\b1 día sí y (?:otro|1) no\b", "every other day"
     yield r"\b(?:de cada|del|cada) mes\b(?! el)", "of the month"
-    for word, english in (("primer[o]?", "first"), ("segundo(?=  ?\\w+ of|  ?[lmjvsd]\\w+)", "second"), ("tercer[o]?", "third"), ("cuarto", "fourth"), ("último", "last")):  # fmt: skip
-        yield rf"\b{word}\b" if "(?=" not in word else rf"\b{word}", english
+    second = r"segundo(?=\s\s?\w+\sof|\s\s?[lmjvsd]\w+)"  # else a unit
+    yield from named(f"primero? {second} tercero? cuarto último", ORDINALS)
     days = "lunes martes mi[ée]rcoles jueves viernes s[áa]bados? domingos?"
-    some = days.replace(" ", "|")
-    yield rf"\b(?:el )?pr[óo]ximo (?={some})", "next "
-    yield rf"\b(?:el )?({some}) que viene\b", r"next \1"
-    yield rf"\b(?:todos los|los|cada) (?={some})", "every "
-    yield rf"\bde (?=(?:{some}) a )", "every "
-    yield rf"\b({some}) a (?={some})", r"\1 to "
-    yield rf"\bel (?={some})", "on "
+    any_day = days.replace(" ", "|")
+    yield rf"\b(?:el )?pr[óo]ximo (?={any_day})", "next "
+    yield rf"\b(?:el )?({any_day}) que viene\b", r"next \1"
+    yield rf"\b(?:todos los|los|cada) (?={any_day})", "every "
+    yield rf"\bde (?=(?:{any_day}) a )", "every "
+    yield rf"\b({any_day}) a (?={any_day})", r"\1 to "
+    yield rf"\bel (?={any_day})", "on "
     yield from named(days, WEEKDAYS)
     yield from named(
         "enero febrero marzo abril mayo junio julio agosto sep?tiembre octubre noviembre diciembre",
@@ -275,14 +269,8 @@ def spanish() -> Iterator[Rewriting]:
     yield r"\bel (?:día )?(\d{1,2}) de\b", r"on \1"
     yield r"\bdel? (?=\d{4}\b)", ""
     yield r"\b(?:todos|todas) l[oa]s\b|\bcada\b", "every"
-    yield r"\bsegundos?\b", "seconds"
-    yield r"\bminutos?\b", "minutes"
-    yield r"\bhoras?\b", "hours"
-    yield r"\bdías?\b", "days"
-    yield r"\bsemanas?\b", "weeks"
-    yield r"\bmes\b", "month"
-    yield r"\baño\b", "year"
-    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield from named("segundos? minutos? horas? días? semanas? mes año", UNITS)
+    yield ONE_UNIT
     yield r"\b(?:dentro de|en) (?=\d|half|an? )", "in "
     yield r"\bel (?=first|second|third|fourth|last)", "on the "
     yield r"\by\b", "and"
@@ -330,32 +318,27 @@ def russian() -> Iterator[Rewriting]:
     yield r"\bежегодно\b|\bраз в год\b", "yearly"
     yield r"\bраз в (?=\d)", "every "
     yield r"\b(?:кажд\w+ месяца|месяца)\b", "of the month"
-    for word, english in (("перв(?:ый|ую|ое|ая)", "first"), ("втор(?:ой|ую|ое)", "second"), ("трет(?:ий|ью|ье)", "third"), ("четв[её]рт(?:ый|ую|ое)", "fourth"), ("последн(?:ий|юю|ее)", "last")):  # fmt: skip
+    ordinals = "перв(?:ый|ую|ое|ая) втор(?:ой|ую|ое) трет(?:ий|ью|ье) четв[её]рт(?:ый|ую|ое) последн(?:ий|юю|ее)"
+    for word, english in zip(ordinals.split(), ORDINALS, strict=True):
         yield rf"\b(?:во? )?{word}\b", f"on the {english}"
-    days = "понедельник вторник сред четверг пятниц суббот воскресень".split()
-    endings = r"(?:ам|ям|а|у|ы|е|я|и)?\b"
-    some = "|".join(days)
-    yield rf"\bсо? (?=(?:{some})\w* (?:по|до) )", "every "
-    yield rf"\b((?:{some})\w*) (?:по|до) (?=(?:{some}))", r"\1 to "
-    yield rf"\bпо (?={some})", "every "
-    yield rf"\b(?:во? )?следующ\w+ (?={some})", "next "
+    days = "понедельник вторник сред четверг пятниц суббот воскресень"
+    any_day = days.replace(" ", "|")
+    yield rf"\bсо? (?=(?:{any_day})\w* (?:по|до) )", "every "
+    yield rf"\b((?:{any_day})\w*) (?:по|до) (?=(?:{any_day}))", r"\1 to "
+    yield rf"\bпо (?={any_day})", "every "
+    yield rf"\b(?:во? )?следующ\w+ (?={any_day})", "next "
     yield r"\bкажд\w+\b", "every"
-    yield rf"\bво? (?={some})", "on "
-    for day, english in zip(days, WEEKDAYS, strict=True):
-        yield rf"\b{day}{endings}", english.lower()
+    yield rf"\bво? (?={any_day})", "on "
+    yield from named(days, WEEKDAYS, r"(?:ам|ям|а|у|ы|е|я|и)?\b")
     yield from named(
         "январ[яь] феврал[яь] марта? апрел[яь] ма[яй] июн[яь] июл[яь] августа? сентябр[яь] октябр[яь] ноябр[яь] декабр[яь]",
         MONTHS,
     )
     yield r"\b(\d{1,2})(?:-?го)?(?: числа)(?= |,|$)", r"on the \1th"
-    yield r"\bсекунд\w?\b", "seconds"
-    yield r"\bминут\w?\b", "minutes"
-    yield r"\bчас(?:а|ов)?\b", "hours"
-    yield r"\b(?:день|дня|дней)\b", "days"
-    yield r"\bнедел(?:ю|и|ь)\b", "weeks"
-    yield r"\bмесяц\b", "month"
-    yield r"\bгод\b", "year"
-    yield r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
+    yield from named(
+        r"секунд\w? минут\w? час(?:а|ов)? день|дня|дней недел(?:ю|и|ь) месяц год", UNITS
+    )
+    yield ONE_UNIT
     yield r"\bи\b", "and"
     yield r"\b(?:во?|к) (?=\d)", "at "
 
@@ -395,9 +378,9 @@ def chinese() -> Iterator[Rewriting]:
     )
     yield rf"(?:中午){time}", lambda m: f" {clock(int(m[1]), int(m[2] or 0), late=int(m[1]) < 6)} "
     yield rf"(?:下午|晚上|傍晚|(?<=[今明])晚){time}", lambda m: f" {late(m)} "
-    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){half}", lambda m: f" {clock(int(m[1]), 30)} "
+    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){half}", lambda m: f" {half_past(m)} "
     yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){time}", lambda m: f" {early(m)} "
-    yield half, lambda m: f" {clock(int(m[1]), 30)} "
+    yield half, lambda m: f" {half_past(m)} "
     yield r"(\d{1,2}) ?点(?!\d)(?:钟|整)?", r" at \1 "
     yield rf"(?<!at )(?<!\d){time}", lambda m: f" {at(m)} "
     yield r"今晚", " today evening "

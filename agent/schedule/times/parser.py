@@ -1,6 +1,6 @@
 """Parses English phrases clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC.
 
-Those of other languages are put into English before (languages.py).
+Phrases in other languages are rewritten into English first (languages.py).
 """
 
 import re
@@ -41,9 +41,9 @@ AMBIGUOUS_ZONES = {"cst", "ist", "ast", "bst"}
 
 WEEKDAY = f"(?:{'|'.join(_DAYS)})s?"
 MONTH = f"(?:{'|'.join(_MONTHS)})\\.?"
-NUMBER = r"(?:\d+(?:\.\d+)?|" + "|".join(sorted(NUMBERS, key=len, reverse=True)) + ")"
-UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
 _WORDS = "|".join(sorted(NUMBERS, key=len, reverse=True))
+NUMBER = rf"(?:\d+(?:\.\d+)?|{_WORDS})"
+UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
 AMOUNT = rf"(?:\d+(?:\.\d+)?\s*|(?:{_WORDS})(?: of)?(?: an?)? ){UNIT}(?![a-z])"  # "20 min", "half an hour"
 ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + "|".join(ORDINALS) + ")"
 
@@ -58,21 +58,19 @@ def seconds_of(unit: str) -> int:
 
 
 def weekday_of(text: str) -> int:
-    return _index(
-        _DAYS, text.removesuffix("s") if not re.fullmatch("|".join(_DAYS), text) else text
-    )
+    """0 for Monday; singular or plural."""
+    return next(n for n, pattern in enumerate(_DAYS) if re.fullmatch(f"(?:{pattern})s?", text))
 
 
 def month_of(text: str) -> int:
-    return _index(_MONTHS, text.rstrip(".")) + 1
+    """1 for January."""
+    return next(
+        n for n, pattern in enumerate(_MONTHS, 1) if re.fullmatch(pattern, text.rstrip("."))
+    )
 
 
 def ordinal_of(text: str) -> int:
     return ORDINALS.get(text) or int(re.sub(r"\D", "", text))
-
-
-def _index(patterns: tuple[str, ...], text: str) -> int:
-    return next(i for i, pattern in enumerate(patterns) if re.fullmatch(pattern, text))
 
 
 Clause = Callable[[Draft, re.Match[str]], None]
@@ -80,15 +78,9 @@ ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow a
 TOO_FAR = "That is beyond any calendar. When do you mean?"
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
-PART_WORD = {
-    "half": 30,
-    "quarter": 15,
-    "five": 5,
-    "ten": 10,
-    "twenty": 20,
-}  # of an hour, in minutes
+PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
 TIME = (
-    rf"(?:(?:an? )?(?:{'|'.join(PART_WORD)}) (?:past|to) (?:\d{{1,2}}(?!\d)|{HOUR_WORD}\b)|\d{{1,2}}[:.h]\d{{2}}(?:\s*[ap]\.?m\.?)?"
+    rf"(?:(?:an? )?(?:{'|'.join(PARTS_OF_HOUR)}) (?:past|to) (?:\d{{1,2}}(?!\d)|{HOUR_WORD}\b)|\d{{1,2}}[:.h]\d{{2}}(?:\s*[ap]\.?m\.?)?"
     rf"|(?:\d{{1,2}}|{HOUR_WORD})\s*(?:[ap]\.?m\b\.?|o'?clock|h\b|uhr)|noon|midday|midnight)"
 )
 BARE_HOUR = rf"(?:\d{{1,2}}(?!\d|[:.]\d)|{HOUR_WORD}\b(?!-))(?!\s*(?:st|nd|rd|th|%|{UNIT[3:-1]})\b)"
@@ -101,9 +93,9 @@ def parse(phrase: str, now: datetime) -> Rule:
     Raises NotUnderstood with the question to ask back.
     """
     question = None
-    for language in (spoken(), *other_languages()):
+    for language in tried_languages():
         try:
-            draft, rest = scan(in_english(phrase, language), now)
+            draft, rest = scan(phrase, now, language)
         except NotUnderstood as error:
             question = question or error
             continue
@@ -117,21 +109,16 @@ def parse(phrase: str, now: datetime) -> Rule:
     raise question
 
 
-def other_languages() -> Iterator[str]:
-    """All but the one spoken, English first."""
-    if spoken() != ENGLISH:
+def tried_languages() -> Iterator[str]:
+    """The one spoken, English, then the others. languages.py is loaded for what is not English alone."""
+    if spoken() == ENGLISH:
         yield ENGLISH
     from agent.schedule.times.languages import RULES
 
+    if spoken() != ENGLISH:
+        yield spoken()
+        yield ENGLISH
     yield from (language for language in RULES if language != spoken())
-
-
-def in_english(phrase: str, language: str) -> str:
-    if language == ENGLISH:
-        return phrase
-    from agent.schedule.times.languages import reading
-
-    return reading(phrase, language)
 
 
 def rule_of(draft: Draft) -> Rule:
@@ -145,9 +132,9 @@ def rule_of(draft: Draft) -> Rule:
 
 
 def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
-    """The rule at a text's beginning or end, and the task that is the rest."""
+    """The rule at the beginning or end of a text, and the rest, which is the task."""
     question = None
-    for language in (spoken(), *other_languages()):
+    for language in tried_languages():
         try:
             if language == ENGLISH and (found := english_with_task(text, now)):
                 return found
@@ -173,23 +160,24 @@ def english_with_task(text: str, now: datetime) -> tuple[Rule, str] | None:
 
 
 def split_at_task(text: str, language: str, now: datetime) -> tuple[Rule, str] | None:
-    """The same in any language, by trying each place where the time may end or begin. "Remind me" may
-    stand before the time or before the task."""
+    """The rule and the task of a text in any language, by trying each place where the time may end or begin.
+    "Remind me" may stand before the time or before the task. None where no time is found."""
     from agent.schedule.times.languages import REMIND
 
-    asked = re.compile(REMIND[language], re.IGNORECASE)
-    rest = asked.sub("", text.strip(), count=1) if asked.match(text.strip()) else text.strip()
+    remind_me = re.compile(f"^(?:{REMIND[language]})", re.IGNORECASE)
+    text = text.strip()
+    rest = remind_me.sub("", text)
     words = re.findall(r"[\u4e00-\u9fff]\s*|[^\s\u4e00-\u9fff]+\s*", rest)
     sides = [("".join(words[:cut]), "".join(words[cut:])) for cut in range(len(words), 0, -1)]
-    for when, task in [*sides, *((task, when) for when, task in reversed(sides) if task)]:
-        draft, left = scan(in_english(when.strip(" ,;:"), language), now)
-        if left or not when.strip(" ,;:"):
+    for when, what in [*sides, *((what, when) for when, what in reversed(sides) if what)]:
+        when, what = when.strip(" ,;:"), what.strip(" ,;:")
+        draft, left = scan(when, now, language)
+        if left or not when:
             continue
-        task = task.strip(" ,;:")
-        reminded = bool(asked.match(task)) or rest != text.strip()
-        task = asked.sub("", task, count=1).strip(" ,;:") if asked.match(task) else task
+        task = remind_me.sub("", what).strip(" ,;:")
         if not task:
             raise NotUnderstood(translated("What shall I do then?"))
+        reminded = task != what or rest != text
         return rule_of(draft), f"remind me {task}" if reminded else task
     return None
 
@@ -204,8 +192,12 @@ def tidy(phrase: str) -> str:
     return re.sub(r"\s+", " ", phrase.strip().lower().rstrip(".!?"))
 
 
-def scan(phrase: str, now: datetime) -> tuple[Draft, str]:
-    """The draft of as many clauses as stand at the beginning, and what is left."""
+def scan(phrase: str, now: datetime, language: str = ENGLISH) -> tuple[Draft, str]:
+    """The draft of as many clauses as stand at the beginning, and the rest in English."""
+    if language != ENGLISH:
+        from agent.schedule.times.languages import in_english
+
+        phrase = in_english(phrase, language)
     draft = Draft(now, str(now.tzinfo))
     rest = tidy(phrase)
     while rest:
@@ -275,8 +267,12 @@ def every_other_clause(draft: Draft, _match: re.Match[str]) -> None:
     draft.repeat, draft.step = True, 2
 
 
+def says_every(match: re.Match[str]) -> bool:
+    return match[0].startswith(("every", "each"))
+
+
 def workdays_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.repeat = draft.repeat or match[0].endswith("s")
+    draft.repeat = draft.repeat or says_every(match) or match[0].endswith("s")
     draft.weekdays |= set(range(5)) if "end" not in match[0] else {5, 6}
 
 
@@ -340,7 +336,7 @@ def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.daypart = DAYPARTS[match["part"].rstrip("s")]
     if match["this"] and "every" not in match["this"]:
         draft.day = draft.day or draft.now.date()
-    draft.repeat = draft.repeat or match["part"].endswith("s")
+    draft.repeat = draft.repeat or says_every(match) or match["part"].endswith("s")
 
 
 def clock_clause(draft: Draft, match: re.Match[str]) -> None:
@@ -354,10 +350,8 @@ def minute_of_day(text: str) -> int:
     if text in DAYPARTS:
         return DAYPARTS[text]
     if found := re.match(r"(?:an? )?(\w+) (past|to) (\w+)", text):
-        hour, minute = (
-            int(number_of(found[3])),
-            PART_WORD[found[1]] * (-1 if found[2] == "to" else 1),
-        )
+        hour, minute = int(number_of(found[3])), PARTS_OF_HOUR[found[1]]
+        minute = -minute if found[2] == "to" else minute
     else:
         digits = re.sub(HOUR_WORD, lambda word: f"{number_of(word[0]):.0f}", text)
         hour, minute = [*map(int, re.findall(r"\d+", digits)), 0][:2]
@@ -412,12 +406,12 @@ def clauses() -> list[tuple[re.Pattern[str], Clause]]:
         (rf"{on}(?P<month>{MONTH}) (?:the )?(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\b(?!:)(?:,? (?P<year>\d{{4}}))?", named_date_clause),
         (r"(?:on )?(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:t(?=\d))?", iso_date_clause),
         (r"(?:on )?(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})?", iso_date_clause),
-        (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", with_every(workdays_clause)),
+        (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", workdays_clause),
         (rf"(?:every |each |on )?(?P<first>{WEEKDAY})\s*(?:-|–|to|through|till|until)\s*(?P<last>{WEEKDAY})\b", range_of_days_clause),
         (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on )?{WEEKDAY})*)\b", weekdays_clause),
         (rf"{on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", day_of_month_clause),
         (r"(?:the )?day after tomorrow|today|tomorrow|tonight", relative_day_clause),
-        (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|lunchtime)\b", with_every(daypart_clause)),
+        (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|lunchtime)\b", daypart_clause),
         (rf"(?:at |around |by |@ ?){times}", clock_clause),
         (rf"(?P<times>{TIME}(?:{JOIN}{TIME})*)", clock_clause),
         (r"(?:in )?(?P<zone>utc|gmt|cet|cest|est|edt|pst|pdt|mst|mdt|jst|cst|ist|ast|bst|[a-z]+/[a-z_/]+)\b(?: time)?", zone_clause),
@@ -425,13 +419,3 @@ def clauses() -> list[tuple[re.Pattern[str], Clause]]:
         (r"(?:every|each)\b", every_clause),
     ]  # fmt: skip
     return [(re.compile(pattern), apply) for pattern, apply in found]
-
-
-def with_every(apply: Clause) -> Clause:
-    """A clause that may begin with its own "every"."""
-
-    def applied(draft: Draft, match: re.Match[str]) -> None:
-        draft.repeat = draft.repeat or match[0].startswith(("every", "each"))
-        apply(draft, match)
-
-    return applied
