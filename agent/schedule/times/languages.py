@@ -343,25 +343,24 @@ def russian() -> Iterator[Rewriting]:
     yield r"\b(?:во?|к) (?=\d)", "at "
 
 
-def chinese_number(text: str) -> int:
-    """Up to 99, in characters or digits."""
-    if text.isdecimal():
-        return int(text)
-    digits = {character: value for value, character in enumerate("零一二三四五六七八九")} | {
-        "两": 2
-    }
-    tens, ten, ones = text.rpartition("十")
-    if not ten:
-        return digits[text[-1]]
-    return 10 * (digits[tens[-1]] if tens else 1) + (digits[ones] if ones else 0)
+def chinese_number(match: re.Match[str]) -> str:
+    """A number up to 99, in digits; what is no number stays as it is."""
+    digits = dict(zip("零一二三四五六七八九两", [*range(10), 2], strict=True))
+    tens, ten, ones = match[0].rpartition("十")
+    try:
+        if not ten:
+            return str(digits[ones[-1]])
+        return str(10 * (digits[tens[-1]] if tens else 1) + (digits[ones] if ones else 0))
+    except KeyError:
+        return match[0]
 
 
 def chinese() -> Iterator[Rewriting]:
     yield (
         r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?月|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
-        lambda m: str(chinese_number(m[0])),
+        chinese_number,
     )
-    yield r"(?<=点)[一二三四五六七八九十]+", lambda m: str(chinese_number(m[0]))
+    yield r"(?<=点)[一二三四五六七八九十]+", chinese_number
     yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
     yield r"半个?小时(?:之|以)?后", " in half an hour "
     for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks")):  # fmt: skip

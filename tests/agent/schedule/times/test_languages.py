@@ -121,6 +121,12 @@ def test_a_rule_is_described_in_the_language_spoken(code: str, told: list[str]) 
         assert [describe(rule, "Europe/Paris") for rule in rules] == told
 
 
+@pytest.mark.parametrize("phrase", ["三十十点", "二十一二点", "明天十点十十分"])
+def test_what_is_no_number_in_chinese_is_asked_about(phrase: str) -> None:
+    with speaking("zh"), pytest.raises(NotUnderstood):
+        parse(phrase, NOW)
+
+
 def test_a_time_of_another_language_is_due_through_daylight_saving() -> None:
     before = datetime(2027, 3, 27, 12, 0, tzinfo=PARIS)  # the clocks go forward that night
     with speaking("ru"):
