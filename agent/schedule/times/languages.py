@@ -41,7 +41,7 @@ def in_english(phrase: str, language: str) -> str:
 
 @cache
 def rules(language: str) -> list[tuple[re.Pattern[str], Replacement]]:
-    return [(re.compile(pattern), to) for pattern, to in RULES.get(language, list)()]
+    return [(re.compile(pattern), to) for pattern, to in RULES[language]()]
 
 
 def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[Rewriting]:

@@ -110,15 +110,16 @@ def parse(phrase: str, now: datetime) -> Rule:
 
 
 def tried_languages() -> Iterator[str]:
-    """The one spoken, English, then the others. languages.py is loaded for what is not English alone."""
-    if spoken() == ENGLISH:
+    """Those with words for times: the one spoken, English, then the others, for which languages.py is loaded."""
+    if (own := spoken()) == ENGLISH:
         yield ENGLISH
     from agent.schedule.times.languages import RULES
 
-    if spoken() != ENGLISH:
-        yield spoken()
+    if own in RULES:
+        yield own
+    if own != ENGLISH:
         yield ENGLISH
-    yield from (language for language in RULES if language != spoken())
+    yield from (language for language in RULES if language != own)
 
 
 def rule_of(draft: Draft) -> Rule:

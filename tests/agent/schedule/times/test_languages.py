@@ -1,11 +1,12 @@
 """Times in words of five more languages mean what their English words mean."""
 
 from datetime import datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from agent.language import speaking
+from agent.language import catalogue, languages, speaking
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse, parse_with_task
 from agent.schedule.times.rule import describe
@@ -125,6 +126,25 @@ def test_a_rule_is_described_in_the_language_spoken(code: str, told: list[str]) 
 def test_what_is_no_number_in_chinese_is_asked_about(phrase: str) -> None:
     with speaking("zh"), pytest.raises(NotUnderstood):
         parse(phrase, NOW)
+
+
+def test_a_language_without_rules_for_times_reads_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One whose catalogue an owner has added (docs/languages.md)."""
+    monkeypatch.setattr("agent.language.CATALOGUES", tmp_path)
+    (tmp_path / "it.po").write_text("")
+    languages.cache_clear()
+    try:
+        with speaking("it"):
+            assert parse("tomorrow at 9", NOW) == parse("morgen um 9", NOW)
+            assert parse_with_task("tomorrow at 9 call the bank", NOW)[1] == "call the bank"
+            assert parse_with_task("morgen um 9 Müll rausbringen", NOW)[1] == "Müll rausbringen"
+            with pytest.raises(NotUnderstood):
+                parse_with_task("portare fuori la spazzatura", NOW)
+    finally:
+        languages.cache_clear()
+        catalogue.cache_clear()
 
 
 def test_a_time_of_another_language_is_due_through_daylight_saving() -> None:
