@@ -1,6 +1,6 @@
 """What a job does when it is due: a reminder, a task, a repository's summary.
 
-The cheap checks come first: nothing new costs no GPU time.
+Cheap checks come first, so that a job with nothing to do costs no GPU time.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ class NothingToDo(Exception):
 
 
 async def remind(job: Job, _occurrence: Occurrence) -> str:
-    """A message; no model."""
+    """A message, without a model."""
     return f"⏰ {job.spec.task}"
 
 
 @dataclass(frozen=True)
 class SubmitTask:
-    """A turn in the chat's conversation, behind people in the GPU queue; its reply is the message."""
+    """Submits a turn in the chat's conversation, behind people in the GPU queue; its reply is the message."""
 
     submit: Callable[[Incoming], Awaitable[bool]]
 
@@ -52,10 +52,10 @@ class SubmitTask:
 
 @dataclass(frozen=True)
 class SummarizeRepo:
-    """A repository's summary since the last one that was delivered.
+    """Summarizes a repository from where the last delivered summary ends.
 
-    It posts by itself, because the next one of that repository must begin where
-    this one ends: only once it is in the outbox is its delivery certain.
+    It posts the text itself, under the lock, because the next summary begins where this one ends, and
+    delivery is certain only once the text is in the outbox.
     """
 
     summaries: RepoSummaries

@@ -59,7 +59,7 @@ class Proposal:
 
 
 async def no_callback() -> None:
-    """Nobody wants to know of changes."""
+    """The `on_change` of a planner that tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Planner:
         return await self.proposal(rule, when, task.strip(), kind, made_by)
 
     async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
-        """The same of one text that holds both time and task."""
+        """A proposal from one text that holds both the time and the task."""
         with asked_back():
             rule, task = parse_with_task(text, self.now())
         return await self.proposal(rule, text, task, "", made_by)
@@ -121,8 +121,8 @@ class Planner:
     async def schedule(
         self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
     ) -> str:
-        """agent.tools.context.Jobs: what the model plans, for its chat with what touches that. The model
-        reads English, whoever is asked their own language."""
+        """Plan a job for the model (agent.tools.context.Jobs); `stranger` is whose text touches the chat. The model
+        reads English, whoever approves it their own language."""
         with speaking(ENGLISH):
             proposal = await self.propose(when, task, kind)
         scope = "schedule" if proposal.needs_approval else "plan"
@@ -136,7 +136,7 @@ class Planner:
         return job
 
     async def summarize_now(self, repo: str) -> Job:
-        """A summary now, as a job of its own: it survives a restart, and says so when there is nothing."""
+        """Plan a summary for now, as a job: it survives a restart, and says so when there is nothing to summarize."""
         now = self.now()
         timing, due, options = dump(Once(now)), int(now.timestamp()), {"tell_nothing": True}
         return await self.add(
@@ -144,11 +144,11 @@ class Planner:
         )
 
     async def offer(self, proposal: Proposal) -> Job:
-        """Keep it without running it, until it is confirmed or withdrawn."""
+        """Store a proposal, which does not run until it is confirmed."""
         return await self.store.jobs.add(replace(proposal.spec, state="proposed", next_at=None))
 
     async def confirm(self, number: int) -> Job:
-        """Make the job that was offered; its first time is counted from now."""
+        """Activate an offered job; its first time is counted from now."""
         job = await self.offered(number)
         first = self.first_time(load(job.spec.timing))
         if first is None:
@@ -177,14 +177,14 @@ class Planner:
         return job
 
     async def pause(self, number: int, *, paused: bool) -> Job:
-        """Paused jobs miss nothing: their next time counts from when they go on."""
+        """Pause or resume a job. What falls due while it is paused does not count as missed."""
         job = await self.find(number)
         upcoming = None if paused else self.first_time(load(job.spec.timing))
         state: Literal["paused", "active"] = "paused" if paused else "active"
         return await self.change(job, replace(job.spec, state=state, next_at=upcoming))
 
     async def edit(self, number: int, text: str) -> Job:
-        """Another time, or time and task, in words; a paused job stays so."""
+        """Give a job another time, or time and task, in words. A paused job stays paused."""
         job = await self.find(number)
         old, task = job.spec, ""
         with asked_back():
@@ -202,7 +202,7 @@ class Planner:
         return await self.change(job, replace(kept, stranger="" if task else old.stranger))
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
-        """What happens to times that were missed, and whether it says so when there is nothing to say."""
+        """Change what happens to missed times, and whether the job says so when there is nothing to do; None keeps."""
         job = await self.find(number)
         options = job.spec.options if tell is None else {**job.spec.options, "tell_nothing": tell}
         spec = replace(job.spec, catch_up=catch_up or job.spec.catch_up, options=options)
@@ -214,7 +214,7 @@ class Planner:
         return replace(job, spec=spec)
 
     async def move_to_zone(self) -> list[Job]:
-        """The chat has another time zone: its jobs keep their times of day there; those that moved.
+        """Move the jobs to the chat's new time zone, where they keep their times of day; returns those that moved.
 
         Times that were given with a zone of their own ("at 9 Tokyo time") stay.
         """
@@ -243,7 +243,7 @@ class Planner:
         return job
 
     async def run_now(self, number: int) -> Job:
-        """An occurrence of its own, due this second."""
+        """Add an occurrence that is due this second."""
         job = await self.find(number)
         await self.store.occurrences.add(number, int(self.store.clock()), job.spec.next_at)
         await self.on_change()
@@ -266,7 +266,7 @@ class Planner:
         return translated("{what}; next: {times}").format(what=what, times=dates)
 
     async def history(self, job: Job, most: int = 5) -> list[str]:
-        """How its last times ended, newest first, and what becomes of those that are missed."""
+        """How its last occurrences ended, newest first, and what happens to missed ones."""
         runs = await self.store.occurrences.of_job(job.id, most)
         lines = [
             f"- {date_words(local_time(run.due_at, self.zone))}: {run.state}"
@@ -284,7 +284,7 @@ class Planner:
 
 @contextmanager
 def asked_back() -> Iterator[None]:
-    """Raise what is not understood as ToolError, with the question to ask back."""
+    """Turn NotUnderstood into a ToolError with the question to ask back."""
     try:
         yield
     except NotUnderstood as question:

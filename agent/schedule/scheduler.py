@@ -40,8 +40,8 @@ MISSED_ROWS = 1000  # most rows entered for one long absence
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
-    """Hours in which only what a person asked for at that very time is sent. `end` may lie before
-    `start`, on the next day."""
+    """Hours in which only what a person asked for at that very time is sent. An `end` before `start` lies on
+    the next day."""
 
     start: time
     end: time
@@ -56,7 +56,7 @@ class QuietHours:
         return cls(time.fromisoformat(start.strip()), time.fromisoformat(end.strip()), zone)
 
     def hold(self, job: Job, at: datetime) -> bool:
-        """Whether that job waits until they are over."""
+        """Whether the job has to wait until they are over."""
         once = job.spec.timing["kind"] == "once"
         asked = job.spec.made_by == "person" and (once or job.spec.kind == "remind")
         if asked or job.spec.kind == "profile":  # switching the model sends nothing
@@ -101,7 +101,7 @@ class JobRunner:
         return (await self.store.jobs.active_and_next())[1]
 
     async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
-        """A job at which this program crashes is set aside at the third time; the others go on."""
+        """Await the work of a job. One that crashes three times in a row is set aside; the others go on."""
         try:
             await work
         except StoreError:
@@ -116,7 +116,7 @@ class JobRunner:
                 await self.store.set_aside.passed("jobs", job)
 
     async def enter_due(self, job: Job, now: datetime) -> None:
-        """Enter what is to run and what is missed, by the job's policy, and its next time."""
+        """Store the occurrences to run and those missed, by the job's policy, and its next time."""
         rule = load(job.spec.timing)
         upcoming = next((due_second(at) for at in next_times(rule, now)), None)
         next_at = job.spec.next_at
@@ -152,12 +152,12 @@ class JobRunner:
         return self.payload(form.format(count=count, task=job.spec.task, last=date_words(last)))
 
     async def language(self, job: Job) -> str:
-        """Of the chat that it belongs to; "" unknown."""
+        """The language of the job's chat; "" where it is unknown."""
         known = await self.store.chats.get(job.spec.chat)
         return known.spoken if known else ""
 
     async def start(self, occurrence: Occurrence, tasks: asyncio.TaskGroup, now: datetime) -> None:
-        """Start what may run now: not within quiet hours, and one occurrence of a job at a time."""
+        """Start an occurrence, unless quiet hours hold it or another one of its job runs."""
         job = await self.store.jobs.get(occurrence.job)
         if job is None or job.spec.state == "deleted":
             await self.store.occurrences.end(occurrence.id, "missed", "the job was deleted")
@@ -172,7 +172,7 @@ class JobRunner:
             task.add_done_callback(lambda _: self.running.pop(job.id, None))
 
     async def run(self, job: Job, occurrence: Occurrence) -> None:
-        """Run one; frozen meanwhile, it is cut off, and begins again after the thaw."""
+        """Run an occurrence. A freeze cancels it, and it begins again after the thaw."""
         task = asyncio.current_task()
         assert task
         watch = asyncio.create_task(self.cancel_when_frozen(task))
@@ -237,7 +237,7 @@ class JobRunner:
 
 
 def due_times(job: Job, first: int, now: datetime) -> list[int]:
-    """The due times from `first` on, up to now; at most about a hundred thousand."""
+    """The due times from `first` up to now, about 100,000 at most."""
     rule = load(job.spec.timing)
     due, at = [first], datetime.fromtimestamp(first, UTC)
     while len(due) < 100 * MISSED_ROWS:
@@ -279,7 +279,7 @@ class Scheduler:
         self._wanted.set()
 
     def _delivered(self) -> None:
-        """What waited for the end of this one may run now."""
+        """Another occurrence may have waited for the end of the one that was delivered."""
         if self.runner.open:
             self._wanted.set()
 

@@ -1,4 +1,4 @@
-"""What the clauses of a phrase have said so far, and the rule it comes to."""
+"""What the clauses of a phrase have said so far, and the rule that follows from it."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
@@ -147,12 +147,12 @@ class Draft:
         return found[0].astimezone(ZoneInfo(self.zone)).date()
 
     def end_of_week(self) -> datetime:
-        """The last moment of this week: "next Monday" lies behind it."""
+        """The last second of this week: "next Monday" comes after it."""
         midnight = self.now.replace(hour=0, minute=0, second=0, microsecond=0)
         return midnight + timedelta(days=7 - self.now.weekday(), seconds=-1)
 
     def apply_daypart(self) -> None:
-        """A part of the day stands for a time, or says which half of it one means."""
+        """A part of the day stands for a time, or says which half of the day a time is in."""
         if self.daypart is None:
             return
         if not self.times:
