@@ -1,7 +1,6 @@
 """Which language a text is in, of those that speech engines speak: by its script, then by its commonest words.
 
-Enough to choose a voice for a sentence or more; a word alone says nothing, and the language named by
-the caller holds.
+This is enough to choose a voice for a sentence or more; for a single word the caller's default is taken.
 """
 
 import re
@@ -28,7 +27,7 @@ WORDS = {
     "sv": "och att det är en på som för av med den till inte jag har du vi ett kan",
 }
 COMMON = {language: frozenset(words.split()) for language, words in WORDS.items()}
-LEAST = 2  # common words that make a language
+LEAST = 2  # common words by which a language is recognized
 
 
 def language_of(text: str, default: str = "en") -> str:

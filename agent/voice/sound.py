@@ -1,31 +1,34 @@
 """Recordings to samples, a piece at a time, and samples to a voice message. Only ffmpeg reads what was sent, in a sandbox
 that sees the chat's workspace and neither repositories nor a network.
 
-Samples are mono, 16 bits, little-endian: HEARD_RATE of them a second to be recognised, SPOKEN_RATE to
-be sent.
+Samples are mono, 16 bits, little-endian: HEARD_RATE a second for recognition, SPOKEN_RATE for sending.
 """
 
 import io
+import os
 import shutil
+import sys
 import wave
 from array import array
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from pathlib import Path
 
 from agent.errors import NoSandbox, ToolError
+from agent.sandbox.bubblewrap import PROGRAM
 from agent.sandbox.sandbox import Sandbox
 
 HEARD_RATE = 16_000
 SPOKEN_RATE = 24_000
 WIDTH = 2  # bytes of a sample
 SECONDS = 60.0  # of ffmpeg, for a piece
-CUT_SECONDS = 5.0  # of a piece's end, in which it is cut where it is quiet
+CUT_SECONDS = 5.0  # at a piece's end, in which it is cut where it is quiet
 WINDOW = HEARD_RATE // 20  # samples whose loudness is compared
 LEAST_SECONDS = 0.1  # of sound; nobody says anything in less
-FFMPEG = "ffmpeg"
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"  # programs of the machine that the sandbox sees
 INSTALL_FFMPEG = "apt-get install ffmpeg"
 
-# A recording cannot name other files: only files are read, and of these only the one.
+# A recording cannot make ffmpeg read something else: only files are read, and of these only this one.
 DECODE = """\
 exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -ss "$2" -i "file:$1" -t "$3" \
 -vn -sn -dn -ac 1 -ar "$4" -f s16le pipe:1 2>/dev/null"""
@@ -39,11 +42,25 @@ class NoSound(Exception):
 
 
 def has_ffmpeg() -> bool:
-    return shutil.which(FFMPEG, path="/usr/local/bin:/usr/bin:/bin") is not None
+    return shutil.which("ffmpeg", path=SYSTEM_PATH) is not None
+
+
+def find_program(*names: str, path: str = SYSTEM_PATH) -> Path | None:
+    """The first of the programs that is in this installation, or else in the folders of `path`."""
+    places = f"{Path(sys.executable).parent}:{path}"
+    found = (shutil.which(name, path=places) for name in names)
+    return next((Path(each) for each in found if each), None)
+
+
+def in_sandbox(program: Path) -> tuple[str, dict[str, str]]:
+    """The path of a program in the sandbox, and the folders of this machine to show there, by their places."""
+    if os.fspath(program).startswith(("/usr/", "/bin/")):
+        return os.fspath(program), {}
+    return f"{PROGRAM}/{program.name}", {PROGRAM: os.fspath(program.parent)}
 
 
 def sealed(box: Sandbox, memory_mib: int = 0) -> Sandbox:
-    """The chat's sandbox without repositories and network; with more memory where a model needs it."""
+    """The chat's sandbox without repositories and network, and with at least so much memory."""
     config = box.config
     limits = replace(config.limits, memory_mib=max(config.limits.memory_mib, memory_mib))
     config = replace(config, limits=limits, repos={}, hosts=None, guards={})
@@ -51,9 +68,9 @@ def sealed(box: Sandbox, memory_mib: int = 0) -> Sandbox:
 
 
 async def pieces(box: Sandbox, path: str, seconds: float) -> AsyncGenerator[tuple[float, bytes]]:
-    """The samples of a file of the workspace in pieces of at most `seconds`, each with where it ends, cut
-    where it is quiet. Raises NoSound, NoSandbox."""
-    box, at, least = sealed(box), 0.0, LEAST_SECONDS
+    """The samples of a file of the workspace in pieces of at most `seconds`, cut where it is quiet, each with the second
+    at which it ends. Raises NoSound, NoSandbox."""
+    box, at = sealed(box), 0.0
     while True:
         command = ["/bin/bash", "-c", DECODE, "decode", path, f"{at:.3f}", str(seconds)]
         try:
@@ -62,7 +79,7 @@ async def pieces(box: Sandbox, path: str, seconds: float) -> AsyncGenerator[tupl
             raise
         except ToolError as error:
             raise NoSound(f"It could not be decoded. {error}") from None
-        if duration(samples, HEARD_RATE) < least:
+        if duration(samples, HEARD_RATE) < LEAST_SECONDS:
             if not at:
                 raise NoSound("There is no sound in it, or it is damaged.")
             return

@@ -13,13 +13,20 @@ from pathlib import Path
 from agent.errors import ToolError
 from agent.sandbox.bubblewrap import MODELS, PROGRAM
 from agent.sandbox.sandbox import Sandbox
-from agent.voice.sound import INSTALL_FFMPEG, SPOKEN_RATE, has_ffmpeg, sealed
+from agent.voice.sound import (
+    INSTALL_FFMPEG,
+    SPOKEN_RATE,
+    SYSTEM_PATH,
+    find_program,
+    has_ffmpeg,
+    in_sandbox,
+    sealed,
+)
 
 log = logging.getLogger(__name__)
 
 SECONDS = 60.0  # for a sentence
 MEMORY_MIB = 2048  # of piper
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"  # what the sandbox sees of the machine's programs
 TO_SAMPLES = 'ffmpeg -nostdin -v quiet -i /tmp/said.wav -ac 1 -ar "$2" -f s16le pipe:1 2>/dev/null'
 ESPEAK = f'espeak-ng -v "$1" -w /tmp/said.wav -f /tmp/sentence >/dev/null 2>&1; {TO_SAMPLES}'
 PIPER = (
@@ -38,7 +45,7 @@ class Speech:
         """Samples of SPOKEN_RATE. Raises ToolError."""
         voice, piper = self.voice(language), piper_program()
         if voice and piper:
-            argv, folders = in_sandbox(piper)
+            argv, folders = piper_in_sandbox(piper)
             folders[MODELS] = os.fspath(self.models)
             place = f"{MODELS}/{voice.relative_to(self.models)}"
             command = ["/bin/bash", "-c", PIPER, "say", place, str(SPOKEN_RATE), *argv]
@@ -72,17 +79,14 @@ async def samples_of(
 
 
 def piper_program() -> Path | None:
-    """Of this installation, else of the machine."""
-    places = f"{Path(sys.executable).parent}:{SYSTEM_PATH}:/opt/piper"
-    found = shutil.which("piper", path=places)
-    return Path(found) if found else None
+    return find_program("piper", path=f"{SYSTEM_PATH}:/opt/piper")
 
 
-def in_sandbox(program: Path) -> tuple[list[str], dict[str, str]]:
-    """How it is called there, and the folders that it needs at which places."""
-    if os.fspath(program).startswith(("/usr/", "/bin/")):
-        return [os.fspath(program)], {}
-    if program.parent == Path(sys.executable).parent and sys.prefix != sys.base_prefix:
+def piper_in_sandbox(program: Path) -> tuple[list[str], dict[str, str]]:
+    """The command there, and the folders that it needs, by their places."""
+    path, folders = in_sandbox(program)
+    own = program.parent == Path(sys.executable).parent and sys.prefix != sys.base_prefix
+    if own and folders:
         # A script of the virtual environment, whose first line names a path that is not there.
         return [f"{PROGRAM}/bin/python", "-m", program.name], {PROGRAM: sys.prefix}
-    return [f"{PROGRAM}/{program.name}"], {PROGRAM: os.fspath(program.parent)}
+    return [path], folders

@@ -1,16 +1,13 @@
-"""What is said in a recording, as words: by the model itself where its server takes sound, by the owner's
-transcription server, or by whisper.cpp, in that order.
+"""The words of a recording: by the model itself where its server takes sound, by the owner's transcription server, or
+by whisper.cpp, in that order.
 
-whisper.cpp runs once for each piece, in a sandbox, on the processor: between recordings nothing of it
-is in memory.
+whisper.cpp runs once for each piece, in a sandbox, on the processor: between recordings it takes no memory.
 """
 
 import asyncio
 import base64
 import logging
 import os
-import shutil
-import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -26,21 +23,28 @@ from agent.language import translated
 from agent.messages import System, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.prompt import system_text
-from agent.sandbox.bubblewrap import MODELS, PROGRAM
+from agent.sandbox.bubblewrap import MODELS
 from agent.sandbox.sandbox import Sandbox
 from agent.store.ledger import RecordUse, unrecorded
-from agent.voice.sound import INSTALL_FFMPEG, NoSound, has_ffmpeg, pieces, sealed, wav
+from agent.voice.sound import (
+    INSTALL_FFMPEG,
+    NoSound,
+    find_program,
+    has_ffmpeg,
+    in_sandbox,
+    pieces,
+    sealed,
+    wav,
+)
 
 log = logging.getLogger(__name__)
 
-HEARING_SECONDS = 1800.0  # for one recording; what is not heard by then is left out
-PIECE_SECONDS = 300.0  # the longest that a piece may take
+HEARING_SECONDS = 1800.0  # of work for one recording; the rest is left out
+PIECE_SECONDS = 300.0  # of work for a piece
 ANSWER_TOKENS = 800
-THREADS = 4
+THREADS = 4  # of whisper.cpp, at most: all of them spin while one waits for a core
 MIB = 1 << 20
-WHISPER_PROGRAMS = ("whisper-cli", "whisper-cpp")
 WHISPER = 'exec "$1" -m "$2" -f /tmp/piece.wav -l auto -t "$3" -nt 2>/dev/null'
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"  # what the sandbox sees of the machine's programs
 MISSING = (
     "On this computer, voltaire model pull whisper-base and pip install 'voltaire-agent[voice]' (make voice)"
     " let me hear; agent.transcribe_url names a Whisper server of yours instead."
@@ -59,7 +63,7 @@ class NoRecognizer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """`words` of the first `seconds`; `problem` says in one sentence why the rest is missing, or all."""
+    """The `words` of the first `seconds`; `problem` says in one sentence why the rest, or all, is missing."""
 
     words: str
     seconds: float = 0.0
@@ -67,7 +71,7 @@ class Recognized:
 
 
 class SpeechRecognizer(Protocol):
-    """`piece_seconds` is the length that it hears best, `name` what a person calls it."""
+    """`piece_seconds` is the length of a piece that it takes best, `name` is for people."""
 
     @property
     def piece_seconds(self) -> float: ...
@@ -82,7 +86,7 @@ class SpeechRecognizer(Protocol):
 
 @dataclass(frozen=True)
 class ModelRecognizer:
-    """The chat's own model, asked behind the fixed prefix, which it has in its cache."""
+    """The chat's own model, asked behind the fixed prefix, which is in its cache."""
 
     model: Model
     schemas: Sequence[Mapping[str, Any]]
@@ -143,7 +147,7 @@ class ServerRecognizer:
 
 
 @dataclass(frozen=True)
-class LocalEar:
+class WhisperCppRecognizer:
     """whisper.cpp with a model that was pulled."""
 
     program: Path
@@ -155,44 +159,30 @@ class LocalEar:
         return f"whisper.cpp with {self.model.name}"
 
     async def words(self, box: Sandbox, recording: bytes) -> str:
-        size = self.model.stat().st_size // MIB
-        folders = {MODELS: os.fspath(self.model.parent)}
-        program = os.fspath(self.program)
-        if not program.startswith(("/usr/", "/bin/")):
-            folders[PROGRAM] = os.fspath(self.program.parent)
-            program = f"{PROGRAM}/{self.program.name}"
-        threads = max(
-            1, min(THREADS, (os.cpu_count() or 1) - 1)
-        )  # they spin while one of them waits for a core
-        said = await sealed(box, 2 * size + 1024).read_internal(
-            [
-                "/bin/bash",
-                "-c",
-                WHISPER,
-                "hear",
-                program,
-                f"{MODELS}/{self.model.name}",
-                str(threads),
-            ],
+        program, folders = in_sandbox(self.program)
+        threads = str(max(1, min(THREADS, (os.cpu_count() or 1) - 1)))
+        words = [program, f"{MODELS}/{self.model.name}", threads]
+        said = await sealed(box, 2 * (self.model.stat().st_size // MIB) + 1024).read_internal(
+            ["/bin/bash", "-c", WHISPER, "hear", *words],
             seconds=PIECE_SECONDS,
             inputs={"piece.wav": recording},
-            folders=folders,
+            folders={MODELS: os.fspath(self.model.parent), **folders},
         )
         return " ".join(said.decode("utf-8", "replace").split())
 
 
 @dataclass(frozen=True)
 class SpeechToText:
-    """How recordings become words. `model` gives the model's own recognizer where it takes sound; `url` is a transcription
-    server, or ""; `models` the folder of pulled models."""
+    """Turns recordings into words. `model` gives the model's own recognizer where it takes sound; `url` is a transcription
+    server, or ""; `models` is the folder of pulled models; `used` is awaited before each request to that server."""
 
     models: Path
     url: str = ""
     model: Callable[[], Awaitable[SpeechRecognizer | None]] | None = None
-    used: RecordUse = unrecorded  # awaited before each request to that server
+    used: RecordUse = unrecorded
 
     async def recognizer(self) -> SpeechRecognizer:
-        """What hears here. Raises NoRecognizer."""
+        """The first recognizer that is available. Raises NoRecognizer."""
         recognizer = await self.model() if self.model else None
         if recognizer is None and self.url:
             return ServerRecognizer(self.url, self.used)
@@ -202,17 +192,17 @@ class SpeechToText:
             return recognizer
         program, model = whisper_program(), whisper_model(self.models)
         if program and model:
-            return LocalEar(program, model)
+            return WhisperCppRecognizer(program, model)
         raise NoRecognizer(MISSING)
 
     async def hear(self, box: Sandbox, path: str, progress: OnHeard) -> Recognized:
-        """The words of a file of the workspace; `progress` is told the seconds heard so far.
+        """The words of a file of the workspace; `progress` gets the seconds transcribed so far.
 
         Raises NoRecognizer.
         """
         recognizer = await self.recognizer()
         if isinstance(recognizer, ServerRecognizer) and not has_ffmpeg():
-            return await posted_as_it_is(recognizer, box, path)
+            return await post_unconverted(recognizer, box, path)
         words: list[str] = []
         seconds, end = 0.0, time.monotonic() + HEARING_SECONDS
         problem = ""
@@ -231,8 +221,8 @@ class SpeechToText:
         return Recognized(" ".join(filter(None, words)), seconds, problem)
 
 
-async def posted_as_it_is(recognizer: ServerRecognizer, box: Sandbox, path: str) -> Recognized:
-    """For want of ffmpeg, in the form in which it came."""
+async def post_unconverted(recognizer: ServerRecognizer, box: Sandbox, path: str) -> Recognized:
+    """Have a server transcribe the file as it was sent, because ffmpeg is missing."""
     try:
         with await box.files.open(path) as file:
             async with asyncio.timeout(PIECE_SECONDS):
@@ -243,13 +233,10 @@ async def posted_as_it_is(recognizer: ServerRecognizer, box: Sandbox, path: str)
 
 
 def whisper_program() -> Path | None:
-    """whisper.cpp's command: of this installation, else of the machine."""
-    places = f"{Path(sys.executable).parent}:{SYSTEM_PATH}"
-    found = (shutil.which(name, path=places) for name in WHISPER_PROGRAMS)
-    return next((Path(each) for each in found if each), None)
+    return find_program("whisper-cli", "whisper-cpp")
 
 
 def whisper_model(folder: Path) -> Path | None:
-    """The largest that was pulled."""
+    """The largest model that was pulled."""
     found = [path for path in folder.glob("ggml-*.bin") if path.is_file()]
     return max(found, key=lambda path: path.stat().st_size, default=None)
