@@ -1,5 +1,5 @@
-"""Commands of the shell as tools of their own, which is how other agents offer such abilities: the same
-functions with schemas in every prompt, so that a comparison is of the form alone."""
+"""Commands of the shell as tools of their own, as other agents offer such abilities: the same functions, with their
+schemas in every prompt, so that only the form is compared."""
 
 import inspect
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ CUT = "[{size} bytes in all; the rest was left out. Ask for a part of it.]"
 
 @cache
 def listed_tools() -> tuple[Tool, ...]:
-    """One for each command of each program, but for those that take raw words."""
+    """A tool for each command of each program, except commands that take raw words."""
     return tuple(
         tool_of(command)
         for program in registry.names()
@@ -46,10 +46,8 @@ def tool_of(command: ShellCommand) -> Tool:
             several, kind = name, list[kind]  # type: ignore[valid-type]
         described = Annotated[kind, Field(description=about)] if about else kind
         wanted = parameter.default is parameter.empty
-        fields[name], python[name] = (
-            (described, ... if wanted else parameter.default),
-            parameter.name,
-        )
+        fields[name] = described, ... if wanted else parameter.default
+        python[name] = parameter.name
 
     async def run(call: Call, **given: Any) -> Output:
         words = given.pop(several, [])
@@ -67,7 +65,7 @@ def tool_of(command: ShellCommand) -> Tool:
 
 @dataclass
 class GatheredStreams:
-    """agent.shell.command.Streams whose output becomes a tool's; there is no standard input."""
+    """agent.shell.command.Streams that collect the output for a tool; there is no standard input."""
 
     most: int  # bytes
     _written: bytearray = field(default_factory=bytearray)

@@ -1,4 +1,4 @@
-"""One task, from a fresh workspace to a score, its energy measured by sampling the GPUs' power."""
+"""One task, from a fresh workspace to a score. Its energy is measured by sampling the GPUs' power."""
 
 import asyncio
 import secrets
@@ -39,7 +39,7 @@ async def unmeasured() -> float | None:
 
 @dataclass(frozen=True)
 class EvalSetup:
-    """What all tasks are run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
+    """What all tasks run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
 
     model: Model
     stage: Stage
@@ -55,7 +55,7 @@ class EvalSetup:
 async def run_task(
     setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours", said_before: int = 0
 ) -> Score:
-    """Raises what only the program or the machine can be blamed for, such as BackendAway."""
+    """The score of one task. Raises what is no fault of the model's, such as BackendAway."""
     sandbox = await setup.stage.sandboxes.of(f"eval-{secrets.token_hex(4)}")
     try:
         for path, text in task.files.items():
@@ -75,14 +75,14 @@ async def run_task(
 async def score_of(
     setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt, said_before: int
 ) -> Score:
-    """Run the turn in a workspace that is set up, and check its outcome there."""
+    """Run the turn in a prepared workspace, and check its outcome."""
     recorder = TurnRecorder(notes=list(task.notes))
     now = datetime.now(UTC).astimezone(ZoneInfo(setup.zone))
     context = await setup.stage.context(task, sandbox, recorder, plan=prompt != "no-plan")
     skills = context.skills()
     messages = opening_messages(prompt, task.ask, now, setup.zone, said_before, skills)
-    journal = TaskJournal("eval", sandbox.chat, messages, before=len(messages) - 1)
-    journal.recorder = recorder
+    before = len(messages) - 1
+    journal = TaskJournal("eval", sandbox.chat, messages, before=before, recorder=recorder)
     more = listed_tools() if prompt == "listed" else ()
     turn = Turn(
         model=setup.model,
@@ -117,7 +117,7 @@ async def score_of(
 
 @dataclass
 class TaskJournal(TransientJournal):
-    """Keeps the plan of a task through what is shortened."""
+    """A journal that keeps the task's plan when its messages are compacted."""
 
     recorder: TurnRecorder = field(default_factory=TurnRecorder)
 
@@ -132,7 +132,7 @@ class Energy:
 
 @asynccontextmanager
 async def measured_energy(power: Power) -> AsyncIterator[Energy]:
-    """What the GPUs use while the block runs; None where they do not report it."""
+    """The energy that the GPUs use while the block runs; None where they do not report it."""
     energy = Energy()
     async with BackgroundTasks() as tasks:
         tasks.start(sample(power, energy), "energy")

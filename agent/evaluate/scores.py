@@ -1,4 +1,4 @@
-"""Scores in a file, one JSON object a line, so that a run is resumed; the rates in them."""
+"""Scores in a file, one JSON object a line, so that a run can be resumed, and rates over them."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -10,10 +10,10 @@ from agent.evaluate.prompts import Prompt
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One task once. `fault` is empty when it was done; `joules` None where nothing measures them.
+    """The outcome of one run of a task. `fault` is empty when it was done; `joules` is None where nothing measures them.
 
-    `calls` are valid tool calls, `refused` those that were none; tokens are
-    summed over the turn's model calls.
+    `calls` counts valid tool calls, `refused` invalid ones, `asked` model calls; tokens are summed
+    over these.
     """
 
     task: str
@@ -75,7 +75,7 @@ def mean(values: Sequence[float]) -> float:
 
 
 def load_scores(path: Path) -> list[Score]:
-    """The scores in the file; a line that was cut off when the program was killed does not count."""
+    """The scores in the file, without a line that was cut off when the program was killed."""
     scores: list[Score] = []
     for line in path.read_text("utf-8").splitlines() if path.exists() else []:
         try:

@@ -1,7 +1,7 @@
-"""Where tasks are played: sandboxes and a database of their own, and a small web that is made up.
+"""Where tasks run: sandboxes and a database of their own, and a small made-up web.
 
 Nothing of the owner's is seen there, so that a task is the same on every machine, and nothing that a model
-does in it stays. Pages go through the reader of real ones; no request leaves the machine.
+does there stays. Pages go through the reader of real ones; no request leaves the machine.
 """
 
 import asyncio
@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from agent.documents.library import Library
@@ -33,7 +32,7 @@ SNIPPET = 160  # characters of a page that a search shows
 
 @dataclass(frozen=True)
 class Stage:
-    """What the tasks of one run are played on."""
+    """What the tasks of one run share."""
 
     folder: Path
     sandboxes: Sandboxes
@@ -42,7 +41,7 @@ class Stage:
     async def context(
         self, task: EvalTask, sandbox: Sandbox, recorder: TurnRecorder, *, plan: bool = True
     ) -> ToolContext:
-        """What the tools of a task work with, once its documents and skills are there."""
+        """Add the task's documents and skills; what its tools work with."""
         chat = sandbox.chat
         shelf = SkillShelf(self.folder)
         for name, guide in task.skills.items():
@@ -67,17 +66,15 @@ class Stage:
             file_sender=recorder,
             browser=browser,
             documents=lambda: library,
-            skills=partial(offered, task, shelf),
+            skills=lambda: [
+                (pin.name, pin.description) for pin in shelf.offered() if pin.name in task.skills
+            ],
         )
 
     async def clear(self, task: EvalTask) -> None:
-        """Take the task's skills away."""
+        """Remove the task's skills."""
         for name in task.skills:
             await asyncio.to_thread(SkillShelf(self.folder).remove, name)
-
-
-def offered(task: EvalTask, shelf: SkillShelf) -> list[tuple[str, str]]:
-    return [(pin.name, pin.description) for pin in shelf.offered() if pin.name in task.skills]
 
 
 @asynccontextmanager
@@ -88,7 +85,7 @@ async def open_stage(
     zone: str = "UTC",
     report: Callable[[], str] = str,
 ) -> AsyncIterator[Stage]:
-    """In a folder below `parent` that is gone afterwards. `report` gives /host.txt."""
+    """A stage in a new folder below `parent`, which is deleted afterwards. `report` gives /host.txt."""
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="run-", dir=parent, ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -103,7 +100,7 @@ async def open_stage(
 
 @dataclass(frozen=True)
 class TaskEngine(SearXNG):
-    """Finds a task's pages by the words that they have in common with a query, the most first."""
+    """Finds a task's pages by the words that they share with a query, those with the most first."""
 
     pages: Sequence[TaskPage] = ()
 
@@ -128,7 +125,7 @@ class TaskEngine(SearXNG):
 
 @dataclass(frozen=True)
 class TaskWeb(Browser):
-    """A task's pages are all that there is of the web."""
+    """A web that consists of a task's pages."""
 
     pages: Mapping[str, TaskPage] = field(default_factory=dict)
 

@@ -38,15 +38,15 @@ TAG = re.compile(r"<[^>]*>")
 
 
 class EvalTask(BaseModel):
-    """What is asked in a fresh workspace, and what must hold afterwards; every given check counts.
+    """What is asked in a fresh workspace, and what must hold afterwards: every check that is given.
 
     `says` and `never` are regular expressions over the answer. `verify` is bash
     that must end with 0 in the workspace, `echoes` bash whose output the answer
     must hold. `uses`: one of these tools must have run. `kept`, `planned`
     ("when task") and `sent` (a file's name) are searched in what was remembered,
     scheduled and sent, `steps` in the lines of the plan. `documents` are files that
-    were sent as such, `skills` SKILL.md texts by name, `pages` the web. `calls` is how many a good run takes; `easy` ones are
-    meant for the smallest models too.
+    were sent as such, `skills` SKILL.md texts by name, `pages` the web. `calls` is how
+    many a good run takes; `easy` tasks are meant for the smallest models too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -77,12 +77,11 @@ class EvalTask(BaseModel):
 def suite() -> tuple[EvalTask, ...]:
     """All tasks; their kind is the name of the file that holds them."""
     folder = files("agent.evaluate").joinpath("tasks")
-    found: list[EvalTask] = []
-    for file in sorted(folder.iterdir(), key=lambda entry: entry.name):
-        kind = file.name.removesuffix(".toml")
-        for task in tomllib.loads(file.read_text("utf-8"))["task"]:
-            found.append(EvalTask(kind=kind, **task))
-    return tuple(found)
+    return tuple(
+        EvalTask(kind=file.name.removesuffix(".toml"), **task)
+        for file in sorted(folder.iterdir(), key=lambda entry: entry.name)
+        for task in tomllib.loads(file.read_text("utf-8"))["task"]
+    )
 
 
 CHECK_SECONDS = 30.0
@@ -90,7 +89,7 @@ CHECK_SECONDS = 30.0
 
 @dataclass
 class TurnRecorder:
-    """The tools' notes, jobs, plan and file sender, and the turn's listener, all keeping what they get."""
+    """Stands in for the tools' notes, jobs, plan and file sender, listens to the turn, and keeps what it gets."""
 
     notes: list[str] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
@@ -141,7 +140,7 @@ class TurnRecorder:
 async def failed_check(
     task: EvalTask, answer: str, recorder: TurnRecorder, sandbox: Sandbox
 ) -> str:
-    """The first check that does not hold, in words; empty when the task is done."""
+    """The first check that does not hold, in words; "" when the task is done."""
     return (
         wrong_answer(task, answer)
         or missing_effect(task, recorder)
