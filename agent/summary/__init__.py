@@ -1,8 +1,8 @@
 """What happened in a repository: facts by git, prose by the model, checked against the facts.
 
-commit_range.py    the range of commits, of the clone or the newest of its origin (fetch.sh); subjects
+commit_range.py    the commits to summarize, of the clone or of its origin (range.sh, fetch.sh); their subjects
                    and difference as material
-git_facts.py       git's facts of the range (collect.sh), and the facts as text
-repo_summaries.py  a chat's summaries, each from where the last delivered one ends; the model's words,
+git_facts.py       git's facts about the range (collect.sh), and the facts as text
+repo_summaries.py  a chat's summaries, each from where the last delivered one ends; the model's prose,
                    in stages, without what the facts do not support
 """

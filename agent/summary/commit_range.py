@@ -1,9 +1,9 @@
-"""The range of commits to summarise, and its subjects and difference as material for the model.
+"""The range of commits to summarize, and its subjects and difference as material for the model.
 
-The newest commits of the origin are fetched in the sandbox beside the owner's clone, which is
-not touched and lends no credentials: what is fetched is public, goes through the proxy to the
-hosts that the owner allows, and lies in the chat's workspace. So nothing that stands in a
-repository's configuration can do more than a command in the sandbox can.
+The newest commits of the origin are fetched in the sandbox into a mirror beside the owner's clone, which is
+not touched and lends no credentials: what is fetched is public, comes through the proxy from hosts that the
+owner allows, and lies in the chat's workspace. So a repository's configuration can do no more than a
+command in the sandbox can.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,13 +15,13 @@ from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, bash_script
 
 Git = Callable[[Sequence[str]], Awaitable[bytes]]
-"""Runs an argument list in the sandbox, read-only, and gives its whole output."""
+"""Runs an argument list in the sandbox, read-only, and returns its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
 
 
 class NothingToSummarize(Exception):
-    """`str` says why in one sentence."""
+    """`str(error)` is one sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class CommitRange:
 
 
 async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
-    """The range since the commit `last` summarised, or of the last `days`; raises NothingToSummarize."""
+    """The range since the commit `last`, or of the last `days`; raises NothingToSummarize."""
     command = [*bash_script("summary/range.sh"), path, last, str(days)]
     output = (await git(command)).decode("ascii", "replace").splitlines()
     lost = any(line.startswith("lost") for line in output)
@@ -75,7 +75,7 @@ async def subjects(git: Git, path: str, span: CommitRange, most: int = 2000) -> 
 
 
 async def selected_diff(git: Git, path: str, span: CommitRange, keep: int) -> str:
-    """The beginning of the range's difference in code, at most `keep` bytes, without what is generated."""
+    """The beginning of the range's difference, at most `keep` bytes, without generated files."""
     skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
     flags = ["--no-color", "--no-ext-diff", "--no-textconv", "-U1", "-M"]
     command = ["diff", *flags, span.base, span.head, "--", ".", *skip]
@@ -89,7 +89,7 @@ async def first_bytes(git: Git, path: str, command: Sequence[str], keep: int) ->
 
 
 def one_line(raw: bytes, most: int = 120) -> str:
-    """What somebody else named, as one printable line of at most `most` characters."""
+    """A name or text of somebody else as one printable line of at most `most` characters."""
     text = raw[: 8 * most].decode("utf-8", "replace")
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:most]
 
@@ -99,14 +99,15 @@ MIRRORS = "/workspace/.fetched"
 
 @dataclass(frozen=True, slots=True)
 class RepoLocation:
-    """Where to read a repository; `note` tells a person when that is not what the origin has."""
+    """Where to read a repository; `note` tells a person why that is not the newest of the origin."""
 
     path: str
     note: str = ""
 
 
 async def fetch_mirror(git: Git, path: str, name: str) -> RepoLocation:
-    """Fetch the origin of `path`; the mirror, or `path` itself where the mirror does not contain its HEAD."""
+    """Fetch the origin of the repository at `path` into a mirror, which is returned where it contains the HEAD of
+    `path`; else `path` itself."""
     mirror = f"{MIRRORS}/{name}.git"
     try:
         output = await git([*bash_script("summary/fetch.sh"), path, mirror])

@@ -1,5 +1,5 @@
-"""Git's facts of a range of commits, which need no model, and the same as a short text in Markdown;
-without a model it is the whole summary."""
+"""Git's facts about a range of commits, and a short text of them in Markdown: without a model it is the whole
+summary."""
 
 import re
 from collections import Counter
@@ -51,7 +51,7 @@ class RepoFacts:
 
 
 async def collect(git: Git, path: str, span: CommitRange) -> RepoFacts:
-    """Git's facts of a range; AgentError where git could not give all of them."""
+    """Git's facts about a range; AgentError where git could not read all of it."""
     output = await git([*bash_script("summary/collect.sh"), path, span.base, span.head])
     records: dict[str, list[bytes]] = {}
     for record in output.split(b"\0"):
@@ -66,7 +66,7 @@ async def collect(git: Git, path: str, span: CommitRange) -> RepoFacts:
 
 
 def parse_facts(records: Mapping[str, list[bytes]]) -> RepoFacts:
-    """collect.sh's records; LookupError or ValueError where one is missing or has another form."""
+    """The facts in collect.sh's records; LookupError or ValueError where one is missing or malformed."""
 
     def one(key: str) -> bytes:
         [value] = records[key]
@@ -138,7 +138,7 @@ def changed_files(values: Sequence[bytes]) -> Iterator[FileChange]:
 
 
 def lines(number: bytes) -> int:
-    """A binary file has "-" for its lines."""
+    """A number of lines, which is "-" for a binary file."""
     return 0 if number == b"-" else int(number)
 
 
@@ -162,12 +162,12 @@ def counted(value: bytes) -> tuple[int, bytes]:
 
 def days(values: Sequence[bytes]) -> Iterator[tuple[str, int]]:
     for count, day in map(counted, values):
-        with suppress(ValueError):  # a commit may claim any year, also one that no calendar has
+        with suppress(ValueError):  # a commit may claim a year that no calendar has
             yield date.fromisoformat(day.decode("ascii", "replace")).isoformat(), count
 
 
 def todo_lines(values: Sequence[bytes]) -> Iterator[tuple[str, str]]:
-    """(path, line): the header of the file's difference, and the line behind the mark of what is added."""
+    """(path, line) of pairs of records: the header of a file's difference, and an added line behind ">"."""
     for header, line in zip(values[::2], values[1::2], strict=True):
         if not (header.startswith(b"+++ ") and line.startswith(b">")):
             raise ValueError("a TODO without its file")
@@ -180,7 +180,7 @@ BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 def facts_text(repo: str, span: CommitRange, facts: RepoFacts) -> str:
-    """Every number in it is git's."""
+    """The facts in Markdown; every number is git's."""
     head = [
         f"**{repo}**, {plural(facts.commits, 'commit')} on {plain(facts.branch)} up to `{facts.head}`",
         span.note,
@@ -202,7 +202,7 @@ def authors_line(facts: RepoFacts) -> str:
 
 
 def days_chart(facts: RepoFacts) -> str:
-    """A small chart: commits by day from the first to the last, or by several days where they are many."""
+    """A bar for each day from the first commit to the last, or for several days where they are many."""
     days = {date.fromisoformat(day): count for day, count in facts.by_day.items()}
     if len(days) < 2:
         return ""
@@ -229,15 +229,11 @@ def changes_line(facts: RepoFacts) -> str:
     return f"{files}, {line_counts(facts.added, facts.removed)} lines"
 
 
-def folder_lines(facts: RepoFacts) -> list[str]:
-    return [
-        f"- {folder_name(folder.name)}: {plural(folder.files, 'file')}, {line_counts(folder.added, folder.removed)}"
-        for folder in facts.folders[:5]
-    ]
-
-
-def folder_name(folder: str) -> str:
-    return "top level" if folder == "./" else code(folder)
+def folder_lines(facts: RepoFacts) -> Iterator[str]:
+    for folder in facts.folders[:5]:
+        name = "top level" if folder.name == "./" else code(folder.name)
+        counts = line_counts(folder.added, folder.removed)
+        yield f"- {name}: {plural(folder.files, 'file')}, {counts}"
 
 
 def line_counts(added: int, removed: int) -> str:
@@ -271,7 +267,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name that somebody else chose, without what Markdown would read as a mark."""
+    """A name that somebody else chose, without Markdown's special characters."""
     return "".join(c for c in name if c not in "*`[]<>~|\\")
 
 

@@ -1,8 +1,8 @@
-"""A repository's summaries for one chat: each from the last delivered one on, once per range.
+"""A repository's summaries for one chat, each from where the last delivered one ends.
 
-The prose is the model's, from commit messages, in stages where they do not fit at once, then
-checked. Each stage is a request of its own behind the same fixed prefix; its answer is
-kept, so that a crash or a second try asks only for what is missing.
+The model writes the prose from commit messages, in stages where they do not fit into one request, and the prose
+is checked. Each stage is a request of its own behind the same fixed prefix. Its answer is kept, so that after
+a crash or a failed try only what is missing is asked for.
 """
 
 import logging
@@ -28,7 +28,7 @@ from agent.summary.git_facts import RepoFacts, collect, facts_text
 log = logging.getLogger(__name__)
 
 Ask = Callable[[str], Awaitable[str]]
-"""One question to the model behind the fixed prefix, without tools; raises when it is away."""
+"""Asks the model one question behind the fixed prefix, without tools; AgentError when it is away."""
 
 AWAY = "_The model is not there, so these are the facts alone._"
 WORDLESS = "_The model found no words of its own, so these are the facts alone._"
@@ -36,8 +36,8 @@ WORDLESS = "_The model found no words of its own, so these are the facts alone._
 
 @dataclass(frozen=True)
 class RepoSummaries:
-    """`git` gives the runner of a chat's sandbox, `ask` a question to the model, `prompt_bytes` how
-    much material one question may hold. `locate` finds where a chat's sandbox reads a repository."""
+    """`git` gives the runner of a chat's sandbox, `prompt_bytes` how much material one question may hold.
+    `locate` finds where a chat's sandbox reads a repository."""
 
     store: Store
     git: Callable[[str], Git]
@@ -47,11 +47,10 @@ class RepoSummaries:
     days: int = 7
 
     async def make(self, chat: str, repo: str, occurrence: int) -> str:
-        """Markdown: facts, with prose where the model is there, from where the last delivered
-        summary ends. Raises NothingToSummarize.
+        """The summary from where the last delivered one ends, in Markdown: facts, and prose where the
+        model is there. Raises NothingToSummarize.
 
-        The same occurrence asked again, because the first time was cut off, covers
-        the same range again.
+        Called again for the same occurrence, because the first call was cut off, it covers the same range.
         """
         git, location = self.git(chat), await self.locate(chat, repo)
         path, key = location.path, f"summarised:{chat}:{repo}"
@@ -68,7 +67,7 @@ class RepoSummaries:
         return f"{text}\n\n{prose}" if prose in (AWAY, WORDLESS) else f"{prose}\n\n{text}"
 
     async def last_commit(self, key: str, occurrence: int) -> str:
-        """The last commit of a delivered summary, or empty."""
+        """The last commit of the last delivered summary, or ""."""
         mark = await self.store.key_values.get(key, dict[str, Any]) or {}
         by = mark.get("by")
         delivered = by != occurrence and await self.store.occurrences.delivered(by or 0)
@@ -77,7 +76,7 @@ class RepoSummaries:
     async def prose(
         self, git: Git, path: str, repo: str, span: CommitRange, facts: RepoFacts, text: str
     ) -> str:
-        """The model's own words, checked, or why there are none."""
+        """The model's prose, checked, or why there is none."""
         max_bytes = await self.prompt_bytes()
         commits = await subjects(git, path, span)
         diff = await selected_diff(git, path, span, max_bytes // 3)
@@ -94,7 +93,7 @@ class RepoSummaries:
         return good or WORDLESS
 
 
-STAGES = 8  # of more parts than these, samples are taken: the model reads at most 8 parts and their answers
+STAGES = 8  # parts that the model reads at most; of more material, samples are taken
 KEY = "summary-stage:"
 
 STAGE_PROMPT = """\
@@ -124,8 +123,8 @@ async def write_prose(
     max_bytes: int,
     diff: str = "",
 ) -> str:
-    """The model's summary; one request holds at most `max_bytes` of material. Answers of other
-    ranges of the repository are forgotten."""
+    """The model's summary, unchecked. One request holds at most `max_bytes` of material. Answers kept for other
+    ranges of the repository are deleted."""
     key = f"{KEY}{repo}:{span.key}"
     await answers.remove_prefix(f"{KEY}{repo}:", keep=key)
 
@@ -150,7 +149,7 @@ async def write_prose(
 
 
 def parts_of(lines: Sequence[str], max_bytes: int) -> Iterator[list[str]]:
-    """At most STAGES parts of at most `max_bytes`; where there is more, evenly taken samples."""
+    """The lines in at most STAGES parts of at most `max_bytes`; of more lines, every n-th."""
     total = sum(len(line.encode()) + 1 for line in lines)
     every = max(1, -(-total // (max_bytes * STAGES)))
     part: list[str] = []
@@ -188,13 +187,13 @@ DIFF_LINE = re.compile(
 
 
 def without_copied(text: str) -> str:
-    """The text without what a small model only copied: code blocks, lines of a diff."""
+    """The text without code blocks and lines of a diff, which small models copy."""
     lines = FENCED.sub("", text).splitlines()
     return "\n".join(line for line in lines if not DIFF_LINE.match(line)).strip()
 
 
 def without_unsupported(text: str, facts: RepoFacts, material: str) -> tuple[str, int]:
-    """The prose without sentences that hold a count or a person found nowhere; how many were left out.
+    """The prose without sentences that hold an unsupported count or name, and how many were left out.
 
     "12 files" needs a count of files that is 12, or the same words in the material.
     """
@@ -211,11 +210,11 @@ def without_unsupported(text: str, facts: RepoFacts, material: str) -> tuple[str
 
 
 class SupportedClaims:
-    """The counts of the facts, and the numbers and names in the material."""
+    """What a sentence may state: the counts in the facts, and the numbers and names in the material."""
 
     def __init__(self, facts: RepoFacts, material: str) -> None:
         self.material = material
-        self.counts = {noun: set(counts) for noun, counts in counts_by_noun(facts).items()}
+        self.counts = counts_by_noun(facts)
         every = {str(count) for counts in self.counts.values() for count in counts}
         self.numbers = set(numbers_in(material)) | every
 
@@ -232,7 +231,7 @@ class SupportedClaims:
         return count in self.counts[noun] or match[0].lower() in self.material.lower()
 
     def support_name(self, words: list[str]) -> bool:
-        """Of a person, or something else written so; a sentence's first word is no part of a name."""
+        """Whether a name, of a person mostly, is in the material; words that begin sentences are no part of it."""
         name = words[1:] if words[0] in SENTENCE_STARTERS else words
         return len(name) < 2 or " ".join(name) in self.material
 
@@ -241,14 +240,14 @@ def numbers_in(text: str) -> list[str]:
     return [found.replace(",", "").rstrip(".") for found in NUMBER.findall(text)]
 
 
-def counts_by_noun(facts: RepoFacts) -> dict[str, list[int]]:
+def counts_by_noun(facts: RepoFacts) -> dict[str, set[int]]:
     lines = [n for folder in facts.folders for n in (folder.added, folder.removed)]
     return {
-        "commit": [facts.commits, facts.merges, *facts.by_author.values(), *facts.by_day.values()],
-        "merge": [facts.merges],
-        "author": [facts.authors],
-        "file": [facts.files, facts.renamed, facts.tests, *(f.files for f in facts.folders)],
-        "line": [facts.added, facts.removed, facts.added - facts.removed, *lines, *facts.grew.values()],
-        "test": [facts.tests],
-        "todo": [facts.todos],
+        "commit": {facts.commits, facts.merges, *facts.by_author.values(), *facts.by_day.values()},
+        "merge": {facts.merges},
+        "author": {facts.authors},
+        "file": {facts.files, facts.renamed, facts.tests, *(f.files for f in facts.folders)},
+        "line": {facts.added, facts.removed, facts.added - facts.removed, *lines, *facts.grew.values()},
+        "test": {facts.tests},
+        "todo": {facts.todos},
     }  # fmt: skip
