@@ -40,8 +40,9 @@ from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
-from agent.mcp.connection import BrokenServer, Screen
+from agent.mcp.connection import Screen
 from agent.mcp.connection import parsed as server_message
+from agent.mcp.errors import BrokenServer
 from agent.mcp.oauth import SignIn
 from agent.mcp.results import result_of
 from agent.mcp.tools import Pins, arguments, from_json, question, tools_of

@@ -1,8 +1,8 @@
-"""A session with a server, by the official SDK. It is imported, in a
-thread (a second of work), when a server is first used.
+"""A session with a server, by the official SDK. This module is imported in a thread (it takes a second) when a
+server is first used.
 
-What a server sends is bounded before the SDK sees it: the length of a message and its values, messages and bytes
-between two requests, lines that are none. Sampling, elicitation and roots are not offered, and refused.
+What a server sends is bounded before the SDK sees it: the length of a message, its values, the messages and bytes
+between two requests, lines that are no messages. Sampling, elicitation and roots are not offered, and are refused.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.mcp.errors import BrokenServer, SignInNeeded
 from agent.sandbox.hosts import HostRefused, is_public, resolved
 from agent.sandbox.long_running import LongRunningProcess
 from agent.sandbox.output_buffer import visible
@@ -35,16 +36,23 @@ START_SECONDS = 60  # the first start of a large program on a slow disk
 CALL_SECONDS = 60  # without a sign of life
 LONGEST_MESSAGE = 16 << 20
 LONGEST_LIST = 2 << 20  # of a page of tools, resources or prompts: reading it holds up other chats
-MOST_VALUES = 40_000  # of a message: rendering them holds up everything else, 0.1 s at worst
-MOST_ENTRIES = 5000  # of its lists: the SDK compares each wrong one with every kind of content; 40,000 took 0.3 s
-FREE_FORM = {"structuredContent", "inputSchema", "outputSchema", "_meta"}  # compared with nothing
+MOST_VALUES = 40_000  # in a message: rendering them holds up everything else, for 0.1 s at worst
+MOST_ENTRIES = (
+    5000  # in its lists: the SDK tries every kind of content for a wrong one; 40,000 took 0.3 s
+)
+FREE_FORM = {
+    "structuredContent",
+    "inputSchema",
+    "outputSchema",
+    "_meta",
+}  # of which the SDK checks nothing
 MOST_BYTES = 64 << 20  # between two requests
 MOST_MESSAGES = 2000
 MOST_NONSENSE = 100  # lines that are no messages: some servers log to standard output
 MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
-STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON; one without an end, too
-PIECE = 1 << 16  # bytes that are looked at in one go
+STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON, also one without an end
+PIECE = 1 << 16  # bytes that are looked through at once
 SESSION = "mcp-session-id"
 ASKED = {
     "sampling/createMessage": "wanted to use the model",
@@ -55,50 +63,38 @@ ASKED = {
 OnToolProgress = Callable[[float, float | None, str | None], None]
 
 
-class BrokenServer(ToolError):
-    """It cannot be used any more: it is ended, and started anew when it is used again."""
-
-
-class SignInNeeded(BrokenServer):
-    """Its owner has to sign in (agent.mcp.oauth). `forbidden`: to be allowed more than the token of now allows. `why`:
-    to be told, behind "to sign in"."""
-
-    def __init__(self, name: str, *, forbidden: bool = False, why: str = "") -> None:
-        super().__init__(f"{name} wants its owner to sign in.")
-        self.forbidden, self.why = forbidden, why
-
-
 @dataclass
 class Screen:
-    """What came from a server since the last request, and what it asked for that it does not get."""
+    """Counts what a server sends, and keeps what it asked for in vain, until a request or the session ends."""
 
     count: int = 0
     size: int = 0
     nonsense: int = 0
-    longest: int = 0  # message of this request
+    longest: int = field(default_factory=lambda: LONGEST_MESSAGE)  # in bytes, for this request
     asked: list[str] = field(default_factory=list)
     changed: bool = True  # its list of tools
-    reason: str = ""  # why it was cut off
+    reason: str = ""  # why the session was ended
     unauthorized: bool = False  # its last answer to a request was 401
     forbidden: bool = False  # it was 403: the token does not allow enough
     lost: bool = False  # it was 404: it does not know the session
-    why: Callable[[], str] = str  # of a sign-in that it wants (SignInNeeded)
+    why: Callable[[], str] = str  # it wants a sign-in (SignInNeeded)
 
     def renew(self, longest: int) -> None:
+        """A request begins, which messages of at most `longest` bytes answer; 0: as long as any."""
         self.count = self.size = self.nonsense = 0
-        self.longest = longest
+        self.longest = longest or LONGEST_MESSAGE
 
     def accept(self, size: int) -> None:
-        """BrokenServer where it is too much."""
+        """Count a message; BrokenServer where it is too much."""
         self.count += 1
         self.size += size
-        if size > (self.longest or LONGEST_MESSAGE):
+        if size > self.longest:
             self.refuse(too_long(self.longest))
         if self.count > MOST_MESSAGES or self.size > MOST_BYTES:
             self.refuse(f"sent {self.count:,} messages or {self.size:,} bytes to one request")
 
     async def accept_values(self, line: bytes) -> None:
-        """BrokenServer where a message has too many; it is looked at in a thread where it may."""
+        """BrokenServer where a message has too many values; they are counted in a thread where it may."""
         if signs(line) > MOST_VALUES and await asyncio.to_thread(too_many, line):
             self.refuse(TOO_MANY)
 
@@ -112,7 +108,7 @@ class Screen:
         self.lost = response.status_code == 404 and SESSION in request.headers
 
     def check_status(self, name: str) -> None:
-        """BrokenServer where its last answer was that the request is not taken in this session."""
+        """SignInNeeded or BrokenServer where its last answer refused the request in this session."""
         if self.unauthorized or self.forbidden:
             raise SignInNeeded(name, forbidden=self.forbidden, why=self.why()) from None
         if self.lost:
@@ -134,7 +130,7 @@ class Screen:
 
 @dataclass
 class ServerConnection:
-    """`asked` of its screen is told to the model, each once."""
+    """A session that has begun. What `screen` has in `asked` is told to the model, each once."""
 
     name: str
     session: ClientSession
@@ -142,7 +138,7 @@ class ServerConnection:
 
     async def descriptors(self) -> list[dict[str, Any]]:
         self.screen.changed = False
-        return await self._pages("tools/list", "tools")
+        return await self._pages(types.ListToolsRequest, types.ListToolsResult, "tools")
 
     async def call(
         self, tool: str, arguments: dict[str, Any], progress: OnToolProgress
@@ -151,14 +147,14 @@ class ServerConnection:
         return await self._ask(types.CallToolRequest(params=params), types.CallToolResult, progress)
 
     async def resources(self) -> list[dict[str, Any]]:
-        return await self._pages("resources/list", "resources")
+        return await self._pages(types.ListResourcesRequest, types.ListResourcesResult, "resources")
 
     async def read(self, uri: str) -> dict[str, Any]:
         params = types.ReadResourceRequestParams(uri=uri)
         return await self._ask(types.ReadResourceRequest(params=params), types.ReadResourceResult)
 
     async def prompts(self) -> list[dict[str, Any]]:
-        return await self._pages("prompts/list", "prompts")
+        return await self._pages(types.ListPromptsRequest, types.ListPromptsResult, "prompts")
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> dict[str, Any]:
         params = types.GetPromptRequestParams(name=name, arguments=arguments)
@@ -166,18 +162,12 @@ class ServerConnection:
 
     @property
     def offers(self) -> list[str]:
-        """Of tools, resources and prompts, what it says that it has."""
+        """Which of tools, resources and prompts it says that it has."""
         said = self.session.server_capabilities
         kinds = ("tools", "resources", "prompts")
         return [kind for kind in kinds if said and getattr(said, kind, None) is not None]
 
-    async def _pages(self, method: str, key: str) -> list[dict[str, Any]]:
-        kinds: Mapping[str, tuple[type[Any], type[Any]]] = {
-            "tools/list": (types.ListToolsRequest, types.ListToolsResult),
-            "resources/list": (types.ListResourcesRequest, types.ListResourcesResult),
-            "prompts/list": (types.ListPromptsRequest, types.ListPromptsResult),
-        }
-        request, result = kinds[method]
+    async def _pages(self, request: type[Any], result: type[Any], key: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = []
         cursor = None
         for _ in range(MOST_PAGES):
@@ -196,7 +186,8 @@ class ServerConnection:
         told: OnToolProgress | None = None,
         longest: int = 0,
     ) -> dict[str, Any]:
-        """BrokenServer where it hangs, is gone or speaks nonsense; ToolError with what it says of an error."""
+        """The result of a request. BrokenServer where the server hangs, is gone or answers nonsense; ToolError with
+        the error that it answers."""
         loop = asyncio.get_running_loop()
         self.screen.renew(longest)
 
@@ -240,7 +231,7 @@ ReceivedMessages = MemoryObjectSendStream[SessionMessage | Exception]
 
 @asynccontextmanager
 async def over_pipes(name: str, process: LongRunningProcess) -> AsyncIterator[ServerConnection]:
-    """A session with a program, begun."""
+    """A session with a program."""
     screen = Screen()
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -249,14 +240,14 @@ async def over_pipes(name: str, process: LongRunningProcess) -> AsyncIterator[Se
         tasks.start(send(outgoing, process), f"writing to the server {name}")
         try:
             async with ClientSession(read, write) as session:
-                yield await begun(name, session, screen)
+                yield await initialized(name, session, screen)
         finally:
             for stream in (incoming, read, write, outgoing):
                 stream.close()
 
 
 async def receive(process: LongRunningProcess, incoming: ReceivedMessages, screen: Screen) -> None:
-    """Until its output ends, or it sends what is too much."""
+    """Pass on the messages of a program until its output ends or is too much."""
     try:
         async with incoming:
             while line := await process.reader.readuntil(b"\n"):
@@ -282,19 +273,19 @@ TOO_MANY = f"sent a message of more than {MOST_VALUES:,} values"
 
 
 def signs(text: bytes) -> int:
-    """No fewer than the values that JSON holds."""
+    """Punctuation in JSON; there is at least as much of it as there are values."""
     return sum(map(text.count, (b",", b":", b"[", b"{")))
 
 
 @dataclass
 class ValueCount:
-    """About how many values JSON has that comes in pieces; a string is one, however long."""
+    """Counts the values of JSON that comes in pieces, roughly; a string is one, however long."""
 
     count: int = 0
-    open: bytes = b""  # what the next piece goes on with: a string that has no end yet
+    open: bytes = b""  # the beginning of a string that goes on in the next piece
 
     def add(self, piece: bytes) -> bool:
-        """Whether there are too many."""
+        """Count a piece. Whether there are too many values."""
         text, last = self.open + piece, None
 
         def found(string: re.Match[bytes]) -> bytes:
@@ -315,14 +306,14 @@ def too_many(line: bytes) -> bool:
 
 
 def entries(value: object) -> int:
-    """Of all lists in it but those of free form."""
+    """The entries of all lists in a message, but for those of free form."""
     if isinstance(value, dict):
         return sum(entries(each) for name, each in value.items() if name not in FREE_FORM)
     return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
 
 
 def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
-    """None for what a server printed beside the protocol; BrokenServer for a message that is none."""
+    """A message; None for a line that a server printed beside the protocol; BrokenServer for nonsense."""
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
@@ -344,7 +335,7 @@ async def send(
         process.process.end("")
 
 
-async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConnection:
+async def initialized(name: str, session: ClientSession, screen: Screen) -> ServerConnection:
     try:
         async with asyncio.timeout(START_SECONDS):
             await session.initialize()
@@ -354,13 +345,9 @@ async def begun(name: str, session: ClientSession, screen: Screen) -> ServerConn
         ) from None
     except (MCPError, ValidationError, RuntimeError, RecursionError) as error:
         screen.check_status(name)
+        why = screen.reason or "did not begin as MCP servers do"
         said = visible(str(getattr(error, "message", "")))[:LONGEST_SAID]
-        why = (
-            f"{name} {screen.reason}"
-            if screen.reason
-            else f"{name} did not begin as MCP servers do"
-        )
-        raise BrokenServer(f"{why}{f' ({said})' if said else ''}.") from None
+        raise BrokenServer(f"{name} {why}{f' ({said})' if said else ''}.") from None
     return ServerConnection(name, session, screen)
 
 
@@ -375,7 +362,7 @@ async def over_http(
     auth: httpx2.Auth | None = None,
     why: Callable[[], str] = str,
 ) -> AsyncIterator[ServerConnection]:
-    """A session over streamable HTTP, begun. It is never led to another host. `why` `auth` wants a sign-in, if it does."""
+    """A session over streamable HTTP, which is never redirected to another host. `why` tells why `auth` wants a sign-in."""
     screen = Screen(why=why)
     timeout = httpx2.Timeout(30, read=300)
     async with (
@@ -391,13 +378,13 @@ async def over_http(
         incoming, screened = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         tasks.start(pass_on(read, incoming, screen), f"reading from the server {name}")
         async with screened, ClientSession(screened, write) as session:
-            yield await begun(name, session, screen)
+            yield await initialized(name, session, screen)
 
 
 async def pass_on(
     read: AsyncIterable[SessionMessage | Exception], incoming: ReceivedMessages, screen: Screen
 ) -> None:
-    """Until they end, or one is too much: the session then ends as if its server had ended it."""
+    """Pass on messages until they end, or one is too much: the session then ends as if its server had ended it."""
     with suppress(BrokenServer, anyio.ClosedResourceError, anyio.BrokenResourceError):
         async with incoming:
             async for message in read:
@@ -407,14 +394,14 @@ async def pass_on(
 
 
 def lacks_scope(response: httpx2.Response) -> bool:
-    """Whether a token with more rights is wanted (RFC 6750, 3.1)."""
+    """Whether a token of a wider scope is wanted (RFC 6750, 3.1)."""
     challenge = response.headers.get("www-authenticate", "")
     return response.status_code == 403 and "insufficient_scope" in challenge
 
 
 class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Counts what comes, and does not unpack it: a small answer could become a large one. Other hosts than the server's
-    are where its owner signs in: those must be public and HTTPS."""
+    """Counts what comes, and does not decompress it: a small answer could become a large one. Hosts other than the
+    server's are where its owner signs in: they must be public, and are asked over HTTPS."""
 
     def __init__(self, screen: Screen, url: str) -> None:
         super().__init__(trust_env=True)
@@ -448,8 +435,8 @@ class CountedStream(httpx2.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self.stream:
             self.size += len(piece)
-            if self.size > (self.screen.longest or LONGEST_MESSAGE):
-                self.screen.reason = too_long(self.screen.longest or LONGEST_MESSAGE)
+            if self.size > self.screen.longest:
+                self.screen.reason = too_long(self.screen.longest)
                 raise httpx2.ReadError(self.screen.reason)
             if self.values.add(piece):
                 self.screen.reason = TOO_MANY

@@ -1,7 +1,7 @@
-"""A server's package, installed once by the owner's command into the folder that the server sees as /program; when it
-runs, nothing is fetched.
+"""Installs a server's package once, by the owner's command, into the folder that the server sees as /program; nothing
+is fetched when it runs.
 
-No code of a package runs here: of Python wheels alone are taken, and npm's scripts are off.
+No code of a package runs here: of Python packages only wheels are taken, and npm's scripts are off.
 """
 
 import json
@@ -25,8 +25,8 @@ class InstallError(Exception):
 
 
 def install(words: Sequence[str], program: Path, *, new: bool = False) -> list[str]:
-    """Install what `uvx ...` or `npx ...` would run into the folder `program`; the command to run there. Other commands
-    are returned as they are. `new`: also a release younger than OLD_DAYS."""
+    """Install what `uvx ...` or `npx ...` would run into the folder `program`; returns the command to run there. Other
+    commands are returned as they are. `new`: also a release younger than OLD_DAYS."""
     tool, *rest = words
     if tool in ("docker", "podman"):
         raise InstallError(
@@ -39,16 +39,17 @@ def install(words: Sequence[str], program: Path, *, new: bool = False) -> list[s
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     before = (datetime.now(UTC) - timedelta(days=OLD_DAYS)).strftime("%Y-%m-%dT00:00:00Z")
-    age = [] if new else ["--exclude-newer", before] if tool == "uvx" else [f"--before={before}"]
     try:
-        run([*(uv() if tool == "uvx" else npm()), *age, *place(tool, partial), spec], new=new)
-        script = scripts(partial, tool, name)
+        if tool == "uvx":
+            installer, age, place = uv(), ["--exclude-newer", before], "--target"
+        else:
+            installer, age, place = npm(), [f"--before={before}"], "--prefix"
+        run([*installer, *([] if new else age), place, os.fspath(partial), spec], new=new)
+        script = script_of(partial, tool, name)
     except InstallError:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    for folder, _, files in os.walk(
-        partial
-    ):  # for the user that servers run as, whatever the umask
+    for folder, _, files in os.walk(partial):  # readable for the servers' user, whatever the umask
         Path(folder).chmod(0o755)
         for file in files:
             path = Path(folder, file)
@@ -60,7 +61,7 @@ def install(words: Sequence[str], program: Path, *, new: bool = False) -> list[s
 
 
 def package(words: Sequence[str]) -> tuple[str, str, list[str]]:
-    """What is to be installed, the name of what is run, and its arguments."""
+    """What to install, the name of the program to run, and its arguments."""
     words, source = list(words), ""
     while words and words[0].startswith("-"):
         option = words.pop(0)
@@ -92,10 +93,6 @@ def npm() -> list[str]:
     return [found, "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"]
 
 
-def place(tool: str, folder: Path) -> list[str]:
-    return ["--target" if tool == "uvx" else "--prefix", os.fspath(folder)]
-
-
 def run(argv: Sequence[str], *, new: bool) -> None:
     try:
         done = subprocess.run(
@@ -119,8 +116,8 @@ def run(argv: Sequence[str], *, new: bool) -> None:
         raise InstallError(f"It cannot be installed: {said}.{hint}")
 
 
-def scripts(folder: Path, tool: str, name: str) -> str:
-    """The program that is run."""
+def script_of(folder: Path, tool: str, name: str) -> str:
+    """The name of the program that a package has installed; InstallError where several could be meant."""
     if tool == "npx":
         about = json.loads((folder / "node_modules" / name / "package.json").read_text("utf-8"))
         programs = about.get("bin")

@@ -1,8 +1,8 @@
-"""Tools of one server that every prompt lists, as tools of their own: the `tools` of its section.
+"""Tools of one server that every prompt lists as tools of its own: the `tools` of its section.
 
-They are made of the descriptors that an owner has allowed, which were kept then, so no server is started for a prompt.
-What a server says of them later changes no prompt: a tool that changed is out of use until an owner has seen it and the
-program has been started again.
+They are made of the descriptors that were kept when an owner allowed them, so no server is started for a prompt. What a
+server says of them later changes no prompt: a tool that changed is out of use until an owner has seen it and this program
+was started again.
 """
 
 import json
@@ -31,14 +31,14 @@ CHANGED = "{name} is not as the owner has allowed it, so it is out of use. Go on
 
 @dataclass(frozen=True)
 class ListedTools:
-    """`problem` is a sentence for the owner where none of them is listed."""
+    """`problem` is a sentence for the owner that says why none is listed."""
 
     tools: tuple[Tool, ...] = ()
     problem: str = ""
 
 
 async def listed_tools(servers: ToolServers, others: Sequence[Tool]) -> ListedTools:
-    """Those of the one server that has `tools`, behind the `others` of the prompt."""
+    """The tools of the one server that has `tools`; the prompt lists them behind the `others`."""
     for server in servers.configs.values():
         if not server.tools:
             continue
@@ -73,7 +73,7 @@ def prefix_bytes(tools: Sequence[Tool]) -> int:
 
 
 def listed(servers: ToolServers, tool: ServerTool) -> Tool:
-    """ValueError where a prompt's tool cannot be what this one is."""
+    """A server's tool as one of the prompt; ValueError where its name or arguments do not allow that."""
     name = f"{tool.server}_{tool.name}"
     if not NAME.fullmatch(name):
         raise ValueError(f"{name} is no name of a tool in a prompt")
@@ -90,16 +90,14 @@ def listed(servers: ToolServers, tool: ServerTool) -> Tool:
             now = next((each for each in running.tools if each.name == tool.name), None)
             if now is None or now.digest != tool.digest:
                 raise ToolError(CHANGED.format(name=name, server=tool.server))
-            if question := servers.call_question(tool, arguments):
-                await call.approve(question.what, scope=question.scope)
+            await servers.approve_call(tool, arguments, call.approve)
             await call.budget.reserve({"bytes": len(json.dumps(arguments))})
             try:
                 result = await servers.call(
                     running, call.chat, tool, arguments, call.progress, waiting
                 )
             finally:
-                told = running.told()
-        lines = [*told]
+                lines = running.told()
         for file, content in result.files.items():
             path = f"{WORKSPACE}/{file}"
             await call.sandbox.files.mark(f"MCP server, {file}")
@@ -116,7 +114,7 @@ def listed(servers: ToolServers, tool: ServerTool) -> Tool:
 
 
 def argument(name: str, schema: dict[str, Any], *, required: bool) -> tuple[Any, Any]:
-    """An argument as agent.tools.tool has it; ValueError for what is not flat."""
+    """The type and default of an argument (agent.tools.tool); ValueError for one that is not flat."""
     kinds = [kind for kind in types(schema) if kind != "null"]
     options = choices(schema)
     items = schema.get("items")

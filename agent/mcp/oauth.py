@@ -1,14 +1,14 @@
-"""Signing in to the server of an address (OAuth 2.1), by the SDK's client.
+"""Signing in to the server at an address (OAuth 2.1), by the SDK's client.
 
-The owner opens a link; the authorization server then leads the browser to a loopback address of this machine. Where the
-browser runs here, a listener takes that; elsewhere (on a phone) the owner gives the address that could not be
+The owner opens a link, and the authorization server redirects the browser to a loopback address of this machine. Where
+the browser runs here, a listener takes the answer; elsewhere (on a phone) the owner pastes the address that could not be
 opened. The tokens are kept in a file of the state that only its user can read, and are refreshed without the owner.
 
-Where a token does not allow what a call needs (403, insufficient_scope), what it lacks is kept too, and the owner signs
-in again for that as well; once: what an owner was asked for and did not give is not asked for again.
+Where a token does not allow what a call needs (403, insufficient_scope), the missing scope is kept too, and the owner is
+asked to sign in again for it, once: a scope that an owner was asked for and did not grant is not asked for again.
 
-What was registered and given at one authorization server goes to no other (a mix-up of servers), and for no other
-resource: where a server names another one, its owner signs in anew, and sees where.
+What one authorization server registered and issued goes to no other one (mix-up attacks) and to no other resource: where
+a server names another one, its owner signs in anew, and sees where.
 """
 
 import asyncio
@@ -16,10 +16,11 @@ import logging
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -39,19 +40,17 @@ from pydantic import AnyUrl, BaseModel
 
 from agent.errors import ToolError
 from agent.files import replacing
-from agent.mcp.connection import (
-    SESSION,
-    BoundedTransport,
-    Screen,
-    SignInNeeded,
-    lacks_scope,
-)
+from agent.mcp.connection import SESSION, BoundedTransport, Screen, lacks_scope
+from agent.mcp.errors import SignInNeeded
 from agent.sandbox.output_buffer import visible
+
+if TYPE_CHECKING:
+    from agent.mcp.servers import ServerConfig
 
 SIGN_IN_SECONDS = 3600
 LOOPBACK = "127.0.0.1"
 LONGEST_ANSWER = 8192  # characters that an owner pastes
-SAID = 200  # characters of what an authorization server says of an error
+SAID = 200  # characters of an authorization server's error
 CODE = re.compile(r"[!-~]{4,2048}")
 SCOPE = re.compile(r"[!#-\[\]-~ ]{1,2048}")  # RFC 6749, 3.3
 BEGIN = {
@@ -71,8 +70,8 @@ logging.getLogger("mcp.client.auth").setLevel(logging.CRITICAL)  # states and an
 
 
 class KeptSignIn(BaseModel):
-    """What is kept of a sign-in. `expires_at` is in seconds since the epoch; the metadata say where a token is
-    refreshed. `asked` is the scope that the owner was asked for, `wanted` what a call was refused without."""
+    """A sign-in as its file has it. `expires_at` is in seconds since the epoch; the metadata say where a token is
+    refreshed. `asked` is the scope that the owner was asked for, `wanted` the one that a call was refused for lack of."""
 
     url: str
     redirect: str
@@ -86,7 +85,7 @@ class KeptSignIn(BaseModel):
 
     @property
     def issuer(self) -> str:
-        """Of the authorization server at which the owner signed in."""
+        """The authorization server at which the owner signed in."""
         if self.metadata:
             return str(self.metadata.issuer)
         named = self.resource.authorization_servers if self.resource else []
@@ -94,7 +93,7 @@ class KeptSignIn(BaseModel):
 
     @property
     def lacking(self) -> str:
-        """What the owner has not been asked for yet."""
+        """The scope that the owner has not been asked for yet."""
         return " ".join(each for each in self.wanted.split() if each not in self.asked.split())
 
 
@@ -104,7 +103,7 @@ def origin(url: str) -> str:
 
 
 def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
-    """That of the address; None where nobody has signed in there."""
+    """The sign-in in the file; None where it is none, or one to another address."""
     with suppress(OSError, ValueError):
         kept = KeptSignIn.model_validate_json(path.read_bytes())
         return kept if kept.url == url else None
@@ -112,9 +111,8 @@ def kept_sign_in(path: Path, url: str) -> KeptSignIn | None:
 
 
 class Tokens(OAuthClientProvider):
-    """Puts the kept token into requests, refreshes it, keeps what it gets; its own storage. Asks nobody:
-    SignInNeeded where the owner has to sign in. `secrets` are the values that it has had; `why` it is to be told that the
-    owner signs in."""
+    """Puts the kept token into requests, and refreshes it; also the SDK's TokenStorage. It asks nobody: SignInNeeded
+    where the owner has to sign in, with `why`. `secrets` are all tokens that it has had."""
 
     def __init__(self, name: str, path: Path, url: str, redirect: str) -> None:
         self.name, self.path, self.secrets = name, path, list[str]()
@@ -143,7 +141,7 @@ class Tokens(OAuthClientProvider):
             await flow.aclose()
 
     def _known_answer(self) -> httpx2.Response | None:
-        """To the request, without asking."""
+        """An answer to the request that is known without sending it."""
         return None
 
     def _changed(self) -> bool:
@@ -158,7 +156,7 @@ class Tokens(OAuthClientProvider):
         for each in advertised:
             if issuers_match(each, self._issuer):
                 return each
-        self._initialized = False  # what the server says of itself is not kept
+        self._initialized = False  # else the SDK keeps the server's metadata
         before, now = host_of(self._issuer), host_of(advertised[0])
         self.why = f" anew, at {now} and no longer at {before}"
         raise SignInNeeded(self.name, why=self.why)
@@ -172,13 +170,13 @@ class Tokens(OAuthClientProvider):
             self.wanted = self.context.client_metadata.scope or ""
             self._keep(tokens)
             raise SignInNeeded(self.name, forbidden=True)
-        if self.context.can_refresh_token() and tokens:  # it was taken back before its time
+        if self.context.can_refresh_token() and tokens:  # it was revoked early
             self._refreshing = tokens.refresh_token or ""
             return await self._refresh_token()
         raise SignInNeeded(self.name)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
-        if self._refreshing and response.status_code in (400, 401):  # it was taken back, too
+        if self._refreshing and response.status_code in (400, 401):  # it was revoked, too
             raise SignInNeeded(self.name)
         await super()._handle_token_response(response)
 
@@ -252,8 +250,8 @@ def host_of(address: str) -> str:
 
 @dataclass
 class SignIn:
-    """One that waits for its owner. `link` is to be opened in a browser; `before` is the host where the owner signed in
-    the last time, if that was another one."""
+    """A sign-in that waits for its owner. `link` is to be opened in a browser; `before` is the host where the owner
+    signed in the last time, if that was another one."""
 
     name: str
     link: str = ""
@@ -267,8 +265,8 @@ class SignIn:
         return urlsplit(self.link).netloc
 
     def give(self, text: str, *, typed: bool = True) -> None:
-        """Take the address that the browser was led to or, where the owner `typed` it, the code in it; ToolError where
-        it is none."""
+        """Take the address that the browser was redirected to or, where the owner `typed` it, the code in it; ToolError
+        where it is neither."""
         text = text.strip()
         query: dict[str, list[str]] = {}
         if "=" in text and len(text) <= LONGEST_ANSWER:
@@ -298,33 +296,17 @@ class SignIn:
 
     @property
     def _state(self) -> str:
-        """Empty before there is a link: an answer that names none has None."""
+        """Empty before there is a link, which no answer matches: without a state it has None."""
         return parse_qs(urlsplit(self.link).query).get("state", [""])[0]
 
 
 Show = Callable[[SignIn], Awaitable[None]]
-"""Shows the owner the link, and returns; `give` is called with what comes of it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredClient:
-    """What a program is known as to the authorization server, where an owner has registered it there beforehand."""
-
-    client_id: str
-    secret: str = ""
-    port: int = 0  # of the loopback address that is registered; 0: any
-
-    def at(self, redirect: str) -> OAuthClientInformationFull:
-        return OAuthClientInformationFull(
-            client_id=self.client_id,
-            client_secret=self.secret or None,
-            redirect_uris=[AnyUrl(redirect)],
-        )
+"""Shows the owner the link, and returns; the answer goes to `give`."""
 
 
 class InteractiveTokens(Tokens):
-    """Those that an owner is just signing in for: known to the authorization server as a new program, or as `client`.
-    `wanted` is the scope that a call was refused without."""
+    """The tokens of a sign-in that is under way, as a newly registered client or as `client`. `wanted` is the scope
+    that a call was refused for lack of."""
 
     def __init__(
         self,
@@ -343,7 +325,7 @@ class InteractiveTokens(Tokens):
         self.context.redirect_handler, self.context.callback_handler = self.show, self.answer
 
     def _known_answer(self) -> httpx2.Response | None:
-        """What the call was answered with: the SDK then asks the owner for that scope, too."""
+        """The refusal of that call: the SDK then asks the owner for its scope, too."""
         wanted, self.wanted = self.wanted, ""
         if not wanted:
             return None
@@ -370,7 +352,7 @@ class InteractiveTokens(Tokens):
         offered = metadata.token_endpoint_auth_methods_supported if metadata else None
         if not client.client_secret:
             return "none"
-        # RFC 8414: what names none takes Basic.
+        # RFC 8414: a server that names no method takes Basic.
         return "client_secret_post" if offered and BASIC not in offered else BASIC
 
     async def show(self, link: str) -> None:
@@ -394,27 +376,28 @@ class InteractiveTokens(Tokens):
         await super().set_tokens(tokens)
 
 
-async def sign_in(
-    name: str,
-    url: str,
-    headers: Mapping[str, str],
-    path: Path,
-    show: Show,
-    registered: RegisteredClient | None = None,
-) -> None:
-    """Have an owner sign in, and keep the tokens in the file at `path`; ToolError says why that is not done."""
+async def sign_in(server: "ServerConfig", path: Path, show: Show) -> None:
+    """Have an owner sign in, and keep the tokens in the file at `path`; ToolError says why that failed."""
+    name, url = server.name, server.url
+    secret, waiting = server.client_secret(), SignIn(name)
+    asked = {**server.variables(), **ACCEPT}
     try:
         async with (
             asyncio.timeout(SIGN_IN_SECONDS),
-            listening(SignIn(name), registered.port if registered else 0) as (waiting, redirect),
+            listening(waiting, server.callback_port) as redirect,
         ):
-            known = registered.at(redirect) if registered else None
-            tokens = InteractiveTokens(waiting, path, url, redirect, show, known)
+            client = None
+            if server.client_id:
+                client = OAuthClientInformationFull(
+                    client_id=server.client_id,
+                    client_secret=secret or None,
+                    redirect_uris=[AnyUrl(redirect)],
+                )
+            tokens = InteractiveTokens(waiting, path, url, redirect, show, client)
             transport = BoundedTransport(Screen(), url)
-            asked = {**headers, **ACCEPT}
-            async with httpx2.AsyncClient(auth=tokens, transport=transport, timeout=30) as client:
-                for request in (BEGIN, LIST):  # some let everybody begin, and ask later who it is
-                    async with client.stream("POST", url, headers=asked, json=request) as response:
+            async with httpx2.AsyncClient(auth=tokens, transport=transport, timeout=30) as http:
+                for request in (BEGIN, LIST):  # some let everybody begin, and authenticate later
+                    async with http.stream("POST", url, headers=asked, json=request) as response:
                         status = response.status_code
                         if session := response.headers.get(SESSION):
                             asked[SESSION] = session
@@ -429,9 +412,7 @@ async def sign_in(
             f"{name} wants a sign-in, but where that is done no new programs are taken ({said(error)}). "
             "Register one there, and name its client_id, or put a token of yours into env_file: docs/mcp.md"
         ) from None
-    except (OAuthFlowError, ValueError) as error:
-        raise ToolError(f"The sign-in to {name} failed: {said(error)}.") from None
-    except httpx2.HTTPError as error:
+    except (OAuthFlowError, ValueError, httpx2.HTTPError) as error:
         raise ToolError(f"The sign-in to {name} failed: {said(error) or 'it is away'}.") from None
     if status == 401:
         raise ToolError(f"{name} takes no token of the sign-in that it asked for.")
@@ -444,8 +425,8 @@ def said(error: Exception) -> str:
 
 
 @asynccontextmanager
-async def listening(sign_in: SignIn, port: int) -> AsyncIterator[tuple[SignIn, str]]:
-    """Also the address of a loopback port at which the answer is taken; 0: any port."""
+async def listening(sign_in: SignIn, port: int) -> AsyncIterator[str]:
+    """Take the answer at a loopback port (0: any), the address of which is given."""
 
     async def take(request: web.Request) -> web.Response:
         try:
@@ -466,6 +447,6 @@ async def listening(sign_in: SignIn, port: int) -> AsyncIterator[tuple[SignIn, s
                 f"The port {port}, which the browser is led to, is taken. End what has it, and sign in again."
             ) from None
         await web.SockSite(runner, listener).start()
-        yield sign_in, f"http://{LOOPBACK}:{listener.getsockname()[1]}/callback"
+        yield f"http://{LOOPBACK}:{listener.getsockname()[1]}/callback"
     finally:
         await runner.cleanup()

@@ -1,4 +1,4 @@
-"""What a server's tool gives back, as text and files: strangers' text, without what drives terminals."""
+"""The result of a server's tool as text and files. The text is a stranger's, without what drives terminals."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from agent.sandbox.output_buffer import clean
 
-PIECE = 1 << 16  # characters that are cleaned in one go, so that a thread holds nobody up
+PIECE = 1 << 16  # characters cleaned at once: between pieces other threads run
 LEAST_SECRET = 6  # characters; shorter values stand in ordinary text
 WITHHELD = "[a secret of this server]"
 
@@ -25,8 +25,8 @@ class ServerResult:
 
 
 def result_of(raw: Mapping[str, Any], stem: str, secrets: Sequence[str] = ()) -> ServerResult:
-    """A tools/call result. `stem` begins the names of files, `secrets` are values that are taken out. To be
-    called in a thread: it may be large."""
+    """The result of tools/call. `stem` begins the names of files, `secrets` are values to take out. Call it in a
+    thread: the result may be large."""
     texts, files = content_of(raw.get("content") or [], stem)
     structured = raw.get("structuredContent")
     if structured is not None and not texts:
@@ -54,7 +54,7 @@ def content_of(
 
 
 def shown(texts: Sequence[str], secrets: Sequence[str]) -> str:
-    """To be called in a thread where it may be large."""
+    """The texts in lines, cleaned and without the secrets. Call it in a thread where they may be large."""
     text = "".join(map(clean, pieces("\n".join(texts))))
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= LEAST_SECRET:

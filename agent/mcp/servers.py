@@ -1,8 +1,8 @@
 """The servers of tools that the owner has configured: started when they are used, each in a sandbox of its own,
 kept for a while, ended with the program.
 
-A chat has a process of its own of each server that it uses, so that what a session holds of one chat is not seen from
-another; the folder of a server is one, and lasts.
+Each chat has a process of its own of each server that it uses, so that no chat sees what a session holds of another
+one. The folder of a server is shared by its processes, and lasts.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import json
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
     AsyncExitStack,
@@ -24,10 +24,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent.aio import BackgroundTasks
+from agent.aio import BackgroundTasks, set_within
 from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
+from agent.mcp.errors import BrokenServer, SignInFirst, SignInNeeded
 from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public, listed_host
@@ -60,14 +61,24 @@ ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
 SIGN_IN_WAIT_SECONDS = 300.0  # a call waits for its owner, as for an approval
 SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
 NO_SDK = "The package for MCP servers is not installed; the owner can install it (docs/mcp.md). Go on without it."
-
+ENVIRONMENT = {  # of a server's process, besides its own variables; its package is at /program
+    "PATH": "/program/bin:/program/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+    "HOME": "/workspace",
+    "PYTHONPATH": "/program",
+    "PYTHONUNBUFFERED": "1",
+    "NODE_USE_ENV_PROXY": "1",  # else Node's fetch ignores the proxy
+}
 
 Waiting = Callable[[], AbstractContextManager[object]]
-"""In its context a call waits for an owner: its time stands still, and that is shown."""
+"""A context in which a call waits for an owner: its time does not count, and the wait is shown."""
 
 
-class SignInFirst(ToolError):
-    """An owner has to sign in to the server."""
+def read_secret_file(path: str, what: str) -> str:
+    """ToolError where it cannot be read."""
+    try:
+        return Path(path).expanduser().read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ToolError(f"{what} cannot be read; the owner can mend that.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +96,12 @@ class SecretBinding:
         return self.host if ":" in self.host else f"{self.host}:443"
 
     def value(self, server: str) -> str:
-        """ToolError where there is none that a header can hold."""
-        try:
-            text = Path(self.file).expanduser().read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise ToolError(
-                f"The file of the secret {self.name} of {server} cannot be read; the owner can mend that."
-            ) from None
+        """The secret; ToolError where the file holds none that a header can hold."""
+        what = f"The file of the secret {self.name} of {server}"
+        text = read_secret_file(self.file, what).strip()
         if len(text) < LEAST_SECRET or not re.fullmatch(r"[!-~]+", text):
             raise ToolError(
-                f"The file of the secret {self.name} of {server} does not hold one word of at least {LEAST_SECRET} "
-                "characters; the owner can mend that."
+                f"{what} does not hold one word of at least {LEAST_SECRET} characters; the owner can mend that."
             )
         return text
 
@@ -114,15 +120,13 @@ class ServerConfig:
     allow: Sequence[str] = ()
     tools: Sequence[str] = ()
     secrets: Sequence[SecretBinding] = ()
-    client_id: str = (
-        ""  # of the program, where an owner has registered it beforehand (agent.mcp.oauth)
-    )
+    client_id: str = ""  # of this program, where an owner has registered it (agent.mcp.oauth)
     client_secret_file: str = ""
     callback_port: int = 0
 
     @property
     def source(self) -> str:
-        """What is started or connected to, for the owner."""
+        """What is started or connected to, as the owner reads it."""
         return self.url or " ".join(self.command)
 
     @property
@@ -137,7 +141,7 @@ class ServerConfig:
 
     @property
     def ends_tls(self) -> bool:
-        """Whether some of what it asks of hosts has to be seen."""
+        """Whether some of its requests to hosts must be decrypted, to be checked or given a secret."""
         entries = [listed_host(entry) for entry in self.network]
         return bool(self.secrets) or any(each.method or each.path for each in entries)
 
@@ -153,30 +157,21 @@ class ServerConfig:
         return found
 
     def has_authorization(self) -> bool:
-        """Whether its env_file says who asks, so that no owner signs in."""
+        """Whether its env_file has an Authorization header, so that no owner signs in."""
         return any(name.lower() == "authorization" for name in self.variables())
 
     def client_secret(self) -> str:
-        """ToolError where its file cannot be read."""
+        """ "" without a file; ToolError where it cannot be read."""
         if not self.client_secret_file:
             return ""
-        try:
-            return Path(self.client_secret_file).expanduser().read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError):
-            raise ToolError(
-                f"The client_secret_file of {self.name} cannot be read; the owner can mend that."
-            ) from None
+        what = f"The client_secret_file of {self.name}"
+        return read_secret_file(self.client_secret_file, what).strip()
 
     def variables(self) -> dict[str, str]:
-        """Of its env_file; ToolError where that cannot be read."""
+        """Those of its env_file; ToolError where that cannot be read."""
         if not self.env_file:
             return {}
-        try:
-            text = Path(self.env_file).expanduser().read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise ToolError(
-                f"The env_file of {self.name} cannot be read; the owner can mend that."
-            ) from None
+        text = read_secret_file(self.env_file, f"The env_file of {self.name}")
         lines = (ASSIGNMENT.fullmatch(line) for line in text.splitlines())
         return {line[1]: unquoted(line[2]) for line in lines if line}
 
@@ -187,16 +182,16 @@ def unquoted(value: str) -> str:
 
 @dataclass
 class RunningServer:
-    """One session. `failed` is set where it cannot be used any more."""
+    """One session. Setting `stop` ends it."""
 
     connection: "ServerConnection"
     secrets: Sequence[str]
-    stop: asyncio.Event
-    used: float = 0.0
-    tools: list[ServerTool] = field(default_factory=list)
-    busy: int = 0
     pid: int | None = None
     network: "ServerNetwork | None" = None
+    tools: list[ServerTool] = field(default_factory=list)
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    busy: int = 0  # calls that use it now
+    used: float = field(default_factory=time.monotonic)  # when the last one ended
 
     async def call(
         self, tool: ServerTool, arguments: dict[str, Any], progress: Callable[[str], None]
@@ -210,7 +205,7 @@ class RunningServer:
         return await asyncio.to_thread(result_of, raw, stem, self.secrets)
 
     def told(self) -> list[str]:
-        """Sentences on what it wanted and did not get since the last time."""
+        """Sentences on what it was refused since the last time."""
         name, screen = self.connection.name, self.connection.screen
         asked, screen.asked = screen.asked, []
         refused = self.network.refused if self.network else []
@@ -220,18 +215,10 @@ class RunningServer:
         return lines
 
 
-@dataclass(frozen=True, slots=True)
-class CallQuestion:
-    """`scope` is an act of agent.trust.ACTS."""
-
-    what: str
-    scope: str
-
-
 @dataclass
 class ServerNetwork:
-    """The way of one server's process to its hosts, as an Observer of it. `refused` are sentences that the model is to
-    be told, each once; `variables` and `inputs` are what the process has of it."""
+    """The network of one server's process, as an Observer of its proxy. `refused` are sentences that the model is
+    told, each once; `variables` and `inputs` come to the process's environment and /tmp."""
 
     proxy: EgressProxy
     observer: Observer
@@ -252,15 +239,15 @@ class ServerNetwork:
         await self.observer.secret(name, where)
 
     def renew(self) -> None:
-        """A call begins: what it may pass and what is told of it begins anew."""
+        """A call begins: the proxy's bound on bytes and its record of refusals begin anew."""
         self.proxy.passed = 0
         self.proxy.refused.clear()
 
 
 @dataclass
 class ToolServers:
-    """`places` is where the servers' folders are, `sign_ins` where tokens are kept; made by `open_servers`.
-    `sign_in_needed` has an owner sign in to the server of that name; None where that cannot be."""
+    """Made by `open_servers`. `places` is the folder of the servers' folders, `sign_ins` that of the tokens.
+    `sign_in_needed` asks an owner to sign in to the server of that name; None where nobody can be asked."""
 
     configs: Mapping[str, ServerConfig]
     config: SandboxConfig
@@ -268,8 +255,7 @@ class ToolServers:
     sign_ins: Path
     table: KeyValueTable
     tasks: BackgroundTasks
-    observe: Callable[[str], Observer]
-    refused: set[str] = field(default_factory=set)  # descriptors that an owner did not allow
+    refused: set[str] = field(default_factory=set)  # digests of tools that an owner did not allow
     running: dict[tuple[str, str], RunningServer] = field(default_factory=dict)
     reachable: Callable[[str], bool] = is_public
     sign_in_needed: Callable[[str], None] | None = None
@@ -277,9 +263,8 @@ class ToolServers:
     _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
     _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
     _locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
-    _ends: dict[tuple[str, str], tuple[int, float]] = field(
-        default_factory=dict
-    )  # in a row, the last
+    # How many sessions broke in a row, and when the last one did.
+    _ends: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
 
     def named(self, name: str) -> ServerConfig:
         if name not in self.configs:
@@ -288,8 +273,9 @@ class ToolServers:
         return self.configs[name]
 
     async def pins(self, name: str) -> Pins:
-        """What owners have seen of it, as it is configured now."""
-        source = identity(self.named(name))
+        """What owners have seen of it; nothing once something else is started or connected to."""
+        server = self.named(name)
+        source = hashlib.sha256(repr((list(server.command), server.url)).encode()).hexdigest()
         found = await self.table.get(f"mcp:{name}", Pins)
         return found if found and found.source == source else Pins(source)
 
@@ -297,18 +283,22 @@ class ToolServers:
         pins = (await self.pins(name)).with_tools(tools, self.named(name).tools)
         await self.table.put(f"mcp:{name}", asdict(pins))
 
-    def call_question(
-        self, tool: ServerTool, arguments: Mapping[str, Any]
-    ) -> "CallQuestion | None":
-        """What an owner is asked before a call; None where `allow` has the tool, and it does not say that it destroys."""
+    async def approve_call(
+        self,
+        tool: ServerTool,
+        arguments: Mapping[str, Any],
+        approve: Callable[..., Awaitable[None]],
+    ) -> None:
+        """Ask an owner by `approve` (agent.tools.context.Approver), unless `allow` names the tool and it does not call itself
+        destructive."""
         if tool.name in self.named(tool.server).allow and not tool.destructive:
-            return None
+            return
         shown = json.dumps(arguments, ensure_ascii=False, indent=1)
         kind = "mcp-destructive" if tool.destructive else "mcp"
         what = translated("Call {tool} of the MCP server {server} with").format(
             tool=tool.name, server=tool.server
         )
-        return CallQuestion(f"{what}\n\n{shown}", f"{kind}:{tool.server}/{tool.name}")
+        await approve(f"{what}\n\n{shown}", scope=f"{kind}:{tool.server}/{tool.name}")
 
     async def report(self) -> list[str]:
         """A line of Markdown for each server: what it is, what runs, which of its tools owners have seen."""
@@ -326,21 +316,21 @@ class ToolServers:
     async def session(
         self, name: str, chat: str, waiting: Waiting = nullcontext
     ) -> AsyncIterator[RunningServer]:
-        """The chat's session with a server, begun where there is none. What breaks it ends it. Where its owner has to sign in
-        first, and is sent the link, that is waited for in the context of `waiting`; SignInFirst where it is not done."""
+        """The chat's session with a server, begun where there is none; BrokenServer in the block ends it. Where the owner has
+        to sign in first, and is sent the link, that is waited for in `waiting`; SignInFirst where it is not done."""
         server = self.named(name)
-        needed: type[Exception] = (await imported_module()).SignInNeeded
+        await imported_module()
         try:
             async with AsyncExitStack() as stack:
                 try:
                     running = await stack.enter_async_context(self._session(server, chat))
-                except needed as error:
+                except SignInNeeded as error:
                     with waiting():
                         await self._signed_in(server, chat, error)
                     running = await stack.enter_async_context(self._session(server, chat))
                 yield running
-        except needed as error:
-            raise (await self._sign_in_first(server, chat, error))[0] from None
+        except SignInNeeded as error:
+            raise (await self._ask_to_sign_in(server, chat, error))[0] from None
 
     @asynccontextmanager
     async def _session(self, server: ServerConfig, chat: str) -> AsyncIterator[RunningServer]:
@@ -350,14 +340,13 @@ class ToolServers:
         if running.network and not running.busy:
             running.network.renew()
         running.busy += 1
-        broken: type[Exception] = (await imported_module()).BrokenServer
         try:
             if running.connection.screen.changed:
                 running.tools = tools_of(name, await running.connection.descriptors())
             yield running
             self._ends.pop(key, None)
-        except broken:  # a call that is cancelled ends no session: the server is told
-            self._ended(key)
+        except BrokenServer:  # a cancelled call ends no session: the server is told
+            self._broke(key)
             running.stop.set()
             raise
         finally:
@@ -373,14 +362,13 @@ class ToolServers:
         progress: Callable[[str], None],
         waiting: Waiting = nullcontext,
     ) -> ServerResult:
-        """Call a tool in the chat's session. Where the server refuses that before its owner signs in, it has not been done:
-        that is waited for, and the call is made in a new session."""
-        needed: type[Exception] = (await imported_module()).SignInNeeded
+        """Call a tool in the chat's session. A call that the server refuses until its owner signs in has not been done: the
+        sign-in is waited for, and the call is made in a new session."""
         server = self.named(tool.server)
         try:
             return await running.call(tool, arguments, progress)
-        except needed as error:
-            self._ended((server.name, chat))
+        except SignInNeeded as error:
+            self._broke((server.name, chat))
             running.stop.set()
             with waiting():
                 await self._signed_in(server, chat, error)
@@ -409,32 +397,30 @@ class ToolServers:
             ready.cancel()
             raise
 
-    async def _signed_in(self, server: ServerConfig, chat: str, error: Exception) -> None:
-        """Return once its owner, who was sent the link, has signed in; else SignInFirst, or ToolError where nobody can."""
-        name = server.name
-        awaited = self._awaited.setdefault(name, asyncio.get_running_loop().create_future())
-        told, asked = await self._sign_in_first(server, chat, error)
+    async def _signed_in(self, server: ServerConfig, chat: str, error: SignInNeeded) -> None:
+        """Return once the owner, who is sent the link, has signed in; SignInFirst or ToolError where that is not done."""
+        awaited = self._awaited.setdefault(server.name, asyncio.get_running_loop().create_future())
+        told, asked = await self._ask_to_sign_in(server, chat, error)
         if asked:
             await asyncio.wait([awaited], timeout=SIGN_IN_WAIT_SECONDS)
         if not (asked and awaited.done() and awaited.result()):
             raise told from None
 
-    async def _sign_in_first(
-        self, server: ServerConfig, chat: str, error: Exception
+    async def _ask_to_sign_in(
+        self, server: ServerConfig, chat: str, error: SignInNeeded
     ) -> tuple[ToolError, bool]:
-        """What is told where a server wants its owner, who is asked to sign in: to what it allows, or for more. Whether the
-        owner is asked now."""
+        """Ask the owner to sign in, at first or for a wider scope, at most once an hour. Returns what the model is told, and
+        whether the owner was asked now."""
         self._ends.pop((server.name, chat), None)  # it has not failed
-        forbidden, why = getattr(error, "forbidden", False), getattr(error, "why", "")
         name = server.name
         if server.has_authorization():
-            status = 403 if forbidden else 401
+            status = 403 if error.forbidden else 401
             return ToolError(f"{name} refuses the Authorization of its env_file ({status})."), False
-        lacking = await self.lacking(name) if forbidden else ""
-        if forbidden and not lacking and self.tokens_file(name).exists():
+        lacking = await self.lacking(name) if error.forbidden else ""
+        if error.forbidden and not lacking and self.tokens_file(name).exists():
             told = f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
             return ToolError(told), False
-        more = f" for more ({lacking})" if lacking else why
+        more = f" for more ({lacking})" if lacking else error.why
         if self.sign_in_needed is None:
             told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
             return SignInFirst(told), False
@@ -448,7 +434,7 @@ class ToolServers:
         return SignInFirst(told), asked
 
     async def lacking(self, name: str) -> str:
-        """The scope that a call was refused without, as far as no owner was asked for it; empty: none."""
+        """The scope that a call was refused for lack of, as far as no owner was asked for it; "" for none."""
         server = self.named(name)
         if not self.tokens_file(name).exists() or server.has_authorization():
             return ""
@@ -460,8 +446,8 @@ class ToolServers:
         return self.sign_ins / f"{name}.json"
 
     async def sign_in(self, name: str, show: "Show") -> bool:
-        """Have an owner sign in to a server; ToolError says why that is not done. One sign-in waits at a time: where
-        one does, its link is shown again, and False returned."""
+        """Have an owner sign in to a server; ToolError says why that failed. There is one sign-in at a time: where one
+        waits already, its link is shown again, and False is returned."""
         server = self.named(name)
         if not server.url or server.has_authorization():
             raise ToolError(f"{name} is no server that an owner signs in to.")
@@ -477,13 +463,8 @@ class ToolServers:
             await show(waiting)
 
         try:
-            module = await imported_module("agent.mcp.oauth")
-            client = None
-            if server.client_id:
-                secret = server.client_secret()
-                client = module.RegisteredClient(server.client_id, secret, server.callback_port)
-            path = self.tokens_file(name)
-            await module.sign_in(name, server.url, server.variables(), path, shown, client)
+            oauth = await imported_module("agent.mcp.oauth")
+            await oauth.sign_in(server, self.tokens_file(name), shown)
             self._ask_again.pop(name, None)
             for key in [key for key in self.running if key[0] == name]:
                 self.running.pop(key).stop.set()  # a session is bound to who began it
@@ -495,7 +476,7 @@ class ToolServers:
         return True
 
     def take_answer(self, name: str, text: str) -> None:
-        """What an owner gives of a sign-in: an address or a code; ToolError where it is none."""
+        """Take the address or the code that an owner gives to end a sign-in; ToolError where it is neither."""
         waiting = self.signing_in.get(self.named(name).name)
         if waiting is None:
             raise ToolError(f"Nobody is signing in to {name}: /mcp {name} gives a link.")
@@ -513,65 +494,68 @@ class ToolServers:
     ) -> None:
         """One session from its start to its end."""
         key = (server.name, chat)
-        opened: list[RunningServer] = []
         try:
             async with AsyncExitStack() as stack:
-                running, ended = await self._open(server, chat, stack)
+                if server.url:
+                    running = await self._connect(server, chat, stack)
+                else:
+                    running = await self._start_program(server, chat, stack)
                 if ready.cancelled():
                     return
-                opened.append(running)
                 self.running[key] = running
+                stack.callback(self._forget, key, running)
                 ready.set_result(running)
-                await self._until_unused(running, ended)
-                if self.running.get(key) is running:
-                    del self.running[key]
+                await self._until_unused(running)
         except Exception as error:
             log.info("the server %s ended: %s", server.name, type(error).__name__, exc_info=True)
             if not ready.done():
-                self._ended(key)
+                self._broke(key)
                 ready.set_exception(first_tool_error(error, server.name))
         finally:
-            if opened and self.running.get(key) is opened[0]:
-                del self.running[key]
             if not ready.done():
                 ready.cancel()
 
-    async def _open(
+    async def _connect(
         self, server: ServerConfig, chat: str, stack: AsyncExitStack
-    ) -> tuple[RunningServer, "asyncio.Future[Any] | None"]:
+    ) -> RunningServer:
+        """A session with the server at an address."""
+        module = await imported_module()
+        oauth = await imported_module("agent.mcp.oauth")
+        observer, variables = self.config.observe(chat), server.variables()
+        host = re.sub(r"^\w+://([^/@]*@)?|[/?].*", "", server.url)
+        await observer.connection(host)
+        if variables:
+            await observer.secret(f"agent.mcp.{server.name}.env_file", host)
+        tokens = None
+        if not server.has_authorization():
+            tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
+        if tokens:
+            await observer.secret(f"sign-in of the MCP server {server.name}", host)
+        why = (lambda: tokens.why) if tokens else str
+        opening = module.over_http(server.name, server.url, variables, tokens, why)
+        connection = await stack.enter_async_context(opening)
+        secrets: list[str] = tokens.secrets if tokens else []  # the list grows with each refresh
+        secrets.extend(variables.values())
+        return RunningServer(connection, secrets)
+
+    async def _start_program(
+        self, server: ServerConfig, chat: str, stack: AsyncExitStack
+    ) -> RunningServer:
+        """A session with a program of its own, in a sandbox of its own."""
         module = await imported_module()
         variables = server.variables()
-        stop = asyncio.Event()
-        if server.url:
-            host = re.sub(r"^\w+://([^/@]*@)?|[/?].*", "", server.url)
-            await self.observe(chat).connection(host)
-            if variables:
-                await self.observe(chat).secret(f"agent.mcp.{server.name}.env_file", host)
-            oauth = await imported_module("agent.mcp.oauth")
-            tokens = None
-            if not server.has_authorization():
-                tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
-            if tokens:
-                await self.observe(chat).secret(f"sign-in of the MCP server {server.name}", host)
-            why = (lambda: tokens.why) if tokens else str
-            opening = module.over_http(server.name, server.url, variables, tokens, why)
-            connection = await stack.enter_async_context(opening)
-            secrets: list[str] = tokens.secrets if tokens else []
-            secrets.extend(variables.values())
-            return RunningServer(connection, secrets, stop), None
         if variables:
             name = f"agent.mcp.{server.name}.env_file"
-            await self.observe(chat).secret(name, f"the program of {server.name}")
+            await self.config.observe(chat).secret(name, f"the program of {server.name}")
         place = self.places / server.name
-        folder = place / "work"
-        await asyncio.to_thread(make_workspace, folder, self.config.user.uid)
+        await asyncio.to_thread(make_workspace, place / "work", self.config.user.uid)
         made_of = place / "program"
         network = await self._network(server, chat, stack) if server.network else None
         program = LongRunningProgram(
             server.command,
-            folder,
+            place / "work",
             made_of if made_of.is_dir() else None,
-            {**environment(), **(network.variables if network else {}), **variables},
+            {**ENVIRONMENT, **(network.variables if network else {}), **variables},
             network.inputs if network else {},
         )
         process = await stack.enter_async_context(
@@ -589,26 +573,24 @@ class ToolServers:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LAST_WORDS_SECONDS):
                     await process.ended()
-            told, last = (
-                first_tool_error(error, server.name),
-                visible(process.errors.strip()[-SAID:]),
-            )
+            told = first_tool_error(error, server.name)
+            last = visible(process.errors.strip()[-SAID:])
             raise ToolError(f"{told} It says: {last}" if last else str(told)) from error
         running = RunningServer(
             connection,
             [*variables.values(), *(network.secrets if network else ())],
-            stop,
             pid=process.process.init_pid,
             network=network,
         )
-        return running, asyncio.ensure_future(process.ended())
+        process.process.ended.add_done_callback(lambda _: running.stop.set())
+        return running
 
     async def _network(
         self, server: ServerConfig, chat: str, stack: AsyncExitStack
     ) -> ServerNetwork:
         hosts = Hosts(server.network, self.reachable)
         proxy = EgressProxy(hosts, listed_only)
-        network = ServerNetwork(proxy, self.observe(chat))
+        network = ServerNetwork(proxy, self.config.observe(chat))
         proxy.observer = network
         if server.ends_tls:
             module = await imported_module("agent.mcp.tls_termination")
@@ -621,44 +603,35 @@ class ToolServers:
                 await network.secret(name, each.place)
             tls = await stack.enter_async_context(module.tls_termination(hosts, bound))
             proxy.tls = tls
-            # Where a placeholder is seen to go anywhere else, it is told.
+            # A placeholder that goes anywhere else is reported.
             hidden = {f"placeholder of {each.name}": each.placeholder for each in bound}
             proxy.outflow = Outflow(leaks=LeakDetector(hidden))
             network.secrets = [each.value for each in bound]
             network.variables, network.inputs = tls.variables, tls.files
         return network
 
-    async def _until_unused(
-        self, running: RunningServer, ended: "asyncio.Future[Any] | None"
-    ) -> None:
-        """Return once it has ended, is to end, or was not used for a while, or everything is frozen."""
-        running.used = time.monotonic()
-        stopping = asyncio.ensure_future(running.stop.wait())
-        waiting = {stopping, *([ended] if ended else [])}
+    async def _until_unused(self, running: RunningServer) -> None:
+        """Return once it is to stop, was not used for a while, or everything is frozen."""
         freeze = FreezeTable(self.table.database)
-        try:
-            while True:
-                done, _ = await asyncio.wait(
-                    waiting, timeout=FREEZE_POLL_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
-                unused = running.used + KEPT_SECONDS <= time.monotonic()
-                if done or (unused and not running.busy):
+        while not await set_within(running.stop, FREEZE_POLL_SECONDS):
+            if not running.busy and running.used + KEPT_SECONDS <= time.monotonic():
+                return
+            with suppress(StoreError):
+                if await freeze.since() is not None:
                     return
-                with suppress(StoreError):
-                    if await freeze.since() is not None:
-                        return
-        finally:
-            for each in waiting:
-                each.cancel()
 
-    def _ended(self, key: tuple[str, str]) -> None:
+    def _broke(self, key: tuple[str, str]) -> None:
         count, _ = self._ends.get(key, (0, 0.0))
         self._ends[key] = (count + 1, time.monotonic())
         self.running.pop(key, None)
 
+    def _forget(self, key: tuple[str, str], running: RunningServer) -> None:
+        if self.running.get(key) is running:
+            del self.running[key]
+
 
 def first_tool_error(error: BaseException, name: str) -> ToolError:
-    """What a task group may have wrapped."""
+    """The error that the model is told, also out of an exception group."""
     if isinstance(error, ToolError):
         return error
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
@@ -668,22 +641,6 @@ def first_tool_error(error: BaseException, name: str) -> ToolError:
     )
 
 
-def identity(server: ServerConfig) -> str:
-    """Another value where something else is started or connected to."""
-    return hashlib.sha256(repr((list(server.command), server.url)).encode()).hexdigest()
-
-
-def environment() -> dict[str, str]:
-    """What a server's process has besides a command's variables; its package is at /program."""
-    return {
-        "PATH": "/program/bin:/program/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
-        "HOME": "/workspace",
-        "PYTHONPATH": "/program",
-        "PYTHONUNBUFFERED": "1",
-        "NODE_USE_ENV_PROXY": "1",  # else Node's fetch does not take the proxy
-    }
-
-
 async def listed_only(request: HostRequest) -> None:
     if not request.listed:
         what = request.place if request.method == TUNNEL else str(request)
@@ -691,7 +648,7 @@ async def listed_only(request: HostRequest) -> None:
 
 
 async def imported_module(name: str = "agent.mcp.connection") -> Any:
-    """The module; ToolError where what it needs is not installed."""
+    """A module that needs the SDK; ToolError where that is not installed."""
     try:
         return await asyncio.to_thread(importlib.import_module, name)
     except ImportError:
@@ -703,14 +660,6 @@ async def open_servers(
     configs: Sequence[ServerConfig], sandboxes: Sandboxes, state: Path, table: KeyValueTable
 ) -> AsyncIterator[ToolServers]:
     """On leaving, all servers are ended."""
-    config = sandboxes.config
+    named = {each.name: each for each in configs}
     async with BackgroundTasks() as tasks:
-        yield ToolServers(
-            {each.name: each for each in configs},
-            config,
-            state / "mcp",
-            state / SIGN_INS,
-            table,
-            tasks,
-            config.observe,
-        )
+        yield ToolServers(named, sandboxes.config, state / "mcp", state / SIGN_INS, table, tasks)

@@ -1,10 +1,10 @@
-"""TLS ended in the proxy of one server's sandbox: a secret takes the place of its placeholder in one header of requests
-to one host, and requests are held to the methods and paths that `network` names.
+"""TLS terminated in the proxy of one server's sandbox: a secret replaces its placeholder in one header of requests to
+one host, and requests are held to the methods and paths that `network` names.
 
-The sandbox trusts a certificate authority that was made for it, is held in memory and signs for nobody else. Its program
-knows the placeholder alone: the value stands in what goes to the host it is bound to, and is the placeholder again
-in what comes back. The client in the sandbox follows redirects, if at all, by a request of its own, which gets the
-value at the same host alone. This is the only file that knows `cryptography`.
+The sandbox trusts a certificate authority that is made for it, is kept in memory and signs for nobody else. Its program
+knows only the placeholder: the value stands in what goes to the host that it is bound to, and is replaced by the
+placeholder in the answer. Redirects are followed, if at all, by the client in the sandbox with a request of its own, which
+gets the value only for the same host. This is the only file that knows `cryptography`.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ NOT_PASSED_ON = {
 NOT_PASSED_BACK = {"connection", "keep-alive", "transfer-encoding", "content-length", "trailer"}
 TARGET = re.compile(r"/[!\"$-~]*")  # a path with its query; no fragment, which would be cut off
 AUTHORITY_FILE, BUNDLE_FILE = "voltaire-ca.pem", "voltaire-ca-bundle.pem"  # in /tmp of the sandbox
-# What the programs of a sandbox read their authorities from: OpenSSL and Go, requests, curl, git; Node's are added.
+# Where OpenSSL and Go, requests, curl and git read their authorities from; Node adds its file to its own ones.
 TRUST = {
     **dict.fromkeys(
         ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO"),
@@ -68,7 +68,7 @@ TRUST = {
 
 @dataclass(frozen=True, slots=True)
 class BoundSecret:
-    """`value` takes the place of `placeholder` in the header of requests to `place` ("host:port") and nowhere else."""
+    """`value` replaces `placeholder` in the header of requests to `place` ("host:port"), and nowhere else."""
 
     name: str
     value: str = field(repr=False)
@@ -80,7 +80,7 @@ class BoundSecret:
         return self.placeholder in header or self.placeholder in basic(header)
 
     def put_into(self, header: str) -> str:
-        """The header's value with the secret in it, in what Basic has encoded too."""
+        """The header's value with the secret in it, also within a Basic authorization."""
         if inner := basic(header):
             plain = inner.replace(self.placeholder, self.value)
             return f"{header[:5]} {b64encode(plain.encode()).decode()}"
@@ -116,7 +116,7 @@ class CertificateAuthority:
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     def context(self, host: str) -> ssl.SSLContext:
-        """For the server's end of a connection to that host."""
+        """A server's context with a certificate for that host."""
         if host not in self._contexts:
             if len(self._contexts) >= MOST_HOSTS:
                 self._contexts.clear()
@@ -157,7 +157,7 @@ class CertificateAuthority:
 
 
 def server_context(chain: bytes) -> ssl.SSLContext:
-    """Python reads a chain from a file alone: here from memory that has the form of one."""
+    """A context with a certificate and its key, which Python reads only from a file: here one in memory."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(["http/1.1"])
     fd = os.memfd_create("chain")
@@ -170,7 +170,7 @@ def server_context(chain: bytes) -> ssl.SSLContext:
 
 
 class EchoScrubber:
-    """Takes secrets out of what comes in pieces. The end of a piece waits while it may begin one."""
+    """Replaces secrets in what comes in pieces. The end of a piece is held back while it may begin one."""
 
     def __init__(self, forms: Mapping[bytes, bytes]) -> None:
         self._forms = forms
@@ -213,14 +213,14 @@ class TlsTermination:
         return TRUST | {secret.name: secret.placeholder for secret in self.secrets}
 
     def ends(self, host: str, port: int) -> bool:
-        """Where a secret is bound to the host, or `network` has requests to it that must be seen."""
+        """Whether TLS to that host ends here: a secret is bound to it, or `network` allows only some requests."""
         bound = any(secret.place == place_of(host, port) for secret in self.secrets)
         return bound or not self.hosts.request(TUNNEL, host, port).listed
 
     async def connect(
         self, proxy: EgressProxy, host: str, port: int, addresses: Sequence[str]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """The other end of a tunnel to that host: an HTTPS server, which asks the host itself."""
+        """A connection to an HTTPS server in place of that host, which passes requests on to it."""
         ours, theirs = socket.socketpair()
         self.tasks.start(
             self._serve(proxy, host, port, addresses, theirs), f"TLS of a sandbox to {host}"
@@ -256,7 +256,7 @@ class TlsTermination:
                     server, sock, ssl=context, ssl_handshake_timeout=CONNECT_SECONDS
                 )
                 await server.closed.wait()
-            except OSError as error:  # the client does not know the authority, or went away
+            except OSError as error:  # the client does not trust the authority, or went away
                 log.info("no TLS with a client of a sandbox: %s", error)
             finally:
                 if transport:  # it owns the socket
@@ -273,7 +273,7 @@ class TlsTermination:
         session: aiohttp.ClientSession,
         request: web.BaseRequest,
     ) -> web.StreamResponse:
-        """One request: permitted by method and path, sent with the secret, answered without it."""
+        """Answer one request: checked by method and path, sent with the secret, answered without it."""
         place, target = place_of(host, port), request.raw_path
         try:
             if not TARGET.fullmatch(target):
@@ -319,7 +319,7 @@ class TlsTermination:
             return response
 
     def sent(self, place: str, headers: Iterable[tuple[str, str]]) -> CIMultiDict[str]:
-        """The headers of a request as the host gets them; ToolError where a placeholder stands elsewhere."""
+        """The headers of a request as the host gets them; ToolError for a placeholder in the wrong place."""
         given = list(headers)
         named = ",".join(value for name, value in given if name.lower() == "connection")
         dropped = NOT_PASSED_ON | {each.strip().lower() for each in named.split(",")}
@@ -340,7 +340,7 @@ class TlsTermination:
         return kept
 
     def passed_back(self, found: aiohttp.ClientResponse) -> web.StreamResponse:
-        """The host's answer without its body."""
+        """The head of the host's answer."""
         response = web.StreamResponse(status=found.status, reason=self.scrubbed(found.reason or ""))
         for name, value in found.headers.items():
             if name.lower() not in NOT_PASSED_BACK:
@@ -354,19 +354,19 @@ class TlsTermination:
 
     @cached_property
     def forms(self) -> dict[bytes, bytes]:
-        """The forms in which a host may repeat a secret, to what is put in their place."""
+        """The forms in which a host may repeat a secret, each with its replacement."""
         found: dict[bytes, bytes] = {}
         for secret in self.secrets:
-            raw, hidden = secret.value.encode(), secret.placeholder.encode()
-            spelled = (raw, quote(secret.value, safe="").encode(), json_text(secret.value))
+            raw, in_json = secret.value.encode(), json.dumps(secret.value)[1:-1].encode()
+            spelled = (raw, quote(secret.value, safe="").encode(), in_json)
             for form in (*forms(raw), *spelled):
                 if len(form) >= SHORTEST_FORM:
-                    found[form] = hidden
+                    found[form] = secret.placeholder.encode()
         return found
 
 
 class OneConnection(web.Server):
-    """aiohttp's server for a connection that it is given. `closed` is set when that ends."""
+    """aiohttp's server for a given connection. `closed` is set when that ends."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(
@@ -393,15 +393,11 @@ def url_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def json_text(value: str) -> bytes:
-    return json.dumps(value)[1:-1].encode()
-
-
 @asynccontextmanager
 async def tls_termination(
     hosts: Hosts, secrets: Sequence[BoundSecret]
 ) -> AsyncIterator[TlsTermination]:
-    """For one sandbox. On leaving, its connections are closed and its authority is gone."""
+    """TLS termination for one sandbox. On leaving, its connections are closed."""
     upstream = await asyncio.to_thread(ssl.create_default_context)
     with suppress(OSError, ssl.SSLError):
         await asyncio.to_thread(upstream.load_verify_locations, certifi.where())

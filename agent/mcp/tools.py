@@ -1,8 +1,8 @@
 """What a server says of its tools: bounded, shown whole to an owner, and pinned by its hash.
 
 Each part of a descriptor can carry an attack, names of parameters too (full-schema poisoning), and it can be
-changed after somebody has agreed to it (a rug pull). So nothing of it reaches a model before an owner has
-seen all of it, and what changed is out of use until an owner has seen that.
+changed after somebody has agreed to it (a rug pull). So no part of it reaches a model before an owner has
+seen all of it, and a tool that changed is out of use until an owner has seen the change.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class ServerTool:
 
     @property
     def destructive(self) -> bool:
-        """Whether it says so itself. A hint can only raise a wall."""
+        """Whether it says so itself: a hint may only add a question."""
         hints = self._said.get("annotations")
         return isinstance(hints, dict) and hints.get("destructiveHint") is True
 
@@ -68,7 +68,7 @@ class ServerTool:
 
     @cached_property
     def parameters(self) -> dict[str, dict[str, Any]]:
-        """Schemas of the arguments; references into the schema itself are followed once."""
+        """Schemas of the arguments by name; references within the schema are followed once."""
         found = self.schema.get("properties")
         return {
             str(name): self._resolved(each)
@@ -84,10 +84,11 @@ class ServerTool:
 
     def _resolved(self, schema: Any) -> dict[str, Any]:
         place = str(schema.get("$ref", "")) if isinstance(schema, dict) else ""
-        found: Any = self.schema if place.startswith("#/") else schema
-        for part in place[2:].split("/") if place.startswith("#/") else ():
-            found = found.get(part) if isinstance(found, dict) else None
-        return found if isinstance(found, dict) else {}
+        if place.startswith("#/"):
+            schema = self.schema
+            for part in place[2:].split("/"):
+                schema = schema.get(part) if isinstance(schema, dict) else None
+        return schema if isinstance(schema, dict) else {}
 
     @property
     def line(self) -> str:
@@ -162,7 +163,7 @@ def plain(value: Any) -> str:
 
 
 def tools_of(server: str, descriptors: Sequence[Mapping[str, Any]]) -> list[ServerTool]:
-    """Those that can be used; ToolError where nobody could look through them."""
+    """The tools of a server; ToolError where an owner could not look through them."""
     found: dict[str, ServerTool] = {}
     for said in descriptors:
         name = str(said.get("name", ""))
@@ -200,7 +201,7 @@ def deeper(value: Any, levels: int) -> bool:
     return levels == 0 or any(deeper(each, levels - 1) for each in inner)
 
 
-# -- an owner's word on them ----------------------------------------------------
+# -- what an owner has allowed ---------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ class Pins:
         return self.tools.get(tool.name) == tool.digest
 
     def with_tools(self, tools: Sequence[ServerTool], listed: Sequence[str] = ()) -> "Pins":
-        """`listed` are the names of those whose descriptors are kept."""
+        """Also these tools. `listed` names those whose descriptors are kept, too."""
         return Pins(
             self.source,
             self.tools | {tool.name: tool.digest for tool in tools},
@@ -245,7 +246,7 @@ def question(source: str, pins: Pins, tools: Sequence[ServerTool]) -> str:
 
 
 def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
-    """From key=value words; UsageError says what is wrong with them."""
+    """The arguments in key=value words; UsageError says what is wrong with them."""
     if len(words) > MOST_WORDS:
         raise UsageError(f"more than {MOST_WORDS:,} words: give JSON on standard input, behind -")
     given: dict[str, Any] = {}
@@ -264,7 +265,7 @@ def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
 
 
 def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
-    """From standard input; UsageError where that is not an object with the tool's arguments."""
+    """The arguments in JSON; UsageError where it is not an object with the tool's arguments."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -277,6 +278,7 @@ def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
 
 
 def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments; UsageError where a required one is missing."""
     missing = [visible(name) for name in tool.required if name not in given]
     if missing:
         raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
@@ -316,7 +318,7 @@ def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
 
 
 def as_type(kind: str, schema: Mapping[str, Any], name: str, text: str) -> Any:
-    """None where the text is none of that type."""
+    """The text as a value of that type; None where it is none."""
     if kind == "string":
         return text
     if kind == "boolean":

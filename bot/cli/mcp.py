@@ -14,9 +14,10 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.mcp.errors import SignInFirst
 from agent.mcp.install import InstallError, install
 from agent.mcp.listed import listed_tools
-from agent.mcp.servers import SIGN_INS, SignInFirst, ToolServers
+from agent.mcp.servers import SIGN_INS, ToolServers
 from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
 from agent.tools.registry import chosen

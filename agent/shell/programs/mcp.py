@@ -165,8 +165,7 @@ async def run(
     words: Sequence[str],
 ) -> None:
     arguments = await arguments_of(call, tool, words)
-    if question := servers.call_question(tool, arguments):
-        await call.approve(question.what, scope=question.scope)
+    await servers.approve_call(tool, arguments, call.approve)
     await call.reserve({"bytes": len(json.dumps(arguments))})
     await call.stranger(f"MCP server {tool.server}")
     try:
