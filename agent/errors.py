@@ -10,6 +10,7 @@
     │   ├── Looping     the same calls over and over
     │   └── BackendLost the backend stayed away for too long
     └── BackendAway     the model is not there: wait, say so, go on
+    NothingToDo         a job has nothing to do: nobody acts
     UsageError          a command of the shell was given wrong arguments: its usage line follows
 
 Anything else is a bug and is seen.
@@ -60,6 +61,11 @@ class BackendLost(TurnError):
 
 class BackendAway(AgentError):
     pass
+
+
+class NothingToDo(Exception):
+    """A scheduled job's cheap check found nothing to do; `str(error)` says why. The person is told where the job's
+    option `tell_nothing` says so."""
 
 
 class UsageError(Exception):

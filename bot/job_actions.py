@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from agent.errors import AgentError, ToolError
+from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import translated
 from agent.llm.gpu_queue import QueuedModel
 from agent.retelling import retold
 from agent.sandbox.hosts import HostRequest
-from agent.schedule.job_actions import NothingToDo
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.summary.commit_range import Git, RepoLocation, fetch_mirror

@@ -208,7 +208,7 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
-    runner = JobRunner(agent.store, actions, payload, agent.store.clock, quiet)
+    runner = JobRunner(agent.store, actions, payload, quiet)
     await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
         yield scheduler

@@ -10,17 +10,11 @@ from dataclasses import dataclass, field
 from agent.schedule.times.rule import describe, load
 from agent.store import Incoming
 from agent.store.jobs import Job, Occurrence
-from agent.summary.commit_range import NothingToSummarize
 from agent.summary.repo_summaries import RepoSummaries
 
 JobAction = Callable[[Job, Occurrence], Awaitable[str | None]]
 """Carries out an occurrence; gives the text to send (Markdown), or None when it has sent or will
-send that itself. Raises NothingToDo, or an AgentError whose sentence goes to the person."""
-
-
-class NothingToDo(Exception):
-    """A cheap check found nothing to do; `str` says why. The person is told where the job's option
-    `tell_nothing` says so."""
+send that itself. Raises agent.errors.NothingToDo, or an AgentError whose sentence goes to the person."""
 
 
 async def remind(job: Job, _occurrence: Occurrence) -> str:
@@ -65,10 +59,7 @@ class SummarizeRepo:
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
         chat, repo = job.spec.chat, job.spec.task
         async with self.locks.setdefault((chat, repo), asyncio.Lock()):
-            try:
-                text = await self.summaries.make(chat, repo, occurrence.id)
-            except NothingToSummarize as nothing:
-                raise NothingToDo(str(nothing)) from None
+            text = await self.summaries.make(chat, repo, occurrence.id)
             store = self.summaries.store
             await store.occurrences.post(occurrence.id, chat, [self.payload(text)])
         store.outbox.wake()

@@ -21,9 +21,9 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 from agent.aio import set_within
-from agent.errors import AgentError
+from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
-from agent.schedule.job_actions import JobAction, NothingToDo
+from agent.schedule.job_actions import JobAction
 from agent.schedule.times.rule import date_words, due_second, load, next_times
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -69,13 +69,12 @@ class QuietHours:
 
 @dataclass
 class JobRunner:
-    """`actions` by kind of job; `payload` makes the outbox's payload of a text; `clock` gives
-    seconds since the epoch. `open` says after a pass whether an occurrence is due or runs."""
+    """`actions` by kind of job; `payload` makes the outbox's payload of a text. `open` says after a pass
+    whether an occurrence is due or runs."""
 
     store: Store
     actions: Mapping[str, JobAction]
     payload: Callable[[str], str]
-    clock: Callable[[], float]
     quiet: QuietHours | None = None
     open: bool = False
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -89,7 +88,7 @@ class JobRunner:
         """
         await self.store.occurrences.settle()
         await self.store.occurrences.requeue_interrupted(self.running)
-        now = datetime.fromtimestamp(self.clock(), UTC)
+        now = datetime.fromtimestamp(self.store.clock(), UTC)
         for job in await self.store.jobs.active():
             await self.guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()

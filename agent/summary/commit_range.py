@@ -9,7 +9,7 @@ command in the sandbox can.
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from agent.errors import AgentError
+from agent.errors import AgentError, NothingToDo
 from agent.language import translated
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, bash_script
@@ -18,10 +18,6 @@ Git = Callable[[Sequence[str]], Awaitable[bytes]]
 """Runs an argument list in the sandbox, read-only, and returns its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
-
-
-class NothingToSummarize(Exception):
-    """`str(error)` is one sentence that says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +34,19 @@ class CommitRange:
 
 
 async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
-    """The range since the commit `last`, or of the last `days`; raises NothingToSummarize."""
+    """The range since the commit `last`, or of the last `days`; raises NothingToDo."""
     command = [*bash_script("summary/range.sh"), path, last, str(days)]
     output = (await git(command)).decode("ascii", "replace").splitlines()
     lost = any(line.startswith("lost") for line in output)
     words = (output[-1] if output else "missing").split()
     if words[0] in NOTHING:
-        raise NothingToSummarize(translated(NOTHING[words[0]]))
+        raise NothingToDo(translated(NOTHING[words[0]]))
     head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
     if head == base:
         form = translated("Nothing was committed since the last summary.")
         if words[0] == "days":
             form = translated("Nothing was committed in the last {days} days.")
-        raise NothingToSummarize(form.format(days=days))
+        raise NothingToDo(form.format(days=days))
     note = {
         "since": "",
         "forced": "The history was rewritten since the last summary; counted from where both meet.",
@@ -66,10 +62,10 @@ NOTHING = {
 }
 
 
-async def subjects(git: Git, path: str, span: CommitRange, most: int = 2000) -> list[str]:
+async def subjects(git: Git, path: str, span: CommitRange) -> list[str]:
     """`hash author: subject` of the range's commits without merges, oldest first, each one line."""
     base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
-    options = ["-z", "--no-merges", "--no-show-signature", "--format=%h %aN: %s", f"-n{most}"]
+    options = ["-z", "--no-merges", "--no-show-signature", "--format=%h %aN: %s", "-n2000"]
     output = await first_bytes(git, path, ["log", *options, span.head, *base], 2 << 20)
     return [one_line(record, 500) for record in output.split(b"\0") if record][::-1]
 

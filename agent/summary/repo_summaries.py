@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agent.errors import AgentError
+from agent.errors import AgentError, NothingToDo
 from agent.store import Store
 from agent.store.key_values import KeyValueTable
 from agent.summary.commit_range import (
     CommitRange,
     Git,
-    NothingToSummarize,
     RepoLocation,
     commit_range,
     selected_diff,
@@ -48,7 +47,7 @@ class RepoSummaries:
 
     async def make(self, chat: str, repo: str, occurrence: int) -> str:
         """The summary from where the last delivered one ends, in Markdown: facts, and prose where the
-        model is there. Raises NothingToSummarize.
+        model is there. Raises NothingToDo.
 
         Called again for the same occurrence, because the first call was cut off, it covers the same range.
         """
@@ -57,8 +56,8 @@ class RepoSummaries:
         last = await self.last_commit(key, occurrence)
         try:
             span = await commit_range(git, path, last, self.days)
-        except NothingToSummarize as nothing:
-            raise NothingToSummarize(f"{nothing} {location.note}".strip()) from None
+        except NothingToDo as nothing:
+            raise NothingToDo(f"{nothing} {location.note}".strip()) from None
         facts = await collect(git, path, span)
         text = "\n\n".join(filter(None, [facts_text(repo, span, facts), location.note]))
         prose = await self.prose(git, path, repo, span, facts, text)

@@ -106,13 +106,13 @@ def cut_point(samples: bytes) -> int:
     return first + (quietest + WINDOW // 2) * WIDTH
 
 
-def wav(samples: bytes, rate: int = HEARD_RATE) -> bytes:
-    """The samples as a WAV file."""
+def wav(samples: bytes) -> bytes:
+    """Samples of HEARD_RATE as a WAV file."""
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setnchannels(1)
         out.setsampwidth(WIDTH)
-        out.setframerate(rate)
+        out.setframerate(HEARD_RATE)
         out.writeframes(samples)
     return file.getvalue()
 

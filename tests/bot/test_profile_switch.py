@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import AgentError
-from agent.schedule.job_actions import NothingToDo
+from agent.errors import AgentError, NothingToDo
 from agent.schedule.times.rule import Calendar, dump
 from agent.store import Store, open_store
 from agent.store.jobs import Job, JobSpec

@@ -24,6 +24,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")  # fmt: skip
 SHORT_WEEKDAYS = tuple(name[:3] for name in WEEKDAYS)
 SHORT_MONTHS = tuple(name[:3] for name in MONTHS)
+EACH = {60: "every minute", 3600: "every hour", 86400: "every day", 604800: "every week"}
 ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
 HORIZON_DAYS = 366 * 9  # days looked ahead: 29 February may be eight years away
 
@@ -264,18 +265,10 @@ def clock_time(minute: int) -> str:
 
 def interval_words(seconds: int) -> str:
     """Such as "every 20 minutes", in the largest unit that holds it evenly."""
-    match seconds:
-        case 60:
-            return translated("every minute")
-        case 3600:
-            return translated("every hour")
-        case 86400:
-            return translated("every day")
-        case 604800:
-            return translated("every week")
-    sizes = (604800, 86400, 3600, 60, 1)
-    size = next(size for size in sizes if seconds % size == 0)
+    size = next(size for size in (604800, 86400, 3600, 60, 1) if seconds % size == 0)
     count = seconds // size
+    if count == 1 and size in EACH:
+        return translated(EACH[size])
     form = {
         604800: plural("every {count} week", "every {count} weeks", count),
         86400: plural("every {count} day", "every {count} days", count),

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agent.errors import AgentError, ToolError
+from agent.errors import AgentError, NothingToDo, ToolError
 from agent.schedule import scheduler
-from agent.schedule.job_actions import JobAction, NothingToDo, SubmitTask, remind
+from agent.schedule.job_actions import JobAction, SubmitTask, remind
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
@@ -32,10 +32,8 @@ def payload(text: str) -> str:
     return '{"text": ' + repr(text).replace("'", '"') + "}"
 
 
-def runner_of(
-    store: Store, clock: Clock, quiet: QuietHours | None = None, **actions: JobAction
-) -> JobRunner:
-    return JobRunner(store, {"remind": remind, **actions}, payload, clock, quiet)
+def runner_of(store: Store, quiet: QuietHours | None = None, **actions: JobAction) -> JobRunner:
+    return JobRunner(store, {"remind": remind, **actions}, payload, quiet)
 
 
 async def one_pass(runner: JobRunner) -> float | None:
@@ -72,7 +70,7 @@ async def states_of(store: Store, job: Job) -> list[tuple[str, str]]:
 
 async def test_a_reminder_is_done_with_its_message_id(store: Store, clock: Clock) -> None:
     job = await planned(store, "in 20 minutes")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     assert await one_pass(runner) == clock.now + 1200
     assert await deliver(store) == []
     clock.now += 1201
@@ -93,7 +91,7 @@ async def test_a_reminder_that_is_late_by_some_seconds_still_comes(
 ) -> None:
     clock.now += 0.6
     job = await planned(store, "in 20 minutes")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     assert await one_pass(runner) == int(clock.now) + 1201
     clock.now += 1210
     await one_pass(runner)
@@ -113,7 +111,7 @@ async def test_after_the_host_was_off(
     store: Store, clock: Clock, policy: str, states: list[str], messages: list[str]
 ) -> None:
     job = await planned(store, "every day at 8", catch_up=policy)
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     clock.to("2026-11-25 10:00")
     sent = []
@@ -136,7 +134,7 @@ async def test_a_long_run_never_overlaps_itself(store: Store, clock: Clock) -> N
         return "done"
 
     job = await planned(store, "every 15 minutes", "work", kind="task")
-    runner = runner_of(store, clock, task=slow)
+    runner = runner_of(store, task=slow)
     async with asyncio.TaskGroup() as tasks:
         await runner.run_pass(tasks)
         for _ in range(4):
@@ -171,7 +169,7 @@ async def test_frozen_nothing_starts_and_what_runs_is_cut_off_until_the_thaw(
 
     job = await planned(store, "in 15 minutes", "work", kind="task")
     later = await planned(store, "in 20 minutes", "work", kind="task")
-    runner = runner_of(store, clock, task=slow)
+    runner = runner_of(store, task=slow)
     clock.now += 960
     async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
         await runner.run_pass(tasks)
@@ -193,7 +191,7 @@ async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(
     store: Store, clock: Clock
 ) -> None:
     job = await planned(store, "every day at 8")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     clock.to("2026-11-21 07:00")
     planner = Planner(store, CHAT, "Europe/Paris")
     edited = await planner.edit(job.id, "every day at 21:00 wine")
@@ -207,7 +205,7 @@ async def test_a_job_that_is_edited_while_it_falls_due_keeps_the_edit(
 async def test_what_fell_due_meanwhile_runs_ten_times_at_most(store: Store, clock: Clock) -> None:
     """Telegram was away for four hours; the message of the first run waits."""
     job = await planned(store, "every 15 minutes", catch_up="all")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     for _ in range(16):
         clock.now += 900
         await one_pass(runner)
@@ -222,11 +220,11 @@ async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(
     store: Store, clock: Clock
 ) -> None:
     job = await planned(store, "every day at 8", catch_up="all")
-    await one_pass(runner_of(store, clock))
+    await one_pass(runner_of(store))
     clock.to("2026-11-23 10:00")
     added = asyncio.Event()
     store.outbox.on_wake.append(added.set)
-    async with Scheduler(runner_of(store, clock), pass_seconds=3600), asyncio.timeout(SECONDS):
+    async with Scheduler(runner_of(store), pass_seconds=3600), asyncio.timeout(SECONDS):
         for _ in range(3):
             while not await deliver(store):
                 await added.wait()
@@ -241,7 +239,7 @@ async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock:
     await store.occurrences.add(job.id, int(clock.now), None)
     (due,) = await store.occurrences.open()
     await store.occurrences.begin(due.id)
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     await one_pass(runner)
     assert len(await deliver(store)) == 1
@@ -252,7 +250,7 @@ async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock:
 async def test_an_uncertain_send_does_not_claim_to_be_done(store: Store, clock: Clock) -> None:
     job = await planned(store, "in 1 minute")
     clock.now += 61
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     parcel = await store.outbox.claim(CHAT)
     assert parcel
@@ -275,7 +273,7 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock: Clock) -> None:
         submitted.append(incoming)
         return await store.inbox.add(incoming)
 
-    runner = runner_of(store, clock, task=SubmitTask(submit))
+    runner = runner_of(store, task=SubmitTask(submit))
     await one_pass(runner)
     for _ in range(5):  # killed right after: the row is there, so it is not put in again
         await one_pass(runner)
@@ -303,7 +301,7 @@ async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock: Cl
     for kind in ("idle", "broken", "bug"):
         await planned(store, "in 1 minute", kind, kind=kind)
     clock.now += 61
-    await one_pass(runner_of(store, clock, idle=idle, broken=broken, bug=bug))
+    await one_pass(runner_of(store, idle=idle, broken=broken, bug=bug))
     sent = [parcel.payload for parcel in await deliver(store)]
     assert sent == [
         saying("“broken” failed", "The repository could not be read."),
@@ -318,7 +316,7 @@ async def test_quiet_hours_hold_all_but_reminders_of_people(store: Store, clock:
 
     await planned(store, "every day at 23:00", "report", kind="task")
     await planned(store, "every day at 23:00")
-    runner = runner_of(store, clock, QuietHours.parse("22:00-07:00", "Europe/Paris"), task=task)
+    runner = runner_of(store, QuietHours.parse("22:00-07:00", "Europe/Paris"), task=task)
     await one_pass(runner)
     clock.to("2026-11-20 22:01")
     await one_pass(runner)
@@ -347,7 +345,7 @@ async def test_two_years_with_jumps_and_suspends(store: Store, clock: Clock, zon
         for zone in ZONES[:zones]
         for name in POLICIES
     }
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     furthest, steps = clock.now, 0
     while furthest < END.timestamp():
@@ -376,7 +374,7 @@ async def simulated(store: Store, zone: str, name: str) -> Job:
 
 async def test_a_clock_that_ran_ahead_does_not_silence_a_job(store: Store, clock: Clock) -> None:
     job = await planned(store, "every day at 8")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     clock.to("2036-01-01 00:00")
     await one_pass(runner)
     clock.to("2026-11-20 15:00")
@@ -415,7 +413,7 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock: Clock
     paused = await planner.pause(job.id, paused=True)
     assert planner.describe(paused).endswith("(paused)")
     clock.to("2026-11-30 10:00")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     assert await states_of(store, job) == []
     await planner.pause(job.id, paused=False)
@@ -501,7 +499,7 @@ async def test_a_full_disk_ends_no_job_and_not_the_runner(store: Store, clock: C
 
     job = await planned(store, "in 1 minute", "report", kind="report")
     clock.now += 61
-    runner = runner_of(store, clock, report=report)
+    runner = runner_of(store, report=report)
     await one_pass(runner)
     assert (await store.occurrences.of_job(job.id))[0].state == "running"
     full = False
@@ -521,7 +519,7 @@ async def test_a_chat_that_is_forgotten_while_its_job_runs_ends_no_other(
 
     await planned(store, "in 1 minute", "report", kind="report")
     clock.now += 61
-    await one_pass(runner_of(store, clock, report=report))
+    await one_pass(runner_of(store, report=report))
     assert await store.chats.get(CHAT) is None
     assert await deliver(store) == []
 
@@ -533,7 +531,7 @@ async def test_a_job_whose_chat_is_damaged_away_is_delivered(store: Store, clock
         await tx.run("UPDATE chats SET key = 'x', number = 7")
         await tx.run("PRAGMA foreign_keys = ON")
     clock.now += 61
-    await one_pass(runner_of(store, clock))
+    await one_pass(runner_of(store))
     assert [row.payload for row in await deliver(store)] == [payload("⏰ tea")]
     assert await states_of(store, job) == [("11-20 14:01", "done")]
 
@@ -549,7 +547,7 @@ async def test_a_run_that_fails_for_want_of_anything_ends_no_other(
 
     job = await planned(store, "in 1 minute", "report", kind="report")
     clock.now += 61
-    runner = JobRunner(store, {"report": report}, broken, clock)
+    runner = JobRunner(store, {"report": report}, broken)
     for _ in range(2):
         await one_pass(runner)
     assert await states_of(store, job) == [("11-20 14:01", "failed")]
@@ -566,7 +564,7 @@ async def test_a_job_at_which_the_program_crashes_is_set_aside_and_the_others_ru
             raise KeyError("x")
         return payload(text)
 
-    runner = JobRunner(store, {"remind": remind}, broken, clock)
+    runner = JobRunner(store, {"remind": remind}, broken)
     await one_pass(runner)
     clock.to("2026-11-23 10:00")
     for _ in range(4):
@@ -587,7 +585,7 @@ async def test_a_run_that_takes_the_program_down_is_begun_three_times(
         (due,) = await store.occurrences.open()
         await store.occurrences.begin(due.id)
         await store.occurrences.requeue_interrupted([])
-    await one_pass(runner_of(store, clock))
+    await one_pass(runner_of(store))
     (told,) = await deliver(store)
     assert told.payload == saying("3 times")
 
@@ -615,7 +613,7 @@ async def test_what_runs_and_what_is_missed_by_policy_and_lateness(
 ) -> None:
     """`days` due times were slept through, the last `seconds` ago; of a missed one the last is told."""
     job = await planned(store, "every day at 8", catch_up=policy)
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     await one_pass(runner)
     clock.to(f"2026-{DAYS[days - 1]}")
     clock.now += seconds
@@ -637,7 +635,7 @@ async def test_of_a_long_absence_the_newest_missed_times_are_entered(
 ) -> None:
     monkeypatch.setattr(scheduler, "MISSED_ROWS", 20)
     job = await planned(store, "every day at 8", catch_up="once")
-    runner = runner_of(store, clock)
+    runner = runner_of(store)
     clock.to("2027-11-20 12:00")
     await runner.enter_due(job, datetime.fromtimestamp(clock.now, UTC))
     states = await states_of(store, job)

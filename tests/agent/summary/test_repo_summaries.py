@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import BackendAway
-from agent.schedule.job_actions import NothingToDo, SummarizeRepo
+from agent.errors import BackendAway, NothingToDo
+from agent.schedule.job_actions import SummarizeRepo
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store, open_store
 from agent.store.jobs import JobSpec, Occurrence
 from agent.summary.commit_range import (
     EMPTY_TREE,
     CommitRange,
-    NothingToSummarize,
     RepoLocation,
     commit_range,
 )
@@ -102,7 +101,7 @@ async def test_a_range_is_told_once_and_again_when_it_was_not_delivered(scene: S
     assert await scene.make(first) == cut_off  # killed before it was posted, and begun again
     assert len(scene.asked) == 1  # the prose was kept
     await scene.delivered(first)
-    with pytest.raises(NothingToSummarize, match="since the last summary"):
+    with pytest.raises(NothingToDo, match="since the last summary"):
         await scene.make(second)
     scene.repository.commit("Go on", at=10, a="1\n2\n")
     assert "1 commit on" in await scene.make(second)
@@ -110,7 +109,7 @@ async def test_a_range_is_told_once_and_again_when_it_was_not_delivered(scene: S
     scene.repository.commit("And on", at=20, a="1\n2\n3\n")
     assert "2 commits on" in await scene.make(third)
     await scene.delivered(third)
-    with pytest.raises(NothingToSummarize):
+    with pytest.raises(NothingToDo):
         await scene.make(fourth)
 
 
@@ -120,7 +119,7 @@ async def test_one_cut_off_leaves_its_commits_to_the_next(scene: Scene) -> None:
     scene.repository.commit("Go on", at=10, a="1\n2\n")
     assert "2 commits on" in await scene.make(second)
     await scene.delivered(second)
-    with pytest.raises(NothingToSummarize):
+    with pytest.raises(NothingToDo):
         await scene.make(first)
 
 

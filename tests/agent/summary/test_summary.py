@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agent.errors import NothingToDo
 from agent.store import open_store
 from agent.summary.commit_range import (
     EMPTY_TREE,
     CommitRange,
-    NothingToSummarize,
     commit_range,
     selected_diff,
     subjects,
@@ -98,17 +98,17 @@ async def test_facts_of_a_range(repository: Repository) -> None:
 
 
 async def test_nothing_new_and_nothing_there(repository: Repository, tmp_path: Path) -> None:
-    with pytest.raises(NothingToSummarize, match="has no commits yet"):
+    with pytest.raises(NothingToDo, match="has no commits yet"):
         await commit_range(git, str(repository.path))
     head = repository.commit("one")
-    with pytest.raises(NothingToSummarize, match="since the last summary"):
+    with pytest.raises(NothingToDo, match="since the last summary"):
         await commit_range(git, str(repository.path), head)
-    with pytest.raises(NothingToSummarize, match="in the last 7 days"):
+    with pytest.raises(NothingToDo, match="in the last 7 days"):
         await commit_range(git, str(repository.path))
-    with pytest.raises(NothingToSummarize, match="no such folder"):
+    with pytest.raises(NothingToDo, match="no such folder"):
         await commit_range(git, str(tmp_path / "absent"))
     (tmp_path / "plain").mkdir()
-    with pytest.raises(NothingToSummarize, match="not a git repository"):
+    with pytest.raises(NothingToDo, match="not a git repository"):
         await commit_range(git, str(tmp_path / "plain"))
 
 
