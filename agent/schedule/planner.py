@@ -19,9 +19,9 @@ from agent.schedule.times.rule import (
     Rule,
     date_words,
     describe,
-    due_second,
     dump,
     load,
+    next_due,
     next_times,
 )
 from agent.store import Store
@@ -103,7 +103,7 @@ class Planner:
             )
             raise ToolError(form.format(count=len(jobs)))
         self.check_interval(rule, by)
-        timing, first = dump(rule), self.first_time(rule)
+        timing, first = dump(rule), next_due(rule, self.now())
         spec = JobSpec(
             self.chat, kind, when, timing, self.zone, task, {}, made_by=by, next_at=first
         )
@@ -150,7 +150,7 @@ class Planner:
     async def confirm(self, number: int) -> Job:
         """Activate an offered job; its first time is counted from now."""
         job = await self.offered(number)
-        first = self.first_time(load(job.spec.timing))
+        first = next_due(load(job.spec.timing), self.now())
         if first is None:
             raise ToolError(translated("That time is over; nothing was planned."))
         return await self.change(job, replace(job.spec, state="active", next_at=first))
@@ -179,7 +179,7 @@ class Planner:
     async def pause(self, number: int, *, paused: bool) -> Job:
         """Pause or resume a job. What falls due while it is paused does not count as missed."""
         job = await self.find(number)
-        upcoming = None if paused else self.first_time(load(job.spec.timing))
+        upcoming = None if paused else next_due(load(job.spec.timing), self.now())
         state: Literal["paused", "active"] = "paused" if paused else "active"
         return await self.change(job, replace(job.spec, state=state, next_at=upcoming))
 
@@ -228,7 +228,7 @@ class Planner:
             spec = replace(spec, timezone=self.zone)
             if isinstance(rule, Calendar) and follows:
                 rule = replace(rule, zone=self.zone)
-                upcoming = self.first_time(rule) if spec.state == "active" else None
+                upcoming = next_due(rule, self.now()) if spec.state == "active" else None
                 spec = replace(spec, timing=dump(rule), next_at=upcoming)
             await self.store.jobs.change(job.id, spec)
             if follows and spec.state != "proposed":
@@ -274,9 +274,6 @@ class Planner:
             for run in runs
         ]
         return [*lines, translated(CATCH_UP_POLICY[job.spec.catch_up])]
-
-    def first_time(self, rule: Rule) -> int | None:
-        return next((due_second(at) for at in next_times(rule, self.now())), None)
 
     def now(self) -> datetime:
         return local_time(self.store.clock(), self.zone)

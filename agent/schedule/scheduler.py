@@ -24,7 +24,7 @@ from agent.aio import set_within
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
 from agent.schedule.job_actions import JobAction
-from agent.schedule.times.rule import date_words, due_second, load, next_times
+from agent.schedule.times.rule import date_words, due_second, load, next_due, next_times
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.jobs import DueTimes, Job, Occurrence
@@ -117,7 +117,7 @@ class JobRunner:
     async def enter_due(self, job: Job, now: datetime) -> None:
         """Store the occurrences to run and those missed, by the job's policy, and its next time."""
         rule = load(job.spec.timing)
-        upcoming = next((due_second(at) for at in next_times(rule, now)), None)
+        upcoming = next_due(rule, now)
         next_at = job.spec.next_at
         run: Sequence[int] = ()
         missed: Sequence[int] = ()

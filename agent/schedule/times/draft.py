@@ -1,5 +1,6 @@
 """What the clauses of a phrase have said so far, and the rule that follows from it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -59,11 +60,21 @@ class Draft:
             raise NotUnderstood(translated("At what time of day?"))
         if self.nth and not self.weekdays:
             raise NotUnderstood(translated("Which weekday of the month do you mean?"))
-        days = frozenset(self.days)
-        found = Calendar(tuple(sorted(set(self.times))), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth, self.step, self.first_day())  # fmt: skip
-        if not next_times(found, self.now):
-            raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
-        return found
+        rule = self.calendar(self.times, self.step, self.first_day())
+        self.next_time(rule, self.now)
+        return rule
+
+    def calendar(self, times: Iterable[int], step: int = 1, anchor: date | None = None) -> Calendar:
+        """A rule for the days that were named."""
+        days, months = frozenset(self.days), frozenset(self.months)
+        weekdays, minutes = frozenset(self.weekdays), tuple(sorted(set(times)))
+        return Calendar(minutes, self.zone, weekdays, days, months, self.nth, step, anchor)
+
+    def next_time(self, rule: Calendar, after: datetime) -> datetime:
+        """The next time in the rule's zone; NotUnderstood where there is no such day."""
+        if found := next_times(rule, after):
+            return found[0].astimezone(ZoneInfo(self.zone))
+        raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
 
     def interval(self, span: timedelta) -> Rule:
         if span < timedelta(minutes=1):
@@ -85,9 +96,8 @@ class Draft:
         """The anchor of a step: the first matching day that is still to come."""
         if self.step == 1:
             return None
-        days = frozenset(self.weekdays)
-        plain = Calendar(tuple(self.times), self.zone, days)
-        return next_times(plain, self.now)[0].astimezone(ZoneInfo(self.zone)).date()
+        plain = Calendar(tuple(self.times), self.zone, frozenset(self.weekdays))
+        return self.next_time(plain, self.now).date()
 
     # -- once -----------------------------------------------------------------
 
@@ -137,14 +147,9 @@ class Draft:
         if not self.has_days():
             return None
         # Which day it is matters here, not the time: any time serves to find it.
-        days = frozenset(self.days)
         minute = self.times[0] if self.times else 1439 if self.daypart is None else self.daypart
-        seek = Calendar((minute,), self.zone, frozenset(self.weekdays), days, frozenset(self.months), self.nth)  # fmt: skip
         start = self.end_of_week() if self.next_week else self.now
-        found = next_times(seek, start)
-        if not found:
-            raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
-        return found[0].astimezone(ZoneInfo(self.zone)).date()
+        return self.next_time(self.calendar([minute]), start).date()
 
     def end_of_week(self) -> datetime:
         """The last second of this week: "next Monday" comes after it."""

@@ -86,6 +86,11 @@ def due_second(due: datetime) -> int:
     return math.ceil(due.timestamp())
 
 
+def next_due(rule: Rule, after: datetime) -> int | None:
+    """The next due time (due_second), or None."""
+    return next((due_second(at) for at in next_times(rule, after)), None)
+
+
 def interval_times(rule: Every, after: datetime) -> Iterator[datetime]:
     step = timedelta(seconds=rule.seconds)
     passed = max(0, (after - rule.anchor) // step)
