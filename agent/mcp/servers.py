@@ -632,13 +632,11 @@ class ToolServers:
 
 def first_tool_error(error: BaseException, name: str) -> ToolError:
     """The error that the model is told, also out of an exception group."""
-    if isinstance(error, ToolError):
-        return error
-    inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    found = (first_tool_error(each, "") for each in inner)
-    return next(
-        (each for each in found if str(each)), ToolError(name and f"{name} cannot be reached.")
-    )
+    if isinstance(error, BaseExceptionGroup):
+        error = error.subgroup(ToolError) or error
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error if isinstance(error, ToolError) else ToolError(f"{name} cannot be reached.")
 
 
 async def listed_only(request: HostRequest) -> None:

@@ -275,6 +275,7 @@ class TlsTermination:
     ) -> web.StreamResponse:
         """Answer one request: checked by method and path, sent with the secret, answered without it."""
         place, target = place_of(host, port), request.raw_path
+        authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
             if not TARGET.fullmatch(target):
                 raise ToolError("A request in a tunnel must name a path, not an address.")
@@ -290,7 +291,7 @@ class TlsTermination:
         try:
             async with session.request(
                 request.method,
-                URL(f"https://{url_host(host)}:{port}{target}", encoded=True),
+                URL(f"https://{authority}{target}", encoded=True),
                 headers=headers,
                 data=request.content if request.body_exists else None,
                 allow_redirects=False,
@@ -387,10 +388,6 @@ class OneConnection(web.Server):
 
 def place_of(host: str, port: int) -> str:
     return f"{host.rstrip('.').lower()}:{port}"
-
-
-def url_host(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 @asynccontextmanager
