@@ -15,6 +15,7 @@ import pytest
 from agent.errors import UsageError
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
+from agent.mcp.errors import BrokenServer
 from agent.mcp.tools import MOST_CHARACTERS, ServerTool, arguments, known, tools_of
 from agent.store import open_store
 from agent.tools.bash import bash
@@ -98,6 +99,11 @@ async def test_a_message_of_too_long_lists_is_not_compared_with_what_it_should_b
     told = "tea sent a message whose lists have more than 5,000 entries, so it was ended"
     assert told in await mcp(box, f"tea run {shlex.quote(f'code={code}')}")
     assert await mcp(box, "tea say text=again") == "again"
+
+
+def test_a_message_that_is_too_long_is_refused_with_the_bound() -> None:
+    with pytest.raises(BrokenServer, match="a message of more than 16 MiB"):
+        connection.Screen().accept(connection.LONGEST_MESSAGE + 1)
 
 
 def test_lists_of_free_form_may_be_longer() -> None:
