@@ -22,7 +22,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime
 from importlib.metadata import version
@@ -201,44 +201,44 @@ class Archive:
     files: dict[str, str] = field(default_factory=dict)
 
     def add(self, path: Path, name: str, *, needed: bool = False) -> None:
-        """A file, or a folder with what is in it; what cannot be read is left out unless `needed`.
-
-        Files, folders and links: what else a sandbox may have made is of no use elsewhere.
-        """
+        """Add a file, or a folder with all in it. What cannot be read is left out unless `needed`, as is all but
+        files, folders and links: a sandbox may make sockets and pipes."""
         waiting = [(path, name)]
         while waiting:
             path, name = waiting.pop()
+            file: BinaryIO | None = None
+            below: list[Path] = []
             try:
                 if path.name == self.target.name and path.samefile(self.target):
                     continue
-                self._add(path, name)
-                if stat.S_ISDIR(path.lstat().st_mode):
-                    waiting += [(each, f"{name}/{each.name}") for each in sorted(path.iterdir())][
-                        ::-1
-                    ]
-            except Unreadable as error:
+                mode = path.lstat().st_mode
+                if stat.S_ISREG(mode):
+                    # A sandbox may meanwhile replace it by a link or a pipe.
+                    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    file = os.fdopen(fd, "rb")
+                elif stat.S_ISDIR(mode):
+                    below = sorted(path.iterdir(), reverse=True)
+                member = self.tar.gettarinfo(path, name, file)
+            except OSError as error:
+                why = error.strerror or error
                 if needed:
-                    raise BackupError(f"{path} cannot be read: {error}.") from None
-                log.warning("left out of the backup: %s (%s)", path, error)
+                    raise BackupError(f"{path} cannot be read: {why}.") from None
+                log.warning("left out of the backup: %s (%s)", path, why)
+                continue
+            with file or nullcontext():
+                self._add_member(member, file)
+            waiting += [(each, f"{name}/{each.name}") for each in below]
 
-    def _add(self, path: Path, name: str) -> None:
-        with reading():
-            if not stat.S_ISREG(path.lstat().st_mode):
-                member = self.tar.gettarinfo(path, name)
-                if member and (member.isdir() or member.issym()):
-                    self.tar.addfile(member)
-                if member and member.issym():
-                    self.files[name] = f"-> {member.linkname}"
-                return
-            # A sandbox may put a link or a pipe in its place meanwhile.
-            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(fd, "rb") as file:
-            member = self.tar.gettarinfo(arcname=name, fileobj=file)
-            if member.isreg():
-                self._add_content(member, file)
-            elif member.islnk():
-                self.tar.addfile(member)
-                self.files[name] = f"-> {member.linkname}"
+    def _add_member(self, member: tarfile.TarInfo | None, file: BinaryIO | None) -> None:
+        if member is None:
+            return
+        if file and member.isreg():
+            self._add_content(member, file)
+        elif member.isdir():
+            self.tar.addfile(member)
+        elif member.issym() or member.islnk():
+            self.tar.addfile(member)
+            self.files[member.name] = f"-> {member.linkname}"
 
     def add_text(self, name: str, text: str) -> None:
         content = text.encode()
@@ -250,18 +250,6 @@ class Archive:
         content = Content(file)
         self.tar.addfile(member, content)  # type: ignore[arg-type]
         self.files[member.name] = content.hash.hexdigest()
-
-
-class Unreadable(Exception):
-    """A file cannot be read; `str` says why."""
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Unreadable(error.strerror or str(error)) from None
 
 
 class Content:

@@ -3,10 +3,12 @@
 import gzip
 import io
 import json
+import os
 import random
 import shutil
 import sqlite3
 import tarfile
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date, timedelta
@@ -16,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent.store import Incoming, open_store
-from bot.backup import backup, kept_names, rotate, without_secrets
+from bot.backup import backup, kept_names, pack, rotate, without_secrets
 from bot.restore import BackupError, inspect, restore
 from bot.settings import load
 from bot.totp import KEY_FILE
@@ -92,6 +94,29 @@ async def test_what_a_sandbox_may_have_left_stops_no_backup(state: Path, tmp_pat
     restored = tmp_path / "new" / "chats" / "cli" / "work"
     assert (restored / "closed" / "file").read_text() == "in a folder without w"
     assert (restored / "nowhere").is_symlink()
+
+
+def test_a_folder_that_a_sandbox_has_closed_is_left_out() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        work = Path(folder) / "state" / "chats"
+        (work / "closed").mkdir(parents=True)
+        (work / "closed" / "file").write_text("")
+        (work / "kept").write_text("")
+        (work / "closed").chmod(0)
+        Path(folder).chmod(0o777)
+        (Path(folder) / "copy.db").write_text("")
+        target, root = Path(folder) / "b.tar.gz", os.geteuid() == 0
+        try:
+            if root:  # who may read everything
+                os.seteuid(12345)
+            pack(Path(folder) / "state", Path(folder) / "copy.db", target, None, False)
+        finally:
+            if root:
+                os.seteuid(0)
+            (work / "closed").chmod(0o700)
+        with tarfile.open(target) as tar:
+            names = set(tar.getnames())
+    assert "state/chats/kept" in names and "state/chats/closed/file" not in names
 
 
 # -- what is not whole --------------------------------------------------------
