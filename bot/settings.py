@@ -12,9 +12,10 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TypeGuard, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeGuard, get_args, get_origin
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -25,11 +26,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_settings import (
-    BaseSettings,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 PREFIX = "VOLTAIRE_"
 SECRETS = {"token", "api_key", "secret"}
@@ -38,9 +35,8 @@ OF_THE_MACHINE = (
     "Voltaire is installed here for the machine: use sudo, or, for a Voltaire of your own, "
     "`voltaire setup`; members of the group voltaire may run `voltaire status`."
 )
-OF_A_NAME = tuple(
-    f"{PREFIX}AGENT__{key}__" for key in ("REPOS", "DOCUMENTS", "MCP")
-)  # whatever follows
+# Variables of tables whose keys are names that the owner gives: what follows is not checked.
+NAMED_TABLES = tuple(f"{PREFIX}AGENT__{key}__" for key in ("REPOS", "DOCUMENTS", "MCP"))
 
 
 class ConfigurationError(Exception):
@@ -48,21 +44,57 @@ class ConfigurationError(Exception):
 
 
 class Section(BaseModel):
-    """As a default, one is made by model_construct: a validator of its own, which that of Settings holds
-    already, would cost each start some milliseconds."""
+    """Sections that are defaults are made by model_construct: building a validator for each, beside the one
+    of Settings that contains it, would cost some milliseconds at every start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod
     def _text_as_list(cls, value: object, field: ValidationInfo) -> object:
-        """An environment variable gives a list as JSON or with commas."""
+        """A list in an environment variable is JSON or separated by commas."""
         annotation = cls.model_fields[str(field.field_name)].annotation
         if not isinstance(value, str) or get_origin(annotation) not in (list, dict):
             return value
         if value.lstrip().startswith(("[", "{")):
             return json.loads(value)
         return [part.strip() for part in value.split(",") if part.strip()]
+
+
+def matching(pattern: str, why: str) -> AfterValidator:
+    """Requires that the whole text match the pattern; `why` completes "KEY: ..."."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(why)
+        return text
+
+    return AfterValidator(check)
+
+
+def known_language(code: str) -> str:
+    from agent.language import languages
+
+    if code not in languages():
+        raise ValueError(f"not one of {', '.join(languages())}")
+    return code
+
+
+def host_entries(entries: list[str]) -> list[str]:
+    from agent.sandbox.hosts import ListedHost
+
+    for entry in entries:
+        ListedHost.parse(entry)
+    return entries
+
+
+def auto_or_known_language(code: str) -> str:
+    return code if code == "auto" else known_language(code)
+
+
+Language = Annotated[str, AfterValidator(known_language)]
+HostEntries = Annotated[list[str], AfterValidator(host_entries)]
+ADDRESS = r"(https?://[^/\s]+(?s:.*))?"  # or nothing
 
 
 class TelegramSection(Section):
@@ -82,17 +114,12 @@ class TelegramSection(Section):
     """What the bot's reaction on a message says: 👀 once it is kept, then 👌 or 😢 once it is answered or has failed; only the first; nothing."""
     rich_messages: bool = False
     """Send answers with tables or headings as rich messages (Bot API 10.1), laid out by the app. Some apps show nothing of them yet."""
-    language: str = "auto"
+    language: Annotated[str, AfterValidator(auto_or_known_language)] = "auto"
     """Language of the bot's fixed texts: "auto" is each sender's own, as their Telegram says, where it is one of English (en), German (de), Spanish (es), French (fr), Russian (ru) and Chinese (zh); else one of these for all. /settings changes it for a chat. docs/languages.md tells how to add one."""
     webhook_url: str = ""
     """Public HTTPS address for a webhook; empty: long polling."""
     webhook_listen: str = "127.0.0.1:8443"
     """Where the webhook server listens, behind your reverse proxy."""
-
-    @field_validator("language")
-    @classmethod
-    def _known_language(cls, code: str) -> str:
-        return code if code == "auto" else one_of_the_languages(code)
 
 
 class MatrixSection(Section):
@@ -110,28 +137,14 @@ class MatrixSection(Section):
     """Accounts and rooms ("!id") that may talk, and whose invitations are accepted."""
     groups: Literal["mention", "all", "off"] = "mention"
     """In rooms of more than two: answer when mentioned or replied to, answer everything, or nothing."""
-    language: str = "en"
+    language: Language = "en"
     """Language of the bot's fixed texts: en, de, es, fr, ru or zh. /settings changes it for a room."""
-
-    @field_validator("language")
-    @classmethod
-    def _known_language(cls, code: str) -> str:
-        return one_of_the_languages(code)
-
-
-def one_of_the_languages(code: str) -> str:
-    """Raises ValueError, with the list."""
-    from agent.language import languages
-
-    if code not in languages():
-        raise ValueError(f"not one of {', '.join(languages())}")
-    return code
 
 
 class SandboxSection(Section):
     network: bool = False
     """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
-    allow_hosts: list[str] = []
+    allow_hosts: HostEntries = []
     """Hosts that the proxy lets through, for reading (GET and HEAD): "docs.python.org", "*.lan:8443". A method and a path give more, or less: "POST api.example.org/v1/", "* api.example.org". Of TLS the proxy sees no more than the host, so a host without a path is open to what a command sends by TLS."""
     memory_mib: int = Field(2048, ge=64)
     """Memory of one call, in MiB."""
@@ -145,15 +158,6 @@ class SandboxSection(Section):
     """Time of one command unless the model asks for another."""
     output_kib: int = Field(8, ge=1)
     """Output that the model sees of one call; never more than 1/8 of the window."""
-
-    @field_validator("allow_hosts")
-    @classmethod
-    def _hosts(cls, entries: list[str]) -> list[str]:
-        from agent.sandbox.hosts import ListedHost
-
-        for entry in entries:
-            ListedHost.parse(entry)
-        return entries
 
 
 class BudgetsSection(Section):
@@ -188,50 +192,40 @@ class RepoSection(Section):
 
 
 class WebSection(Section):
-    search_url: str = ""
+    search_url: Annotated[
+        str, matching(ADDRESS, "not an address such as http://127.0.0.1:8888")
+    ] = ""
     """A SearXNG of yours for `web search`, such as "http://127.0.0.1:8888"; empty: no search. docs/web.md has all that it takes."""
     read: Literal["seen", "ask", "never"] = "seen"
     """What `web read` may read without a question: addresses that a person wrote or a search returned, just as they stood; "ask": none; "never": it reads nothing at all."""
-
-    @field_validator("search_url")
-    @classmethod
-    def _address(cls, url: str) -> str:
-        if url and not re.match(r"https?://[^/\s]+", url):
-            raise ValueError("not an address such as http://127.0.0.1:8888")
-        return url
 
 
 class McpSecretSection(Section):
     file: str
     """Holds the secret: one word, such as an API key."""
-    host: str
+    host: Annotated[
+        str,
+        matching(
+            r"[a-z0-9.-]+(:\d{1,5})?", "not one host such as api.example.com, in small letters"
+        ),
+    ]
     """The only host that gets it, by HTTPS, such as "api.example.com" (":PORT" for another than 443); `network` must have it."""
-    header: str = "Authorization"
+    header: Annotated[
+        str, matching(r"[A-Za-z0-9-]+", "not the name of a header such as Authorization")
+    ] = "Authorization"
     """The only header of a request in which the placeholder becomes the secret."""
-
-    @field_validator("host")
-    @classmethod
-    def _one_host(cls, host: str) -> str:
-        if not re.fullmatch(r"[a-z0-9.-]+(:\d{1,5})?", host):
-            raise ValueError("not one host such as api.example.com, in small letters")
-        return host
-
-    @field_validator("header")
-    @classmethod
-    def _one_header(cls, header: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9-]+", header):
-            raise ValueError("not the name of a header such as Authorization")
-        return header
 
 
 class McpSection(Section):
     command: list[str] = []
     """The server's program and its arguments, run in a sandbox of its own (docs/mcp.md); or `url`."""
-    url: str = ""
+    url: Annotated[str, matching(ADDRESS, "not an address such as https://mcp.example.org/mcp")] = (
+        ""
+    )
     """Address of a server that somebody else runs (streamable HTTP), such as "https://mcp.example.org/mcp"."""
     env_file: str = ""
     """A file of KEY=VALUE lines for this server alone: variables of its program, or headers of requests to `url`."""
-    network: list[str] = []
+    network: HostEntries = []
     """Hosts that its program may reach, as in `allow_hosts`. Where an entry names a method or a path, and where a secret is bound, requests by HTTPS are held to that too; an entry without a method then means reading, `"* HOST"` everything."""
     folders: list[str] = []
     """Folders of this machine that it sees at /repos/NAME, read-only unless they end in ":rw"."""
@@ -247,18 +241,6 @@ class McpSection(Section):
     """Holds the secret that belongs to `client_id`, if there is one."""
     callback_port: int = Field(0, ge=0, le=65535)
     """The port of the redirect address that you have registered, http://127.0.0.1:PORT/callback; 0: any, where the server does not compare it."""
-
-    @field_validator("url")
-    @classmethod
-    def _address(cls, url: str) -> str:
-        if url and not re.match(r"https?://[^/\s]+", url):
-            raise ValueError("not an address such as https://mcp.example.org/mcp")
-        return url
-
-    @field_validator("network")
-    @classmethod
-    def _hosts(cls, entries: list[str]) -> list[str]:
-        return SandboxSection._hosts(entries)
 
     @model_validator(mode="after")
     def _either(self) -> "McpSection":
@@ -489,7 +471,7 @@ def default_state_dir() -> Path:
 
 
 def find_file(given: Path | None) -> Path | None:
-    """The configuration file by the order of the contract; None when there is none."""
+    """`given`, $VOLTAIRE_CONFIG, the user's or the machine's file, in this order; None where there is none."""
     if given:
         return given
     if named := os.environ.get(PREFIX + "CONFIG"):
@@ -498,7 +480,7 @@ def find_file(given: Path | None) -> Path | None:
 
 
 def there(path: Path) -> bool:
-    """Whether the file exists, as far as this user may know."""
+    """Whether the file exists and this user may see it."""
     with suppress(PermissionError):
         return path.exists()
     return False
@@ -520,7 +502,7 @@ def load(given: Path | None = None) -> Settings:
 
 
 def exists(path: Path) -> bool:
-    """Whether a configuration is there; ConfigurationError for whom its folder is closed to."""
+    """Whether the file exists. Raises ConfigurationError where this user may not look into its folder."""
     try:
         return path.exists()
     except OSError as error:
@@ -534,7 +516,7 @@ def unreadable(path: Path, error: OSError) -> ConfigurationError:
 
 
 def closed(folder: Path) -> bool:
-    """Whether the folder is there, for others."""
+    """Whether the folder exists, but this user may not look into it."""
     return folder.is_dir() and not os.access(folder, os.X_OK)
 
 
@@ -550,18 +532,20 @@ def read_toml(path: Path) -> dict[str, Any]:
 def with_token(settings: Settings) -> Settings:
     """The settings with the token read from its file or from systemd's credentials.
 
-    A file that this user may not read is no error: the backend's service has no use for it.
+    A file that this user may not read is skipped: the backend's service does not need the token.
     """
     telegram = settings.telegram
+    if telegram.token.get_secret_value():
+        return settings
     paths = [telegram.token_file] if telegram.token_file else []
     if folder := os.environ.get("CREDENTIALS_DIRECTORY"):
         credential = Path(folder) / "telegram-token"
         paths += [credential] if there(credential) else []
-    for path in [] if telegram.token.get_secret_value() else paths:
-        token = ""
+    for path in paths:
         try:
-            with suppress(PermissionError):
-                token = path.read_text("utf-8").strip()
+            token = path.read_text("utf-8").strip()
+        except PermissionError:
+            continue
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "it is not text"
             raise ConfigurationError(
@@ -595,14 +579,14 @@ def explain(error: ValidationError, path: Path | None) -> str:
 
 
 def same_section(known: str, key: str) -> bool:
-    """Whether both stand in one section; NAME and index stand for themselves as *."""
+    """Whether both keys are in one section; `*` in `known` matches any name or index."""
     ours, theirs = known.split(".")[:-1], key.split(".")[:-1]
     pairs = zip(ours, theirs, strict=False)
     return len(ours) == len(theirs) and all(a in ("*", b) for a, b in pairs)
 
 
 def keys(section: type[BaseModel] = Settings, path: str = "") -> Iterator[str]:
-    """Every key, dotted; sections too; * stands for a name or an index."""
+    """Every key, dotted, sections included; `*` stands for a name or an index."""
     for name, field in section.model_fields.items():
         yield path + name
         many = next((a for a in get_args(field.annotation) if is_section(a)), None)
@@ -619,7 +603,7 @@ def check_environment() -> None:
     """An unknown VOLTAIRE_ variable is an error, as an unknown key in the file is."""
     known = {PREFIX + key.replace(".", "__").upper() for key in keys()} | {PREFIX + "CONFIG"}
     for name in sorted(name for name in os.environ if name.startswith(PREFIX)):
-        if name.upper() in known or name.upper().startswith(OF_A_NAME):
+        if name.upper() in known or name.upper().startswith(NAMED_TABLES):
             continue
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" Did you mean {near[0]}?" if near else ""
