@@ -1,4 +1,4 @@
-"""The messaging apps of the running bot: what each is made of, and which one a chat belongs to."""
+"""The messaging apps of the running bot, and which one a chat belongs to."""
 
 import asyncio
 import fcntl
@@ -33,8 +33,8 @@ from bot.replies import Replies
 from bot.texts import TEXTS, Texts
 from bot.voice.setting import is_spoken
 
-AUTO = "auto"  # the language of a text is that of whoever it is for
-LOOK_SECONDS = 15.0  # between two looks at what was set aside
+AUTO = "auto"  # each text is in the language of whoever it is for
+LOOK_SECONDS = 15.0  # between two looks at who may talk and what was set aside
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class AppUnavailable(Exception):
 
 @contextmanager
 def only_process(lock: Path, account: str) -> Iterator[None]:
-    """Hold the lock file of an account (what a person calls it). Raises AppUnavailable."""
+    """Hold the lock file of an account, which people know as `account`. Raises AppUnavailable."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -75,9 +75,9 @@ def only_process(lock: Path, account: str) -> Iterator[None]:
 
 
 class MessagingApp(ABC):
-    """One messaging app: its channel, its people, its live replies and its share of the outbox.
+    """One messaging app: its channel, who may talk there, its live replies and the delivery of its messages.
 
-    `timezone` (IANA) and `repos` are those of the agent; `language` is that of fixed texts. `serve` runs until it is cancelled.
+    `timezone` (IANA) and `repos` are the agent's; `language` is that of fixed texts, or AUTO.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class MessagingApp(ABC):
         self.health_changed = asyncio.Event()  # to be told at once
 
     async def connect(self) -> None:
-        """Find the app's server; nothing is sent before."""
+        """Find the app's server. Nothing is sent before this returns."""
         return
 
     @abstractmethod
@@ -122,7 +122,7 @@ class MessagingApp(ABC):
         return [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
 
     async def serve(self, services: Services) -> None:
-        """Take updates and deliver what waits."""
+        """Take updates and deliver the outbox, until cancelled."""
         await self.access.load()
         await self.connect()
         context = HandlerContext(
@@ -136,9 +136,9 @@ class MessagingApp(ABC):
             self.timezone,
             self.repos,
             lambda: self.health.problem,
-            reactions=self.reactions,
-            demo=self.demo,
-            language=self.language,
+            self.reactions,
+            self.demo,
+            self.language,
         )
         if services.voice:
             self.delivery.speak = services.voice.sound
@@ -150,7 +150,7 @@ class MessagingApp(ABC):
                 group.create_task(self.listen(context))
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
-        """A finished turn as outbox payloads (agent.turn.journal.Compose)."""
+        """The outbox payloads of a finished turn (agent.turn.journal.Compose)."""
         answered = [incoming.ref for incoming in reply.answers if incoming.ref]
         keyboard = continue_keyboard(reply, TEXTS)
         reply_to = answered[-1] if answered else ""
@@ -160,11 +160,11 @@ class MessagingApp(ABC):
 
 
 class Apps:
-    """All messaging apps; a chat belongs to the one whose prefix its key has.
+    """All messaging apps; a chat belongs to the app whose prefix its key has.
 
-    Chats of the command line (`cli`) belong to none: their approvals are asked of
-    the first app's owners, and nothing of them is shown. The context is to be open
-    while turns run: live replies that still go on end with it.
+    Chats of the command line (`cli`) belong to none: the first app's owners are asked for their
+    approvals, and their turns are shown nowhere. The context must be open while turns run: leaving it
+    ends the live replies.
     """
 
     def __init__(self, apps: Sequence[MessagingApp], look_seconds: float = LOOK_SECONDS) -> None:
@@ -190,12 +190,12 @@ class Apps:
         return [chat for app in self.apps for chat in app.owner_chats()]
 
     async def alerted_chats(self) -> list[str]:
-        """Those of the owners, of linked ones that which has asked for alerts. Raises StoreError."""
+        """The owners' chats, of linked ones only that which asked for alerts. Raises StoreError."""
         return await self.apps[0].store.links.alerted(self.owner_chats())
 
     @property
     def health(self) -> AppHealth:
-        """The first app's, with what is wrong with any."""
+        """The first app's health, with the problems of all."""
         problems = [app.health.problem for app in self.apps if app.health.problem]
         return replace(self.apps[0].health, problem=" ".join(problems) or None)
 
@@ -227,8 +227,8 @@ class Apps:
             group.create_task(self._tell_owners())
 
     async def _tell_owners(self) -> None:
-        """Tell of what was set aside, each chat of its own, the owners of everything once a day; and
-        the owners each day of the ledger's head, with what is wrong in it. Follow who may talk."""
+        """Tell each chat what of it was set aside and, once a day, the owners what was set aside anywhere and
+        the ledger's head, with what is wrong in it. Also reload who may talk."""
         store, texts = self.apps[0].store, TEXTS
 
         def to_chat(chat: str, table: str, count: int) -> str | None:
@@ -251,9 +251,9 @@ class Apps:
         while True:
             now = datetime.fromtimestamp(store.clock(), ZoneInfo(self.apps[0].timezone))
             midnight = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-            with suppress(StoreError):  # it is told at the next look
+            with suppress(StoreError):  # tried again at the next look
                 for app in self.apps:
-                    await app.access.load()  # somebody may have been let go elsewhere
+                    await app.access.load()  # the command line or the page may have changed it
                 owners = await self.alerted_chats()
                 told = await store.set_aside.tell(owners, to_chat, to_owners)
                 if await tell_head(store.ledger, owners, head, midnight) or told:

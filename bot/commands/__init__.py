@@ -2,14 +2,14 @@
 
 table.py          every command and button, and who handles it
 context.py        what handlers work with
-downloads.py      /model: files that lie here, and downloads
 first_screen.py   /start: what this is, and wishes to try
 intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /skills, /summary
 servers.py        /mcp: MCP servers, and signing in to one
 plan.py           /plan: the steps of the task, and corrections
-status.py         /status, /gpu, /context, /model
+status.py         /status, /gpu, /context
+model.py          /model: which one serves, switching, downloads
 link.py           one person's chats in several apps, /link
 trust.py          text of strangers in a chat, /trust
 approvals.py      questions to owners, /approve

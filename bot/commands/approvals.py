@@ -1,4 +1,4 @@
-"""Approvals: the first press counts, the question then says who decided; /approve."""
+"""Answers to approval questions, of which the first counts, and /approve."""
 
 import hashlib
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ async def press_approval(context: HandlerContext, press: ButtonPress) -> PressRe
 
 
 async def asked(context: HandlerContext, press: ButtonPress) -> bool:
-    """Whether the question under the button still waits for its answer."""
+    """Whether the button's question still waits for an answer."""
     id, _ = decision(press.argument)
     request = await context.store.approvals.get(id)
     if request is None or request.expires <= context.store.clock():
@@ -47,8 +47,10 @@ async def asked(context: HandlerContext, press: ButtonPress) -> bool:
 
 
 async def show_decision(context: HandlerContext, id: str) -> None:
-    """The messages of a question lose their buttons and say what was decided; once, though the press and
-    the turn that asked both tell of it."""
+    """Replace the buttons of a question's messages by the decision.
+
+    Both the press and the turn that asked call this; each message is changed once.
+    """
     table = context.store.approvals
     decided, request = await table.decided(id), await table.get(id)
     if decided is None or request is None:
@@ -71,7 +73,7 @@ async def show_decision(context: HandlerContext, id: str) -> None:
 
 
 async def show_withdrawn(context: HandlerContext, turn: str) -> None:
-    """The same for what a turn that was stopped had asked."""
+    """Show as decided what a turn had asked before it was stopped."""
     for id in await context.store.approvals.withdrawn(turn):
         await show_decision(context, id)
 
@@ -109,5 +111,5 @@ def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
 
 
 def scope_digest(scope: str) -> str:
-    """A scope as a button's key can hold it."""
+    """A scope short enough for a button's key."""
     return hashlib.sha256(scope.encode()).hexdigest()[:12]

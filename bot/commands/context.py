@@ -1,9 +1,9 @@
-"""What handlers of any app work with: the context, a command as it was sent, a button that was pressed."""
+"""What the handlers of commands and buttons work with, in any app."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -33,8 +33,8 @@ if TYPE_CHECKING:  # loaded where servers are configured
 
 @dataclass(frozen=True, slots=True)
 class ModelOffer:
-    """A model that fits this machine. `line` says how; `size` in bytes; `command`, for a file that lies
-    here, is what tries it."""
+    """A model that fits this machine, as `line` says; `size` in bytes. `command` tries a file that is on this
+    machine already, "" for one to download."""
 
     name: str
     line: str
@@ -43,12 +43,12 @@ class ModelOffer:
 
 
 class ModelSource(Protocol):
-    """Where models come from; `running` names the downloads that go on."""
+    """Where models come from; `running` names the downloads in progress."""
 
     running: set[str]
 
     async def offers(self, report: Status) -> Sequence[ModelOffer]:
-        """Models that are no profile's in use here, the best first."""
+        """Models that no profile here uses, the best first."""
         ...
 
     def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
@@ -58,9 +58,9 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True)
 class Services:
-    """The running agent. What is None is not there, and its commands say so.
+    """Parts of the running agent; commands that need one that is None say so.
 
-    `tokens` counts a chat's tokens by part, summing up to the window.
+    `tokens` counts a chat's tokens by part, which add up to the window.
     """
 
     chats: Chats
@@ -80,7 +80,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """A command as somebody sent it; `argument` is what follows its name."""
+    """A command that somebody sent; `argument` is what follows its name."""
 
     chat: str
     sender: Sender
@@ -90,7 +90,7 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True)
 class ButtonPress:
-    """A press on a button of that message; `argument` is what follows the kind in the button's key."""
+    """A press on a button of `message`; `argument` is the button's key after its kind."""
 
     chat: str
     message: str
@@ -101,9 +101,9 @@ class ButtonPress:
 
 @dataclass(frozen=True, slots=True)
 class PressResult:
-    """`toast` answers the press; `text` replaces the message, its buttons becoming `keyboard`.
+    """`toast` answers the press; `text` and `keyboard` replace the message.
 
-    `later` gives both where they take time; it is awaited once the press is answered.
+    Where these take time, `later` returns them; it is awaited once the press is answered.
     """
 
     toast: str = ""
@@ -114,12 +114,12 @@ class PressResult:
 
 @dataclass
 class HandlerContext:
-    """One messaging app's handlers have one. `problem` says why updates do not come in.
+    """What the handlers of one messaging app share.
 
-    `demo`: the app itself is on this machine, too. `timezone` (IANA) is that of chats without one of their own; `started_at` is in
-    seconds since the epoch; `tasks` is to be open while handlers run. `language` is that of fixed texts,
-    "" where it is each sender's own. `page` is the HTTPS address of the owner's page, "" where it has none, None where
-    the app cannot open it.
+    `started_at` is in seconds since the epoch. `timezone` (IANA) is for chats without one of their own.
+    `problem` says why updates do not come in. `demo`: the app itself runs on this machine, too. `language`
+    is that of fixed texts, "" for each sender's own. `page` is the HTTPS address of the owner's page, "" where
+    it has none, None where the app cannot open it. `tasks` must be open while handlers run.
     """
 
     channel: Channel
@@ -129,17 +129,15 @@ class HandlerContext:
     texts: Texts
     services: Services
     started_at: float
-    timezone: str = "UTC"
-    repos: tuple[str, ...] = ()
-    problem: Callable[[], str | None] = lambda: None
-    _: KW_ONLY
+    timezone: str
+    repos: tuple[str, ...]
+    problem: Callable[[], str | None]
     reactions: Reactions
-    demo: bool = False
-    language: str = ""
+    demo: bool
+    language: str
     page: str | None = None
-    backlog: Counter[str] = field(
-        default_factory=Counter
-    )  # messages from before the start, by chat
+    # Messages from before the start, by chat.
+    backlog: Counter[str] = field(default_factory=Counter)
     decisions_shown: set[tuple[str, str]] = field(default_factory=set)  # approval and message
     tasks: BackgroundTasks = field(default_factory=BackgroundTasks)
 
@@ -151,25 +149,25 @@ class HandlerContext:
         await self.store.outbox.add(chat, [payload], silent=silent)
 
     def speaking_to(self, tag: str = "") -> AbstractContextManager[None]:
-        """Speak to whoever's app is in that language (a tag such as "ru")."""
+        """Texts in the block are for somebody whose app has that language (a tag such as "ru")."""
         return speaking(self.language, tag, ENGLISH)
 
     async def chosen_language(self, chat: str) -> str:
-        """What /settings says of the chat; "" for nothing."""
+        """The language chosen in /settings; "" where none was."""
         known = await self.store.chats.get(chat)
         return known.chosen_language if known else ""
 
     def start(self, work: Coroutine[Any, Any, object]) -> None:
-        """Do something slow beside the updates; what it must not lose is durable already."""
+        """Do slow work in the background. What must not be lost has to be stored before."""
         self.tasks.start(work, "a handler's task")
 
     async def local_time(self, chat: str, at: float | None = None) -> datetime:
-        """An instant (seconds since the epoch; now) in the chat's time zone."""
+        """`at` (seconds since the epoch; None: now) in the chat's time zone."""
         known = await self.store.chats.get(chat)
         zone = known_zone(known.timezone) if known and known.timezone else ""
         return local_time(self.store.clock() if at is None else at, zone or self.timezone)
 
 
 def whole_number(text: str) -> int:
-    """The number of decimal digits; of more than 40 those, as Python refuses a message that is full of them."""
+    """The number that decimal digits spell, of which the first 40 count: int() refuses a message full of them."""
     return int(text[:40])

@@ -1,6 +1,4 @@
-"""What a chat holds: conversations (/new, /resume, /stop, /retry, /export, [Continue]) and notes
-(/memory, /forget).
-"""
+"""Conversations (/new, /resume, /stop, /retry, /export, [Continue]) and notes (/memory, /forget)."""
 
 import asyncio
 from io import BytesIO
@@ -48,7 +46,7 @@ async def retry(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def resume(context: HandlerContext, call: CommandCall) -> None:
-    """The conversations used last, to choose from."""
+    """/resume offers the conversations that were used last."""
     found = await context.store.chats.conversations(call.chat, RESUMABLE + 1)
     keyboard = []
     for one in [c for c in found if not c.current][:RESUMABLE]:
@@ -85,14 +83,14 @@ async def export(context: HandlerContext, call: CommandCall) -> None:
 
 
 def continue_keyboard(reply: TurnReply, texts: Texts) -> Keyboard:
-    """The buttons of a finished turn's reply: [Continue] where it ended at a limit."""
+    """[Continue] under the reply of a turn that ended at a limit."""
     if reply.reason not in CONTINUABLE:
         return ()
     return [[Button(f"{CONTINUE}:{reply.turn}", texts.go_on)]]
 
 
 async def press_continue(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """The next turn, as if the person had said so; once, and only while nothing came after that turn."""
+    """Start the next turn as if the person had said so: once, and only while that turn is the last."""
     turns = context.store.turns
     last = await turns.last(press.chat)
     if last is None or last[0].id != press.argument or await turns.unfinished(press.chat):
@@ -112,7 +110,7 @@ async def press_continue(context: HandlerContext, press: ButtonPress) -> PressRe
 
 
 async def memory(context: HandlerContext, call: CommandCall) -> None:
-    """/memory lists the notes; /memory 3 WORDS corrects one, /memory pin 3 and unpin 3 say what stays."""
+    """/memory lists the notes; /memory 3 WORDS corrects one; /memory pin 3 and unpin 3 pin and unpin it."""
     chat, texts = call.chat, context.texts
     first, _, rest = call.argument.partition(" ")
     if first.lower() in ("pin", "unpin") and (id := note_number(rest.strip())):
@@ -128,7 +126,7 @@ async def memory(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def forget(context: HandlerContext, call: CommandCall) -> None:
-    """/forget 3 deletes that note, /forget all the whole chat, /forget alone lists the notes, with a button for all."""
+    """/forget lists the notes, with a button for all; /forget 3 deletes one, /forget all the whole chat."""
     chat, texts = call.chat, context.texts
     if id := note_number(call.argument):
         if await context.store.notes.delete(chat, id):
@@ -149,7 +147,7 @@ def forget_question(texts: Texts) -> tuple[str, Keyboard]:
 
 
 async def press_note(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`del:ID`, `undo:ID`, `pin:ID` or `unpin:ID`; then the list as it is now, with an undo for a deletion."""
+    """Act on `del:ID`, `undo:ID`, `pin:ID` or `unpin:ID`; show the new list, with [Undo] after a deletion."""
     action, _, argument = press.argument.partition(":")
     notes, texts, id = context.store.notes, context.texts, int(argument)
     undo: Keyboard = ()
@@ -176,7 +174,7 @@ async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResu
         return PressResult("", context.texts.kept)
 
     async def forget_chat() -> tuple[str, Keyboard]:
-        """A turn that runs is ended first, which may take a moment."""
+        """Takes a moment where a running turn has to end first."""
         await context.services.chats.forget(press.chat, press.sender.name)
         return context.texts.all_forgotten, []
 
@@ -184,7 +182,7 @@ async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResu
 
 
 async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
-    """The pinned and the newest notes, oldest first, with buttons to delete and to pin each."""
+    """The pinned and the newest notes, oldest first, each with buttons to delete and to pin it."""
     notes = await context.store.notes.all(chat)
     if not notes:
         return context.texts.no_notes, []
@@ -203,5 +201,5 @@ async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
 
 
 def note_number(text: str) -> int:
-    """The number of a note; 0 where the text is none."""
+    """A note's number; 0 where the text is no number."""
     return int(text) if text.isdecimal() and len(text) < 19 else 0

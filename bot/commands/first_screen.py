@@ -36,14 +36,14 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
 
 
 async def model_words(context: HandlerContext) -> str:
-    """Which model serves, and where, where that is another machine; "" while nobody can tell."""
+    """Which model serves, and the host of an external one; "" where there is no backend."""
     texts, backend = context.texts, context.services.backend
     if backend is None:
         return ""
     try:
         server = (await backend.status()).backend
         if server.model == TOY or (not server.model and server.profile == TOY_PROFILE):  # it starts
-            return toy_words(context)
+            return texts.toy_serves_demo if context.demo else texts.toy_serves
         where = ""
         if server.kind == "external":
             where = texts.model_at.format(host=urlsplit((await backend.endpoint()).url).hostname)
@@ -52,12 +52,8 @@ async def model_words(context: HandlerContext) -> str:
         return texts.no_model_yet
 
 
-def toy_words(context: HandlerContext) -> str:
-    return context.texts.toy_serves_demo if context.demo else context.texts.toy_serves
-
-
 async def press_wish(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """A turn as if the person had written the wish; it is shown, since nobody has."""
+    """Start a turn as if the person had written the wish, and show the wish in the chat."""
     number, _, language = press.argument.partition(":")
     with speaking(language):
         wishes = {str(n): wish for n, wish in enumerate(context.texts.wishes)}

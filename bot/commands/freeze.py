@@ -12,7 +12,7 @@ async def freeze(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def thaw(context: HandlerContext, call: CommandCall) -> None:
-    """/thaw 123456; nothing else thaws in a chat."""
+    """/thaw 123456; in a chat only a code thaws."""
     texts, key = context.texts, secret(context)
     if await context.store.freeze.since() is None:
         text = texts.not_frozen
@@ -27,6 +27,6 @@ async def thaw(context: HandlerContext, call: CommandCall) -> None:
 
 
 def secret(context: HandlerContext) -> bytes | None:
-    """What codes are made of, where that is set up."""
+    """The secret of the codes, where one is set up."""
     state = context.services.state
     return totp.read_secret(state) if state else None

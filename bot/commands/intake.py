@@ -6,6 +6,7 @@ People are let in by a one-time link, or because they ask and an owner presses a
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Literal
 
 from agent.language import ENGLISH, speaking, spoken
 from agent.sandbox.output_buffer import visible
@@ -27,7 +28,8 @@ REFUSE = "out"
 
 
 async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
-    """The same where it quotes a `message` of ours ("": it quotes none), which may repeat what strangers wrote."""
+    """Mark a message as a stranger's text where it quotes our `message` ("": it quotes none), and that one may
+    repeat what strangers wrote."""
     source = message and await context.store.taints.of_message(incoming.chat, message)
     if not source:
         return incoming
@@ -36,11 +38,16 @@ async def with_answered(context: HandlerContext, incoming: Incoming, message: st
 
 
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
-    """Keep a message of somebody who may write, and have it answered."""
+    """Keep a message of somebody who may write, and have it answered.
+
+    One from before the start is answered, or asked about, once no more of those come in.
+    """
     incoming = replace(incoming, language=spoken())
     starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
     if starting and 0 < incoming.at < context.started_at - 1:
-        await hold(context, incoming)
+        if await context.store.inbox.add(incoming):
+            context.backlog[incoming.chat] += 1
+            context.start(offer_backlog(context, incoming.chat, context.backlog[incoming.chat]))
     elif not await context.services.chats.submit(incoming):
         return
     if incoming.origin == "owner":
@@ -70,10 +77,9 @@ async def may_write(context: HandlerContext, chat: str, sender: Sender, level: A
 
 
 async def wake(context: HandlerContext, chat: str) -> str:
-    """Whoever writes can be written to: what waited while the chat was blocked goes out. The language
-    that was chosen there.
+    """Unblock the chat of a command, so that waiting messages go out; return its chosen language ("": none).
 
-    (The inbox does so for messages.)
+    The inbox unblocks the chat of a message.
     """
     known = await context.store.chats.get(chat)
     if known is not None and known.blocked:
@@ -82,17 +88,10 @@ async def wake(context: HandlerContext, chat: str) -> str:
     return known.chosen_language if known else ""
 
 
-async def hold(context: HandlerContext, incoming: Incoming) -> None:
-    """Keep a message from before the start; once no more come in, answer them or ask."""
-    if await context.store.inbox.add(incoming):
-        context.backlog[incoming.chat] += 1
-        context.start(offer_backlog(context, incoming.chat, context.backlog[incoming.chat]))
-
-
 async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
     await asyncio.sleep(BACKLOG_PAUSE)
     if context.backlog[chat] != count:
-        return  # a later message does it
+        return  # a later message has come, and its call goes on
     rows = await context.store.inbox.waiting(chat, [context.channel.source])
     if len(rows) <= BACKLOG:
         context.services.chats.wake(chat)
@@ -166,30 +165,27 @@ async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[Te
 
 
 async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
+    result = await decide(context, press, "member", context.texts.was_let_in)
     person = press.argument
-    name = await name_of(context, person)
-    await context.access.put(person, "member", name, press.sender.user)
     if person != press.sender.group:
         chat = context.channel.private_chat(person)
         with speaking(await context.store.chats.spoken(chat)):
             await context.send(chat, context.texts.paired["member"])
-    return await decided(context, press, context.texts.was_let_in, name)
+    return result
 
 
 async def press_refuse(context: HandlerContext, press: ButtonPress) -> PressResult:
-    person = press.argument
-    name = await name_of(context, person)
-    await context.access.put(person, "refused", name, press.sender.user)
-    return await decided(context, press, context.texts.was_refused, name)
+    return await decide(context, press, "refused", context.texts.was_refused)
 
 
-async def name_of(context: HandlerContext, person: str) -> str:
-    """The name of a user or a group; a group has none until it is let in."""
-    known = await context.access.name_of(person)
-    return known or visible(await context.channel.name(context.channel.private_chat(person)))
-
-
-async def decided(context: HandlerContext, press: ButtonPress, form: str, name: str) -> PressResult:
+async def decide(
+    context: HandlerContext, press: ButtonPress, role: Literal["member", "refused"], form: str
+) -> PressResult:
+    """Give the user or group of the button that role; the message says who did so, and when."""
+    person, channel = press.argument, context.channel
+    name = await context.access.name_of(person)  # a group has none until it is let in
+    name = name or visible(await channel.name(channel.private_chat(person)))
+    await context.access.put(person, role, name, press.sender.user)
     at = f"{await context.local_time(press.chat):%H:%M}"
-    text = form.format(name=name or press.argument, by=press.sender.name, at=at)
+    text = form.format(name=name or person, by=press.sender.name, at=at)
     return PressResult("", text)

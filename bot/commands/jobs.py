@@ -14,7 +14,7 @@ CATCH_UP: dict[str, CatchUp] = {"run once": "once", "run all": "all", "say misse
 
 
 async def jobs(context: HandlerContext, call: CommandCall) -> None:
-    """/jobs lists them; /jobs 3 tells of one; /jobs 3 every Monday at 9 changes it."""
+    """/jobs lists them; /jobs 3 describes one; /jobs 3 every Monday at 9 changes it."""
     planner = await planner_of(context, call.chat)
     number, _, words = call.argument.partition(" ")
     if not number.isdecimal():
@@ -22,9 +22,8 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
         return
     job = await planner.find(whole_number(number))
     if not words:
-        await context.send(
-            call.chat, "\n".join([planner.describe(job), *await planner.history(job)])
-        )
+        lines = [planner.describe(job), *await planner.history(job)]
+        await context.send(call.chat, "\n".join(lines))
         return
     if catch_up := CATCH_UP.get(words.lower()):
         job = await planner.adjust(job.id, catch_up, None)
@@ -37,7 +36,7 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def schedule(context: HandlerContext, call: CommandCall) -> None:
-    """/schedule in 10 minutes stretch: shown with its next times, made by a press.
+    """/schedule in 10 minutes stretch: shown with its next times; a press on the button makes the job.
 
     What is not understood is asked back.
     """
@@ -48,17 +47,14 @@ async def schedule(context: HandlerContext, call: CommandCall) -> None:
     proposal = await planner.propose_text(call.argument)
     check_level(context, call.level, proposal.spec.kind)
     job = await planner.offer(proposal)
-    row = [
-        Button(f"{JOB}:yes:{job.id}", context.texts.plan_it),
-        Button(f"{JOB}:no:{job.id}", context.texts.no),
-    ]
-    await context.send(
-        call.chat, context.texts.plan_question.format(told=proposal.description), [row]
-    )
+    yes = Button(f"{JOB}:yes:{job.id}", context.texts.plan_it)
+    no = Button(f"{JOB}:no:{job.id}", context.texts.no)
+    question = context.texts.plan_question.format(told=proposal.description)
+    await context.send(call.chat, question, [[yes, no]])
 
 
 async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`ACTION:ID` of a button under /schedule (yes, no) or /jobs (pause, go, run, rm)."""
+    """Act on `ACTION:ID`, of a button under /schedule (yes, no) or /jobs (pause, go, run, rm)."""
     action, _, id = press.argument.partition(":")
     planner, number = await planner_of(context, press.chat), int(id)
     if job := await context.store.jobs.get_of(press.chat, number):
@@ -99,7 +95,7 @@ async def summary(context: HandlerContext, call: CommandCall) -> None:
 
 
 def check_level(context: HandlerContext, level: AccessLevel, kind: str) -> None:
-    """AgentError for others than owners where a kind of job touches more than its chat."""
+    """Raises AgentError for a member where a job of that kind affects more than its chat."""
     if kind in OWNERS_ONLY and level != "owner":
         raise AgentError(context.texts.only_owners)
 
@@ -124,7 +120,7 @@ def planned(context: HandlerContext, planner: Planner, job: Job) -> str:
 
 
 async def planner_of(context: HandlerContext, chat: str) -> Planner:
-    """AgentError where there is no scheduler."""
+    """Raises AgentError where there is no scheduler."""
     if context.services.planner is None:
         raise AgentError(context.texts.not_here)
     return await context.services.planner(chat)

@@ -1,4 +1,4 @@
-"""/link: an owner's chats in several apps, which share notes and jobs."""
+"""/link: chats of one owner in several apps share notes and jobs."""
 
 from bot.commands.context import CommandCall, HandlerContext
 
@@ -6,8 +6,8 @@ CODE_SECONDS = 900.0
 
 
 async def link(context: HandlerContext, call: CommandCall) -> None:
-    """/link gives a code, /link CODE in the other app uses it; /link alerts has alerts come here, /link end
-    parts this chat from the others."""
+    """/link makes a code, and /link CODE in the other app uses it; /link alerts brings alerts to this chat;
+    /link end separates it from the others."""
     texts, links, argument = context.texts, context.store.links, call.argument.strip()
     alerts = context.channel.private_chat(call.sender.user)
     if call.sender.group is not None:
@@ -21,7 +21,7 @@ async def link(context: HandlerContext, call: CommandCall) -> None:
     elif argument:
         other = await links.use_code(call.chat, alerts, argument, call.sender.name)
         await context.send(call.chat, texts.linked if other else texts.bad_link_code)
-        if other:  # whoever did this is told of in both
+        if other:  # told in both, in case it was not the owner
             await context.send(other, texts.linked)
     else:
         code = await links.make_code(call.chat, alerts, CODE_SECONDS)

@@ -1,4 +1,4 @@
-"""/plan: the steps of the task in a chat, and a person's corrections of them."""
+"""/plan: the steps of a chat's task, and corrections of them by a person."""
 
 import secrets
 
@@ -40,7 +40,7 @@ def corrected(known: Plan, argument: str) -> Plan:
 
 
 async def tell_model(context: HandlerContext, call: CommandCall, shown: str) -> None:
-    """A turn that runs hears of it at its next step; a later one is shown the plan as it begins."""
+    """Tell a running turn of the change, before its next step; a later one begins with the plan."""
     if call.chat not in context.services.chats.running():
         return
     words = context.texts.plan_corrected.format(plan=shown)

@@ -1,4 +1,4 @@
-"""/mcp: servers of tools, and how an owner signs in to one of another host."""
+"""/mcp: the MCP servers, and signing in to a remote one."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -13,7 +13,8 @@ if TYPE_CHECKING:  # loaded where servers are configured
 
 
 async def mcp(context: HandlerContext, call: CommandCall) -> None:
-    """/mcp lists them, /mcp NAME signs in to one, /mcp NAME ADDRESS gives what that led the browser to."""
+    """/mcp lists them; /mcp NAME signs in to one; /mcp NAME ADDRESS hands over the address that the browser was
+    redirected to."""
     servers = context.services.servers
     name, _, answer = call.argument.strip().partition(" ")
     if servers is None or not name:
@@ -38,7 +39,7 @@ async def mcp(context: HandlerContext, call: CommandCall) -> None:
 async def have_signed_in(
     servers: "ToolServers", name: str, texts: Texts, tell: Callable[[str], Awaitable[None]]
 ) -> None:
-    """Send the link to an owner, wait for what comes of it, and tell that."""
+    """Send the sign-in link, wait until somebody has signed in, and say how it ended."""
 
     async def show(sign_in: "SignIn") -> None:
         facts = {"name": name, "host": sign_in.host, "link": sign_in.link}

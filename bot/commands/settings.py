@@ -1,10 +1,10 @@
-"""/settings: thinking, the tools' lines, answers as voice, the language. /timezone: the chat's own time zone."""
+"""/settings: thinking, tool lines, voice messages, language. /timezone: the chat's own time zone."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 from difflib import get_close_matches
 from functools import cache
-from typing import get_args
+from typing import Any, get_args
 from zoneinfo import available_timezones
 
 from agent.errors import AgentError
@@ -27,8 +27,7 @@ async def settings(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_setting(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`thinking:TOKENS`, or `thinking:` for the profile's own; `tools:` all, long or none; `voice:` off, same
-    or always; `language:` CODE, or nothing for the app's"""
+    """Act on `NAME:VALUE` of `setting_values`; `thinking:` is the model's default, `language:` the app's."""
     name, _, value = press.argument.partition(":")
     values = setting_values()
     if value not in values.get(name, {}):
@@ -42,7 +41,7 @@ async def press_setting(context: HandlerContext, press: ButtonPress) -> PressRes
 
 
 def setting_values() -> Mapping[str, Mapping[str, str | int | None]]:
-    """What each setting of a chat may be, by the words that choose it."""
+    """The values of each setting, by the word in a button's key."""
     return {
         "thinking": {str("" if tokens is None else tokens): tokens for tokens in THINKING},
         TOOL_LINES: {lines: lines for lines in get_args(ToolLines)},
@@ -52,52 +51,50 @@ def setting_values() -> Mapping[str, Mapping[str, str | int | None]]:
 
 
 async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
+    texts, services = context.texts, context.services
     known = await context.store.chats.get(chat)
-    now = known.settings.get("thinking") if known else None
-    texts = context.texts
+    thinking = known.settings.get("thinking") if known else None
+    shown, spoken = tool_lines(known), voice_setting(known.settings if known else {})
+    chosen = known.chosen_language if known else ""
     words = {None: texts.thinking_default, 0: texts.off, UNBOUNDED: texts.thinking_unbounded}
-    labels = {n: words.get(n) or local("{n:,}").format(n=n) for n in THINKING}
-    buttons = [
-        Button(f"{SETTING}:thinking:{'' if n is None else n}", f"{'• ' if n == now else ''}{label}")
+    budgets = {n: words.get(n) or local("{n:,}").format(n=n) for n in THINKING}
+    named = {"": texts.as_app, **{code: name_of(code) for code in languages()}}
+
+    lines = [texts.settings.format(thinking=budgets.get(thinking, str(thinking)))]
+    if services.backend is not None:
+        with suppress(BackendUnavailable):  # then nobody knows what the model server takes
+            if not (await services.backend.endpoint()).extras:
+                lines.append(texts.no_thinking)
+    lines.append(texts.settings_tools.format(lines=texts.tool_lines[shown]))
+    lines.append(texts.settings_voice.format(voice=texts.voice_settings[spoken]))
+    if services.voice and spoken != "off" and (command := services.voice.missing()):
+        lines.append(texts.voice_missing.format(command=command))
+    zone = str((await context.local_time(chat)).tzinfo)
+    lines.append(texts.settings_timezone.format(zone=zone))
+    lines.append(texts.settings_language.format(language=named.get(chosen, chosen)))
+
+    tokens = choices("thinking", budgets, thinking)
+    codes = choices(LANGUAGE, named, chosen)
+    keyboard = [
+        tokens[:3],
+        tokens[3:],
+        choices(TOOL_LINES, texts.tool_lines, shown),
+        choices(VOICE, texts.voice_settings, spoken),
+        *(codes[start : start + 4] for start in range(0, len(codes), 4)),
+    ]
+    return "\n".join(lines), keyboard
+
+
+def choices(name: str, labels: Mapping[Any, str], now: str | int | None) -> list[Button]:
+    """A button for each value of a setting, that of `now` marked."""
+    return [
+        Button(f"{SETTING}:{name}:{'' if n is None else n}", f"{'• ' if n == now else ''}{label}")
         for n, label in labels.items()
     ]
-    zone = str((await context.local_time(chat)).tzinfo)
-    lines = [
-        context.texts.settings.format(thinking=labels.get(now, str(now))),
-        context.texts.settings_timezone.format(zone=zone),
-    ]
-    if context.services.backend is not None:
-        with suppress(BackendUnavailable):  # then nobody knows what the model server takes
-            if not (await context.services.backend.endpoint()).extras:
-                lines.insert(1, context.texts.no_thinking)
-    shown = tool_lines(known)
-    lines.insert(len(lines) - 1, texts.settings_tools.format(lines=texts.tool_lines[shown]))
-    spoken = voice_setting(known.settings if known else {})
-    lines.insert(len(lines) - 1, texts.settings_voice.format(voice=texts.voice_settings[spoken]))
-    voice = context.services.voice
-    if voice and spoken != "off" and (command := voice.missing()):
-        lines.insert(len(lines) - 1, texts.voice_missing.format(command=command))
-    said = [
-        Button(f"{SETTING}:{VOICE}:{each}", f"{'• ' if each == spoken else ''}{label}")
-        for each, label in texts.voice_settings.items()
-    ]
-    kept = [
-        Button(f"{SETTING}:{TOOL_LINES}:{each}", f"{'• ' if each == shown else ''}{label}")
-        for each, label in texts.tool_lines.items()
-    ]
-    chosen = known.chosen_language if known else ""
-    named = {"": texts.as_app, **{code: name_of(code) for code in languages()}}
-    lines.append(texts.settings_language.format(language=named.get(chosen, chosen)))
-    codes = [
-        Button(f"{SETTING}:{LANGUAGE}:{code}", f"{'• ' if code == chosen else ''}{label}")
-        for code, label in named.items()
-    ]
-    rows = [codes[start : start + 4] for start in range(0, len(codes), 4)]
-    return "\n".join(lines), [buttons[:3], buttons[3:], kept, said, *rows]
 
 
 async def timezone(context: HandlerContext, call: CommandCall) -> None:
-    """/timezone Europe/Berlin: jobs at times of day move to it. /timezone alone tells which it is.
+    """/timezone tells the zone; /timezone Europe/Berlin changes it, and jobs at times of day move to it.
 
     A city or another spelling is enough where it names one zone.
     """
@@ -123,7 +120,7 @@ async def timezone(context: HandlerContext, call: CommandCall) -> None:
 
 
 def find_timezone(text: str) -> str | None:
-    """The IANA name meant: itself in any spelling of its words, or its city alone."""
+    """The IANA name that a text means: a zone's name in any case and spacing, or its city."""
     found = zones_by_name().get(normalized(text), [])
     exact = [zone for zone in found if normalized(zone) == normalized(text)]
     return (exact or found)[0] if exact or len(found) == 1 else None
@@ -138,7 +135,7 @@ def nearest_timezones(text: str) -> list[str]:
 
 @cache
 def zones_by_name() -> dict[str, list[str]]:
-    """The zones that a name stands for: a zone's own, or that of its city."""
+    """Zones by their normalized name, and by that of their city."""
     names: dict[str, list[str]] = {}
     for zone in sorted(available_timezones()):
         for name in {normalized(zone), normalized(zone.rpartition("/")[2])}:

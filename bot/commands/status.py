@@ -1,28 +1,21 @@
-"""/status, /gpu, /context and /model. What is not known is left out."""
+"""/status, /gpu and /context. What is not known is left out."""
 
 from collections.abc import Mapping
 from io import BytesIO
-from time import monotonic
 
 from agent.budgets import WORDS
-from agent.errors import AgentError
 from agent.language import local, translated
-from agent.llm.selftest import sentence
-from agent.model import ModelRefused
 from agent.retelling import retold
 from agent.store.outbox import OutboxState
 from agent.trust import told
-from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.client import BackendRefused, BackendUnavailable
 from backend.protocol import Gpu, Status
 from bot.approval_question import code
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands import downloads
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 from bot.texts import Texts
 
 STATUS = "st"
-MODEL = "mod"
-NAME_BYTES = 56  # a button's key holds 64
 GPU_HOURS = 3
 MOST_HOURS = 7 * 24
 
@@ -71,7 +64,7 @@ async def status_report(
 
 
 async def backend_status(context: HandlerContext) -> Status | str:
-    """The status, or a sentence that says why there is none."""
+    """The status, or a sentence on why there is none."""
     if context.services.backend is None:
         return context.texts.no_backend
     try:
@@ -81,7 +74,7 @@ async def backend_status(context: HandlerContext) -> Status | str:
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
-    """/gpu, /gpu 12 for as many hours, /gpu dark: a picture, or in words why there is none."""
+    """/gpu, /gpu 12 (hours), /gpu dark: a picture; where there is none, the same in words."""
     words = call.argument.lower().split()
     hours = next((whole_number(word) for word in words if word.isdecimal()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
@@ -95,10 +88,7 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
     zone = str((await context.local_time(call.chat)).tzinfo)
     try:
         picture = await context.services.backend.gpu_picture(
-            min(max(hours, 1), MOST_HOURS),
-            theme=theme,
-            zone=zone,
-            words=context.texts.gpu_picture,
+            min(max(hours, 1), MOST_HOURS), theme=theme, zone=zone, words=context.texts.gpu_picture
         )
         await context.channel.send_files(call.chat, [(BytesIO(picture), "gpu.png")], caption)
     except (BackendUnavailable, BackendRefused, ChannelError):
@@ -121,7 +111,7 @@ async def tokens(context: HandlerContext, call: CommandCall) -> None:
 
 
 def part_name(texts: Texts, part: str) -> str:
-    """A part of the context, as `voltaire context` names it, in the language that is spoken."""
+    """A part of the context, named by `voltaire context`, in the reader's language."""
     if part.startswith("tool "):
         return texts.context_tool.format(name=part.removeprefix("tool "))
     return texts.context_parts.get(part, part)
@@ -161,7 +151,7 @@ def gpu_line(texts: Texts, gpu: Gpu) -> str:
 def queue_line(
     texts: Texts, running: int, waiting: int, outbox: Mapping[OutboxState, int], set_aside: int = 0
 ) -> str:
-    """Turns that run, messages that wait for theirs, the outbox by state, what is set aside."""
+    """Running turns, waiting messages, the outbox by state, and what is set aside."""
     to_send = outbox.get("waiting", 0) + outbox.get("sending", 0)
     doubtful, failed = outbox.get("uncertain", 0), outbox.get("failed", 0)
     return joined(
@@ -187,67 +177,3 @@ def uptime_line(texts: Texts, seconds: float, at: str) -> str:
 
 def joined(*parts: str) -> str:
     return " · ".join(filter(None, parts))
-
-
-async def model(context: HandlerContext, call: CommandCall) -> None:
-    """The model, its speed and its self-test; a button for each profile whose model is here."""
-    backend, texts = context.services.backend, context.texts
-    if backend is None:
-        await context.send(call.chat, texts.no_backend)
-        return
-    report, profiles = await backend.status(), await backend.profiles()
-    server, speed = report.backend, report.speed
-    lines = [texts.model.format(now=server.profile or server.model or "?")]
-    for profile in profiles:
-        if profile.name == server.profile:
-            lines += map(translated, filter(None, [profile.title, profile.good, profile.bad]))
-    if server.n_ctx:
-        lines.append(texts.model_window.format(tokens=server.n_ctx))
-    if measured := speed.median_decode_tok_s or speed.decode_tok_s:
-        lines.append(texts.model_speed.format(speed=measured))
-    selftests = context.services.selftests
-    if selftests and (known := await selftests.known(server)):
-        lines.append(sentence(known))
-    names = [profile.name for profile in profiles if profile.here]
-    keyboard = [
-        [Button(f"{MODEL}:{name}", name)]
-        for name in names
-        if name != server.profile and len(name.encode()) <= NAME_BYTES
-    ]
-    more, offered = await downloads.offers(context, report, call.level)
-    text = "\n\n".join(["\n".join(lines), *more])
-    await context.send(call.chat, text, [*keyboard, *offered])
-
-
-async def press_model(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """Switching goes on in the background; the chat is told how it ended."""
-    if context.services.backend is None:
-        return PressResult(context.texts.expired)
-    facts = {"act": "model", "to": press.argument, "by": press.sender.name}
-    await context.store.ledger.record("admin", press.chat, **facts)
-    context.start(switch(context, context.services.backend, press.chat, press.argument))
-    return PressResult("", context.texts.switching.format(name=press.argument))
-
-
-async def switch(context: HandlerContext, backend: BackendClient, chat: str, profile: str) -> None:
-    """Switch, and run the self-test of a model that serves for the first time."""
-    began = monotonic()
-    try:
-        async for _ in backend.use_profile(profile):
-            pass
-        server = (await backend.status()).backend
-    except (BackendRefused, BackendUnavailable) as error:
-        await context.send(chat, retold(str(error)))
-        return
-    text = context.texts.switched.format(name=profile, seconds=monotonic() - began)
-    if server.warm:
-        text += " " + context.texts.switched_warm.format(tokens=server.warm.tokens)
-    await context.send(chat, text)
-    selftests = context.services.selftests
-    if selftests is None or await selftests.known(server) is not None:
-        return
-    try:
-        result = sentence(await selftests.of((await backend.status()).backend))
-    except (AgentError, ModelRefused, BackendUnavailable) as error:
-        result = retold(str(error))
-    await context.send(chat, result)

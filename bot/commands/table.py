@@ -1,4 +1,4 @@
-"""Every command and every button, with who handles it; the texts of commands stand in bot.texts."""
+"""Every command and every button, and the function that handles it; what commands say is in bot.texts."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ from bot.chat_trust import TRUST
 from bot.commands import (
     approvals,
     conversations,
-    downloads,
     first_screen,
     freeze,
     intake,
     jobs,
     link,
+    model,
     plan,
     servers,
     settings,
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`level` may use it; `menu` says where the app lists it; a `slow` one runs beside the updates."""
+    """`level` is needed to use it; `menu` says where the app lists it; a `slow` one runs in the background."""
 
     name: str
     run: Callable[[HandlerContext, CommandCall], Awaitable[None]]
@@ -47,7 +47,7 @@ class Command:
 
 
 async def help_(context: HandlerContext, call: CommandCall) -> None:
-    """Commands in groups of a few lines, those that this person may use."""
+    """The commands that this person may use, in groups."""
     texts = context.texts
     allowed = {c.name for c in COMMANDS if call.level == "owner" or c.level == "member"}
     groups = [
@@ -77,7 +77,7 @@ COMMANDS: Sequence[Command] = (
     Command("plan", plan.plan),
     Command("status", status.status, menu="everywhere", slow=True),
     Command("gpu", status.gpu, slow=True),
-    Command("model", status.model, slow=True),
+    Command("model", model.model, slow=True),
     Command("context", status.tokens, slow=True),
     Command("memory", conversations.memory),
     Command("forget", conversations.forget),
@@ -112,8 +112,8 @@ BUTTONS: Mapping[str, PressHandler] = {
     ANSWER_NOW: conversations.press_answer_now,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,
-    status.MODEL: status.press_model,
-    downloads.DOWNLOAD: downloads.press_download,
+    model.MODEL: model.press_model,
+    model.DOWNLOAD: model.press_download,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
     first_screen.WISH: first_screen.press_wish,
@@ -124,20 +124,20 @@ OWNERS_ONLY = {
     approvals.REVOKE,
     intake.LET_IN,
     intake.REFUSE,
-    status.MODEL,
-    downloads.DOWNLOAD,
+    model.MODEL,
+    model.DOWNLOAD,
     TRUST,
 }
 
 
 def command_named(name: str) -> Command:
-    """Without its slash; /help for a name that is none."""
+    """The command of that name (without its slash); /help where there is none."""
     known = {command.name: command for command in (*COMMANDS, *HIDDEN)}
     return known.get(name, known["help"])
 
 
 async def run_command(context: HandlerContext, command: Command, call: CommandCall) -> None:
-    """Run a command for whoever may use it; a plain error is sent in its own words."""
+    """Run a command for whoever may use it. An AgentError is sent to the chat as its sentence."""
     chat, sender, language = call.chat, call.sender, ""
 
     async def run() -> None:
@@ -161,31 +161,27 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
 
 
 async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
-    """The result of a press; what lasts is committed."""
+    """The result of a press; what must last is committed when this returns."""
     with speaking(await context.chosen_language(press.chat)):
-        return await press_result(context, kind, press)
-
-
-async def press_result(context: HandlerContext, kind: str, press: ButtonPress) -> PressResult:
-    if kind not in BUTTONS or (kind == APPROVAL and not await approvals.asked(context, press)):
-        return PressResult(context.texts.expired)
-    if press.level == "stranger":
-        return PressResult(context.texts.not_yours)
-    if kind in OWNERS_ONLY and press.level != "owner":
-        return PressResult(context.texts.only_owners)
-    try:
-        return await BUTTONS[kind](context, press)
-    except AgentError as error:
-        return PressResult(retold(str(error)))
-    except (ValueError, OverflowError) as error:  # a button's key that an app made up
-        log.warning("a press on a button of ours with another key: %s", error)
-        return PressResult(context.texts.expired)
+        if kind not in BUTTONS or (kind == APPROVAL and not await approvals.asked(context, press)):
+            return PressResult(context.texts.expired)
+        if press.level == "stranger":
+            return PressResult(context.texts.not_yours)
+        if kind in OWNERS_ONLY and press.level != "owner":
+            return PressResult(context.texts.only_owners)
+        try:
+            return await BUTTONS[kind](context, press)
+        except AgentError as error:
+            return PressResult(retold(str(error)))
+        except (ValueError, OverflowError) as error:  # a key that an app made up
+            log.warning("a press on a button of ours with another key: %s", error)
+            return PressResult(context.texts.expired)
 
 
 async def show_press_result(
     context: HandlerContext, press: ButtonPress, result: PressResult
 ) -> None:
-    """Change the message whose button was pressed; its toast is the app's to show, before."""
+    """Change the message whose button was pressed. The app has shown the toast before."""
     text, keyboard = result.text, result.keyboard
     if result.later:
         with speaking(await context.chosen_language(press.chat)):

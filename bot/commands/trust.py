@@ -1,11 +1,11 @@
-"""/trust: what of strangers has touched a chat, and an owner's word that it is theirs."""
+"""/trust: text of strangers in a chat, and an owner's word that it is theirs."""
 
 import re
 
 from bot.chat_trust import ChatTrust
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 
-# "This page is mine", "I trust that file": words alone clear nothing, but bring the buttons.
+# "This page is mine", "I trust that file": such words bring the buttons; only a press vouches.
 VOUCHING = re.compile(
     r"\b(?:this|that|these|those|it|the (?:page|file|document|message|picture|repo(?:sitory)?))\b.{0,30}"
     r"\b(?:is|are) (?:mine|ours|from me|by me)\b|\b(?:i|you can) trust (?:this|that|it|these|those|the)\b",
@@ -18,13 +18,13 @@ async def trust(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def offer(context: HandlerContext, chat: str, words: str) -> None:
-    """Bring the buttons where a person says that a stranger's text is theirs."""
+    """Show the buttons where the words claim that a stranger's text is their writer's."""
     if VOUCHING.search(words) and await context.store.taints.of_chat(chat):
         await context.send(chat, *await (await of_chat(context, chat)).report())
 
 
 async def press_trust(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """Vouch; then what is left."""
+    """Vouch, and show what is left."""
     chat = await of_chat(context, press.chat)
     done = await chat.vouch(press.argument, press.sender.name)
     return PressResult(context.texts.vouched if done else context.texts.expired, later=chat.report)
