@@ -1,4 +1,4 @@
-"""The question whether a tool may run: its text, its buttons, the whole as a file, and who is asked."""
+"""Asking an owner whether a tool may run: whom, the question's text and buttons, and the rest of it as a file."""
 
 import asyncio
 import re
@@ -29,7 +29,7 @@ APPROVAL = "ok"
 DECISIONS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}  # by a key's last letter
 SHOWN_CHARACTERS = 3000  # of a command or a diff; of a longer one the beginning and the end
 SHOWN_END = 1000
-SHOWN_LINES, SHOWN_SPACES = 4, 80  # empty ones in a row; of more their number is shown
+SHOWN_LINES, SHOWN_SPACES = 4, 80  # empty ones in a row; of more only the count is shown
 ATTEMPTS = 3
 NAMED_OWNERS = 3
 BLANK_LINES = re.compile(rf"\n(?:[ ⇥\t]*\n){{{SHOWN_LINES},}}")
@@ -38,7 +38,7 @@ BLANKS = re.compile(rf"[ ⇥\t]{{{SHOWN_SPACES},}}")
 
 @dataclass(frozen=True)
 class OwnerApprovals:
-    """Asks owners in their chats (agent.approvals.AskOwners); the answer comes by `press_approval`."""
+    """Asks owners in their chats (agent.approvals.AskOwners); `press_approval` gets the answer."""
 
     channel: Channel
     access: Access
@@ -47,19 +47,19 @@ class OwnerApprovals:
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
         if await self.store.approvals.message_of(request.id):
-            return None  # asked before a restart: those buttons still work
+            return None  # asked before a restart; those buttons still work
         sent: list[str] = []
         for chat in self._chats(request.chat):
             try:
                 message = await self._send(chat, request)
             except ChannelError:
-                continue  # an owner who has blocked us; the others still read it
+                continue  # an owner who has blocked us; another may answer
             sent.append(f"{chat}/{message}")
             await self.store.approvals.shown(request.id, " ".join(sent))
         return None if sent else "denied"
 
     async def whom(self, chat: str) -> str:
-        """Who is asked for what that chat wants, as its people read it."""
+        """Who is asked on behalf of the chat, in words for those in it."""
         user, texts = self.channel.user_of(chat), self.texts
         if user in self.access.owners:
             return texts.you
@@ -70,7 +70,7 @@ class OwnerApprovals:
         return texts.or_.join(name or texts.an_owner for name in dict.fromkeys(names))
 
     def _chats(self, chat: str) -> list[str]:
-        """The chat itself where an owner reads it, and else the owners' own chats."""
+        """Where to ask: in the chat itself where an owner may read it, else, or also, in the owners' own chats."""
         private = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
         if not chat.startswith(self.channel.prefix):
             return private
@@ -80,31 +80,29 @@ class OwnerApprovals:
         return [chat] if user in self.access.owners else private
 
     async def _send(self, chat: str, request: ApprovalRequest) -> str:
-        """Two copies of one question are harmless, a missing one is not."""
+        """The message's id. An uncertain send is repeated: two copies of a question are harmless, a missing
+        one is not."""
         with speaking(await self.store.chats.spoken(chat)):
-            return await self._send_spoken(chat, request)
-
-    async def _send_spoken(self, chat: str, request: ApprovalRequest) -> str:
-        where = await asked_in(self.channel, self.texts, request, chat)
-        text = question(self.texts, request, where)
-        keyboard = approval_keyboard(self.texts, request)
-        message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}")
-        for attempt in range(ATTEMPTS):
-            try:
-                await send_whole(self.channel, chat, self.texts, request)
-                return (await send(self.channel, chat, message))[-1]
-            except DeliveryUncertain:
-                if attempt == ATTEMPTS - 1:
-                    raise
-            except NotSent as error:  # too fast: the app says when to ask again
-                if attempt == ATTEMPTS - 1 or not error.after:
-                    raise
-                await asyncio.sleep(error.after)
+            where = await asked_in(self.channel, self.texts, request, chat)
+            text = question(self.texts, request, where)
+            keyboard = approval_keyboard(self.texts, request)
+            message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}")
+            for attempt in range(1, ATTEMPTS + 1):
+                try:
+                    await send_whole(self.channel, chat, self.texts, request)
+                    return (await send(self.channel, chat, message))[-1]
+                except DeliveryUncertain:
+                    if attempt == ATTEMPTS:
+                        raise
+                except NotSent as error:  # too fast: the app says when to ask again
+                    if attempt == ATTEMPTS or not error.after:
+                        raise
+                    await asyncio.sleep(error.after)
         raise AssertionError
 
 
 async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, chat: str) -> str:
-    """What people call the chat that asks; "" where the question is read in that chat."""
+    """The name of the chat that the request is from; "" where `chat`, in which it is asked, is the same."""
     if request.chat == chat:
         return ""
     if not request.chat.startswith(channel.prefix):
@@ -113,26 +111,26 @@ async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, cha
 
 
 def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
-    """What an owner is asked, in the chat `where` (`asked_in`)."""
+    """The question's text; `where` is the chat that it is from (`asked_in`)."""
     where = texts.approval_from.format(chat=where) if where else ""
     shown, more = fenced(excerpt(texts, request.what)), ""
     if request.because:
         # A stranger has chosen the names in it.
         more = texts.approval_touched.format(because=code(request.because))
-    elif may_last(request):
+    elif may_last(request.scope, request.because):
         once, always = texts.approve_once, texts.approve_chat
         more = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
     return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, more]))
 
 
-def may_last(request: ApprovalRequest) -> bool:
-    """Nothing is allowed for good in a chat that strangers' text has touched, nor what always asks."""
-    return not request.because and asks(request.scope, touched=False) != "always"
+def may_last(scope: str, because: str) -> bool:
+    """Whether it can be allowed for good: not in a chat that strangers' text has touched, nor what always asks."""
+    return not because and asks(scope, touched=False) != "always"
 
 
 async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
-    """Where the question cannot show all of it: the exact bytes as a file and, where those hold
-    characters that are not seen, the text with their codes beside it. Raises ChannelError."""
+    """Send the exact bytes as a file where the question shows only a part, with a second file where some
+    characters are invisible, which has their codes instead. Raises ChannelError."""
     seen = with_tabs(request.what)
     if excerpt(texts, request.what) == seen:
         return
@@ -145,7 +143,7 @@ async def send_whole(channel: Channel, chat: str, texts: Texts, request: Approva
 
 
 def excerpt(texts: Texts, what: str) -> str:
-    """What a question shows: all of it, or the beginning and the end with a count of the rest."""
+    """What the question shows: all of it, or the beginning and the end and how much is between."""
     text = with_tabs(what)
     text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
     text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)
@@ -157,7 +155,7 @@ def excerpt(texts: Texts, what: str) -> str:
 
 
 def with_tabs(what: str) -> str:
-    """As `visible`, with a sign before each tab."""
+    """As `visible`, with an arrow before each tab."""
     return visible(what).replace("\t", "⇥\t")
 
 
@@ -174,16 +172,16 @@ def code(scope: str) -> str:
 
 
 def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
+    labels = texts.approve_once, texts.approve_chat, texts.deny
     once, always, deny = (
         Button(f"{APPROVAL}:{request.id}:{letter}", label)
-        for letter, label in zip(
-            DECISIONS, (texts.approve_once, texts.approve_chat, texts.deny), strict=True
-        )
+        for letter, label in zip(DECISIONS, labels, strict=True)
     )
-    return [[once, deny], [always]] if may_last(request) else [[once, deny]]
+    lasting = may_last(request.scope, request.because)
+    return [[once, deny], [always]] if lasting else [[once, deny]]
 
 
 def decision(key: str) -> tuple[str, Decision | None]:
-    """The request's id and the decision of a button's key."""
+    """The request's id and the decision in a button's key; None where that is none of ours."""
     id, _, letter = key.removeprefix(f"{APPROVAL}:").rpartition(":")
     return id, DECISIONS.get(letter)

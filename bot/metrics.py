@@ -1,8 +1,8 @@
-"""Figures of the bot, the model server and the cards over HTTP, where `[metrics] listen` asks for them.
+"""Figures of the bot, the model server and the GPUs over HTTP, where `[metrics] listen` asks for them.
 
-In Prometheus's text form and in base units: seconds, bytes, hertz, ratios. The state is read by a connection that
-cannot write, at each request and not between. Counters begin at zero with the process, as Prometheus expects of them:
-sums over the tables would fall when old rows are deleted.
+In Prometheus's text format and base units: seconds, bytes, hertz, ratios. The state is read at each request, by a
+connection that cannot write. Counters begin at zero with the process, as Prometheus expects: sums over the tables
+would fall when old rows are deleted.
 """
 
 import asyncio
@@ -20,17 +20,16 @@ from prometheus_client.process_collector import ProcessCollector
 
 from agent.errors import AgentError
 from agent.store import Store
-from agent.store.database import open_read_only
 from agent.store.outbox import OutboxState
 from agent.store.overview import Overview, TurnLine
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SERVING, Gpu, Status
 from bot.settings import Settings
-from bot.state import DATABASE, read_presence
+from bot.state import DATABASE, open_state_read_only, read_presence
 
 MIB = 2**20
-SETTLED_SECONDS = 30.0  # after a turn's end, until which its answer may still be on its way
-MOST_TOOLS = 60  # names of tools, which a model may make up
+SETTLED_SECONDS = 30.0  # after a turn's end, in which its answer may still be on its way
+MOST_TOOLS = 60  # names as labels: a model may make up any number of them
 TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 DURATIONS = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800)  # seconds of a turn
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -39,11 +38,11 @@ CLOSING_SECONDS = 0.5
 
 
 class MetricsRefused(AgentError):
-    """The figures cannot be served like that; `str` says why."""
+    """The figures cannot be served as configured; `str` says why."""
 
 
 class BotMetrics:
-    """`render` is a request's answer; it is called once at a time."""
+    """`render` is the body of an answer. It must not be called concurrently."""
 
     def __init__(self, settings: Settings, store: Store, backend: BackendClient) -> None:
         self._settings = settings
@@ -51,7 +50,7 @@ class BotMetrics:
         self._backend = backend
         self._overview = Overview(store.database)
         self._seen: tuple[int, int] | None = None  # the newest step and model call that are counted
-        self._pending: set[str] = set()  # turns that began, and have not ended or not settled
+        self._pending: set[str] = set()  # turns that have begun and not settled yet
         self._tools: set[str] = set()
         self._lasting, self._current = CollectorRegistry(), CollectorRegistry()
         ProcessCollector(registry=self._lasting)
@@ -127,18 +126,14 @@ class BotMetrics:
 
     async def _read_state(self) -> None:
         store, folder, gauge = self._store, self._settings.state_dir, self._gauge
-        gauge(
-            "inbox_messages",
-            "Messages that are not answered yet",
-            await store.inbox.count_waiting(),
-        )
+        waiting = await store.inbox.count_waiting()
+        gauge("inbox_messages", "Messages that are not answered yet", waiting)
         counts = await store.outbox.counts()
         for state in OUTBOX:
             gauge("outbox_messages", "Messages to be sent, or in doubt, by state", counts.get(state, 0), state=state)  # fmt: skip
         gauge("turns_open", "Turns that run", len(await self._overview.open_turns()))
-        gauge(
-            "questions", "Approvals that wait for an answer", len(await self._overview.questions(0))
-        )
+        questions = await self._overview.questions(0)
+        gauge("questions", "Approvals that wait for an answer", len(questions))
         active, due = await store.jobs.active_and_next()
         gauge("jobs", "Active jobs", active)
         gauge("next_job_timestamp_seconds", "When the next job is due", due)
@@ -196,7 +191,7 @@ class BotMetrics:
         return Counter(f"voltaire_{name}", what, labels, registry=self._lasting)
 
     def _gauge(self, name: str, what: str, value: float | None, **labels: str) -> None:
-        """Set a gauge of this request; what is not known has none."""
+        """Set a gauge of this request; an unknown value has no gauge."""
         if value is None:
             return
         if (gauge := self._gauges.get(name)) is None:
@@ -214,13 +209,12 @@ async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIter
     """Serve at `metrics.listen`; the address. Raises MetricsRefused, StoreError."""
     host, _, port = settings.metrics.listen.rpartition(":")
     host = host.strip("[]")
-    database = settings.state_dir / DATABASE
-    async with open_read_only(database) as reader:
-        metrics = BotMetrics(settings, Store(reader, database.with_name("attempts")), backend)
+    async with open_state_read_only(settings) as store:
+        metrics = BotMetrics(settings, store, backend)
         await metrics.begin()
 
         async def get_metrics(request: web.Request) -> web.Response:
-            """A browser has no business here: a page of another site could be what asks."""
+            """Refuse browsers: another site's page could be asking."""
             try:
                 named = urlsplit(f"//{request.host}").hostname
             except ValueError:

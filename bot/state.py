@@ -1,9 +1,9 @@
-"""The state folder: its database, and what the running bot tells of itself to others on the machine."""
+"""The state folder: its database, and what the running bot publishes about itself on this machine."""
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.files import replacing
 from agent.store import Store, open_store
+from agent.store.database import open_read_only
 from agent.store.retention import DAY
 from agent.timezones import local_time
 from bot.settings import Settings
@@ -34,15 +35,24 @@ def open_state(settings: Settings) -> AbstractAsyncContextManager[Store]:
     return open_store(settings.state_dir / DATABASE)
 
 
+@asynccontextmanager
+async def open_state_read_only(settings: Settings) -> AsyncIterator[Store]:
+    """The database through a connection that cannot write. Raises StoreError where there is none."""
+    path = settings.state_dir / DATABASE
+    async with open_read_only(path) as reader:
+        yield Store(reader, path.with_name("attempts"))
+
+
 async def record_act(state: Path, **facts: str | float) -> None:
-    """Record what somebody did in the terminal in the ledger, where there is a state."""
+    """Record in the ledger, where there is a state, what somebody did in the terminal."""
     if (state / DATABASE).exists():
         async with open_store(state / DATABASE) as store:
             await store.ledger.record("admin", by="terminal", **facts)
 
 
 class Presence(BaseModel):
-    """`started` is the process's start in clock ticks since boot, so that a reused pid is not it."""
+    """What a running bot says of itself. `started` is its process's start in clock ticks since boot, by which a
+    reused pid is told apart."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -63,7 +73,7 @@ def write_presence(state: Path, presence: Presence) -> None:
 
 
 def read_presence(state: Path) -> Presence | None:
-    """The presence of a bot that still runs, else None."""
+    """The presence of a bot that is still running, else None."""
     try:
         presence = Presence.model_validate_json((state / PRESENCE).read_text("utf-8"))
     except (OSError, ValidationError):
@@ -90,12 +100,12 @@ def resident_mib(pid: int) -> float | None:
 
 
 async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]:
-    """The bot's part of `voltaire status`. What is not known is None."""
+    """The bot's part of `voltaire status`; what is unknown is None."""
     return with_presence(await state_facts(store), bot)
 
 
 async def state_facts(store: Store | None) -> dict[str, Any]:
-    """What the state alone tells of that."""
+    """What the database alone tells of it."""
     counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
     frozen = await store.freeze.since() if store else None
     active, due = await store.jobs.active_and_next() if store else (0, None)
@@ -115,7 +125,7 @@ async def state_facts(store: Store | None) -> dict[str, Any]:
 
 
 def with_presence(facts: Mapping[str, Any], bot: Presence | None) -> dict[str, Any]:
-    """The facts of the state with what the running bot tells of itself."""
+    """These facts with what the running bot says of itself."""
     at = bot.last_update_at if bot else None
     return {
         **facts,
@@ -132,24 +142,21 @@ def with_presence(facts: Mapping[str, Any], bot: Presence | None) -> dict[str, A
 
 
 def share_facts(here: Presence, facts: dict[str, Any], folder: Path = RUNTIME) -> None:
-    """Leave the bot's facts where members of the machine's group may read them."""
+    """Write the bot's facts where members of the machine's group may read them."""
     with replacing(folder / SHARED) as new:
         new.write_text(json.dumps({"process": (here.pid, here.started), **facts}), "utf-8")
         new.chmod(0o640)
 
 
 async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:
-    """What the bot left there, while it runs."""
+    """The facts that `share_facts` wrote, while that bot runs; else all unknown."""
     facts: dict[str, Any] = {"process": (0, 0)}
     with suppress(OSError, ValueError):
         facts = json.loads((folder / SHARED).read_text("utf-8"))
     pid, began = facts.pop("process")
-    if started(pid) != began:  # of a bot that is gone
+    if started(pid) != began:  # that bot is gone
         facts = await bot_facts(None, None)
         facts["bot"] |= dict.fromkeys(key for key, value in facts["bot"].items() if value == 0)
-        facts |= {
-            "chats": None,
-            "idle": {"tokens": None},
-            "jobs": {"active": None, "next_at": None},
-        }
+        unknown = {"idle": {"tokens": None}, "jobs": {"active": None, "next_at": None}}
+        facts |= {"chats": None, **unknown}
     return facts

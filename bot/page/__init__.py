@@ -1,15 +1,15 @@
 """The owner's page: what runs, where the seconds and tokens go, and why the agent did what it did.
 
-A small web server over one read-only connection to the state and the control socket. What an owner changes
-here goes the way of the command line: its own short transaction, which the running bot finds.
+A small web server over one read-only connection to the state, and the control socket. A change is made as
+by the command line: in a short transaction of its own, which the running bot finds.
 
 server.py     the application, and the addresses it answers at
 access.py     the key, sessions, who may ask
-views.py      what is read, as JSON
-mini_app.py   who opens it inside of Telegram
-live.py       what is new, while somebody looks
-changes.py    what an owner may press
-processor.py  load and temperature of a machine without a card
+views.py      what the page reads, as JSON
+mini_app.py   signing in from inside Telegram
+live.py       changes, pushed while somebody looks
+changes.py    what an owner may change
+processor.py  load and temperature of a machine without a GPU
 
-The page itself, HTML, CSS and modules as they are, is in the folder static.
+The page itself (HTML, CSS, JavaScript modules, served as they are) is in the folder static.
 """

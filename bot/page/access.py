@@ -1,9 +1,9 @@
-"""Who may use the owner's page: whoever has the key. A request must also come from the page itself, under a
-name of ours: other sites that a browser visits can send requests here, too.
+"""Who may use the owner's page: whoever has the key. A request must also come from the page itself and name one of
+our hosts, because other sites that a browser visits can send requests here, too.
 
-    the key         a file that its user alone may read; in the address, once
-    a ticket        the same for a browser that we start: its address is seen by every user of the machine
-    Telegram        of a mini app, whose signature names the owner (mini_app.py)
+    the key         in a file that only its user may read; once in the page's address
+    a ticket        opens the page once, for a browser that we start: all users of the machine see its address
+    Telegram        the signature of a mini app, which names the owner (mini_app.py)
     a session       what any of these is exchanged for: a cookie that scripts and other sites do not get
     a change token  a second secret of the session, in a header of each request that changes something
 """
@@ -23,7 +23,7 @@ from agent.errors import AgentError
 
 KEY = Path("run") / "page.key"  # in the state folder
 KEY_BYTES = 32
-SHORTEST_KEY = 24  # characters of one that the owner made
+SHORTEST_KEY = 24  # characters
 CHANGE_HEADER = "X-Voltaire-Change"
 OPEN = frozenset({"/", "/api/telegram"})
 OWN_SITE = frozenset({"same-origin", "none"})
@@ -33,11 +33,11 @@ PageHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class PageRefused(AgentError):
-    """The page cannot be served like that; `str` says why."""
+    """The page cannot be served as configured; `str` says why."""
 
 
 def load_key(path: Path, *, create: bool) -> str:
-    """The key in the file. Raises PageRefused where others could read it too, or it is too short."""
+    """The key in the file. Raises PageRefused where others can read it, or it is too short."""
     if create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -67,7 +67,7 @@ class Session:
 
 @dataclass
 class PageAccess:
-    """`origins` are those that the page is served at, such as "http://127.0.0.1:8766"."""
+    """`origins` are where the page is served, such as "http://127.0.0.1:8766"."""
 
     key: str = field(repr=False)
     origins: set[str] = field(default_factory=set)
@@ -75,13 +75,13 @@ class PageAccess:
     _sessions: dict[str, Session] = field(default_factory=dict, repr=False)
 
     def ticket(self) -> str:
-        """A word that opens the page once."""
+        """A new secret that opens the page once."""
         made = secrets.token_urlsafe(KEY_BYTES)
         self._tickets.add(made)
         return made
 
     def enter(self, given: str) -> Session | None:
-        """A new session for the key or a ticket, else None."""
+        """A new session in exchange for the key or a ticket; None for anything else."""
         known = next((each for each in self._tickets if _same(each, given)), None)
         if known is None and not _same(self.key, given):
             return None
@@ -100,7 +100,7 @@ class PageAccess:
         return next((s for s in self._sessions.values() if _same(s.cookie, given)), None)
 
     def refusal(self, request: web.Request) -> str:
-        """Why a request is not answered whoever sent it; empty where it may be."""
+        """Why a request is refused, whoever sent it; "" where it is not."""
         hosts = {urlsplit(origin).netloc for origin in self.origins}
         if request.host not in hosts:
             return "This page is not served under that name."
@@ -117,7 +117,7 @@ class PageAccess:
 
     @web.middleware
     async def check(self, request: web.Request, handler: PageHandler) -> web.StreamResponse:
-        """Answer what the page asks for whoever has a session, and nothing else."""
+        """Let through requests of the page with a session, and those that need none."""
         if why := self.refusal(request):
             raise web.HTTPForbidden(text=why)
         if request.method not in ("GET", "HEAD", "POST"):
@@ -136,12 +136,8 @@ class PageAccess:
         return await handler(request)
 
 
-def entered(request: web.Request, session: Session) -> web.Response:
-    """The way from an address with a key to the one without, with the session's cookie."""
-    return with_session(request, session, web.Response(status=303, headers={"Location": "/"}))
-
-
 def with_session(request: web.Request, session: Session, answer: web.Response) -> web.Response:
+    """The answer with the session's cookie."""
     secure = request.headers.get("X-Forwarded-Proto", request.scheme) == "https"
     secure = secure or request.headers.get("Origin", "").startswith("https:")
     answer.set_cookie(
@@ -156,7 +152,7 @@ def with_session(request: web.Request, session: Session, answer: web.Response) -
 
 
 def cookie_name(request: web.Request) -> str:
-    """Cookies know no ports: two pages on one machine keep theirs apart by name."""
+    """Cookies are shared by all ports of a host: those of two pages differ by name."""
     return f"voltaire-page-{urlsplit(f'//{request.host}').port or 0}"
 
 

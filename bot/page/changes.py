@@ -1,12 +1,11 @@
-"""What an owner may press on the page: no more than in the chat, and by the same rows.
+"""What an owner may change on the page: the same as in the chat, in the same rows of the database.
 
-Each change is a transaction of its own that the running bot finds, as those of the command line: killed at
-any point, here or there, it counts once or not at all.
+Each change is a transaction of its own, which the running bot finds, as those of the command line: where either
+is killed, it counts once or not at all.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -21,6 +20,9 @@ from bot.page.views import shown
 from bot.settings import Settings
 from bot.state import open_state
 
+if TYPE_CHECKING:
+    from agent.schedule.planner import Planner
+
 BY = "owner's page"
 PAIRING_SECONDS = 3600.0
 Text = Annotated[str, StringConstraints(max_length=4000)]
@@ -31,7 +33,7 @@ class NothingChanged(AgentError):
 
 
 class Pressed(BaseModel):
-    """The fields of all changes; each reads its own."""
+    """The fields of all changes; each uses some of them."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -73,7 +75,7 @@ class Changes:
         }
 
     async def post(self, request: web.Request) -> web.Response:
-        """One change: {"told": what happened}; a refusal is 409 with one sentence."""
+        """Make a change; answers {"told": what happened}, or 409 and one sentence where nothing changed."""
         change = self._known.get(request.match_info["change"])
         if change is None:
             raise web.HTTPNotFound(text="There is no such change.")
@@ -81,9 +83,8 @@ class Changes:
             pressed = Pressed.model_validate_json(await request.read())
         except ValidationError as error:
             first = error.errors()[0]
-            raise web.HTTPBadRequest(
-                text=f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            ) from None
+            where = ".".join(map(str, first["loc"]))
+            raise web.HTTPBadRequest(text=f"{where}: {first['msg']}") from None
         try:
             async with open_state(self._settings) as store:
                 told = await change(store, pressed)
@@ -99,7 +100,7 @@ class Changes:
         return "It is asked to stop."
 
     async def decide(self, store: Store, pressed: Pressed) -> str:
-        """The first press counts, wherever it was."""
+        """The first answer counts, wherever it was given."""
         at = store.clock()
         if await store.approvals.decide(pressed.id, pressed.decision, at, BY) is None:
             decided = await store.approvals.decided(pressed.id)
@@ -107,9 +108,8 @@ class Changes:
                 raise NothingChanged("That question has expired, or is not what was asked.")
             state, by, _ = decided
             raise NothingChanged(f"That was decided before: {state}{f' by {by}' if by else ''}.")
-        return {"once": "Allowed once.", "chat": "Allowed in this chat.", "denied": "Denied."}[
-            pressed.decision
-        ]
+        told = {"once": "Allowed once.", "chat": "Allowed in this chat.", "denied": "Denied."}
+        return told[pressed.decision]
 
     async def revoke(self, store: Store, pressed: Pressed) -> str:
         if not await store.approvals.revoke(pressed.chat, pressed.id, BY):
@@ -132,9 +132,8 @@ class Changes:
     async def edit_note(self, store: Store, pressed: Pressed) -> str:
         if not pressed.text.strip():
             raise NothingChanged("A note without words would be none: delete it.")
-        return changed(
-            await store.notes.correct(pressed.chat, pressed.number, pressed.text), "Changed."
-        )
+        done = await store.notes.correct(pressed.chat, pressed.number, pressed.text)
+        return changed(done, "Changed.")
 
     async def pin_note(self, store: Store, pressed: Pressed) -> str:
         done = await store.notes.pin(pressed.chat, pressed.number, pressed.on)
@@ -149,40 +148,37 @@ class Changes:
 
     # -- jobs ------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _planner(self, store: Store, chat: str) -> AsyncIterator[Any]:
+    async def _planner(self, store: Store, chat: str) -> "Planner":
         from bot.composition import planner, zone_of  # a job is rarely changed here
 
         async def profiles() -> list[str]:
             return [profile.name for profile in await self._backend.profiles()]
 
         zone = zone_of(await store.chats.get(chat), self._settings)
-        yield planner(self._settings, store, chat, zone, profiles)
+        return planner(self._settings, store, chat, zone, profiles)
 
     async def pause_job(self, store: Store, pressed: Pressed) -> str:
-        async with self._planner(store, pressed.chat) as planner:
-            await planner.pause(pressed.number, paused=pressed.on)
+        planner = await self._planner(store, pressed.chat)
+        await planner.pause(pressed.number, paused=pressed.on)
         return "Paused." if pressed.on else "It goes on."
 
     async def run_job(self, store: Store, pressed: Pressed) -> str:
-        async with self._planner(store, pressed.chat) as planner:
-            await planner.run_now(pressed.number)
+        await (await self._planner(store, pressed.chat)).run_now(pressed.number)
         return "It is due now; the bot takes it up within half a minute."
 
     async def edit_job(self, store: Store, pressed: Pressed) -> str:
-        async with self._planner(store, pressed.chat) as planner:
-            job = await planner.edit(pressed.number, pressed.text)
-            return f"Changed: {planner.describe(job)}"
+        planner = await self._planner(store, pressed.chat)
+        job = await planner.edit(pressed.number, pressed.text)
+        return f"Changed: {planner.describe(job)}"
 
     async def remove_job(self, store: Store, pressed: Pressed) -> str:
-        async with self._planner(store, pressed.chat) as planner:
-            await planner.remove(pressed.number)
+        await (await self._planner(store, pressed.chat)).remove(pressed.number)
         return "Deleted."
 
     # -- people, settings, model -----------------------------------------------
 
     async def pair(self, store: Store, pressed: Pressed) -> str:
-        """A code that whoever sends it to the bot may talk by, once and within an hour."""
+        """A code that lets in whoever sends it to the bot: once, within an hour."""
         return await store.people.make_code("member", PAIRING_SECONDS)
 
     async def let_go(self, store: Store, pressed: Pressed) -> str:
@@ -192,7 +188,7 @@ class Changes:
         return "Let go: the bot no longer answers them, within a quarter of a minute."
 
     async def set(self, store: Store, pressed: Pressed) -> str:
-        """A setting of a chat that /settings or /timezone knows, too."""
+        """Change a setting of a chat, as /settings and /timezone do."""
         if await store.chats.get(pressed.chat) is None:
             raise NothingChanged("There is no such chat.")
         if pressed.setting == "timezone":
@@ -200,8 +196,7 @@ class Changes:
             if zone is None:
                 raise NothingChanged(f"{pressed.text!r} is no time zone, such as Europe/Berlin.")
             await store.chats.set_timezone(pressed.chat, zone, BY)
-            async with self._planner(store, pressed.chat) as planner:
-                await planner.move_to_zone()
+            await (await self._planner(store, pressed.chat)).move_to_zone()
             return "Changed; jobs at times of day follow."
         values = setting_values().get(pressed.setting, {})
         if pressed.text not in values:

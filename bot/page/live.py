@@ -1,5 +1,5 @@
-"""What is new, as server-sent events. Nothing looks while nobody does: the first who opens the stream starts
-the looking, the last who leaves ends it."""
+"""Changes of the first view, as server-sent events. The state is polled only while somebody listens: the first
+listener starts that, the last one ends it."""
 
 import asyncio
 import json
@@ -36,11 +36,11 @@ class LiveFeed:
 
     @property
     def looking(self) -> bool:
-        """Whether anything is looked at."""
+        """Whether the state is being polled."""
         return self._looking is not None
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """Each change of the first view, until the browser goes away or the page ends."""
+        """Each change of the first view, until the browser or the server closes the stream."""
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await answer.prepare(request)
         async with self.listening() as events:
@@ -86,8 +86,8 @@ class LiveFeed:
                 await asyncio.sleep(LOOK_SECONDS)
 
     async def publish(self, now: JsonFields) -> None:
-        """Tell whoever looks, where it is another view than the last; time alone makes
-        it one every KNOWN_SECONDS."""
+        """Send the view to all listeners where it differs from the last one; its time alone counts as a difference
+        every KNOWN_SECONDS."""
         shown = {
             **now,
             "alerts": [alert.model_dump(mode="json") for alert in reversed(self._alerts)],

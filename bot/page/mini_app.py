@@ -1,4 +1,4 @@
-"""Who opens the page inside of Telegram, as a mini app: Telegram signs with the bot's token who it is.
+"""Signing in from inside Telegram, where the page is a mini app: Telegram signs the user's id with the bot's token.
 
 https://core.telegram.org/bots/webapps#validating-data-received-via-the-mini-app
 """
@@ -15,17 +15,17 @@ from urllib.parse import parse_qsl
 from agent.errors import AgentError
 
 FRESH_SECONDS = 300.0  # after Telegram signed
-AHEAD_SECONDS = 60.0  # that Telegram's clock may be before ours
+AHEAD_SECONDS = 60.0  # that Telegram's clock may be ahead of ours
 LONGEST = 8192  # characters; about 600 are usual
 
 
 class SignInRefused(AgentError):
-    """The page does not open; `str` says why."""
+    """The page is not opened; `str` says why."""
 
 
 @dataclass
 class TelegramSignIn:
-    """`is_owner` is asked for a Telegram user's id. Each signature opens one session."""
+    """`is_owner` tells it of a Telegram user's id. Each signature opens one session."""
 
     token: str = field(repr=False)
     is_owner: Callable[[str], Awaitable[bool]]
@@ -49,8 +49,8 @@ class TelegramSignIn:
 
 
 def signed_fields(init_data: str, token: str) -> tuple[str, str, float]:
-    """The user's id, the signature, and when it was made. Raises SignInRefused where Telegram did not sign it for
-    the bot of this token."""
+    """The user's id, the signature, and when it was made. Raises SignInRefused unless Telegram signed it for the
+    bot of this token."""
     refused = SignInRefused("Telegram did not sign that for this bot.")
     if not token or len(init_data) > LONGEST:
         raise refused
@@ -64,7 +64,7 @@ def signed_fields(init_data: str, token: str) -> tuple[str, str, float]:
     key = hmac.digest(b"WebAppData", token.encode(), hashlib.sha256)
     expected = hmac.new(key, lines.encode(), hashlib.sha256).hexdigest()
     signed = secrets.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
-    if not signed or len(pairs) != len(fields) + 1:  # one given twice would be read in two ways
+    if not signed or len(pairs) != len(fields) + 1:  # a field given twice is ambiguous
         raise refused
     try:
         user = json.loads(fields["user"])["id"]

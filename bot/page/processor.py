@@ -1,4 +1,4 @@
-"""Load, memory and temperature of the machine, for one without a card. What is not known is None."""
+"""Load, memory and temperature of a machine without a GPU. What is unknown is None."""
 
 import os
 from contextlib import suppress
@@ -9,7 +9,7 @@ from typing import Any
 from agent.sandbox.host_report import memory_bytes
 
 ZONES = Path("/sys/class/thermal")
-MODEL = Path("/proc/cpuinfo")  # platform.processor() tells no model on Debian
+MODEL = Path("/proc/cpuinfo")  # platform.processor() is empty on Debian
 MIB = 2**20
 
 

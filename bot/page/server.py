@@ -1,4 +1,4 @@
-"""The page's application: its files, what it reads, what is new, what may be pressed.
+"""The page's web application.
 
 async with serve_page(settings, backend, status_json) as page:
     print(page.address)
@@ -15,7 +15,6 @@ from aiohttp import web
 
 from agent.errors import AgentError
 from agent.store import Store
-from agent.store.database import open_read_only
 from agent.store.errors import StoreError
 from backend.client import BackendClient
 from bot.page.access import (
@@ -24,7 +23,6 @@ from bot.page.access import (
     PageAccess,
     PageHandler,
     PageRefused,
-    entered,
     load_key,
     with_session,
 )
@@ -33,7 +31,7 @@ from bot.page.live import LiveFeed
 from bot.page.mini_app import SignInRefused, TelegramSignIn
 from bot.page.views import StatusJson, Views
 from bot.settings import Settings
-from bot.state import DATABASE
+from bot.state import open_state_read_only
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +55,7 @@ TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 
 @dataclass(frozen=True, slots=True)
 class ServedPage:
-    """`origin` is where it is served; `exposed` says what it means where that is not this machine alone."""
+    """`origin` is where it is served; `exposed` warns where that is reachable from other machines."""
 
     origin: str
     access: PageAccess
@@ -66,7 +64,7 @@ class ServedPage:
 
     @property
     def address(self) -> str:
-        """With the key: for the owner alone."""
+        """Holds the key: for the owner alone."""
         return f"{self.origin}/?key={self.access.key}"
 
     @property
@@ -77,10 +75,7 @@ class ServedPage:
 
 @asynccontextmanager
 async def serve_page(
-    settings: Settings,
-    backend: BackendClient,
-    status_json: StatusJson,
-    listen: str = "",
+    settings: Settings, backend: BackendClient, status_json: StatusJson, listen: str = ""
 ) -> AsyncIterator[ServedPage]:
     """Serve at `listen` (HOST:PORT; empty: the configured address). Raises PageRefused, StoreError."""
     host, port = listening_at(listen or settings.page.listen or DEFAULT_LISTEN)
@@ -88,9 +83,7 @@ async def serve_page(
     own = settings.page.key_file
     key = load_key(own or settings.state_dir / KEY, create=own is None)
     access = PageAccess(key)
-    database = settings.state_dir / DATABASE
-    async with open_read_only(database) as reader:
-        store = Store(reader, database.with_name("attempts"))
+    async with open_state_read_only(settings) as store:
         views = Views(settings, store, backend, access, status_json)
         live = LiveFeed(views, backend)
         sign_in = TelegramSignIn(
@@ -128,8 +121,9 @@ def application(
 
     async def index(request: web.Request) -> web.StreamResponse:
         if given := request.query.get("key"):
-            if session := access.enter(given):
-                return entered(request, session)
+            if session := access.enter(given):  # the address in the browser loses the key
+                found = web.Response(status=303, headers={"Location": "/"})
+                return with_session(request, session, found)
             raise web.HTTPForbidden(
                 text="That key opens nothing: `voltaire page` prints the address."
             )
@@ -139,7 +133,7 @@ def application(
         return static_file(request.match_info["name"])
 
     async def telegram(request: web.Request) -> web.Response:
-        """A session for what Telegram signed (the body); 403 says why there is none."""
+        """A session in exchange for what Telegram signed, the body; else 403, with the reason."""
         try:
             await sign_in.check((await request.read()).decode())  # whatever charset it names
         except (SignInRefused, UnicodeDecodeError) as error:
@@ -160,14 +154,14 @@ def application(
 
 
 async def is_owner(settings: Settings, store: Store, user: str) -> bool:
-    """By the configuration, or paired as one."""
+    """Whether that Telegram user is an owner by the configuration or by pairing."""
     person = await store.people.get("telegram", user)
     configured = user in map(str, settings.telegram.owners)
     return configured or (person is not None and person.role == "owner")
 
 
 def static_file(name: str) -> web.Response:
-    """One of the page's files; nothing else has such a name."""
+    """One of the page's files, by its exact name in the folder."""
     folder = resources("bot.page").joinpath("static")
     found = next((entry for entry in folder.iterdir() if entry.name == name), None)
     if found is None:
@@ -178,7 +172,7 @@ def static_file(name: str) -> web.Response:
 
 @web.middleware
 async def headers_and_errors(request: web.Request, handler: PageHandler) -> web.StreamResponse:
-    """The same headers on every answer; errors as one sentence."""
+    """Set the same headers on every answer; answer errors with one sentence."""
     try:
         answer = await handler(request)
     except web.HTTPException as error:
@@ -199,7 +193,7 @@ async def headers_and_errors(request: web.Request, handler: PageHandler) -> web.
 
 
 def listening_at(listen: str) -> tuple[str, int]:
-    """Host (an IPv6 address in brackets) and port. Raises PageRefused for what is neither."""
+    """Host (an IPv6 address in brackets) and port. Raises PageRefused."""
     host, colon, port = listen.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise PageRefused(f"page.listen must look like {DEFAULT_LISTEN!r}, not {listen!r}.")
@@ -207,8 +201,8 @@ def listening_at(listen: str) -> tuple[str, int]:
 
 
 def exposure(settings: Settings, host: str) -> str:
-    """What it means to listen beyond this machine; empty on loopback. Raises PageRefused without a key
-    file, which says that it is meant."""
+    """A warning where the page is reachable from other machines, "" on loopback. Raises PageRefused unless a key
+    file shows that this is intended."""
     if host in LOOPBACK:
         return ""
     if settings.page.key_file is None:

@@ -1,9 +1,9 @@
-"""What the page reads, as JSON: the state by one read-only connection, the model server by its control socket."""
+"""What the page reads, as JSON: the state through a read-only connection, the model server by the control socket."""
 
 import asyncio
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -23,11 +23,10 @@ from agent.schedule.times.rule import load, next_times
 from agent.store import Store
 from agent.store.overview import PARTS, Overview, TurnFilter
 from agent.timezones import known_zone
-from agent.trust import asks
 from agent.turn.replay import request_of
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Status
-from bot.approval_question import excerpt, with_tabs
+from bot.approval_question import excerpt, may_last, with_tabs
 from bot.channel import OutgoingMessage
 from bot.commands.settings import setting_values
 from bot.page.access import PageAccess
@@ -45,27 +44,28 @@ NEXT_TIMES = 5
 LOG_LINES = 400
 RENDER_SECONDS = 20.0
 MOST_WRITTEN = 1024  # tokens; no template shows it
-KNOWN_SECONDS = 10.0  # that a view of the state may be old, unless the state has changed
+KNOWN_SECONDS = 10.0  # for which a view of the state is reused, unless the state has changed
 TOKEN_CHARACTERS = 4.0  # where nothing was measured
-
-
 CUT = Texts()._replace(
     approval_cut="[... {more:,} characters in {lines:,} lines are left out here ...]"
 )
 
 
 def as_asked(question: JsonFields) -> JsonFields:
-    """With what of it is shown, as in a chat, its `whole` text where that is more, and whether it can be
-    allowed for good."""
-    what, scope = str(question["what"]), str(question["scope"])
+    """The question with what of it a chat would show, its `whole` text where that is more, and whether it
+    can be allowed for good."""
+    what, scope, because = (str(question[key]) for key in ("what", "scope", "because"))
     shown, whole = excerpt(CUT, what), with_tabs(what)
-    may_last = not question["because"] and asks(scope, touched=False) != "always"
-    more = "" if whole == shown else whole
-    return {**question, "shown": shown, "whole": more, "may_last": may_last}
+    return {
+        **question,
+        "shown": shown,
+        "whole": "" if whole == shown else whole,
+        "may_last": may_last(scope, because),
+    }
 
 
 class Views:
-    """`status_json` completes the bot's facts to those of `voltaire status`."""
+    """`status_json` makes the JSON of `voltaire status` from the bot's facts and the backend's status."""
 
     def __init__(
         self,
@@ -114,8 +114,8 @@ class Views:
         return shown(await self.now())
 
     async def now(self) -> JsonFields:
-        """The first view. What the database says is read again once it has changed, and when what
-        depends on the time (a running turn's seconds) has grown old."""
+        """The first view. What comes from the database is read again when that has changed, and after KNOWN_SECONDS
+        for what depends on the time (a running turn's seconds)."""
         version, at = await self.overview.version(), time.monotonic()
         if self._known is None or self._known[0] != version or at - self._known[1] > KNOWN_SECONDS:
             self._known = version, at, await self._from_state()
@@ -152,7 +152,7 @@ class Views:
         }
 
     async def get_drawings(self, request: web.Request) -> web.Response:
-        """The cards and the speed over time, each an SVG as in /gpu's picture, of at most POINTS a line."""
+        """The GPUs and the speed over time, each an SVG as in /gpu's picture, with at most POINTS points a line."""
         minutes = HISTORY_MINUTES.get(request.query.get("span", "hour"), 60)
         zone = known_zone(request.query.get("zone", "")) or "UTC"
         try:
@@ -176,10 +176,8 @@ class Views:
         )
         limit = int(min(MOST_TURNS, number(query.get("limit")) or 50))
         lines = await self.overview.turns(wanted, limit)
-        answer: JsonFields = {
-            "turns": [asdict(line) for line in lines],
-            "more": len(lines) == limit,
-        }
+        turns = [asdict(line) for line in lines]
+        answer: JsonFields = {"turns": turns, "more": len(lines) == limit}
         if query.get("choices"):
             chats = await self.overview.chats()
             answer["chats"] = [{"chat": c["chat"], "title": c["title"]} for c in chats]
@@ -198,31 +196,29 @@ class Views:
         return shown({"turn": asdict(line), "steps": steps, **records})
 
     async def get_prompt(self, request: web.Request) -> web.Response:
-        """The prompt as rendered for the turn's first call: message by message, and tokens by part."""
+        """The prompt of the turn's first call: message by message, and its tokens by part."""
         id = request.match_info["turn"]
         if await self.overview.turn(id) is None:
             raise web.HTTPNotFound(text="There is no such turn (any more).")
         before, summary, compacted = await self.overview.prompt_of(id)
         steps, records = await self.overview.turn_steps(id), await self.overview.records_of(id)
         first = next((call for call in records["calls"] if call["purpose"] == "turn"), None)
+        tokens = first["prompt_tokens"] if first else None
         asked = next((n for n, step in enumerate(steps) if step["role"] == "assistant"), len(steps))
-        parts = prompt_parts(
-            summary, before, steps[:asked], first["prompt_tokens"] if first else None
-        )
         return shown(
             {
                 "system": system_text(),
                 "tools": tools_text(),
                 "messages": [*before, *steps[:asked]],
                 "compacted": compacted,
-                "parts": parts,
-                "measured": bool(first["prompt_tokens"] if first else None),
+                "parts": prompt_parts(summary, before, steps[:asked], tokens),
+                "measured": bool(tokens),
             }
         )
 
     async def get_rendered(self, request: web.Request) -> web.Response:
-        """The same prompt as one text, rendered by the template of the server that serves now; `why` where
-        there is none."""
+        """The same prompt as one text, rendered by the template of the model that serves now; or `why` there is
+        none."""
         from agent.llm.openai.client import OpenAIModel  # asked for rarely
 
         recorded = await self.store.turns.record(request.match_info["turn"])
@@ -241,10 +237,7 @@ class Views:
         )
         text, why = None, "This model server does not show prompts."
         try:
-            async with (
-                asyncio.timeout(RENDER_SECONDS),
-                OpenAIModel(self.backend.endpoint) as model,
-            ):
+            async with asyncio.timeout(RENDER_SECONDS), OpenAIModel(self.backend.endpoint) as model:
                 text = await model.rendered(wanted)
         except (ModelRefused, BackendAway, BackendRefused) as error:
             why = str(error)
@@ -276,7 +269,7 @@ class Views:
         return shown({"messages": messages, "summary": summary})
 
     async def get_export(self, request: web.Request) -> web.Response:
-        """/export of a chat, as a file."""
+        """The JSON of /export, as a file."""
         memory = ChatMemory(self.store, request.query.get("chat", ""), self.settings.agent.timezone)
         return web.Response(
             text=as_json(await memory.export()),
@@ -310,12 +303,17 @@ class Views:
 
     def _configured_people(self) -> list[JsonFields]:
         telegram, matrix = self.settings.telegram, self.settings.matrix
-        named = [("telegram", id, "owner") for id in telegram.owners]
-        named += [("telegram", id, "member") for id in telegram.allow]
-        listed: list[tuple[str, int | str, str]] = [*named]
-        listed += [("matrix", id, "owner") for id in matrix.owners]
-        listed += [("matrix", id, "member") for id in matrix.allow]
-        return [{"source": app, "person": str(id), "role": role} for app, id, role in listed]
+        listed: list[tuple[str, str, Sequence[int | str]]] = [
+            ("telegram", "owner", telegram.owners),
+            ("telegram", "member", telegram.allow),
+            ("matrix", "owner", matrix.owners),
+            ("matrix", "member", matrix.allow),
+        ]
+        return [
+            {"source": app, "person": str(id), "role": role}
+            for app, role, ids in listed
+            for id in ids
+        ]
 
     # -- settings and logs -----------------------------------------------------
 
@@ -357,7 +355,7 @@ def shown(fields: Mapping[str, Any]) -> web.Response:
 
 
 def number(given: str | None) -> float:
-    """Zero for what is none."""
+    """A number in a query; 0 where it is missing. Raises HTTPBadRequest."""
     try:
         found = float(given or 0)
     except ValueError:
@@ -368,7 +366,7 @@ def number(given: str | None) -> float:
 
 
 def text_of(payload: str) -> tuple[str, int]:
-    """The text of an outgoing message and how many buttons it has; the payload where it is none."""
+    """The text and the number of buttons of an outbox payload; the payload itself where it cannot be read."""
     try:
         message = OutgoingMessage.from_json(payload)
     except ValueError:
@@ -377,7 +375,7 @@ def text_of(payload: str) -> tuple[str, int]:
 
 
 def upcoming(timing: str) -> list[float]:
-    """The next times of a job; none where its rule cannot be read."""
+    """The next times of a job; none where the rule cannot be read."""
     with suppress(ValueError, LookupError, TypeError):
         rule = load(json.loads(timing))
         return [at.timestamp() for at in next_times(rule, datetime.now(UTC), NEXT_TIMES)]
@@ -391,7 +389,7 @@ def tools_text() -> str:
 def prompt_parts(
     summary: str, before: list[JsonFields], new: list[JsonFields], measured: int | None
 ) -> JsonFields:
-    """The prompt's tokens by part, shared out by characters; `measured` is their sum, where it is known."""
+    """The prompt's tokens by part, in proportion to characters; they add up to `measured` where that is known."""
     notes = 0
     for step in [*before, *new]:
         notes += sum(len(line) for line in step["head"].splitlines() if line.startswith("- "))
