@@ -1,7 +1,7 @@
 """Delivery of the outbox: every text arrives once, or is visibly in doubt, or visibly failed.
 
-A send that got no answer is not repeated, unless the app can tell that it is the same: a notice with
-a button goes out. One message is sent at a time per chat, in order; chats do not wait for each other.
+A send that got no answer is not repeated, unless the app recognizes repetitions: a notice with a button
+goes out. Messages of one chat are sent one at a time and in order; chats do not wait for each other.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from agent.aio import complete, set_within
 from agent.language import speaking
@@ -35,20 +35,21 @@ from bot.texts import Texts
 
 log = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
-SPOKEN = '"voice":true'  # in the payload of a message that is said
-RESEND = "again"  # the kind of the notice's button; behind a colon the row's id
+SPOKEN = '"voice":true'  # in the payload of a voice message
+RESEND = "again"  # the kind of the notice's button; the row's id follows
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
 POLL_SECONDS = 5.0  # rows that other processes put in are found within this time
-STOP_SECONDS = 8.0  # what a stop grants to a send in flight
-NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds after each one in doubt
+STOP_SECONDS = 8.0  # that a stop leaves to a send in flight
+NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an uncertain notice
 
 
 class Delivery:
-    """Delivers the rows of one messaging app, those whose chat's key has its prefix.
+    """Delivers the rows of one messaging app: those of chats with its prefix.
 
-    `before_final` is called with a turn's id before its text is sent, within the chat's permit;
+    `before_final` is called with a turn's id within the chat's permit, before the turn's text is sent;
     `after_final` once it, or its first part, was sent.
     """
 
@@ -66,11 +67,10 @@ class Delivery:
         self._texts = texts
         self._before_final = before_final
         self._after_final = after_final
-        # What of a row's message is said, where it is to be; set once there is something that speaks.
-        self.speak: Callable[[OutboxRow, OutgoingMessage], Awaitable[VoiceSound | None]] | None = (
-            None
-        )
-        # Its own: another app's delivery, of the same outbox, could clear a shared one between two looks.
+        # Makes the recording of a voice message; None where nothing speaks.
+        self.speak: Callable[[OutboxRow, OutgoingMessage], Awaitable[VoiceSound | None]] | None
+        self.speak = None
+        # One per app: another app's delivery could clear a shared event before this one has looked.
         self.woken = asyncio.Event()
         self._outbox.on_wake.append(self.woken.set)
         self._busy: set[str] = set()
@@ -114,11 +114,11 @@ class Delivery:
         try:
             while (row := await self._outbox.next(chat)) and row.state == "waiting":
                 await asyncio.sleep(row.ahead(self._store.clock()))
-                # Before it is claimed: killed while it speaks, the next start has nothing in doubt.
+                # Before it is claimed: nothing is in doubt if the process is killed meanwhile.
                 sound = await self._sound(row) if SPOKEN in row.payload else None
                 async with self._channel.permit(chat):
                     claimed = await self._outbox.claim(chat)
-                    # A row that is claimed is settled even when we are to stop.
+                    # A claimed row is settled even when the bot stops.
                     if not claimed:
                         return
                     sound = sound if claimed.id == row.id else None
@@ -135,7 +135,7 @@ class Delivery:
                 self.woken.set()
 
     async def _sound(self, row: OutboxRow) -> VoiceSound | None:
-        """None where nothing speaks; a payload that cannot be read is seen to by `deliver`."""
+        """The recording; None where nothing speaks, or the payload cannot be read, which `deliver` handles."""
         with suppress(ValueError):
             message = OutgoingMessage.from_json(row.payload)
             if self.speak and message.voice:
@@ -145,13 +145,12 @@ class Delivery:
     async def deliver(self, row: OutboxRow, sound: VoiceSound | None = None) -> bool:
         """Send one part of a claimed row and record the outcome; False when the chat takes nothing now.
 
-        Whatever happens the row leaves the state "sending", which would block its chat.
+        Whatever happens, the row leaves the state "sending", which would block its chat.
         """
         try:
             message = OutgoingMessage.from_json(row.payload, silent=row.silent)
         except ValueError as error:
-            problem = error
-            await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
+            await self._record(row, self._store.set_aside.add, "outbox", row.id, error)
             return True
         transaction = f"{row.id}-{row.created_at}"
         message = replace(message, transaction=transaction, voice=sound is not None, sound=sound)
@@ -166,26 +165,27 @@ class Delivery:
                 payload = rest.to_json() if rest else ""
             self._after_final(row.turn or "")
             if rest is None:
-                await self._record(row, lambda: self._outbox.delivered(row.id, [id]))
+                await self._record(row, self._outbox.delivered, row.id, [id])
             else:
-                await self._record(row, lambda: self._outbox.part_delivered(row.id, id, payload))
-                await self._record(row, lambda: self._outbox.postponed(row.id, 0))
+                await self._record(row, self._outbox.part_delivered, row.id, id, payload)
+                await self._record(row, self._outbox.postponed, row.id, 0)
             self._failures.pop(row.chat, None)
         except Exception as error:
             log.exception("delivery to %s failed", row.chat)
-            crash = error
-            crashed = self._store.set_aside.crashed
             # In doubt, and sent again when a person asks; at the third crash the row is set aside.
-            if not await self._record(row, lambda: crashed("outbox", row.id, crash)):
+            crashed = self._store.set_aside.crashed
+            if not await self._record(row, crashed, "outbox", row.id, error):
                 await self._mark_uncertain(row, "an internal error")
         return True
 
-    async def _record(self, row: OutboxRow, write: Callable[[], Awaitable[T]]) -> T:
-        """Write an outcome, however long the disk is full or the database locked: what is not
-        written would be uncertain after a restart."""
+    async def _record(
+        self, row: OutboxRow, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Write an outcome, however long the disk is full or the database locked: unwritten, it would be
+        uncertain after a restart."""
         while True:
             try:
-                return await write()
+                return await write(*args, **kwargs)
             except StoreError as error:
                 log.warning("%s: message %d is not written yet: %s", row.chat, row.id, error)
                 await asyncio.sleep(self._backoff(row.chat))
@@ -194,42 +194,40 @@ class Delivery:
         self, row: OutboxRow, message: OutgoingMessage, error: ChannelError
     ) -> bool:
         log.warning("%s: message %d was not delivered: %s", row.chat, row.id, error)
-        outbox, why = self._outbox, str(error)
+        outbox, chats, why = self._outbox, self._store.chats, str(error)
         match error:
             case NotSent(after=after):
                 at = self._store.clock() + max(after, self._backoff(row.chat))
-                await self._record(row, lambda: outbox.postponed(row.id, at, why))
+                await self._record(row, outbox.postponed, row.id, at, why)
             case DeliveryUncertain() if row.created_at > self._repeatable():
                 at = self._store.clock() + self._backoff(row.chat)
-                await self._record(row, lambda: outbox.postponed(row.id, at, why))
+                await self._record(row, outbox.postponed, row.id, at, why)
             case DeliveryUncertain():
                 await self._mark_uncertain(row, why)
             case ChatMoved(to=to):
-                await self._record(row, lambda: outbox.postponed(row.id, 0))
-                if not await self._record(row, lambda: self._store.chats.rename(row.chat, to)):
-                    # `to` is known already
+                await self._record(row, outbox.postponed, row.id, 0)
+                if not await self._record(row, chats.rename, row.chat, to):  # `to` exists already
                     why, payload = f"sent to {to} instead", message.to_json()
-                    await self._record(row, lambda: outbox.failed(row.id, why, to, payload))
+                    await self._record(row, outbox.failed, row.id, why, to, payload)
                 self.woken.set()
                 return False
             case ChatGone():
-                await self._record(row, lambda: outbox.postponed(row.id, 0, why))
-                blocked = self._store.chats.set_blocked
-                await self._record(row, lambda: blocked(row.chat, blocked=True))
+                await self._record(row, outbox.postponed, row.id, 0, why)
+                await self._record(row, chats.set_blocked, row.chat, blocked=True)
                 return False
             case _:
                 report = OutgoingMessage(self._texts.undeliverable.format(why=why))
                 payload = report.to_json() if message.text != report.text else ""
-                await self._record(row, lambda: outbox.failed(row.id, why, row.chat, payload))
+                await self._record(row, outbox.failed, row.id, why, row.chat, payload)
         return True
 
     async def _mark_uncertain(self, row: OutboxRow, why: str) -> None:
-        await self._record(row, lambda: self._outbox.uncertain(row.id, why))
+        await self._record(row, self._outbox.uncertain, row.id, why)
         self._look_for_uncertain = True
         self.woken.set()
 
     def _repeatable(self) -> float:
-        """A row that was made after this instant may be sent again, whether or not it arrived."""
+        """A row made after this instant may be sent again, whether or not it arrived."""
         seconds = self._channel.repeat_seconds
         return self._store.clock() - seconds if seconds else math.inf
 
@@ -240,30 +238,29 @@ class Delivery:
         return min(LONGEST_BACKOFF, FIRST_BACKOFF * 2.0**doublings)
 
     async def send_notice(self, row: OutboxRow) -> None:
-        """Tell of an uncertain text, once, in reply to what it answered."""
+        """Send the notice of an uncertain text, once, in reply to what the text answers."""
         self._notices.add(row.id)
         try:
             message = OutgoingMessage.from_json(row.payload)
         except ValueError as error:
-            problem = error
-            await self._record(row, lambda: self._store.set_aside.add("outbox", row.id, problem))
+            await self._record(row, self._store.set_aside.add, "outbox", row.id, error)
             return
         with speaking(message.language):
             button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
             notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=message.reply_to)
         try:
             id = await self._notice_sent(row, notice)
-        except Exception:  # a row that cannot be shown is no reason to end every delivery
+        except Exception:  # one failed notice must not end all delivery
             log.exception("the notice of row %d failed", row.id)
             id = "?"
         if id:
-            await self._record(row, lambda: self._outbox.notice_sent(row.id, id))
+            await self._record(row, self._outbox.notice_sent, row.id, id)
 
     async def _notice_sent(self, row: OutboxRow, notice: OutgoingMessage) -> str:
-        """The notice's id; "?" where it cannot be sent, "" once the text is sent again.
+        """The notice's id; "?" where it cannot be sent, "" where the text itself has been sent again.
 
-        One that is uncertain itself is sent again, with longer pauses than most outages last: the
-        alternative is a text lost silently.
+        An uncertain notice is repeated, for longer than most outages last: else the text would be lost
+        silently.
         """
         pauses = iter(NOTICE_PAUSES)
         while row.id in self._notices:
