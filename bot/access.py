@@ -1,4 +1,5 @@
-"""Who may talk: owners, those they let in, and strangers. Ids are the app's; names change hands."""
+"""Who may talk: owners, members whom they let in, and strangers. People are known by the app's ids, never by names,
+which may pass to others."""
 
 import time
 from collections.abc import Callable
@@ -7,8 +8,8 @@ from typing import Literal
 
 from agent.store.people import PeopleTable
 
-BURST = 40  # messages of one person at once
-SECONDS = 2.0  # and then one every so often
+BURST = 40  # messages of one person at once, then one every SECONDS
+SECONDS = 2.0
 
 AccessLevel = Literal["owner", "member", "stranger"]
 GroupPolicy = Literal["mention", "all", "off"]
@@ -16,8 +17,8 @@ GroupPolicy = Literal["mention", "all", "off"]
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """Who wrote or pressed something, by the app's ids; `group` is None in a private chat, `language` is
-    that of their app, as a tag such as "pt-BR"."""
+    """Who wrote or pressed something. `user` and `group` (None in a private chat) are the app's ids; `language` is
+    their app's, a tag such as "pt-BR"."""
 
     user: str
     name: str
@@ -28,9 +29,8 @@ class Sender:
 class Access:
     """Access levels and message rates in one app (`source`).
 
-    `owners` and `members` (users and groups) are those of the configuration and,
-    after `load`, those that were paired. `groups` tells what is answered there:
-    what mentions the bot, everything, or nothing.
+    `owners` and `members` (users and groups) are those of the configuration and, after `load`, those
+    who were paired. `groups`: whether messages in groups are answered that mention the bot, all, or none.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class Access:
         self._floods: dict[str, FloodGuard] = {}
 
     async def load(self) -> None:
-        """Read the paired people; at the start and after each change."""
+        """Read the paired people again."""
         people = await self._people.all(self._source)
         owners, allow = self._configured
         self.owners = owners | {p.person for p in people if p.role == "owner"}
         self.members = allow | {p.person for p in people if p.role == "member"}
 
     def level(self, sender: Sender) -> AccessLevel:
-        """In a group that may talk everybody may; elsewhere each person for themselves."""
+        """Everybody in a group of `members` is one there."""
         if sender.user in self.owners:
             return "owner"
         if sender.user in self.members or sender.group in self.members:
@@ -67,7 +67,7 @@ class Access:
         return "stranger"
 
     def flood(self, sender: Sender) -> Literal["no", "first", "more"]:
-        """Whether somebody writes more than is answered; "first" is when to say so."""
+        """Whether somebody writes more than is answered; "first": tell them now."""
         if sender.user in self.owners:
             return "no"
         guard = self._floods.setdefault(sender.user, FloodGuard(float(BURST), self._clock()))
@@ -76,7 +76,7 @@ class Access:
     async def put(
         self, person: str, role: Literal["member", "refused"], name: str, by: str
     ) -> None:
-        """A user or a group becomes a member, or is refused."""
+        """Let in or refuse a user or a group, on the word of the owner `by`."""
         await self._people.put(self._source, person, name, role, by)
         await self.load()
 
@@ -85,7 +85,7 @@ class Access:
         return known.name if known else ""
 
     async def request(self, sender: Sender) -> bool:
-        """A stranger asks to be let in; False when they asked already, or were refused."""
+        """Record that a stranger asks to be let in; False when they asked before, or were refused."""
         known = await self._people.get(self._source, sender.user)
         if known is not None and known.role != "stranger":
             return False
@@ -93,13 +93,13 @@ class Access:
         return True
 
     async def use_code(self, sender: Sender, code: str) -> AccessLevel | None:
-        """Pair by a one-time code; None when it is unknown, used or expired."""
+        """Pair by a one-time code. The new level; None when the code is unknown, used or expired."""
         role = await self._people.use_code(self._source, sender.user, sender.name, code)
         await self.load()
         return role if role in ("owner", "member") else None
 
     async def stranger_notice_due(self, sender: Sender) -> bool:
-        """Whether a stranger is sent the fixed line now: once a day, until they ask."""
+        """Whether to send a stranger the fixed notice now: once a day, until they ask to be let in."""
         known = await self._people.get(self._source, sender.user)
         if known is not None and known.role in ("asked", "refused"):
             return False

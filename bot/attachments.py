@@ -1,4 +1,4 @@
-"""Files that came with messages: fetched into the chat's workspace and named to the model when their turn begins."""
+"""Files that came with messages: downloaded into the chat's workspace and listed for the model when the turn begins."""
 
 import asyncio
 import json
@@ -29,27 +29,25 @@ log = logging.getLogger(__name__)
 
 MIB = 1 << 20
 FETCH_SECONDS = 120.0  # of one attempt
-AWAY_SECONDS = (
-    600.0  # that an app that does not answer is asked again: it could not be answered either
-)
+AWAY_SECONDS = 600.0  # of attempts while an app does not answer: no reply could reach it either
 AGAIN_SECONDS = 2.0
-READ_SECONDS = 20.0  # that a message waits for its documents to be read
+READ_SECONDS = 20.0  # that a message waits for the text of its documents
 STILL_READ = "It is long and still being read: docs list says when it is ready."
-BEGINNING = 300  # characters of a text that are told at once
+BEGINNING = 300  # characters of a text that are quoted
 BLIND = "; this model cannot see pictures, and the person was told so: do not guess what it shows"
 PICTURE_KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml", "image/bmp", "image/tiff", "image/heic")  # fmt: skip
 OWN_VOICE = ("voice", "video note")  # what a person says, unless it was forwarded
-HEARD = (*OWN_VOICE, "audio")  # what becomes words
+HEARD = (*OWN_VOICE, "audio")  # what is transcribed
 ATTEMPTS = 2  # a link may be out of date
 NAME_CHARACTERS = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file as the app names it: `file_id` to download it, `unique_id` the same for the same file.
+    """A file of a message. `file_id` downloads it; `unique_id` is the same whenever the same file is sent.
 
-    `size` is in bytes, 0 where the app does not say; `seconds` of sound or film. What was `heard` stands in its
-    message's text already.
+    `size` is in bytes, 0 where the app does not say; `seconds` is the length of sound or film. `heard`: its
+    words are part of the message's text already.
     """
 
     kind: Literal["photo", "document", "voice", "audio", "video", "video note", "animation"]
@@ -68,9 +66,8 @@ class Attachment:
     @property
     def description(self) -> str:
         """Kind, type, size and length, as far as they are known."""
-        size = (
-            f"{self.size / MIB:.1f} MB" if self.size >= MIB else f"{max(1, self.size // 1024)} kB"
-        )
+        large = self.size >= MIB
+        size = f"{self.size / MIB:.1f} MB" if large else f"{max(1, self.size // 1024)} kB"
         mime = self.mime if self.kind != "photo" else ""
         length = f"{self.seconds} s" if self.seconds else ""
         return ", ".join(filter(None, [self.kind, mime, size if self.size else "", length]))
@@ -98,32 +95,30 @@ def text_facts(content: bytes) -> str:
     if b"\0" in head:
         return ""
     text = head.decode("utf-8", "ignore")
-    if (
-        not text.strip() or len(text.encode()) < len(head) - 3
-    ):  # no UTF-8: more than a cut letter is lost
+    lost = len(head) - len(text.encode())
+    if not text.strip() or lost > 3:  # more than a letter that is cut at the end: no UTF-8
         return ""
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
     return f"{lines:,} line{'' if lines == 1 else 's'}{beginning(text)}."
 
 
 def beginning(text: str) -> str:
-    """The first words as a part of a line of the context block, whose marks they cannot hold."""
+    """The first words for a line of the context block; its marks in them are replaced."""
     words = " ".join(visible(text).split()).replace("<", "‹").replace(">", "›")
     cut = words if len(words) <= BEGINNING else f"{words[:BEGINNING]}…"
     return f', it begins: "{cut}"'
 
 
 async def nobody(chat: str) -> None:
-    """Where there is nobody to tell."""
+    """A `tell_blind` that tells nobody."""
 
 
 @dataclass(frozen=True)
 class AttachmentFetcher:
     """Downloads attachments through the channel of their chat.
 
-    `vision` says what the model sees, None where it does not; then `tell_blind` tells the person so, unless
-    the picture came without words (its turn does). `library` gives a chat's documents; `speech_to_text`
-    makes words of recordings.
+    `vision` gives the limits of pictures, None where the model sees none: then `tell_blind` tells the
+    chat, unless the picture came without words, which the turn answers itself.
     """
 
     channel: Callable[[str], Channel]
@@ -136,7 +131,7 @@ class AttachmentFetcher:
     tell_blind: Callable[[str], Awaitable[None]] = nobody
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
-        """The rows with their files fetched and named (agent.context.user_message.Fetch)."""
+        """The rows with their files downloaded and listed (agent.context.user_message.Fetch)."""
         found, shown = list[InboxRow](), 0
         for row in rows:
             incoming = await self._with_files(row, shown)
@@ -148,7 +143,7 @@ class AttachmentFetcher:
         return found
 
     async def _with_files(self, row: InboxRow, shown: int) -> Incoming:
-        """`shown` pictures came before in the same message."""
+        """`shown`: how many pictures the same prompt message shows already."""
         incoming, told = row.incoming, list[str]()
         files = from_json(incoming.body)
         forwarded = bool(incoming.stranger)
@@ -183,7 +178,7 @@ class AttachmentFetcher:
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
-        """Raises ToolError, which says why not, for the model and the person."""
+        """Raises ToolError, which tells the model and the person why not."""
         channel = self.channel(chat)
         if attachment.size > (limit := channel.limits(chat).download):
             raise ToolError(f"larger than the {limit // MIB} MB that can be received here")
@@ -209,7 +204,7 @@ class AttachmentFetcher:
     async def _save(
         self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool
     ) -> str:
-        """Its path in the workspace; another file of the same name is not replaced."""
+        """Write the file into the workspace, replacing no other one of that name; its path there."""
         known = {f.path: f.remote for f in await self.store.files.recent(incoming.chat, 500)}
         path = f"{RECEIVED}/{attachment.name}"
         if known.get(path, attachment.unique_id) != attachment.unique_id:
@@ -237,7 +232,7 @@ class AttachmentFetcher:
     async def _add(
         self, incoming: Incoming, attachment: Attachment, path: str, content: bytes, shown: int
     ) -> Incoming:
-        """The message with the file's line; a picture is shown, and of a text its length and beginning."""
+        """The message with a line about the file, its picture, or the length and beginning of its text."""
         note = ""
         if attachment.is_picture:
             note, images = await self._shown(content, shown + len(incoming.images))
@@ -252,7 +247,7 @@ class AttachmentFetcher:
         return replace(incoming, files=(*incoming.files, line))
 
     async def _shown(self, content: bytes, shown: int) -> tuple[str, tuple[str, ...]]:
-        """What a picture's line says about it, and its data URL where the model sees it."""
+        """A note for the picture's line, and its data URL where the model sees it."""
         from agent import pictures  # loaded when the first one comes
 
         vision = await self.vision()
@@ -266,7 +261,7 @@ class AttachmentFetcher:
             return f"; not shown: {error}", ()
 
     async def _holds(self, chat: str, path: str, content: bytes) -> str:
-        """Length and beginning of a document or text, or why it cannot be read; "" where nobody can tell."""
+        """Length and beginning of a document or text, or why it cannot be read; "" for other files."""
         if not readable(path, PACKED):
             return text_facts(content)
         if self.library is None:
@@ -288,7 +283,7 @@ class AttachmentFetcher:
     async def _add_words(
         self, incoming: Incoming, attachment: Attachment, path: str
     ) -> tuple[Incoming, OutgoingMessage]:
-        """The message with what its recording says, and what its sender is told of that."""
+        """The message with the words of a recording, and the reply that shows them to its sender."""
         from bot.voice.recordings import Listening, hear
 
         channel, chat = self.channel(incoming.chat), incoming.chat

@@ -1,10 +1,9 @@
 """The whole state in one file: the database, workspaces, measurements, configuration.
 
-A backup is a gzipped tar: `voltaire.db` (a consistent copy made while everything
-runs), `state/...`, `config.toml` without secrets unless they are asked for (then with
-the files that it names in `secrets/...`), and at last `manifest.json` with a hash of
-each. It is written beside its name first, never in part, and read once more before it
-gets that name. bot/restore.py puts it back.
+A backup is a gzipped tar: `voltaire.db` (a consistent copy, made while the bot runs), `state/...`,
+`config.toml` without secrets unless they are asked for (then with the files that it names, in
+`secrets/...`), and last `manifest.json` with a hash of each. It is written under another name, read back
+and checked, and only then renamed. bot/restore.py restores it.
 """
 
 import asyncio
@@ -34,31 +33,23 @@ from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
 from agent.store.database import migrations
-from bot.config_file import lines
-from bot.restore import (
-    CONFIG,
-    MANIFEST,
-    OWN_SECRETS,
-    SECRET_FILES,
-    BackupError,
-    Manifest,
-    unpack,
-)
+from bot.config_file import encoded
+from bot.restore import CONFIG, MANIFEST, OWN_SECRETS, SECRET_FILES, BackupError, Manifest, unpack
 from bot.secret_values import secret_files
 from bot.settings import SECRETS
 from bot.state import DATABASE, MATRIX
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made anew, or pulled again
-DAYS, WEEKS = 7, 4  # for so many the newest scheduled backup is kept
+LEFT_OUT = {"run", "slots", "models", "sandbox", "servers"}  # made or downloaded again
+DAYS, WEEKS = 7, 4  # for each of so many the newest scheduled backup is kept
 NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
 _SECRETS = SECRETS | {"local_key"}
 _SECRET_LINE = re.compile(rf"^\s*(?:{'|'.join(sorted(_SECRETS))})\s*=.*$", re.MULTILINE)
 
 
 async def backup(state: Path, target: Path, config: Path | None, *, secrets: bool) -> Manifest:
-    """Write a backup of `state` to `target`; what is there already is not overwritten."""
+    """Write a backup of `state` to `target`, which must not exist. Raises BackupError."""
     if target.exists():
         raise BackupError(f"{target} exists already; choose another name.")
     if not (state / DATABASE).exists():
@@ -79,7 +70,7 @@ async def backup(state: Path, target: Path, config: Path | None, *, secrets: boo
 
 
 async def rotate(state: Path, folder: Path, config: Path | None, today: date) -> Path | None:
-    """The backup of today in `folder`, those too old for DAYS and WEEKS gone; None if it is there."""
+    """Make today's backup in `folder` and delete those that DAYS and WEEKS do not keep; None if it exists."""
     target = folder / f"voltaire-{today}.tar.gz"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -89,7 +80,7 @@ async def rotate(state: Path, folder: Path, config: Path | None, today: date) ->
         raise BackupError(f"{folder} cannot be used: {error.strerror}.") from None
     await backup(state, target, config, secrets=False)
     there = {path.name: path for path in folder.iterdir()}
-    # Where the clock was behind for a moment, the one of today is older than those.
+    # After a moment with a wrong clock, today's may be older than others: it stays.
     for name in there.keys() - kept_names(there) - {target.name}:
         if NAME.fullmatch(name):
             there[name].unlink()
@@ -100,7 +91,7 @@ def kept_names(names: Mapping[str, object]) -> set[str]:
     days = sorted((found[1] for name in names if (found := NAME.fullmatch(name))), reverse=True)
     weeks: dict[tuple[int, int], str] = {}
     for day in days:
-        with suppress(ValueError):  # a name of somebody else
+        with suppress(ValueError):  # no date
             weeks.setdefault(date.fromisoformat(day).isocalendar()[:2], day)
     return {f"voltaire-{day}.tar.gz" for day in {*days[:DAYS], *list(weeks.values())[:WEEKS]}}
 
@@ -110,7 +101,7 @@ def kept_names(names: Mapping[str, object]) -> set[str]:
 
 @contextmanager
 def written_whole(target: Path) -> Iterator[Path]:
-    """A name to write to; it becomes `target` when everything is written and on the disk."""
+    """A file to write to; it is renamed to `target` once everything is on the disk. Raises BackupError."""
     try:
         with replacing(target, sync=True) as part:
             yield part
@@ -142,7 +133,7 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
 
 
 def copy_keys(folder: Path, target: Path) -> Path:
-    """A copy of the Matrix session and of its keys' database, which may be written to meanwhile."""
+    """Copy the Matrix session and the database of its keys, which the bot may be writing to; `target`."""
     target.mkdir(mode=0o700)
     for path in folder.iterdir():
         if path.suffix == ".db":
@@ -164,7 +155,7 @@ def is_backed_up(entry: Path, *, secrets: bool) -> bool:
 
 
 def holds_backups(entry: Path) -> bool:
-    """Whether it is a backup, or the folder of those of each day: each would hold all before it."""
+    """Whether it is a backup or the folder of the daily ones: a backup of those would grow each day."""
     if entry.is_dir():
         return any(NAME.fullmatch(path.name) for path in entry.iterdir())
     return entry.name.endswith(".tar.gz")
@@ -178,7 +169,7 @@ def readable_text(path: Path) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The configuration as it is written, or, where a secret stands within a line, anew."""
+    """The configuration's own text without the lines of secrets; written anew where that would not do."""
 
     def bare(values: dict[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in values.items() if key not in _SECRETS}
@@ -189,12 +180,13 @@ def without_secrets(text: str) -> str:
     with suppress(tomllib.TOMLDecodeError):
         if tomllib.loads(text) == values:
             return text
-    return "\n".join(lines(values)) + "\n"
+    return encoded(values).decode()
 
 
 @dataclass
 class Archive:
-    """A tar that is being written to `target`, which may lie in what it is to hold; `files` as in Manifest."""
+    """A tar that is being written to `target`, which is skipped where it lies among the files to add; `files` as
+    in Manifest."""
 
     tar: tarfile.TarFile
     target: Path
@@ -253,7 +245,7 @@ class Archive:
 
 
 class Content:
-    """A file's bytes on their way into a tar; one that became shorter meanwhile ends in zeros."""
+    """Reads a file for a tar and hashes it; one that became shorter meanwhile is filled up with zeros."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.hash = hashlib.sha256()

@@ -1,8 +1,7 @@
 """The protocol between the bot and a messaging app; Telegram and Matrix implement it.
 
-A chat is named by the app's key (`tg:111`, `tg:-100222:7`, `cli`), a message by
-the app's id of it, as text. Texts are Markdown. docs/channels.md tells how to
-add an app, examples/channel.py is a small one.
+A chat is known by a key (`tg:111`, `tg:-100222:7`, `cli`), a message by the app's id of it, as text.
+Texts are Markdown. docs/channels.md tells how to add an app; examples/channel.py is a small one.
 """
 
 import asyncio
@@ -29,8 +28,8 @@ class ChannelLimits:
 
 
 class Button(NamedTuple):
-    """`key` comes back when it is pressed, at most 64 bytes; with `page`, an HTTPS address, that is opened instead,
-    inside of the app where it can."""
+    """A press sends `key` (at most 64 bytes) back; one with `page`, an HTTPS address, opens that instead, inside the
+    app where it can."""
 
     key: str
     label: str
@@ -55,10 +54,8 @@ class ToolCallView:
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """What is shown of a running turn; `status` is a line about what it waits for.
-
-    `buttons` are offered where the app can put them under a message.
-    """
+    """What is shown of a running turn. `status` is a line about what it waits for; `buttons` are shown where the app
+    can put them under a message."""
 
     calls: tuple[ToolCallView, ...] = ()
     text: str = ""
@@ -69,7 +66,7 @@ class TurnView:
 
     @property
     def stays(self) -> bool:
-        """Whether something of it is left when the turn has ended."""
+        """Whether a part of it stays when the turn has ended."""
         return bool(self.calls or self.plan)
 
 
@@ -85,10 +82,10 @@ class VoiceSound:
 class OutgoingMessage:
     """A text to send, in as many parts as it needs; the first `part` of them are delivered.
 
-    `silent` ones make no sound; final answers, approvals and alerts do. `transaction` is the same
-    whenever the same message is sent again, for an app that can tell so. One of `voice` is said first: `sound` is
-    what of it, and an app that takes it sends the text below. `language` is that of what the program adds
-    to it when it is sent; "" is English.
+    A `silent` one makes no sound; final answers, approvals and alerts do. `transaction` is the same each
+    time the same message is sent, by which some apps recognize it. A `voice` message is spoken first:
+    `sound` is its recording, and an app that plays it sends the text below. `language` is that of words
+    which the program adds when sending; "" is English.
     """
 
     text: str
@@ -102,7 +99,7 @@ class OutgoingMessage:
     language: str = ""
 
     def to_json(self) -> str:
-        """The outbox's payload, in the language spoken; `silent` is a column of its own there."""
+        """The payload of an outbox row, in the current language; `silent` is a column of its own."""
         beside = {"silent", "transaction", "sound"}
         own = replace(self, language="" if spoken() == ENGLISH else spoken())
         payload = PAYLOAD.dump_json(own, exclude=beside, exclude_defaults=True, by_alias=True)
@@ -118,37 +115,36 @@ PAYLOAD = TypeAdapter(OutgoingMessage)
 
 
 class LiveView(Protocol):
-    """What a person sees of one running turn. Its methods never raise ChannelError."""
+    """Shows one running turn to people. Its methods never raise ChannelError."""
 
     async def show(self, view: TurnView) -> None:
-        """Show the newest view; calling again refreshes what the app lets fade."""
+        """Show the newest view. A repeated call renews what the app lets expire."""
         return
 
     def close(self, view: TurnView) -> None:
-        """The final text is sent next: what `show` has not sent yet is dropped. May be called twice."""
+        """The final text is sent next: drop what `show` has not sent yet. May be called twice."""
         return
 
     async def settle(self, view: TurnView) -> None:
-        """Called within the permit for the final text: what is to stay of the view, and does not stand
-        there yet, is sent first."""
+        """Send what is to stay of the view and was not sent yet, before the final text and within its permit."""
         return
 
     async def finish(self, view: TurnView) -> None:
-        """The turn has ended: leave what is worth keeping of its view."""
+        """The turn has ended: leave only what is to stay of its view."""
         return
 
 
 class NoLiveView(LiveView):
-    """Of an app that shows final texts alone."""
+    """For an app that shows final texts only."""
 
 
 class Channel(Protocol):
-    """One messaging app. Methods may raise ChannelError, but for `react` and `typing`.
+    """One messaging app. All methods but `react` and `typing` may raise ChannelError.
 
-    What an app of text alone needs nothing of has a body here, for a class that names this as its base.
+    Methods with a body here are optional for a class that inherits this one.
 
-    `send_part`, `send_files` and `edit` are the way of everything that the program says, also of
-    what no turn has looked through: each begins with `refuse_secret`.
+    Everything that the program says passes through `send_part`, `send_files` and `edit`, including what no
+    turn has checked: each begins with `refuse_secret`.
     """
 
     @property
@@ -163,7 +159,7 @@ class Channel(Protocol):
 
     @property
     def repeat_seconds(self) -> float:
-        """For how long the app knows a transaction, so that a send may be repeated; 0: never."""
+        """For how long the app recognizes a transaction, so that a send may be repeated; 0: not at all."""
         return 0.0
 
     def private_chat(self, user: str) -> str:
@@ -175,33 +171,32 @@ class Channel(Protocol):
         ...
 
     async def name(self, chat: str) -> str:
-        """What people call the chat, a person's or a group's name; "" where the app does not say.
-        Raises nothing."""
+        """The name of the person or group; "" where the app does not say. Raises nothing."""
         return ""
 
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=0, download=0, update_seconds=1.0)
 
     def received(self, chat: str, message: str) -> None:
-        """A message came in: an answer to an older one is shown as a reply from now on."""
+        """A message came in: answers to older ones are shown as replies from now on."""
         return
 
     def permit(self, chat: str) -> AbstractAsyncContextManager[None]:
-        """Waits until the app's rate limits allow a final message there; `send_part` is called inside."""
+        """Wait until the app's rate limits allow a final message there, to be sent in the block."""
         return nullcontext()
 
     async def send_part(
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
-        """Send the next part: its id, and what is left of the message."""
+        """Send the next part. Its id, and what is left of the message."""
         ...
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        """Send 1 to 10 files as one; the caption stands under the first."""
+        """Send 1 to 10 files together; the caption is that of the first."""
         raise MessageRefused("files cannot be sent here")
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
-        """Replace the text and buttons of a message of ours. May be repeated freely."""
+        """Replace the text and buttons of a message of ours. May be repeated."""
         ...
 
     def live_view(self, chat: str) -> LiveView:
@@ -215,12 +210,12 @@ class Channel(Protocol):
         return
 
     async def download(self, file: str) -> bytes:
-        """A file that came with a message, by the app's id of it."""
+        """The content of a file that came with a message, by the app's id of it."""
         raise MessageRefused("files cannot be received here")
 
 
 async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[str]:
-    """Send a whole message; the ids of its parts."""
+    """Send all parts of a message; their ids."""
     sent: list[str] = []
     rest: OutgoingMessage | None = message
     while rest is not None:
@@ -231,14 +226,14 @@ async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[st
 
 
 def refuse_secret(leaks: LeakDetector, text: str) -> None:
-    """Raise MessageRefused where a text that is about to leave holds a configured secret."""
+    """Raise MessageRefused where a text to be sent contains a configured secret."""
     leak = leaks.find(text)
     if leak and leak.secret:
         raise MessageRefused(f"it held {leak.what}")
 
 
 async def refuse_secret_files(leaks: LeakDetector, files: Sequence[NamedFile]) -> None:
-    """The same for files and their names."""
+    """Raise MessageRefused where a file or its name contains a configured secret."""
     for file, name in files:
         refuse_secret(leaks, name)
         leak = await asyncio.to_thread(leaks.find_in_file, file)
@@ -260,9 +255,8 @@ class ChannelFileSender:
         limit = self.channel.limits(self.chat).upload
         for file, name in files:
             if (size := file.seek(0, 2)) > limit:
-                raise ToolError(
-                    f"{name} has {size:,} bytes; at most {limit:,} can be sent here. Split or compress it."
-                )
+                most = f"at most {limit:,} can be sent here. Split or compress it."
+                raise ToolError(f"{name} has {size:,} bytes; {most}")
             file.seek(0)
         try:
             await self.channel.send_files(self.chat, files, caption)
@@ -288,7 +282,7 @@ class DeliveryUncertain(ChannelError):
 
 
 class NotSent(ChannelError):
-    """`after`: seconds after which the app wants to be asked again, 0 where it did not say."""
+    """`after`: seconds to wait before another attempt, as the app demands; 0 where it did not say."""
 
     def __init__(self, why: str, after: float = 0.0) -> None:
         super().__init__(why)

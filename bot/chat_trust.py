@@ -1,6 +1,6 @@
-"""What strangers may have written in a chat, and an owner's word that it is theirs: for any app and the terminal.
+"""Text in a chat that strangers may have written, and owners vouching that it is theirs, in any app and the terminal.
 
-A press vouches for what its message showed and for nothing that came after.
+A press vouches for what its message showed, not for what came later.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,7 @@ LISTED = 8  # notes and jobs with a button each
 
 @dataclass(frozen=True, slots=True)
 class ChatTrust:
-    """What strangers may have written in a chat; `zone` is an IANA name, `files` None where there is no
-    sandbox."""
+    """`zone` is an IANA name, `files` None where there is no sandbox."""
 
     chat: str
     store: Store
@@ -28,15 +27,13 @@ class ChatTrust:
     zone: str
 
     async def report(self) -> tuple[str, Keyboard]:
-        """What has touched the chat, and a button for each thing that can be vouched for."""
+        """What strangers may have written, and a button for each thing that can be vouched for."""
         texts = self.texts
+        chat = await self.store.taints.of_chat(self.chat)
         files = await self.files.taints() if self.files else []
         lines: list[str] = []
         rows: list[list[Button]] = []
-        for kind, taints in (
-            ("chat", await self.store.taints.of_chat(self.chat)),
-            ("files", files),
-        ):
+        for kind, taints in (("chat", chat), ("files", files)):
             if taints:
                 lines.append(texts.touched[kind].format(sources=code(told(taints, self.zone))))
                 key = f"{TRUST}:{kind}:{max(taint.number for taint in taints)}"
@@ -55,7 +52,7 @@ class ChatTrust:
         return "\n".join([*lines, "", texts.touched_how]) if lines else texts.untouched, rows
 
     async def vouch(self, argument: str, by: str) -> bool:
-        """For `chat:NUMBER`, `files:NUMBER`, `note:ID` or `job:ID`; whether there was anything."""
+        """Vouch for `chat:NUMBER`, `files:NUMBER`, `note:ID` or `job:ID`; False where that is nothing."""
         kind, _, number = argument.partition(":")
         match kind:
             case "chat":

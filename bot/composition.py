@@ -1,4 +1,4 @@
-"""The agent, put together from the settings."""
+"""Builds the agent from the settings."""
 
 import asyncio
 import logging
@@ -85,15 +85,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STATUS_SECONDS = 5.0  # how old the machine's figures may be when a turn begins
+STATUS_SECONDS = 5.0  # that the machine's figures may be old when a turn begins
+PICTURES_SHARE = 0.25  # of the window, for the pictures of one message
+RETURN_SECONDS = 30.0  # in which a restarted backend answers again
 T = TypeVar("T")
-PICTURES_SHARE = 0.25  # of the window, that the pictures of one message may take
-RETURN_SECONDS = 30.0  # a service that was restarted answers again within seconds
 
 
 @dataclass
 class Agent:
-    """A running agent: what the messaging apps, the terminal and the commands work with."""
+    """A running agent, as the messaging apps, the terminal and the commands use it."""
 
     settings: Settings
     store: Store
@@ -108,16 +108,15 @@ class Agent:
     host: HostReport
     budgets: DailyBudgets
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
-    _uptime_s: float | None = None  # of the backend process that has the prefix
-    _registered: Prefix | None = None  # what it has
+    _uptime_s: float | None = None  # of the backend process that knows the prefix
+    _registered: Prefix | None = None  # the prefix that it knows
 
     async def context(self, chat: str) -> dict[str, int]:
-        """A chat's tokens by part, what is free last."""
+        """A chat's tokens by part, the free ones last."""
         return await token_breakdown(self.store, self.window, chat)
 
     async def command_tokens(self, chat: str) -> dict[str, int]:
-        """What /commands.txt costs, by program and skill, once the model has read it: none of it is in
-        a prompt before."""
+        """The tokens of /commands.txt by program and skill, which no prompt holds before the model reads it."""
         known = registry.entries(await self.tool_contexts.of(chat))
         return {name: await text_tokens(self.window, text) for name, text in known.items()}
 
@@ -154,29 +153,27 @@ class Agent:
 
     @property
     def selftests(self) -> SelftestStore:
-        """What models did when they were first used."""
+        """Self-tests of models, run when a model is first used."""
         return SelftestStore(self.store, self.model, backend_queue(self.backend), self.schemas)
 
     async def ready(self) -> None:
-        """Return once the model server serves; BackendAway when it has failed or is gone."""
+        """Return once the model server serves. Raises BackendAway when it has failed or is gone."""
+        backend = self.backend
         while True:
             try:
-                async for _ in self.backend.ready(turn_limits(self.settings).away_seconds):
+                async for _ in backend.ready(turn_limits(self.settings).away_seconds):
                     pass
-            except BackendUnavailable as error:
-                if await self.backend.answers() or not await self.backend.answers_within(
-                    RETURN_SECONDS
-                ):
-                    raise BackendAway(str(error)) from None
-            else:
                 return
+            except BackendUnavailable as error:
+                if await backend.answers() or not await backend.answers_within(RETURN_SECONDS):
+                    raise BackendAway(str(error)) from None
 
     async def vision(self) -> "VisionLimits | None":
-        """What the model sees, asked once it serves; None where it does not, or there is none."""
+        """The limits of pictures, asked once the model serves; None where it sees none, or none serves."""
         return await self._once_served(partial(model_vision, self.backend))
 
     async def _once_served(self, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """What the backend says once its model serves; None where there is none."""
+        """The backend's answer once its model serves; None where none does."""
         with suppress(BackendAway):
             try:
                 return await ask()
@@ -187,7 +184,7 @@ class Agent:
         return None
 
     async def blind_words(self) -> str:
-        """What a person is told who shows a picture to a model that does not see, with the models that do."""
+        """The sentence for a person who sends a picture to a model that sees none: which models do."""
         model, seeing = translated("This model"), list[str]()
         with suppress(BackendUnavailable):
             found = await self.backend.endpoint()
@@ -201,32 +198,33 @@ class Agent:
         return translated(texts.BLIND).format(model=model, which=which)
 
     def speech_to_text(self) -> "SpeechToText":
-        """How recordings become words; loaded with the first one."""
+        """Transcription of recordings; imported with the first one."""
         from agent.voice.speech_to_text import ModelRecognizer, SpeechToText
 
         async def recognizer() -> ModelRecognizer | None:
             found = await self._once_served(self.backend.endpoint)
             if found is None or not found.audio:
                 return None
-            return ModelRecognizer(
-                QueuedModel(self.model, self.window.queue, "voice"), self.schemas
-            )
+            model = QueuedModel(self.model, self.window.queue, "voice")
+            return ModelRecognizer(model, self.schemas)
 
         url = self.settings.agent.transcribe_url
         used = self.store.ledger.use_of("agent.transcribe_url", url)
         return SpeechToText(models_of(self.settings), url, recognizer, used)
 
     async def refresh_status(self) -> Status | None:
-        """The backend's status, for /host.txt as well; a new backend gets the prefix to keep warm, and so does
-        one whose model's template takes it in another form."""
+        """The backend's status, also kept for /host.txt; None while it is away.
+
+        A restarted backend is told the prefix to keep warm, as is one whose model's template changes its form.
+        """
         try:
             status = await self.backend.status()
             prefix = await self._prefix() if status.backend.serving else None
             known = self._uptime_s is not None and status.uptime_s >= self._uptime_s
             if not known or (prefix is not None and prefix != self._registered):
-                prefix = prefix or Prefix(
-                    messages=[message_json(System(system_text()))], tools=[*map(dict, self.schemas)]
-                )
+                if prefix is None:
+                    system, tools = message_json(System(system_text())), [*map(dict, self.schemas)]
+                    prefix = Prefix(messages=[system], tools=tools)
                 await self.backend.warm(prefix.messages, prefix.tools, prefix.before)
                 self._registered = prefix
             self._uptime_s = status.uptime_s
@@ -237,16 +235,16 @@ class Agent:
         return status
 
     async def _prefix(self) -> Prefix | None:
-        """The fixed prefix in the form that this model's template takes; None while nobody can tell."""
+        """The fixed prefix in the form of this model's template; None while that is unknown."""
         with suppress(BackendAway, ModelRefused):
             return await self.model.prefix(Request((System(system_text()),), self.schemas))
         return None
 
     async def server_identity(self) -> Hashable | None:
-        """Another value after each restart of the model server.
+        """A value that changes at each restart of the model server.
 
-        None while none serves, or it sleeps; and of a server that does not say what
-        it keeps cached: reading chats in there may cost money and gain nothing.
+        None while none serves, or it sleeps, and for a server that does not report its cache: warming
+        chats there might cost money in vain.
         """
         status = await self.refresh_status()
         if status is None or status.backend.state not in ("ready", "busy"):
@@ -260,8 +258,7 @@ class Agent:
 
 @dataclass
 class ToolContexts:
-    """Makes the tool context of a chat. `jobs_changed` is called after each change of its jobs; `leaks`
-    knows what must not leave."""
+    """Makes the tool contexts of chats. `jobs_changed` is called after each change of a chat's jobs."""
 
     settings: Settings
     store: Store
@@ -274,7 +271,7 @@ class ToolContexts:
     servers: "ToolServers | None" = None
 
     async def of(self, chat: str, zone: str | None = None) -> ToolContext:
-        """The context of a chat; `zone` is its IANA time zone where the caller knows it."""
+        """The context of a chat; `zone` is its IANA time zone, read from the store unless given."""
         zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
         hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
         return ToolContext(
@@ -297,23 +294,23 @@ class ToolContexts:
         return Documents(self.settings, self.store, self.sandboxes)
 
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
-        """The jobs of a chat, in its time zone."""
+        """The planner of a chat's jobs, in its time zone."""
         zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
 
         async def profiles() -> list[str]:
-            """None while the backend is away, or where the server is not ours."""
+            """Empty while the backend is away, or where the server is external."""
             with suppress(BackendUnavailable):
                 return [profile.name for profile in await self.backend.profiles()]
             return []
 
         def changed() -> None:
-            self.jobs_changed()  # set once there is a scheduler
+            self.jobs_changed()  # assigned once there is a scheduler
 
         return planner(self.settings, self.store, chat, zone, profiles, changed)
 
 
 async def model_vision(backend: BackendClient) -> "VisionLimits | None":
-    """What the model sees, None where it does not. Raises BackendUnavailable."""
+    """The limits of pictures; None where the model sees none. Raises BackendUnavailable."""
     from agent.pictures import VisionLimits
 
     found = await backend.endpoint(vision=True)
@@ -324,8 +321,8 @@ async def model_vision(backend: BackendClient) -> "VisionLimits | None":
 
 
 def offered_skills(state: Path) -> list[tuple[str, str]]:
-    """Names and descriptions of what the owner has added."""
-    if not (state / "skills").is_dir():  # nothing of it is loaded where there is none
+    """Names and descriptions of the skills that the owner has added."""
+    if not (state / "skills").is_dir():  # avoids the import
         return []
     from agent.skills import SkillShelf
 
@@ -333,7 +330,7 @@ def offered_skills(state: Path) -> list[tuple[str, str]]:
 
 
 def show_skills(state: Path) -> None:
-    """Have the sandboxes show what was added and has not changed."""
+    """Have the sandboxes show the skills that were added and are unchanged."""
     if (state / "skills").is_dir():
         from agent.skills import SkillShelf
 
@@ -342,7 +339,7 @@ def show_skills(state: Path) -> None:
 
 @dataclass
 class Documents:
-    """The documents of all chats and of the owner's folders. What they need is loaded when it is used."""
+    """The documents of all chats and of the owner's folders. Modules are imported when they are needed."""
 
     settings: Settings
     store: Store
@@ -377,7 +374,7 @@ class Documents:
 
 
 def leak_detector(settings: Settings) -> LeakDetector:
-    """Knows every secret of the configuration."""
+    """A detector that knows every secret of the configuration."""
     leaks = LeakDetector(secret_values(settings))
     if leaks.unwatched:
         log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
@@ -394,10 +391,10 @@ async def open_agent(
     file_sender: Callable[[str], FileSender | None] | None = None,
     leaks: LeakDetector | None = None,
 ) -> AsyncIterator[Agent]:
-    """The agent over a backend, and over the database, which is opened here unless it is given.
+    """The agent on a backend and the database, which is opened here unless it is given.
 
-    Without `ask` nobody can be asked, and approvals are denied; without
-    `file_sender` files cannot be sent. `leaks` is made of the settings unless it is given.
+    Without `ask` approvals are denied; without `file_sender` files cannot be sent. `leaks` is made from the
+    settings unless it is given.
     """
     host = HostReport(settings.state_dir, settings.agent.timezone)
     try:
@@ -433,13 +430,7 @@ async def open_agent(
             ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
             ToolContexts(
-                settings,
-                store,
-                boxes,
-                backend,
-                file_sender,
-                leaks=leaks,
-                servers=servers,
+                settings, store, boxes, backend, file_sender, leaks=leaks, servers=servers
             ),
             tools,
             schemas,
@@ -451,7 +442,7 @@ async def open_agent(
 async def tools_of_servers(
     servers: "ToolServers | None", others: Sequence[Tool]
 ) -> tuple[Tool, ...]:
-    """The tools of a server that prompts list."""
+    """The tools of MCP servers that are listed in every prompt."""
     if servers is None or not any(server.tools for server in servers.configs.values()):
         return ()
     from agent.mcp.listed import listed_tools
@@ -466,7 +457,7 @@ async def tools_of_servers(
 async def tool_servers(
     settings: Settings, store: Store, sandboxes: Sandboxes
 ) -> "AsyncIterator[ToolServers | None]":
-    """The MCP servers of the configuration; None, and nothing loaded for them, where it names none."""
+    """The MCP servers of the configuration; None, and nothing imported, where there are none."""
     if not settings.agent.mcp:
         yield None
         return
@@ -499,7 +490,7 @@ async def tool_servers(
 def recorded_endpoint(
     settings: Settings, backend: BackendClient, ledger: LedgerTable, leaks: LeakDetector
 ) -> Callable[[], Awaitable[Endpoint]]:
-    """Where the model is; that the owner's key is used there is recorded once a day."""
+    """Gives the model's address, and records in the ledger that the owner's key is used there (once a day)."""
 
     async def endpoint() -> Endpoint:
         found = await backend.endpoint()
@@ -513,7 +504,7 @@ def recorded_endpoint(
 
 
 def spill_into(sandboxes: Sandboxes) -> Spill:
-    """Keeps an old output in its chat's workspace; gives nothing where that has no room."""
+    """Saves old output in its chat's workspace; its path, "" where there is no room."""
 
     async def spill(chat: str, text: str, stranger: str) -> str:
         try:
@@ -529,7 +520,7 @@ def spill_into(sandboxes: Sandboxes) -> Spill:
 
 @dataclass(frozen=True)
 class LedgerObserver:
-    """agent.sandbox.observer.Observer; without a store it opens the state's for each entry."""
+    """An agent.sandbox.observer.Observer; without a store it opens the database for each entry."""
 
     settings: Settings
     store: Store | None
@@ -582,7 +573,7 @@ def open_sandboxes(
 
 
 def open_chats(agent: Agent, options: ChatOptions, listener: Listener) -> Chats:
-    """The workers of an agent's chats."""
+    """The workers of the agent's chats."""
     return Chats(agent.store, agent.run, agent.window, options, listener)
 
 
@@ -598,7 +589,7 @@ def turn_limits(settings: Settings) -> TurnLimits:
 
 
 def budget_limits(settings: Settings) -> dict[str, int]:
-    """By kind of agent.budgets; 0: without limit."""
+    """By the kinds of agent.budgets; 0: no limit."""
     limits = settings.agent.budgets
     return {
         "calls": limits.calls,
@@ -617,7 +608,7 @@ def planner(
     profiles: Callable[[], Awaitable[Collection[str]]],
     changed: Callable[[], None] = lambda: None,
 ) -> Planner:
-    """The jobs of a chat. `profiles` gives the names of the models that a job may switch to."""
+    """The planner of a chat's jobs. `profiles` gives the names of the profiles that a job may switch to."""
 
     async def keep() -> None:
         changed()
@@ -628,7 +619,7 @@ def planner(
 
 
 def allowed_hosts(settings: Settings) -> Hosts | None:
-    """What tools may reach; None: no network."""
+    """The hosts that tools may reach; None: no network."""
     box = settings.agent.sandbox
     return Hosts(tuple(box.allow_hosts)) if box.network else None
 
@@ -640,24 +631,24 @@ def fetcher(hosts: Hosts, sandbox: Sandbox) -> "Fetcher":
 
 
 def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:
-    """What a chat may search and read of the web."""
-    web = settings.agent.web
-    used = store.ledger.use_of("agent.web.search_url", web.search_url)
-    if not web.search_url:
-        return Browser(chat, store.addresses, None, web.read, pages)
-    from agent.web.search import SearXNG
+    """Search and reading of the web for a chat."""
+    web, search = settings.agent.web, None
+    if web.search_url:
+        from agent.web.search import SearXNG
 
-    return Browser(chat, store.addresses, SearXNG(web.search_url, used), web.read, pages)
+        used = store.ledger.use_of("agent.web.search_url", web.search_url)
+        search = SearXNG(web.search_url, used)
+    return Browser(chat, store.addresses, search, web.read, pages)
 
 
 def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
-    """Recall by meaning (embeddings), where an embedding server is configured."""
+    """Search by meaning (embeddings), where an embedding server is configured."""
     embedder = embedder_of(settings, store)
     return SemanticSearch(store, embedder) if embedder else None
 
 
 def embedder_of(settings: Settings, store: Store) -> Embedder | None:
-    """A server of the owner's, else the backend's second one; None where there is neither."""
+    """The owner's embedding server, else the backend's; None where there is neither."""
     if url := settings.agent.embedding_url:
         return Embedder(url, used=store.ledger.use_of("agent.embedding_url", url))
     if name := settings.backend.embedding:
@@ -667,10 +658,10 @@ def embedder_of(settings: Settings, store: Store) -> Embedder | None:
 
 
 def models_of(settings: Settings) -> Path:
-    """The folder of pulled models that hear and voices that speak."""
+    """The folder of downloaded speech models and voices."""
     return settings.state_dir / "models" / "voice"
 
 
 def zone_of(chat: Chat | None, settings: Settings) -> str:
-    """A chat's own time zone, else the agent's."""
+    """The chat's own time zone, else the agent's."""
     return (chat and known_zone(chat.timezone or "")) or settings.agent.timezone

@@ -1,6 +1,6 @@
-"""The configuration file: written by the wizard, and `[[backend.schedule]]` kept in step with jobs.
+"""The configuration file: reading and writing it, and keeping `[[backend.schedule]]` in step with jobs.
 
-It is replaced whole, and valid at every step.
+The file is always replaced as a whole.
 """
 
 import json
@@ -29,7 +29,7 @@ Values = dict[str, Any]
 
 
 def read(path: Path) -> Values:
-    """What is configured so far; nothing when there is no file."""
+    """The file's values; empty where there is no file."""
     return read_toml(path) if path.exists() else {}
 
 
@@ -50,7 +50,7 @@ def get(values: Mapping[str, Any], key: str) -> Any:
 
 
 def write(path: Path, values: Values, *, group: int = -1) -> None:
-    """Replace the file at once, readable to its owner (and `group`) alone."""
+    """Replace the file with these values; only its owner (and `group`) can read it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
     replace_file(path, encoded(values), group=group)
 
@@ -60,9 +60,9 @@ def encoded(values: Values) -> bytes:
 
 
 def replace_file(path: Path, content: bytes, *, group: int = -1) -> None:
-    """Replace a file at once, on the disk, readable to its owner (and `group`) alone.
+    """Replace a file atomically and durably; only its owner (and `group`) can read it.
 
-    Without a group, one that is there keeps its owner, group and mode.
+    Without `group`, the owner, group and mode of an existing file are kept.
     """
     with replacing(path, sync=True) as new:
         new.write_bytes(content)
@@ -76,7 +76,7 @@ def replace_file(path: Path, content: bytes, *, group: int = -1) -> None:
 
 
 def lines(values: Values, path: tuple[str, ...] = ()) -> Iterator[str]:
-    """TOML: plain values first, then tables, then arrays of tables."""
+    """The lines of a TOML table: plain values, then tables and arrays of tables."""
     plain = {k: v for k, v in values.items() if not isinstance(v, dict) and not tables(v)}
     if path and (plain or not values):
         yield f"[{'.'.join(map(toml_key, path))}]"
@@ -110,11 +110,10 @@ def toml_value(value: object) -> str:
 
 
 async def sync_config(store: Store, path: Path | None, zone: str) -> None:
-    """Write the daily switches of the profile that are planned now into the file.
+    """Write the planned daily switches of the profile into the file.
 
-    What it can say (every day at a time, in the configuration's zone) stands there, so
-    that the backend switches without the bot; each entry names its job. Where the file
-    cannot be written, jobs alone switch.
+    With them the backend switches without the bot. Each entry names its job. Where the file cannot be
+    written, or a job is not daily, the job itself switches.
     """
     if path is None:
         return
@@ -127,7 +126,7 @@ async def sync_config(store: Store, path: Path | None, zone: str) -> None:
         if after != before:
             tomllib.loads(after)
             now = path.stat()
-            with replacing(path, sync=True) as new:  # as readable as it was
+            with replacing(path, sync=True) as new:
                 new.write_text(after, "utf-8")
                 if os.geteuid() == 0:
                     os.chown(new, now.st_uid, now.st_gid)
@@ -137,7 +136,7 @@ async def sync_config(store: Store, path: Path | None, zone: str) -> None:
 
 
 def config_entries(job: Job, zone: str) -> Iterator[str]:
-    """What `[[backend.schedule]]` can say: every day at a time, in the configuration's zone."""
+    """The entries of a job; none unless it runs daily at times of day in the configuration's zone."""
     rule = load(job.spec.timing)
     if not isinstance(rule, Calendar) or rule.zone != zone or rule.step != 1:
         return

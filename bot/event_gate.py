@@ -1,7 +1,7 @@
-"""What a messaging app delivers, each handled for good before it is acknowledged to the app.
+"""Updates of a messaging app, each handled before it is acknowledged to the app.
 
-While the state cannot be written, an update waits. What cannot be parsed, and what its handler or the
-whole program crash at every time, is set aside.
+While the state cannot be written, an update waits. One that cannot be parsed, or crashes its handler or the
+whole program each time, is set aside.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Unparsable(Exception):
 
 
 class EventGate:
-    """`source` is the app's name. Handlers are quick and write what must last."""
+    """`source` is the app's name. Handlers are quick, and store what must last."""
 
     def __init__(self, source: str, set_aside: SetAsideTable) -> None:
         self._source = source
@@ -37,8 +37,8 @@ class EventGate:
         self._keeping = asyncio.Lock()
 
     async def take(self, text: str, handle: Callable[[], Awaitable[None]]) -> None:
-        """Returns when the update, `text` as it came, is handled or set aside, or is one for
-        `keep_unparsable`. `handle` may raise Unparsable, StoreError, and whatever a bug raises."""
+        """Return when the update (`text` as received) is handled, set aside, or left to `keep_unparsable`.
+        `handle` may raise Unparsable, StoreError, and whatever a bug raises."""
         row = UPDATES, update_key(self._source, text)
 
         async def attempt() -> bool:
@@ -48,8 +48,8 @@ class EventGate:
         await self._once_stored(attempt)
 
     async def keep_unparsable(self) -> None:
-        """Set aside, in one transaction, what `take` could not have parsed: a commit each would hold up
-        what comes behind a flood of them. Nothing taken may be acknowledged before this returns."""
+        """Set aside the updates that could not be parsed, in one transaction: with a commit each, a flood of
+        them would delay all later ones. Acknowledge no update before this returns."""
 
         async def keep() -> bool:
             count = len(self._unparsable)
@@ -57,12 +57,12 @@ class EventGate:
             del self._unparsable[:count]
             return True
 
-        async with self._keeping:  # a webhook's updates come beside each other
+        async with self._keeping:  # a webhook's updates come concurrently
             if self._unparsable:
                 await self._once_stored(keep)
 
     async def _once_stored(self, attempt: Callable[[], Awaitable[bool]]) -> None:
-        """Try until it gives True, with pauses while the state cannot be written."""
+        """Repeat until it returns True, with pauses while the state cannot be written."""
         done, pause = False, FIRST_RETRY
         while not done:
             try:

@@ -1,4 +1,4 @@
-"""Whether messages of an app come in, as /status, doctor and the service manager are told."""
+"""Whether messages of an app come in, for /status, doctor and the service manager."""
 
 import asyncio
 import logging
@@ -12,8 +12,8 @@ STALE_SECONDS = 90.0
 
 @dataclass
 class InboundHealth:
-    """`last_at`: when the app's server last answered, in seconds since the epoch; `changed` is set when
-    messages begin or cease to come in. `quiet`: nothing need come while nobody writes."""
+    """`last_at`: when the app's server last answered, in seconds since the epoch. `changed` is set when messages
+    begin or cease to come in. `quiet`: silence is no failure, as of a webhook while nobody writes."""
 
     app: str
     changed: asyncio.Event
@@ -40,7 +40,7 @@ class InboundHealth:
         return self._failure is not None
 
     def problem(self) -> str | None:
-        """What is wrong, a sentence; None while messages come in."""
+        """One sentence on what is wrong; None while messages come in."""
         if self._failure:
             return self._failure
         silent = 0.0 if self.quiet else time.time() - (self.last_at or time.time())

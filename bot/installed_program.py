@@ -1,8 +1,8 @@
-"""The program as it was installed, and another version of it.
+"""How the program is installed, and installing another version of it.
 
-A checkout (`make install`) follows its branch's upstream, from release tag to release tag
-where there are tags. An environment of its own (uv tool, pipx, a venv) takes a wheel
-that is named. Little is imported: mostly nothing is new.
+A checkout (`make install`) follows its branch's upstream, by release tags where there are any. An
+environment (uv tool, pipx, a venv) takes a wheel that is named. Imports are few, because most checks for
+a new version find none.
 """
 
 import asyncio
@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[1]
 STEP_SECONDS = 1800.0  # packages over a slow line
 CHANGELOG = "CHANGELOG.md"
 DISTRIBUTION = "voltaire-agent"
-RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of who made the environment
-MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # of a make that runs us
+RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of the tool that made the environment
+MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # variables of a make that runs this program
 
 
 class UpgradeError(Exception):
@@ -37,15 +37,15 @@ class UpgradeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProgramVersion:
-    """A program: its version, and what brings it (a commit, a wheel's path)."""
+    """A version of the program, and its origin (a commit, a wheel's path)."""
 
     version: str
     origin: str
-    changes: str = ""  # of the changelog, since the one that runs
+    changes: str = ""  # in the changelog since the version that runs
 
 
 class InstalledProgram(Protocol):
-    """How this program came here. `command` runs the one that is installed."""
+    """How this program is installed. `command` runs it. Methods raise UpgradeError."""
 
     @property
     def command(self) -> Path: ...
@@ -53,15 +53,16 @@ class InstalledProgram(Protocol):
     async def current(self) -> ProgramVersion: ...
 
     async def newest(self) -> ProgramVersion | None:
-        """None: nothing is newer."""
+        """The newest version; None where nothing is newer."""
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         """Install it in `folder`, beside this one; its command."""
 
-    async def switch(self, release: ProgramVersion) -> None: ...
+    async def switch(self, release: ProgramVersion) -> None:
+        """Install it in the place of this one."""
 
     async def back(self, release: ProgramVersion) -> None:
-        """The release that was installed before the last switch, again."""
+        """Return to the release that was installed before the last switch."""
 
 
 # -- a checkout ---------------------------------------------------------------
@@ -69,7 +70,7 @@ class InstalledProgram(Protocol):
 
 @dataclass(frozen=True)
 class Checkout:
-    """`make install` in a clone: `root` follows the upstream of its branch."""
+    """A clone in which `make install` was run; `root` follows its branch's upstream."""
 
     root: Path = ROOT
 
@@ -105,9 +106,8 @@ class Checkout:
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         await self.git("worktree", "prune")
-        await self.git(
-            "worktree", "add", "--quiet", "--detach", "--force", str(folder), release.origin
-        )
+        add = ("worktree", "add", "--quiet", "--detach", "--force")
+        await self.git(*add, str(folder), release.origin)
         await make_install(folder)
         return folder / ".venv" / "bin" / "voltaire"
 
@@ -122,9 +122,8 @@ class Checkout:
 
     async def release(self, commit: str) -> ProgramVersion:
         project = tomllib.loads(await self.git("show", f"{commit}:pyproject.toml"))["project"]
-        return ProgramVersion(
-            str(project["version"]), await self.git("rev-parse", f"{commit}^{{commit}}")
-        )
+        origin = await self.git("rev-parse", f"{commit}^{{commit}}")
+        return ProgramVersion(str(project["version"]), origin)
 
     async def changelog(self, commit: str) -> str:
         try:
@@ -133,12 +132,12 @@ class Checkout:
             return ""
 
     async def git(self, *words: str) -> str:
-        trusted = ("-c", f"safe.directory={self.root}")  # root, in the clone of another user
+        trusted = ("-c", f"safe.directory={self.root}")  # for root in another user's clone
         return await run("git", *trusted, "-C", str(self.root), *words)
 
 
 async def make_install(root: Path) -> None:
-    """`make install`, and the target of each optional part that this program has: they have the same names."""
+    """Run `make install`, with the target of each optional part that is installed here."""
     await run("make", "--no-print-directory", "-C", str(root), "install", *installed_extras())
 
 
@@ -147,7 +146,7 @@ async def make_install(root: Path) -> None:
 
 @dataclass(frozen=True)
 class Environment:
-    """A venv that a wheel was installed into, by uv, pipx or pip; `wheel` is the new one."""
+    """A venv into which uv, pipx or pip installed a wheel; `wheel` is the new version's."""
 
     wheel: Path | None = None
     prefix: Path = Path(sys.prefix)
@@ -161,7 +160,7 @@ class Environment:
         return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
 
     async def current(self) -> ProgramVersion:
-        """Its origin is the wheel's path; empty where an index brought it."""
+        """The origin is the wheel's path, "" where it came from a package index."""
         came = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
         return ProgramVersion(version(DISTRIBUTION), unquote(urlsplit(came.get("url", "")).path))
 
@@ -191,9 +190,9 @@ class Environment:
         return folder / "bin" / "voltaire"
 
     async def switch(self, release: ProgramVersion) -> None:
-        """The environment that was stays, as it is, under another name; it is back where this fails."""
-        extras = installed_extras()  # what they are is told by the environment that moves now
-        if self.aside.exists():  # of an earlier switch; `back` would take what is left of it
+        """Rename the old environment and keep it, and return to it where the new one cannot be made."""
+        extras = installed_extras()  # read before the environment moves
+        if self.aside.exists():  # left of an earlier switch; `back` must not find it
             gone = Path(tempfile.mkdtemp(dir=self.prefix.parent, prefix=f"{self.aside.name}-"))
             self.aside.rename(gone / "prefix")
             shutil.rmtree(gone, ignore_errors=True)
@@ -214,7 +213,7 @@ class Environment:
 
 
 async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:
-    """A new environment with the wheel in it, what it needs, and these optional parts."""
+    """Make an environment with the wheel, its dependencies, and these optional parts."""
     python = str(prefix / "bin" / "python")
     if extras:
         wheel = f"{DISTRIBUTION}[{','.join(extras)}] @ {Path(wheel).as_uri()}"
@@ -228,7 +227,7 @@ async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:
 
 
 def installed_extras() -> list[str]:
-    """The optional parts (matrix, mcp, voice) all of whose packages are here."""
+    """The optional parts (matrix, mcp, voice) whose packages are all installed."""
     packages: dict[str, list[str]] = {}
     for line in distribution(DISTRIBUTION).requires or ():
         if found := re.match(r"([\w.-]+).*;.*\bextra == [\"'](\w+)", line):
@@ -261,7 +260,7 @@ async def run(
     codes: tuple[int, ...] = (0,),
     seconds: float = STEP_SECONDS,
 ) -> str:
-    """What a program printed; UpgradeError, with its last line, for another exit code."""
+    """What a program prints. Raises UpgradeError, with its last line, for an exit code that is not in `codes`."""
     inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
     process = await asyncio.create_subprocess_exec(
         *argv,

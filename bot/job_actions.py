@@ -1,4 +1,4 @@
-"""What the bot's jobs do: the daily health digest, switching the model, summaries of repositories."""
+"""Actions of jobs: the daily health digest, switching the model, summaries of repositories."""
 
 import shutil
 from collections.abc import Sequence
@@ -49,14 +49,15 @@ class HealthDigest:
         waiting = counts.get("waiting", 0) + counts.get("sending", 0)
         uncertain, failed = counts.get("uncertain", 0), counts.get("failed", 0)
         free = shutil.disk_usage(self.state).free / GIB
+        to_send = translated(
+            "- to send: {waiting} waiting, {uncertain} uncertain, {failed} refused"
+        )
         return "\n".join(
             [
                 f"**{translated('The last 24 hours')}**",
                 *lines,
                 translated("- errors: turns {turns}, jobs {jobs}").format(turns=turns, jobs=jobs),
-                translated(
-                    "- to send: {waiting} waiting, {uncertain} uncertain, {failed} refused"
-                ).format(waiting=waiting, uncertain=uncertain, failed=failed),
+                to_send.format(waiting=waiting, uncertain=uncertain, failed=failed),
                 translated("- disk: {free:.1f} GiB free").format(free=free),
             ]
         )
@@ -80,16 +81,15 @@ def gpu_line(gpu: Gpu, minutes: Sequence[GpuMinute], price: float) -> str:
     watts = [minute.power_w for minute in own if minute.power_w is not None]
     heat = [minute.temperature_c for minute in own if minute.temperature_c is not None]
     throttled = sum(minute.throttled or 0 for minute in own)
-    parts = [translated("at most {heat:.0f} °C").format(heat=max(heat))] if heat else []
-    parts += [energy(watts, price)] if watts else []
-    parts += (
-        [translated("throttled {count:.0f} min").format(count=throttled)] if throttled >= 1 else []
-    )
-    parts += (
-        [translated("ECC errors: {count}").format(count=gpu.ecc_uncorrected)]
-        if gpu.ecc_uncorrected
-        else []
-    )
+    parts: list[str] = []
+    if heat:
+        parts.append(translated("at most {heat:.0f} °C").format(heat=max(heat)))
+    if watts:
+        parts.append(energy(watts, price))
+    if throttled >= 1:
+        parts.append(translated("throttled {count:.0f} min").format(count=throttled))
+    if gpu.ecc_uncorrected:
+        parts.append(translated("ECC errors: {count}").format(count=gpu.ecc_uncorrected))
     return f"- {gpu.name}: {', '.join(parts) or translated('no measurements')}"
 
 
@@ -103,7 +103,7 @@ def energy(watts: Sequence[float], price: float) -> str:
 
 @dataclass(frozen=True)
 class ProfileSwitch:
-    """A JobAction: the task is the profile's name; reports when it does not come to serve."""
+    """A JobAction that switches to the profile named by the task. Raises AgentError when that does not serve."""
 
     backend: BackendClient
     store: Store
@@ -120,13 +120,12 @@ class ProfileSwitch:
                 pass
         except (BackendRefused, BackendUnavailable) as error:
             raise AgentError(retold(str(error))) from None
-        raise NothingToDo(
-            translated("It is ready after {seconds:.0f} s.").format(seconds=monotonic() - began)
-        )
+        ready = translated("It is ready after {seconds:.0f} s.")
+        raise NothingToDo(ready.format(seconds=monotonic() - began))
 
 
 def repo_summaries(agent: Agent) -> RepoSummaries:
-    # What stands in commits is a stranger's: it is summed up by a model call without tools.
+    # Commits are text of strangers: a model call without tools summarizes them.
     model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
     reader = Reader(model, agent.schemas)
 
@@ -148,11 +147,11 @@ def repo_summaries(agent: Agent) -> RepoSummaries:
 
 
 def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
-    """Commands in the chat's sandbox: read-only with their whole output, or with `network` to the
-    hosts that the owner allows."""
+    """Runs commands in the chat's sandbox: read-only with their whole output or, with `network`, with access
+    to the hosts that the owner allows."""
 
     async def allow(_request: HostRequest) -> None:
-        """The owner asked for this by setting `fetch`; other hosts the proxy refuses."""
+        """The owner allowed it by setting `fetch`; the proxy refuses hosts that are not listed."""
 
     async def run(argv: Sequence[str]) -> bytes:
         sandbox = await agent.sandboxes.of(chat)
@@ -161,9 +160,8 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
                 return await sandbox.read_internal(argv, seconds=GIT_SECONDS)
             result = await sandbox.run(argv, seconds=GIT_SECONDS, permit=allow)
         except ToolError as error:
-            raise AgentError(
-                translated("The repository could not be read. {error}").format(error=error)
-            ) from None
+            why = translated("The repository could not be read. {error}")
+            raise AgentError(why.format(error=error)) from None
         return result.output.encode()
 
     return run

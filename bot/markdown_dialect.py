@@ -1,5 +1,5 @@
-"""Markdown as models write it: markdown-it with rules in place of CommonMark's where those would drop
-what a person may miss. Each messaging app renders its tokens in the app's own form."""
+"""Markdown as models write it: markdown-it with other rules where CommonMark's would drop text that a person may
+miss. Each messaging app renders the tokens in its own form."""
 
 import re
 import unicodedata
@@ -19,7 +19,7 @@ INLINE_MATHS = re.compile(
 )
 # Between two marks that touch no word outside: `a||b` is code, `||x||` a norm.
 SPOILER = re.compile(r"(?<![\w|])\|\|(?=[^\s|])([^\n]+?[^\s|])\|\|(?![\w|])")
-DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name of Python's
+DUNDER = re.compile(r"__[a-z][a-z0-9_]*__(?!\w)")  # a name such as __init__
 ATTRIBUTE, SUFFIX = re.compile(r"\w\.\Z"), re.compile(r"\.\w")  # self._x, init__.py
 BLOCK_MATHS = {"$$": "$$", "\\[": "\\]"}
 NESTING = 60
@@ -46,8 +46,8 @@ def install(parser: MarkdownIt) -> MarkdownIt:
 
 
 def item_numbers(state: StateCore) -> None:
-    """The items of a list have the numbers that they were written with, as others may speak of them; one
-    with the number of the item before (`1. 1. 1.`) counts on. `gap`: it does not follow that item."""
+    """Items keep the numbers that they were written with, which people may refer to; one that repeats the number of
+    the item before (`1. 1. 1.`) gets the next. `gap`: its number does not follow that of the item before."""
     lists: list[tuple[str, int]] = []
     for token in state.tokens:
         if token.type in ("ordered_list_open", "bullet_list_open"):
@@ -74,7 +74,7 @@ def inline_maths(state: StateInline, silent: bool) -> bool:
 
 
 def text_up_to_bars(state: StateInline, silent: bool) -> bool:
-    """Also bars end a stretch of text, so that `spoiler` is asked."""
+    """End a run of text at bars, too, so that `spoiler` is tried."""
     start = state.pos
     if state.src.startswith("||", start) or not text(state, silent):
         return False
@@ -105,7 +105,7 @@ def emphasis_between_words(state: StateInline, silent: bool) -> bool:
     """Asterisks between two operands (2*3*4, f(x)*g(x)) begin no emphasis, a single one ends none, and
     names keep their underscores.
 
-    Not so beside the scripts that put no space between words.
+    Scripts without spaces between words are excepted.
     """
     begun = len(state.delimiters)
     if state.src[state.pos] == "_" and (name := DUNDER.match(state.src, state.pos)):
@@ -133,7 +133,7 @@ def emphasis_between_words(state: StateInline, silent: bool) -> bool:
 
 
 def is_operand(character: str, brackets: str = "") -> bool:
-    """Whether a product may end, or begin, with it."""
+    """Whether an operand may end or begin with the character."""
     narrow = character.isalnum() and unicodedata.east_asian_width(character) not in "WF"
     return narrow or (bool(character) and character in brackets)
 
@@ -169,7 +169,7 @@ def push_source(state: StateBlock, kind: str, start: int, stop: int) -> Token:
 
 
 def link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """A link definition, kept: it is shown where no link uses it."""
+    """Keep a token for a link definition, to be shown where no link uses it."""
     known = dict(state.env.get("references", {}))
     if not reference(state, start, end, silent):
         return False

@@ -1,5 +1,5 @@
-"""Markdown to HTML, in the tags that messaging apps show. No picture is named that an app would fetch
-from elsewhere: it is a link."""
+"""Markdown to HTML, in the tags that messaging apps show. A picture becomes a link: apps would fetch it from
+another server."""
 
 import re
 from html import escape
@@ -17,7 +17,7 @@ LINKABLE = re.compile(r"(?:https?|mailto|matrix):|https://matrix\.to/", re.IGNOR
 
 
 def as_html(text: str, renderer: "RendererHTML") -> str:
-    """Too deeply nested sources come as text."""
+    """HTML, or the escaped source where it is nested too deeply."""
     markdown = parser()
     tokens = markdown.parse(text)
     if any(token.level >= NESTING for token in tokens):
@@ -26,7 +26,7 @@ def as_html(text: str, renderer: "RendererHTML") -> str:
 
 
 def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
-    """`tags` are those of one app, by markdown-it's name of the token."""
+    """`tags`: one app's tags, by the type of markdown-it's token."""
     from markdown_it.renderer import RendererHTML
 
     made = RendererHTML()
@@ -46,12 +46,12 @@ def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
         return f'<a href="{escape(address)}">{shown}</a>'
 
     def item(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        """Apps number items themselves: where a number is left out, another list begins."""
+        """Apps number items themselves: after a gap in the numbers, a new list begins."""
         meta = tokens[index].meta
         return f'</ol>\n<ol start="{meta["number"]}">\n<li>' if meta.get("gap") else "<li>"
 
     def row_end(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        """With the cells beyond the header's."""
+        """Add the cells that have no column in the header."""
         start = max(n for n in range(index) if tokens[n].type == "tr_open")
         beyond = tokens[start].meta.get("beyond", ())
         return "".join(f"<td>{escape(cell, quote=False)}</td>" for cell in beyond) + "</tr>\n"

@@ -1,4 +1,4 @@
-"""When something may be sent: token buckets with a queue before them, finals before progress."""
+"""Rate limits of a messaging app: a token bucket with a queue, final messages before progress."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`burst` calls at once, then one every `seconds`; progress leaves `spare` of the burst to finals."""
+    """`burst` calls at once, then one every `seconds`; progress leaves `spare` of the burst to final messages."""
 
     burst: int
     seconds: float
@@ -24,7 +24,7 @@ class Rate:
 
 
 class RateLimiter:
-    """A token bucket with a queue before it, the most urgent first; at most `calls` run at a time."""
+    """A token bucket with a queue, the most urgent first; at most `calls` calls run at a time."""
 
     def __init__(self, rate: Rate, calls: int) -> None:
         self._rate = rate
@@ -44,7 +44,7 @@ class RateLimiter:
         self._closed_until = max(self._closed_until, now() + seconds)
 
     def ticket(self) -> int:
-        """A place in the queue, kept by a call that is made again."""
+        """A place in the queue, which a repeated call keeps."""
         return next(self._tickets)
 
     @asynccontextmanager

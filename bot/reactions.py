@@ -1,4 +1,4 @@
-"""Reactions of the bot: how a message fares, shown on the message itself."""
+"""The bot's reactions, which show on a message whether it was seen and how its turn ended."""
 
 import asyncio
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from bot.channel import Channel
 
 ShownReactions = Literal["done", "seen", "off"]
 SEEN = "👀"
-# Of the emoji that Telegram takes; ⚠️ and ✅ are none of them.
+# Telegram accepts only some emoji, and neither ⚠️ nor ✅.
 DONE, FAILED, NONE = "👌", "😢", ""
 FEEDBACK = {"👍": True, "👎": False}  # a person's, on an answer
 
 
 class Reactions:
-    """A message that came in is seen, and then done, failed or (stopped) neither."""
+    """A message gets SEEN, and then DONE, FAILED or, where the turn was stopped, nothing."""
 
     def __init__(self, channel: Channel, shown: ShownReactions = "done") -> None:
         self._channel = channel
@@ -39,12 +39,9 @@ class Reactions:
             return
         emoji = {"done": DONE, "cancelled": NONE}.get(reason, FAILED)
         for incoming in answered:
-            if (
-                incoming.kind == "job"
-                or incoming.source != self._channel.source
-                or not incoming.ref
-            ):
+            ours = incoming.source == self._channel.source and incoming.kind != "job"
+            if not ours or not incoming.ref:
                 continue
             if sending := self._sending.get((incoming.chat, incoming.ref)):
-                await sending.wait()  # a quick answer must not be overtaken by what came before it
+                await sending.wait()  # SEEN must not arrive after this one
             await self._channel.react(incoming.chat, incoming.ref, emoji)

@@ -1,4 +1,4 @@
-"""Live replies: the events of running turns, folded into views and shown at the channel's pace."""
+"""Live replies: the events of running turns, folded into views and shown as often as the channel allows."""
 
 import asyncio
 import logging
@@ -34,27 +34,26 @@ from bot.texts import Texts
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS = 4.5  # apps show it for 5 s
-REFRESH_SECONDS = 5.0  # between two looks at the clock; a draft fades after 30 s
+REFRESH_SECONDS = 5.0  # between two updates without an event; a draft expires after 30 s
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
 TEXT_FIRST = 1.0  # seconds for which a reaction waits for the answer to be sent
 SUMMARY_CHARACTERS = 80
-QUIET_SECONDS = 3.0  # without a new word, after which the time that goes by is shown
+QUIET_SECONDS = 3.0  # without a new word, after which the elapsed time is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
-ANSWER_NOW = "now"  # that button
-ToolLines = Literal["all", "long", "none"]
+ANSWER_NOW = "now"  # the kind of that button
 MOST_UNSENT = 200
-TOOL_LINES = "tools"  # that setting of a chat
-LONG_SECONDS = 5.0  # of a call whose line stays where only those of long ones do
+ToolLines = Literal["all", "long", "none"]
+TOOL_LINES = "tools"  # the name of that setting of a chat
+LONG_SECONDS = 5.0  # of a call that counts as long
 
 
 class Replies:
-    """The listener of the agent's chats: each running turn has a live reply, one of `tasks`.
+    """A listener of the agent's turns: each running turn has a live reply, which runs in `tasks`.
 
-    `on_approval` is called with the id of an approval that was decided or has expired,
-    `on_end` with the id of each turn that ended without an answer. `whom` names who is asked for
-    what a chat wants; `ended` is told of each turn's end, with the messages that it answers, once its
-    text is sent.
+    `on_approval` is called with the id of an approval that was decided or has expired, `on_end` with the id
+    of each turn that ended without an answer. `whom` names who is asked on behalf of a chat. `ended` is called
+    for each turn once its text is sent, with the messages that it answers.
     """
 
     def __init__(
@@ -72,10 +71,8 @@ class Replies:
         self.on_end: Callable[[str], None] = lambda turn: None
         self._speeds: dict[str, ReadingSpeed] = {}
         self._open: dict[str, LiveReply] = {}
-        self._unsent: dict[str, LiveReply] = {}  # ended, their text not sent
-        self._sent: dict[
-            str, asyncio.Event
-        ] = {}  # of turns whose end is told once their text is sent
+        self._unsent: dict[str, LiveReply] = {}  # of ended turns whose text is not sent yet
+        self._sent: dict[str, asyncio.Event] = {}  # by turn; set when its text is sent
         self.tasks = BackgroundTasks()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
@@ -85,10 +82,8 @@ class Replies:
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             speed = self._speeds.setdefault(chat, ReadingSpeed())
-            lines = tool_lines(assignment.known)
-            builder = TurnViewBuilder(self._texts, speed, lines=lines)
-            reply = LiveReply(self._channel, chat, builder)
-            self._open[turn] = reply
+            builder = TurnViewBuilder(self._texts, speed, lines=tool_lines(assignment.known))
+            reply = self._open[turn] = LiveReply(self._channel, chat, builder)
             self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
             reply.add(event)
@@ -115,18 +110,18 @@ class Replies:
         self.tasks.start(send_notice(), "a notice")
 
     async def final(self, turn: str) -> None:
-        """The turn's text is sent next, and nothing else meanwhile: its live view shows nothing more."""
+        """Called within the chat's permit, before the turn's text is sent: the live view shows nothing more."""
         reply = self._unsent.pop(turn, None) or self._open.get(turn)
         if reply is not None:
             await reply.final()
 
     def sent(self, turn: str) -> None:
-        """The turn's text, or its first part, has been sent."""
+        """Called once the turn's text, or its first part, is sent."""
         if turn in self._sent:
             self._sent[turn].set()
 
     async def _told(self, assignment: Assignment, reason: Reason) -> None:
-        """Tell of a turn's end once the text that people wait for is sent; some end without one."""
+        """Call `ended` once the text is sent, or after TEXT_FIRST: some turns end without one."""
         assert self._ended
         sent = self._sent[assignment.turn.id] = asyncio.Event()
         try:
@@ -145,7 +140,9 @@ class LiveReply:
         self._progress = progress
         self._live = channel.live_view(chat)
         self._changed = asyncio.Event()
-        self._due = asyncio.Event()  # a tool's line is shown at once, lest the answer overtake it
+        self._due = (
+            asyncio.Event()
+        )  # to be shown at once, as a tool's line, before the answer comes
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()  # nothing is being sent beside `run`
         self._settled.set()
@@ -163,7 +160,7 @@ class LiveReply:
         self._changed.set()
 
     async def final(self) -> None:
-        """Called within the chat's permit, for which `run` may be waiting: it must not be waited for."""
+        """End the live view. Called within the chat's permit, so it must not wait for `run`, which may need it."""
         self.end()
         if self._progress.view.stays:
             self._settled.clear()
@@ -174,13 +171,13 @@ class LiveReply:
 
     def end(self) -> None:
         if self._ended.is_set():
-            return  # a second `close` would void what `finish` is about to put
+            return  # a second `close` would undo what `finish` does
         self._live.close(self._progress.view)
         for event in (self._ended, self._due, self._changed):
             event.set()
 
     async def run(self) -> None:
-        """Show the turn until it has ended; then leave its tool lines."""
+        """Show the turn until it has ended; then leave what stays of its view."""
         await set_within(self._due, FIRST_PAUSE)
         if self._ended.is_set():
             if self._progress.view.stays:
@@ -215,14 +212,14 @@ class LiveReply:
 
 @dataclass(slots=True)
 class ReadingSpeed:
-    """Prefill in tokens a second and the time to the first token, as last measured in a chat."""
+    """The last measured prefill speed (tokens a second) and time to the first token in a chat."""
 
     prefill_tok_s: float | None = None
     ttft_s: float | None = None
 
 
 class TurnViewBuilder:
-    """Folds the events of a turn into its view. `lines`: which tool calls have one that stays."""
+    """Folds the events of a turn into its view. `lines`: which tool calls leave a line."""
 
     def __init__(
         self,
@@ -236,24 +233,24 @@ class TurnViewBuilder:
         self._texts = texts
         self._speed = speed
         self._clock = clock
-        self._asked_at = clock()  # when the model was last given something to read
+        self._asked_at = clock()  # when the model last began to read
         self._lines = lines
-        self._calls: dict[str, ToolCallView] = {}  # of the turn
+        self._calls: dict[str, ToolCallView] = {}  # all of the turn, by id
         self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
         self._pending_since: float | None = None  # when an owner was asked
-        self.asked = texts.an_owner  # for a yes
-        self._queued: tuple[int, float] | None = None  # behind how many others, and since when
-        self._notice: tuple[str, float] | None = None  # why nothing goes on, and since when
-        self._progress: ModelProgress | None = None  # of the call that goes on
-        self._due = 0.0  # when the prompt is read, by what was told last
-        self._heard_at = clock()  # when the model was last heard of
+        self.asked = texts.an_owner  # who was asked
+        self._queued: tuple[int, float] | None = None  # how many are ahead, and since when
+        self._notice: tuple[str, float] | None = None  # why the turn waits, and since when
+        self._progress: ModelProgress | None = None  # of the current model call
+        self._due = 0.0  # when the prompt will be read, as last estimated
+        self._heard_at = clock()  # of the model's last sign of life
         self._thinks_since: float | None = None
-        self._thought = 0  # pieces, nearly always a token each
-        self._timed = ""  # the status that `waiting` has written
+        self._thought = 0  # deltas, nearly always a token each
+        self._timed = ""  # the status that `waiting` wrote last
 
     @property
     def awaits_owner(self) -> bool:
-        """Whether nothing goes on before an owner's yes or no."""
+        """Whether the turn waits for an owner's decision."""
         return self._pending_since is not None
 
     def add(self, event: Event) -> None:
@@ -311,7 +308,7 @@ class TurnViewBuilder:
             case ApprovalAsked():
                 waited = self._clock() - (self._pending_since or self._clock())
                 for id, (tool, since) in self._running.items():
-                    self._running[id] = tool, since + waited  # the owner's time is not the tool's
+                    self._running[id] = tool, since + waited  # the tool did not run meanwhile
                 self._pending_since = None
                 self.waiting()
             case ModelFinished():
@@ -320,7 +317,7 @@ class TurnViewBuilder:
                 if event.ttft_ms is not None:
                     self._speed.ttft_s = event.ttft_ms / 1000
                 self._asked_at = self._clock()
-            case Notice(text):  # the call was broken off and is made again: its text is void
+            case Notice(text):  # the model call is repeated: what it wrote is void
                 self._notice = text, self._notice[1] if self._notice else self._clock()
                 self._progress = self._queued = None
                 self.view = replace(self.view, text="", thoughts="", status=text)
@@ -328,8 +325,8 @@ class TurnViewBuilder:
                 pass
 
     def waiting(self) -> None:
-        """What goes on now, and for how long: a thought, a question to an owner, a tool, or reading,
-        estimated where nothing else is known of it."""
+        """Update the status by the clock: what goes on (thinking, a question to an owner, a tool, reading), and
+        for how long."""
         if self._thinks_since is not None:
             seconds = self._clock() - self._thinks_since
             status = self._texts.thinking.format(seconds=round(seconds), tokens=self._thought)
@@ -344,7 +341,7 @@ class TurnViewBuilder:
             self.view = replace(self.view, status=status)
 
     def _elapsed(self) -> str:
-        """What takes time without saying so itself; empty where something newer is shown."""
+        """What the turn waits for, with the seconds; "" where the shown status is newer."""
         now, texts = self._clock(), self._texts
         if self._pending_since is not None:
             seconds = round(now - self._pending_since)
@@ -364,28 +361,26 @@ class TurnViewBuilder:
         return self._of_model(now)
 
     def _of_model(self, now: float) -> str:
-        """The same of the model: what is past its estimate, or silent, as the time that went by."""
+        """As `_elapsed`, for the model: time is shown once its estimate is exceeded, or it is silent."""
         texts, read = self._texts, self._progress
         seconds, quiet = round(now - self._asked_at), now - self._heard_at
         if self.view.text or self.view.thoughts or (read and read.processed >= read.total):
-            # A long call is written without a word.
-            return (
-                texts.working_since.format(seconds=round(quiet)) if quiet >= QUIET_SECONDS else ""
-            )
+            if quiet < QUIET_SECONDS:
+                return ""
+            return texts.working_since.format(
+                seconds=round(quiet)
+            )  # a tool call, perhaps a long one
         if read:
-            done, total = read.processed, read.total
-            late = now >= max(self._due, self._heard_at + QUIET_SECONDS)
-            return (
-                texts.reading_late.format(done=done, total=total, seconds=seconds) if late else ""
-            )
+            if now < max(self._due, self._heard_at + QUIET_SECONDS):
+                return ""
+            return texts.reading_late.format(done=read.processed, total=read.total, seconds=seconds)
         if self.view.status not in ("", self._timed):
             return ""
-        if not self._speed.ttft_s:
-            return texts.reading_since.format(seconds=seconds) if seconds >= QUIET_SECONDS else ""
-        expected = max(1, round(self._speed.ttft_s))
-        if seconds > expected:
-            return texts.reading_since.format(seconds=seconds)
-        return texts.reading_estimate.format(seconds=expected)
+        expected = self._speed.ttft_s and max(1, round(self._speed.ttft_s))
+        if expected and seconds <= expected:
+            return texts.reading_estimate.format(seconds=expected)
+        late = expected or seconds >= QUIET_SECONDS
+        return texts.reading_since.format(seconds=seconds) if late else ""
 
     def _reading(self, progress: ModelProgress) -> str:
         done, total = progress.processed, progress.total
@@ -403,22 +398,19 @@ class TurnViewBuilder:
             self.view = replace(self.view, calls=self._shown_calls())
 
     def _shown_calls(self) -> tuple[ToolCallView, ...]:
-        """Those whose line stays: which is decided by the call, however long the turn takes."""
-        if self._lines == "none":
-            return ()
-        now = self._clock()
-        calls = self._calls.values()
-        if self._lines == "all":
-            return tuple(calls)
+        """The calls that have a line, by the setting."""
+        now, calls = self._clock(), tuple(self._calls.values())
         since = {id: at for id, (_, at) in self._running.items()}
-        return tuple(
-            call
-            for call in calls
-            if max(call.seconds, now - since.get(call.id, now)) >= LONG_SECONDS
-        )
+        match self._lines:
+            case "none":
+                return ()
+            case "all":
+                return calls
+        took = {call.id: max(call.seconds, now - since.get(call.id, now)) for call in calls}
+        return tuple(call for call in calls if took[call.id] >= LONG_SECONDS)
 
 
 def tool_lines(chat: Chat | None) -> ToolLines:
-    """The chat's setting."""
+    """Which tool calls leave a line in the chat."""
     found = chat.settings.get(TOOL_LINES) if chat else None
     return next((each for each in get_args(ToolLines) if each == found), "all")

@@ -1,4 +1,4 @@
-"""A backup put in the place of the state: read to its last byte and checked before anything moves."""
+"""Putting a backup in the place of the state. All of it is read and checked before anything moves."""
 
 import asyncio
 import errno
@@ -29,11 +29,7 @@ from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-OWN_SECRETS = (
-    totp.KEY_FILE,
-    MATRIX,
-    SIGN_INS,
-)  # of the state; a backup holds them only with `secrets`
+OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
 class BackupError(Exception):
@@ -42,7 +38,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`files`: by name in the tar each file's SHA-256, or `-> TARGET` of a link."""
+    """`files`: by name in the tar, a file's SHA-256, or `-> TARGET` for a link."""
 
     version: str
     schema: int
@@ -52,7 +48,7 @@ class Manifest:
 
 
 async def inspect(source: Path) -> Manifest:
-    """What a backup says of itself, all of it checked; BackupError when it is none, or damaged."""
+    """The manifest of a backup, all of which is checked. Raises BackupError when it is none, or damaged."""
     with tempfile.TemporaryDirectory(prefix="voltaire-inspect-") as folder:
         manifest = await asyncio.to_thread(unpack, source, Path(folder), {DATABASE})
         await check(source, Path(folder) / DATABASE, manifest.schema)
@@ -60,13 +56,12 @@ async def inspect(source: Path) -> Manifest:
 
 
 async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
-    """Put a backup in the place of `state`; the old state, moved aside, or None where there was none.
+    """Put a backup in the place of `state`; the path that the old state was moved to, None where there was none.
 
-    Nothing may run on that state. The backup is unpacked and checked beside it, and whoever owns
-    the state before owns this one. What a backup without secrets leaves out (the Matrix session,
-    sign-ins, the second factor) stays as it is in the state. Its configuration becomes `configuration`, where one is named:
-    for this state, with the secrets beside it. BackupError says what is wrong; the state is then
-    what it was.
+    Nothing may be running on that state. The backup is unpacked and checked beside it, and gets its owner.
+    What a backup without secrets leaves out (the Matrix session, sign-ins, the second factor) is taken from
+    the old state. Where `configuration` is a path, the backup's configuration is written there, adapted to
+    this state, with its secret files beside it. Raises BackupError, and the state is as it was.
     """
     state = state.resolve()
     try:
@@ -99,7 +94,7 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
 
 
 def keep_secrets(state: Path, new: Path) -> None:
-    """Copy what a backup without secrets has none of: without it nobody is logged in any more."""
+    """Copy the secrets that a backup may lack: without them all sessions would be lost."""
     for name in OWN_SECRETS:
         if (new / name).exists():
             continue
@@ -120,10 +115,9 @@ async def check(source: Path, database: Path, schema: int) -> None:
 
 
 def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) -> Manifest:
-    """Read the whole backup and unpack it, or the files `wanted`, into `folder`.
+    """Read the whole backup and unpack it, or only the files `wanted`, into `folder`.
 
-    Raises BackupError unless every byte is what was written: the file's own checksum,
-    and the hash of each file in it.
+    Raises BackupError unless the file's own checksum and the hash of each file in it are right.
     """
     damaged = BackupError(f"{source} is not a backup of Voltaire, or it is damaged.")
     found: dict[str, str] = {}
@@ -145,7 +139,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
                         file = (folder / member.name).open("rb") if unpacked else None
                         with file or tar.extractfile(member) as content:  # type: ignore[union-attr]
                             found[member.name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-            while stream.read(1 << 20):  # its checksum stands at the end
+            while stream.read(1 << 20):  # the checksum is at the end
                 pass
     except gzip.BadGzipFile:
         raise damaged from None
@@ -163,7 +157,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     if manifest.schema > len(migrations()):
         made_by = f"The backup was made by version {manifest.version}"
         raise BackupError(f"{made_by}, which is newer than this one; update first.")
-    # Those of 0.1 before November 2026 had no hashes, and their manifest at the front.
+    # Backups of 0.1 before November 2026 had no hashes, and the manifest in front.
     if manifest.files and manifest.files != found:
         wrong = sorted({*manifest.files.items()} ^ {*found.items()})
         raise BackupError(f"{source} is damaged: {wrong[0][0]} is not what was backed up.")
@@ -173,11 +167,11 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
 
 
 class OutsideError(Exception):
-    """A member would lie outside of the folder, or is no file, folder or link."""
+    """A member of a tar would lie outside of the folder, or is no file, folder or link."""
 
 
 def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
-    """The member as it is unpacked: its folders writable, nothing set-uid or for others to write."""
+    """The member as it is unpacked: ours, folders writable, nothing set-uid or writable to others."""
     placed = copy(member)
     placed.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0)
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
@@ -190,7 +184,7 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
 
 
 def swap(new: Path, state: Path) -> Path | None:
-    """Move the state aside and `new` into its place, its models (in no backup) kept; all or nothing."""
+    """Move the state aside and `new` into its place, keeping the models, which no backup holds; all or nothing."""
     aside = state.with_name(f"{state.name}-before-{datetime.now(UTC):%Y%m%dT%H%M%S}")
     done: list[tuple[Path, Path]] = []
     moves = [(state, aside)] if state.exists() else []
@@ -222,7 +216,7 @@ def as_it_was(state: Path) -> str:
 
 @contextmanager
 def replaced(files: Mapping[Path, bytes], state: Path) -> Iterator[None]:
-    """Write these files; where that or the block fails, what was there is there again."""
+    """Write these files for the block; where that or the block fails, put back what was there."""
     before = {path: path.with_name(f".{path.name}.before") for path in files}
     written: list[Path] = []
     try:
@@ -250,10 +244,10 @@ def replaced(files: Mapping[Path, bytes], state: Path) -> Iterator[None]:
 
 
 def configuration_files(folder: Path, path: Path, state: Path) -> dict[Path, bytes]:
-    """The backup's configuration as it is for this state, at `path`, and the secrets beside it.
+    """The backup's configuration, adapted to this state, for `path`, and the secret files beside it.
 
-    A secret file that is not in the backup goes unnamed. Of files with the same name the
-    later ones are named by their keys.
+    Keys of secret files that are not in the backup are dropped. Where two files have the same name, the
+    later one is named by its key.
     """
     try:
         values = tomllib.loads((folder / CONFIG).read_text("utf-8"))

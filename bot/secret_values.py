@@ -1,5 +1,5 @@
-"""The secrets that a configuration holds or names: for the check of what leaves (agent.leaks); and the files that it
-names, for backups, checks and their removal."""
+"""The secrets in a configuration and in the files that it names, for the check of what leaves (agent.leaks); and those
+files, for backups, checks and their removal."""
 
 import os
 import re
@@ -20,11 +20,11 @@ RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[\w+/=.~-]{20,}")  # no address, pat
 def secret_values(
     settings: BaseModel, environment: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """By the key of the configuration that holds or names them.
+    """All secrets, by the key of the configuration that holds or names them.
 
-    These are all fields of type SecretStr, what `..._file` fields name (of an `env_file` each
-    value that is or looks like a secret), passwords in addresses, and systemd's credentials. What
-    cannot be read is left out: this user cannot let it out either.
+    They are the fields of type SecretStr, the files of `..._file` fields (of an `env_file`, each value that is
+    named or looks like a secret), passwords in addresses, and systemd's credentials. A file that cannot be
+    read is left out: this process cannot leak it.
     """
     found: dict[str, str] = {}
     for name, value in [*section_values(settings, ""), *credentials(environment)]:
@@ -69,7 +69,7 @@ def assignments(key: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What systemd has given to this service."""
+    """The credentials that systemd gives this service."""
     folder = environment.get("CREDENTIALS_DIRECTORY")
     with suppress(OSError):
         for path in sorted(Path(folder).iterdir()) if folder else []:
@@ -77,15 +77,15 @@ def credentials(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def text_of(path: Path | str) -> str:
-    """A file's text; empty where there is none to read."""
+    """A file's text; "" where it cannot be read."""
     with suppress(OSError, ValueError), Path(path).expanduser().open("rb") as file:
         return file.read(MOST_BYTES).decode("utf-8").strip()
     return ""
 
 
 def secret_files(values: Mapping[str, Any], key: str = "") -> Iterator[tuple[str, Path]]:
-    """The files that keys like `token_file`, and the secrets of MCP servers, name, by key, its parts
-    joined by slashes."""
+    """The files that keys like `token_file` and the secrets of MCP servers name, with the key's parts joined by
+    slashes."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from secret_files(value, f"{key}{name}/")

@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # loaded where servers are configured
 log = logging.getLogger(__name__)
 
 PRESENCE_SECONDS = 10.0
-LOOK_SECONDS = 15.0  # how fresh the machine's report and the warm prefix are kept
+LOOK_SECONDS = 15.0  # between two looks at the backend
 AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
 JOB = "job"
@@ -85,8 +85,7 @@ async def serve_bot(
 ) -> None:
     """Run the messaging apps until cancelled. Raises bot.messaging_apps.AppUnavailable, StoreError.
 
-    `also` are told of every turn, too; `notify` tells the service manager;
-    `models` is what /model offers.
+    `also` are more listeners of turns; `notify` tells the service manager; `models` is what /model offers.
     """
     leaks = leak_detector(settings)
     async with (
@@ -124,7 +123,7 @@ async def serve_bot(
 
 
 async def record_configuration(settings: Settings, store: Store) -> None:
-    """Record in the ledger that the configuration, or the program, is another one than at the last start."""
+    """Record in the ledger where the configuration or the program has changed since the last start."""
     file = await asyncio.to_thread(settings.path.read_bytes) if settings.path else b""
     digest, program = hashlib.sha256(file).hexdigest(), version("voltaire-agent")
     known = await store.key_values.get(CONFIGURATION, str) or ""
@@ -143,7 +142,7 @@ async def record_configuration(settings: Settings, store: Store) -> None:
 
 @dataclass(frozen=True)
 class Listeners:
-    """Tells each of them of the same turns."""
+    """Several listeners as one."""
 
     each: Sequence[Listener]
 
@@ -172,14 +171,14 @@ def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
 
 
 async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
-    """Tell a chat at once that its model sees no pictures, and which do."""
+    """Tell a chat that its model sees no pictures, and which models do."""
     with suppress(ChannelError):
         words = OutgoingMessage(await agent.blind_words(), silent=True)
         await send(apps.channel(chat), chat, words)
 
 
 def ask_to_sign_in(servers: "ToolServers", apps: Apps, store: Store, name: str) -> None:
-    """Send the owners the link of an MCP server that wants them to sign in."""
+    """Send the owners the link to sign in to an MCP server."""
 
     async def tell(text: str) -> None:
         for chat in apps.owner_chats():
@@ -215,7 +214,7 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
 
 
 def payload(text: str) -> str:
-    """A text as the outbox keeps it."""
+    """The payload of an outbox row."""
     return OutgoingMessage(text).to_json()
 
 
@@ -226,7 +225,7 @@ def payload(text: str) -> str:
 async def background_work(
     agent: Agent, apps: Apps, chats: Chats, notify: Callable[[str], None]
 ) -> AsyncIterator[None]:
-    """What goes on whether or not anybody writes."""
+    """Run the work that goes on whether or not anybody writes."""
     settings, store = agent.settings, agent.store
     maintenance = Maintenance(
         store,
@@ -255,9 +254,9 @@ async def background_work(
 
 
 async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None]) -> None:
-    """Keep the presence file and the service manager's watchdog: both say that this loop runs.
+    """Renew the presence file and the service manager's watchdog: both show that this loop runs.
 
-    Ready does not wait for a messaging app: its server may be away for days.
+    READY does not wait for a messaging app, whose server may be away for days.
     """
     state_dir, store, servers = agent.settings.state_dir, agent.store, agent.tool_contexts.servers
     pid = os.getpid()
@@ -265,7 +264,9 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
     log.info("ready version=%s pid=%d", version("voltaire-agent"), pid)
-    changed = apps.apps[0].health_changed  # another app's changes are seen a little later
+    changed = apps.apps[
+        0
+    ].health_changed  # changes of other apps are noticed after PRESENCE_SECONDS
     while True:
         changed.clear()
         health = apps.health
@@ -279,28 +280,25 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
             problem=health.problem,
             mcp_running=len(servers.running) if servers else None,
         )
-        with suppress(OSError, StoreError):  # a full disk is no reason to end: again the next time
+        with suppress(OSError, StoreError):  # a full disk, say; tried again next time
             write_presence(state_dir, here)
             if shared:
                 share_facts(here, await bot_facts(here, store), Path(shared))
-        line = (
-            f"@{(here.username or '').removeprefix('@')} listens"
-            if at
-            else "looks for the messaging app's server"
-        )
+        name = (here.username or "").removeprefix("@")
+        line = f"@{name} listens" if at else "looks for the messaging app's server"
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
         await set_within(changed, PRESENCE_SECONDS)
 
 
 async def read_documents(agent: Agent, chats: Chats) -> None:
-    """Read the documents that were sent, and those of the owner's folders, while nobody waits."""
-    await asyncio.sleep(LOOK_SECONDS)  # nothing of it is needed for the start
+    """Index documents that were sent and those in the owner's folders, while no turn runs."""
+    await asyncio.sleep(LOOK_SECONDS)  # not needed for the start
     await agent.tool_contexts.documents.indexer(lambda: bool(chats.running())).run()
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:
-    """Keep /host.txt and the warm prefix fresh; once a model serves, tell owners of a window that is
-    too small."""
+    """Keep /host.txt and the warm prefix up to date; once a model serves, warn owners where its window is too
+    small."""
     checked = False
     while True:
         with suppress(StoreError):  # tried again at the next look
@@ -317,7 +315,7 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
 
 
 async def check_sandbox(agent: Agent, apps: Apps) -> None:
-    """Tell the owners where tools cannot run: the chat goes on without them."""
+    """Warn the owners where tools cannot run; the chat works without them."""
     found = await probe(await agent.sandboxes.of("doctor"))
     if found.status == "fail":
         text = f"{found.detail} {found.remedy}".strip()
@@ -327,7 +325,7 @@ async def check_sandbox(agent: Agent, apps: Apps) -> None:
 
 
 async def warn(store: Store, chats: Iterable[str], sentence: str, mark: str = "⚠️") -> None:
-    """Send a sentence that nobody asked for, to each chat in its own language."""
+    """Send an unprompted sentence to each chat, in its own language."""
     for chat in chats:
         with speaking(await store.chats.spoken(chat)):
             await store.outbox.add(chat, [payload(f"{mark} {retold(sentence)}")])
@@ -339,8 +337,8 @@ async def pass_on_alerts(
     owner_chats: Callable[[], Awaitable[Collection[str]]],
     pause: float = AGAIN_SECONDS,
 ) -> None:
-    """Put the backend's alerts into the outbox of every owner, those included that came while the
-    bot was down. One that cannot be written now (a full disk) is asked for again."""
+    """Send the backend's alerts to every owner, including those from while the bot was down. One that cannot be
+    stored now (a full disk) is asked for again."""
     while True:
         with suppress(BackendUnavailable, StoreError):
             last = await store.key_values.get(LAST_ALERT, int) or 0
@@ -356,7 +354,7 @@ async def keep_backups(
     owner_chats: Callable[[], Awaitable[Collection[str]]],
     pause: float = BACKUP_LOOK_SECONDS,
 ) -> None:
-    """Make the backup of each day where `state.backup_dir` names a folder; one that fails is told."""
+    """Make a backup each day where `state.backup_dir` is a folder; warn the owners where that fails."""
     folder, told = settings.state.backup_dir, None
     if folder == Path():
         return

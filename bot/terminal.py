@@ -1,4 +1,4 @@
-"""The terminal as a channel, on rich: texts as Markdown, a turn's view in place, questions answered by number."""
+"""The terminal as a channel, by rich: texts as Markdown, a live view in place, questions answered by number."""
 
 import asyncio
 import threading
@@ -15,8 +15,10 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from bot.channel import (
+    Channel,
     ChannelLimits,
     Keyboard,
+    LiveView,
     MessageRefused,
     NamedFile,
     OutgoingMessage,
@@ -31,11 +33,10 @@ UNLIMITED = 1 << 62  # bytes
 FILES_FOLDER = "files from the agent"
 
 
-class Terminal:
-    """A Channel for one person at one terminal. `folder` takes the files that are sent."""
+class Terminal(Channel):
+    """One person at one terminal. Files that are sent go into `folder`."""
 
     source = prefix = "cli"
-    repeat_seconds = 0.0
 
     def __init__(self, console: Console, lines: "InputLines", folder: Path) -> None:
         self.console = console
@@ -50,14 +51,8 @@ class Terminal:
     def user_of(self, chat: str) -> str:
         return chat
 
-    async def name(self, chat: str) -> str:
-        return ""
-
     def limits(self, chat: str) -> ChannelLimits:
         return ChannelLimits(upload=UNLIMITED, download=UNLIMITED, update_seconds=0.1)
-
-    def received(self, chat: str, message: str) -> None:
-        """Answers are not shown as replies."""
 
     @asynccontextmanager
     async def permit(self, chat: str) -> AsyncIterator[None]:
@@ -71,7 +66,7 @@ class Terminal:
         return str(next(self._ids)), None
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        """Written into the folder; MessageRefused where that fails."""
+        """Write them into the folder. Raises MessageRefused where that fails."""
         for number, (file, name) in enumerate(files):
             path = self._folder / Path(name).name
             content = await asyncio.to_thread(file.read)
@@ -90,15 +85,6 @@ class Terminal:
     def live_view(self, chat: str) -> "TerminalView":
         return TerminalView(self.console)
 
-    async def react(self, chat: str, message: str, emoji: str) -> None:
-        """Not shown."""
-
-    async def typing(self, chat: str) -> None:
-        """Not shown: the live view says what goes on."""
-
-    async def download(self, file: str) -> bytes:
-        raise MessageRefused("a terminal sends no files")
-
     async def ask(self, chat: str, question: str, keyboard: Keyboard) -> str:
         """Show a question and wait for the number of a button; its key. EOFError when the input ends."""
         buttons = [button for row in keyboard for button in row]
@@ -113,8 +99,8 @@ class Terminal:
                 self.console.print(f"1 to {len(buttons)}?")
 
 
-class TerminalView:
-    """A turn's live view; its tool lines stay, the growing text gives way to the final one."""
+class TerminalView(LiveView):
+    """A turn's live view; its tool lines stay, the growing text is replaced by the final one."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -135,7 +121,7 @@ class TerminalView:
         self._live.update(Group(*parts), refresh=True)
 
     def close(self, view: TurnView) -> None:
-        """Nothing can be put above what a terminal shows: the tool lines are printed before the text."""
+        """Print the tool lines now: nothing can be inserted above the final text later."""
         if not self._open:
             return
         self._open = False
@@ -144,12 +130,6 @@ class TerminalView:
             self._live = None
         for line in tool_lines(view):
             self._console.print(line)
-
-    async def settle(self, view: TurnView) -> None:
-        """The same."""
-
-    async def finish(self, view: TurnView) -> None:
-        """`close` has printed all that stays."""
 
 
 def tool_lines(view: TurnView) -> list[Text]:
@@ -172,7 +152,7 @@ def detail(call: ToolCallView) -> Text:
 class InputLines:
     """Lines of a stream (standard input), read in a thread that ends with the program.
 
-    The last `next` is answered first: a question goes before the next message.
+    Of several waiting calls of `next` the latest gets the next line: a question precedes the next message.
     """
 
     def __init__(self, stream: TextIO) -> None:

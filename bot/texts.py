@@ -7,7 +7,7 @@ from agent.language import plural, translated
 
 
 class Plural(NamedTuple):
-    """A text with {count}: its form for one, and that for several."""
+    """A text with {count}: the form for one, and the form for several."""
 
     one: str
     many: str
@@ -17,8 +17,7 @@ class Plural(NamedTuple):
 
 
 class Texts(NamedTuple):
-    """Texts are Markdown; names in braces are filled in. What follows a name of a table is translated,
-    the name is not."""
+    """Markdown, with fields in braces. Of a Mapping the values are translated, the keys are not."""
 
     # the live reply
     reading: str = "reading {done:,} of {total:,} tokens"
@@ -445,7 +444,7 @@ class Texts(NamedTuple):
 
 
 class SpokenTexts(Texts):
-    """The same, each looked up when it is used."""
+    """Texts that are translated when they are read."""
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)

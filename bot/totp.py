@@ -1,4 +1,4 @@
-"""Codes of an authenticator app (RFC 6238: SHA-1, six digits, 30 s), by which an owner thaws from afar."""
+"""Codes of an authenticator app (RFC 6238: SHA-1, six digits, 30 s), with which an owner thaws from a chat."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ APART = 1  # steps by which the clocks of phone and machine may differ
 
 
 def make_secret(state: Path) -> str:
-    """A new secret for the state, in place of an older one: in base32, as apps take it."""
+    """Replace the state's secret by a new one; it in base32, as authenticator apps take it."""
     secret = base64.b32encode(secrets.token_bytes(20)).decode()
     new = state / f"{KEY_FILE}.new"
     with os.fdopen(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
@@ -24,14 +24,14 @@ def make_secret(state: Path) -> str:
 
 
 def read_secret(state: Path) -> bytes | None:
-    """None where none was made, or none can be read."""
+    """The state's secret; None where there is none, or it cannot be read."""
     with suppress(OSError, ValueError):
         return base64.b32decode((state / KEY_FILE).read_text("ascii").strip())
     return None
 
 
 def address(secret: str) -> str:
-    """What an app reads from a QR code or takes as a link."""
+    """The address for a QR code, or a link, that an authenticator app opens."""
     return f"otpauth://totp/Voltaire:thaw?secret={secret}&issuer=Voltaire"
 
 
@@ -43,7 +43,7 @@ def code(secret: bytes, step: int) -> str:
 
 
 def matching_step(secret: bytes, typed: str, at: float) -> int | None:
-    """The time step whose code that is, of those around `at` (seconds since the epoch)."""
+    """The time step around `at` (seconds since the epoch) whose code was typed; None where it is wrong."""
     digits = "".join(typed.split())
     now = int(at // STEP_SECONDS)
     right = [

@@ -1,6 +1,6 @@
-"""Another version of the program in the place of this one: tried first, and taken back where it fails.
+"""Upgrading the program: the new version is tried first, and rolled back where it fails.
 
-Everything that is needed later is imported before anything is replaced.
+Everything that is needed later is imported before any file is replaced.
 """
 
 import asyncio
@@ -20,25 +20,19 @@ from agent.aio import complete
 from agent.files import replacing
 from agent.store.errors import StoreNewer
 from bot.backup import backup, is_backed_up
-from bot.installed_program import (
-    STEP_SECONDS,
-    InstalledProgram,
-    ProgramVersion,
-    UpgradeError,
-    run,
-)
+from bot.installed_program import STEP_SECONDS, InstalledProgram, ProgramVersion, UpgradeError, run
 from bot.restore import keep_secrets
 from bot.state import DATABASE
 
 QUESTION = "how much disk space is free?"
 TEST_SECONDS = 300.0
-# What a test of the new program may not share with the services that run meanwhile.
+# What a test of the new program must not share with the running services.
 ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
 
 
 @dataclass(frozen=True, slots=True)
 class UpgradeRecord:
-    """The last upgrade. `schema` is that of the database in `backup`, the state before."""
+    """The last upgrade. `backup` is the state before it, `schema` that of the database in there."""
 
     before: ProgramVersion
     after: ProgramVersion
@@ -47,7 +41,8 @@ class UpgradeRecord:
 
 
 class RestartableServices(Protocol):
-    """The units, if there are any. Both raise UpgradeError; `start` when they do not become ready."""
+    """The systemd units, if there are any. Both methods raise UpgradeError, `start` also when the units do not
+    become ready."""
 
     async def stop(self) -> None: ...
 
@@ -56,7 +51,7 @@ class RestartableServices(Protocol):
 
 @dataclass(frozen=True)
 class Upgrade:
-    """`config` is the configuration in use, None: there is none. `folder` keeps what a return needs."""
+    """`config` is the configuration file in use, if any; `folder` keeps what a rollback needs."""
 
     installation: InstalledProgram
     services: RestartableServices
@@ -73,9 +68,9 @@ class Upgrade:
         return self.folder / "record.json"
 
     async def forward(self, release: ProgramVersion) -> None:
-        """Back up, try the new program beside this one, switch; return to this one where it fails.
+        """Back up, try the new program beside this one, switch to it; roll back where that fails.
 
-        What an earlier upgrade left for a return stays until this one is switched to.
+        A rollback of the upgrade before remains possible until the new program has passed the trial.
         """
         with only_upgrade(self.folder):
             record = await self.prepared(release)
@@ -84,7 +79,7 @@ class Upgrade:
                 raise UpgradeError(why)
 
     async def prepared(self, release: ProgramVersion) -> UpgradeRecord:
-        """The new program tried; from now on a return is one to this program and this state."""
+        """Try the new program; after that, a rollback leads to this program and this state."""
         before = await self.installation.current()
         await asyncio.to_thread(self.check_room)
         fresh = self.folder / "backup.new"
@@ -113,7 +108,7 @@ class Upgrade:
             fresh.unlink(missing_ok=True)
 
     def check_room(self) -> None:
-        """UpgradeError where the trial would fill the disk: it has the program and the state once more."""
+        """Raises UpgradeError where the trial, which needs the program and the state once more, would fill the disk."""
         ours = self.state.iterdir() if self.state.exists() else ()
         copied = [path for path in ours if is_backed_up(path, secrets=True)]
         found = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
@@ -124,7 +119,7 @@ class Upgrade:
             raise UpgradeError(f"The disk has too little room: {room}, and {free >> 20} are free.")
 
     async def switched(self, record: UpgradeRecord) -> str:
-        """Take the new program; where that fails the old one is back, and why is returned."""
+        """Switch to the new program. Where that fails, roll back and return why; "" on success."""
         before, after = record.before.version, record.after.version
         self.say(f"Switching to {after}.")
         try:
@@ -139,21 +134,16 @@ class Upgrade:
         return ""
 
     async def rollback(self) -> None:
-        """Undo the last upgrade, or end a return that ended before the state was back.
+        """Undo the last upgrade, or finish a rollback that was interrupted before the state was restored.
 
-        UpgradeError where there is none.
+        Raises UpgradeError where there is none.
         """
         if not self.record_path.exists():
             raise UpgradeError("There is no upgrade to take back.")
         with only_upgrade(self.folder):
             fields = json.loads(self.record_path.read_text("utf-8"))
-            record = UpgradeRecord(
-                **{
-                    **fields,
-                    "before": ProgramVersion(**fields["before"]),
-                    "after": ProgramVersion(**fields["after"]),
-                }
-            )
+            versions = {name: ProgramVersion(**fields[name]) for name in ("before", "after")}
+            record = UpgradeRecord(**{**fields, **versions})
             current = await self.installation.current()
             taken = current.origin == record.after.origin
             unfinished = schema_of(self.state / DATABASE) > record.schema
@@ -166,7 +156,7 @@ class Upgrade:
         self.say(f"{record.before.version} is back.")
 
     async def returned(self, record: UpgradeRecord, *, program: bool = True) -> None:
-        """The old program and, where the new one changed the database's form, the old state."""
+        """Return to the old program and, where the new one has migrated the database, to the old state."""
         await self.services.stop()
         if program:
             await self.installation.back(record.before)
@@ -177,8 +167,8 @@ class Upgrade:
         self.record_path.unlink()
 
     async def saved(self, target: Path) -> tuple[Path | None, int]:
-        """A backup of the state, read back and checked, and its schema; None where there is no
-        state, or one of a newer version, which the new program is to back up."""
+        """A checked backup of the state, and its schema. None where there is no state, or one of a newer version,
+        which the new program has to back up."""
         if not (self.state / DATABASE).exists():
             return None, 0
         try:
@@ -189,8 +179,8 @@ class Upgrade:
         return target, manifest.schema
 
     async def tried(self, command: Path, saved: Path | None, trial: Path) -> None:
-        """The new program: whether it reads this configuration, brings this state up to date, has
-        no trouble that this one has not, and answers."""
+        """Try the new program: it must read this configuration, migrate this state, have no problem that this one
+        has not, and answer."""
         own = {
             **ALONE,
             "VOLTAIRE_STATE__DIR": str(trial / "state"),
@@ -200,24 +190,20 @@ class Upgrade:
             await self.ran(command, "restore", str(saved), environment=own)
         else:
             (trial / "state").mkdir(mode=0o700)
-        # Of these a backup has none, and the new program's doctor misses what is not there. Of what
-        # the bot is logged in with it gets a copy: nothing that it does there can end a session.
+        # No backup holds these, and the new program's doctor would report them missing. Of the bot's logins it
+        # gets a copy, so that it cannot end a session.
         for name in ("models", "servers"):
             if (self.state / name).exists() and not (trial / "state" / name).exists():
                 (trial / "state" / name).symlink_to(self.state / name)
         await asyncio.to_thread(keep_secrets, self.state, trial / "state")
         known = await self.trouble(self.installation.command, {})
-        new = {
-            name: said
-            for name, said in (await self.trouble(command, own)).items()
-            if name not in known
-        }
-        if new:
-            raise UpgradeError(f"The new program's doctor says: {'; '.join(new.values())}")
+        found = await self.trouble(command, own)
+        if new := [said for check, said in found.items() if check not in known]:
+            raise UpgradeError(f"The new program's doctor says: {'; '.join(new)}")
         await self.ran(command, "demo", f"--ask={QUESTION}", environment=ALONE)
 
     async def trouble(self, command: Path, environment: Mapping[str, str]) -> dict[str, str]:
-        """What a program's doctor fails at, by the check."""
+        """The failed checks of a program's doctor, with their details."""
         out = await self.ran(
             command, "doctor", "--json", environment=environment, codes=(0, 1), seconds=TEST_SECONDS
         )
@@ -245,14 +231,14 @@ def schema_of(database: Path) -> int:
 
 
 def bytes_in(path: Path) -> int:
-    """Of a file, or of all files in a folder, as they are when they have been copied."""
+    """The size of a file, or of all files in a folder."""
     paths = path.rglob("*") if path.is_dir() else (path,)
     return sum(each.lstat().st_size for each in paths if each.is_file())
 
 
 @contextmanager
 def only_upgrade(folder: Path) -> Iterator[None]:
-    """UpgradeError where another upgrade of this state is under way."""
+    """Raises UpgradeError where another upgrade of this state is in progress."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -273,7 +259,7 @@ def sentence(error: UpgradeError | OSError) -> str:
 
 @contextmanager
 def emptied(folder: Path) -> Iterator[Path]:
-    """An empty folder for the block."""
+    """An empty folder for the time of the block."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     try:

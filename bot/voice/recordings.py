@@ -1,4 +1,4 @@
-"""A recording that came with a message becomes words, and its sender is shown them, so that a misheard one is seen."""
+"""Transcribes recordings that came with messages, and shows their senders the words, so that errors are noticed."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from bot.channel import Channel, LiveView, OutgoingMessage, TurnView
 from bot.texts import Texts
 
 SHOWN_CHARACTERS = 1000
-LONG_SECONDS = 90.0  # of a recording whose progress is shown
+LONG_SECONDS = 90.0  # of a recording from which on progress is shown
 
 
 @dataclass(frozen=True, slots=True)
 class HeardMessage:
-    """`note` is for the model's line about the file, `told` for the person."""
+    """`note` is added to the model's line about the file; `told` is the reply to the person."""
 
     words: str
     note: str
@@ -46,7 +46,7 @@ class Listening:
 async def hear(
     speech_to_text: SpeechToText, box: Sandbox, path: str, listening: Listening, ref: str
 ) -> HeardMessage:
-    """The recording at `path` of the workspace, which came with the message `ref`."""
+    """Transcribe the recording at `path` in the workspace, which came with the message `ref`."""
     texts = listening.texts
     try:
         await listening.show(0)
@@ -55,22 +55,22 @@ async def hear(
         heard = Recognized("", problem=str(error))
     finally:
         await listening.end()
-    if heard.words and heard.problem:
-        note = f"; transcribed up to {clock(heard.seconds)}. {heard.problem}"
-    elif heard.problem:
-        note = f"; not transcribed: {heard.problem}"
+    why, at = heard.problem, clock(heard.seconds)
+    if heard.words and why:
+        note, problem = (
+            f"; transcribed up to {at}. {why}",
+            texts.heard_partly.format(at=at, why=why),
+        )
+    elif why:
+        note, problem = f"; not transcribed: {why}", texts.not_heard.format(why=why)
+    elif heard.words:
+        note, problem = "; transcribed", ""
     else:
-        note = "; transcribed" if heard.words else "; nobody speaks in it"
+        note, problem = "; nobody speaks in it", texts.nothing_heard
     shown = heard.words
     if len(shown) > SHOWN_CHARACTERS:
         shown = f"{shown[:SHOWN_CHARACTERS]}…"
     quote = "\n".join(f"> {line}" for line in shown.split("\n")) if shown else ""
-    if heard.words and heard.problem:
-        problem = texts.heard_partly.format(at=clock(heard.seconds), why=heard.problem)
-    elif heard.problem:
-        problem = texts.not_heard.format(why=heard.problem)
-    else:
-        problem = "" if heard.words else texts.nothing_heard
     told = "\n\n".join(filter(None, [quote, problem]))
     return HeardMessage(heard.words, note, OutgoingMessage(told, silent=True, reply_to=ref))
 

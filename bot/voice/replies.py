@@ -1,7 +1,6 @@
-"""Answers as voice messages: each sentence is said, in the chat's sandbox, while the next is written.
+"""Answers as voice messages: each sentence is spoken, in the chat's sandbox, while the next is written.
 
-What was said so far is kept in memory alone: after a restart the outbox still has the text, from which it is
-said again.
+The recordings are kept in memory only: after a restart they are made again from the text in the outbox.
 """
 
 import asyncio
@@ -27,14 +26,14 @@ if TYPE_CHECKING:  # loaded when something is said
 
 log = logging.getLogger(__name__)
 
-SECONDS = 180.0  # for what is still to be said once the answer is whole; then it comes as text
+SECONDS = 180.0  # for the rest of the recording once the answer is complete; else it comes as text
 PAUSE_SECONDS = 0.25  # between two sentences
 MOST_KEPT = 8  # turns
 
 
 @dataclass
 class SpokenTurn:
-    """`text` is what was written so far, `said` samples by sentence."""
+    """`text` is what was written so far; `said` has the samples of each sentence."""
 
     chat: str
     text: str = ""
@@ -44,7 +43,7 @@ class SpokenTurn:
 
 
 class SpokenReplies:
-    """A listener of the agent's turns. `models` is the folder of pulled voices; the context is to be open while
+    """A listener of the agent's turns. `models` is the folder of downloaded voices. The context must be open while
     turns run."""
 
     def __init__(
@@ -70,7 +69,7 @@ class SpokenReplies:
         return Speech(self._models)
 
     def missing(self) -> str:
-        """The command that installs what is missing; "" where nothing is."""
+        """The command that installs what speech needs; "" where nothing is missing."""
         return self._speech.missing()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
@@ -97,10 +96,10 @@ class SpokenReplies:
                     del self._turns[id]
 
     async def waiting(self, chat: str, why: str) -> None:
-        """Nothing is said of it."""
+        """Not spoken."""
 
     async def _say_meanwhile(self, turn: SpokenTurn) -> None:
-        """Say each sentence behind which another has begun."""
+        """Speak each sentence once the next one has begun."""
         from bot.voice.spoken_text import sentences
 
         async with move_on_when(turn.ended):
@@ -124,14 +123,14 @@ class SpokenReplies:
         return await self._speech.say(await self._sandbox(chat), sentence, language)
 
     def stop(self, chat: str) -> bool:
-        """The answer that is being said comes as text; False where none is."""
+        """Stop speaking: the answer comes as text. False where none is being spoken."""
         speaking = self._speaking.get(chat)
         if speaking:
             speaking.set()
         return speaking is not None
 
     async def sound(self, row: OutboxRow, message: OutgoingMessage) -> VoiceSound | None:
-        """What of an answer is said; None where it cannot be, took too long or was stopped."""
+        """The recording of an answer; None where it fails, takes too long or is stopped."""
         stop = self._speaking[row.chat] = asyncio.Event()
         try:
             async with asyncio.timeout(SECONDS), move_on_when(stop):

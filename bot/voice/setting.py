@@ -1,4 +1,4 @@
-"""When a chat's answers come as voice messages: its setting, and what they answer."""
+"""Which answers are voice messages, by the chat's setting and the messages that they answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from agent.store import Incoming
 from bot import attachments
 
-VOICE = "voice"  # that setting of a chat
+VOICE = "voice"  # the name of that setting of a chat
 VoiceSetting = Literal["off", "same", "always"]
 
 
@@ -16,7 +16,7 @@ def voice_setting(settings: Mapping[str, Any]) -> VoiceSetting:
 
 
 def is_spoken(settings: Mapping[str, Any], answered: Sequence[Incoming]) -> bool:
-    """Whether an answer to these messages is said: always, or where one of them was."""
+    """Whether an answer to these messages is spoken."""
     setting = voice_setting(settings)
     if setting != "same":
         return setting == "always"

@@ -1,4 +1,4 @@
-"""An answer in Markdown as the sentences that are said: code, tables, formulas and addresses are named, not spelled."""
+"""The sentences to say for an answer in Markdown: code, tables, formulas and addresses are mentioned, not read out."""
 
 import re
 import unicodedata
@@ -14,11 +14,10 @@ MOST_CHARACTERS = 3000  # about four minutes
 LONGEST = 300  # characters of a sentence; a longer one is cut at a pause
 ADDRESS = re.compile(r"https?://[^\s<>()]+")
 ENDS = re.compile(r"(?<=[.!?…:;])[\"'”’)]*\s+|(?<=[。！？])")
-BLOCKS = ("fence", "code_block", "maths", "table_open")
 
 
 def sentences(markdown: str, texts: Texts) -> list[str]:
-    """In order; past MOST_CHARACTERS the last one says that the rest is in the text."""
+    """The sentences; after MOST_CHARACTERS, one that says that the rest is in the text."""
     said: list[str] = []
     for block in blocks(parser().parse(markdown), texts):
         for sentence in filter(str.strip, ENDS.split(speakable(block))):
@@ -33,7 +32,7 @@ def sentences(markdown: str, texts: Texts) -> list[str]:
 
 
 def blocks(tokens: Sequence[Token], texts: Texts) -> Iterator[str]:
-    """The words of each paragraph, heading and item; a sentence for what cannot be said."""
+    """The words of each paragraph, heading and item, or a sentence on a block that cannot be read out."""
     rows, in_table = 0, False
     for token in tokens:
         match token.type:
@@ -42,7 +41,7 @@ def blocks(tokens: Sequence[Token], texts: Texts) -> Iterator[str]:
             case "maths":
                 yield texts.voice_formula
             case "table_open":
-                rows, in_table = -1, True  # its head is no row
+                rows, in_table = -1, True  # without the head
             case "tr_open":
                 rows += 1
             case "table_close":
@@ -58,9 +57,7 @@ def inline(tokens: Sequence[Token], texts: Texts) -> str:
         match token.type:
             case "text":
                 words.append(ADDRESS.sub(lambda found: address(found[0], texts), token.content))
-            case "code_inline":
-                words.append(token.content)
-            case "image":
+            case "code_inline" | "image":
                 words.append(token.content)
             case "softbreak" | "hardbreak":
                 words.append(" ")
@@ -73,7 +70,7 @@ def address(url: str, texts: Texts) -> str:
 
 
 def speakable(text: str) -> str:
-    """Without emoji and what else an engine would describe sign by sign."""
+    """Without emoji and other signs that a speech engine would describe."""
     kept = (
         " " if unicodedata.category(sign) in ("So", "Sk", "Cf", "Cs", "Co", "Cc") else sign
         for sign in text
@@ -82,7 +79,7 @@ def speakable(text: str) -> str:
 
 
 def cut(sentence: str) -> list[str]:
-    """A long one in pieces that end at a pause."""
+    """A long sentence in pieces that end at a pause."""
     found = []
     while len(sentence) > LONGEST:
         head = sentence[:LONGEST]
