@@ -248,10 +248,7 @@ class ChannelFileSender:
     channel: Channel
     chat: str
 
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        await self.send_album([(file, name)], caption)
-
-    async def send_album(self, files: Sequence[NamedFile], caption: str) -> None:
+    async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
         limit = self.channel.limits(self.chat).upload
         for file, name in files:
             if (size := file.seek(0, 2)) > limit:

@@ -144,10 +144,7 @@ class ObedientChat:
         self.asked.append(request)
         return self.decides
 
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        self.sent.append(name)
-
-    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+    async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
         self.sent += [name for _, name in files]
 
 

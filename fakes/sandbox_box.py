@@ -108,11 +108,12 @@ class Box:
         if not self.allows:
             raise ToolError("The owner said no.")
 
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        self.sent.append((name, file.read(), caption))
-
-    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
-        self.albums.append(([(name, file.read()) for file, name in files], caption))
+    async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        contents = [(name, file.read()) for file, name in files]
+        if len(contents) == 1:
+            self.sent.append((*contents[0], caption))
+        else:
+            self.albums.append((contents, caption))
 
 
 def repository(path: Path, files: dict[str, str], *, uid: int = -1) -> Path:

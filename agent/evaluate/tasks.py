@@ -121,10 +121,7 @@ class TurnRecorder:
         self.plan = correct(self.plan)
         return self.plan
 
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        self.sent.append(name)
-
-    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+    async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
         self.sent += [name for _, name in files]
 
     def on_event(self, event: Event) -> None:

@@ -71,11 +71,8 @@ class Plans(Protocol):
 
 
 class FileSender(Protocol):
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        """Send the open file to the chat's person; ToolError says why it could not be sent."""
-
-    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
-        """Send open files with their names as one, at most ALBUM; ToolError as above."""
+    async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        """Send 1 to ALBUM open files with their names to the chat's person, together. Raises ToolError."""
 
 
 class Web(Protocol):

@@ -45,10 +45,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             await looked_through(call, file, place.name)
         await call.budget.reserve({"bytes": size})
         names = [posixpath.basename(place.path) for place in places]
-        if len(opened) == 1:
-            await sender.send_file(opened[0], names[0], caption)
-        else:
-            await sender.send_album(list(zip(opened, names, strict=True)), caption)
+        await sender.send_files(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
 
 

@@ -58,12 +58,9 @@ class Sandboxed:
             return str(error)
         return output.text + output.shown + self._sent
 
-    async def send_album(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
-        for file, name in files:
-            await self.send_file(file, name, caption)
-
-    async def send_file(self, file: BinaryIO, name: str, caption: str) -> None:
-        self._sent = file.read().decode("utf-8", "replace")
+    async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
+        for file, _ in files:
+            self._sent = file.read().decode("utf-8", "replace")
 
 
 async def _denied(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:  # noqa: ARG001 - the form of an Approver

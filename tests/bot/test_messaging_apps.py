@@ -33,7 +33,7 @@ async def test_a_chat_belongs_to_the_app_whose_prefix_it_has(tmp_path: Path) -> 
         sender = apps.file_sender("second:otto")
         assert sender and sender.channel is second.channel
         with pytest.raises(ToolError, match="at most 0 can be sent"):
-            await sender.send_file(io.BytesIO(b"data"), "a.txt", "")
+            await sender.send_files([(io.BytesIO(b"data"), "a.txt")], "")
 
 
 async def test_a_question_goes_to_the_owners_of_the_chats_app(tmp_path: Path) -> None:

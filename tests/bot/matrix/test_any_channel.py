@@ -195,7 +195,8 @@ async def test_texts_edits_files_and_views(case: ChannelUnderTest) -> None:
     assert channel.user_of(chat)
     assert isinstance(await channel.name(chat), str)
     # a file
-    await ChannelFileSender(channel, chat).send_file(io.BytesIO(b"content"), "file.txt", "A file.")
+    file = io.BytesIO(b"content"), "file.txt"
+    await ChannelFileSender(channel, chat).send_files([file], "A file.")
     await soon(lambda: any("file.txt" in name for name in case.files()))
     # a turn's view raises nothing, and its tools' lines and the plan stay
     live = channel.live_view(chat)

@@ -136,7 +136,7 @@ async def test_files_are_encrypted_both_ways(
                 await channel.download(json.dumps(bent))
 
             sender = ChannelFileSender(channel, str(RoomKey(room)))
-            await sender.send_album([(io.BytesIO(content), "a.pdf")], "Here it is.")
+            await sender.send_files([(io.BytesIO(content), "a.pdf")], "Here it is.")
             sent = await olga.next(lambda e: e.content.get("msgtype") == "m.file")
             server_name, _, media = (
                 sent.content["file"]["url"].removeprefix("mxc://").partition("/")

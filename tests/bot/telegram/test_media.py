@@ -249,7 +249,7 @@ async def give(call: Call, file: Annotated[str, Field(description="name")]) -> O
     """Give a file."""
     content = PNG if file.endswith(".png") else b"content"
     assert call.context.file_sender
-    await call.context.file_sender.send_file(io.BytesIO(content), file, f"**{file}**")
+    await call.context.file_sender.send_files([(io.BytesIO(content), file)], f"**{file}**")
     return Output("sent")
 
 
@@ -274,7 +274,7 @@ async def give_all(call: Call, files: list[str]) -> Output:
     """Give."""
     assert call.context.file_sender
     opened = [(io.BytesIO(PNG if f.endswith(".png") else b"content"), f) for f in files]
-    await call.context.file_sender.send_album(opened, "**all**")
+    await call.context.file_sender.send_files(opened, "**all**")
     return Output("sent")
 
 
