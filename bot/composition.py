@@ -102,11 +102,15 @@ class Agent:
     model: OpenAIModel
     window: ModelWindow
     approvals: Approvals
-    tool_contexts: "ToolContexts"
     tools: tuple[Tool, ...]
     schemas: tuple[Mapping[str, Any], ...]
     host: HostReport
     budgets: DailyBudgets
+    leaks: LeakDetector
+    servers: "ToolServers | None"
+    file_sender: Callable[[str], FileSender | None] | None
+    jobs_changed: Callable[[], None] = lambda: None  # called after each change of a chat's jobs
+    pages: PageCache = field(default_factory=PageCache)
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
     _uptime_s: float | None = None  # of the backend process that knows the prefix
     _registered: Prefix | None = None  # the prefix that it knows
@@ -117,7 +121,7 @@ class Agent:
 
     async def command_tokens(self, chat: str) -> dict[str, int]:
         """The tokens of /commands.txt by program and skill, which no prompt holds before the model reads it."""
-        known = registry.entries(await self.tool_contexts.of(chat))
+        known = registry.entries(await self.tool_context(chat))
         return {name: await text_tokens(self.window, text) for name, text in known.items()}
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
@@ -138,7 +142,7 @@ class Agent:
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            context=await self.tool_contexts.of(chat, zone_of(known, self.settings)),
+            context=await self.tool_context(chat, zone_of(known, self.settings)),
             approvals=self.approvals,
             limits=turn_limits(self.settings),
             thinking=known.thinking if known else None,
@@ -150,6 +154,45 @@ class Agent:
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
+
+    async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:
+        """What tools get in a chat; `zone` is its IANA time zone, read from the store unless given."""
+        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+        hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
+        search = semantic_search(self.store, self.settings)
+        return ToolContext(
+            sandbox=sandbox,
+            web=fetcher(hosts, sandbox) if hosts else None,
+            notes=ChatMemory(self.store, chat, zone, search),
+            jobs=await self.planner(chat, zone),
+            plans=self.store.plans,
+            file_sender=self.file_sender(chat) if self.file_sender else None,
+            leaks=self.leaks,
+            browser=browser(self.settings, self.store, chat, self.pages),
+            documents=partial(self.documents.library, chat),
+            skills=partial(offered_skills, self.settings.state_dir),
+            servers=self.servers,
+            vision=self._model_vision,
+        )
+
+    @cached_property
+    def documents(self) -> "Documents":
+        return Documents(self.settings, self.store, self.sandboxes)
+
+    async def planner(self, chat: str, zone: str | None = None) -> Planner:
+        """The planner of a chat's jobs, in its time zone."""
+        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+
+        async def profiles() -> list[str]:
+            """Empty while the backend is away, or where the server is external."""
+            with suppress(BackendUnavailable):
+                return [profile.name for profile in await self.backend.profiles()]
+            return []
+
+        def changed() -> None:
+            self.jobs_changed()  # assigned once there is a scheduler
+
+        return planner(self.settings, self.store, chat, zone, profiles, changed)
 
     @property
     def selftests(self) -> SelftestStore:
@@ -170,7 +213,17 @@ class Agent:
 
     async def vision(self) -> "VisionLimits | None":
         """The limits of pictures, asked once the model serves; None where it sees none, or none serves."""
-        return await self._once_served(partial(model_vision, self.backend))
+        return await self._once_served(self._model_vision)
+
+    async def _model_vision(self) -> "VisionLimits | None":
+        """The limits of pictures; None where the model sees none. Raises BackendUnavailable."""
+        from agent.pictures import VisionLimits
+
+        found = await self.backend.endpoint(vision=True)
+        if not found.vision:
+            return None
+        most = int(PICTURES_SHARE * found.n_ctx / PICTURE_TOKENS)
+        return VisionLimits(found.picture_pixels, max(1, min(ALBUM, most)))
 
     async def _once_served(self, ask: Callable[[], Awaitable[T]]) -> T | None:
         """The backend's answer once its model serves; None where none does."""
@@ -254,70 +307,6 @@ class Agent:
                 server = status.backend
                 return server.pid, server.profile, server.restarts, server.model
         return None
-
-
-@dataclass
-class ToolContexts:
-    """Makes the tool contexts of chats. `jobs_changed` is called after each change of a chat's jobs."""
-
-    settings: Settings
-    store: Store
-    sandboxes: Sandboxes
-    backend: BackendClient
-    file_sender: Callable[[str], FileSender | None] | None = None
-    jobs_changed: Callable[[], None] = lambda: None
-    leaks: LeakDetector = field(default_factory=LeakDetector)
-    pages: PageCache = field(default_factory=PageCache)
-    servers: "ToolServers | None" = None
-
-    async def of(self, chat: str, zone: str | None = None) -> ToolContext:
-        """The context of a chat; `zone` is its IANA time zone, read from the store unless given."""
-        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
-        hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
-        return ToolContext(
-            sandbox=sandbox,
-            web=fetcher(hosts, sandbox) if hosts else None,
-            notes=ChatMemory(self.store, chat, zone, semantic_search(self.store, self.settings)),
-            jobs=await self.planner(chat, zone),
-            plans=self.store.plans,
-            file_sender=self.file_sender(chat) if self.file_sender else None,
-            leaks=self.leaks,
-            browser=browser(self.settings, self.store, chat, self.pages),
-            documents=partial(self.documents.library, chat),
-            skills=partial(offered_skills, self.settings.state_dir),
-            servers=self.servers,
-            vision=partial(model_vision, self.backend),
-        )
-
-    @cached_property
-    def documents(self) -> "Documents":
-        return Documents(self.settings, self.store, self.sandboxes)
-
-    async def planner(self, chat: str, zone: str | None = None) -> Planner:
-        """The planner of a chat's jobs, in its time zone."""
-        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
-
-        async def profiles() -> list[str]:
-            """Empty while the backend is away, or where the server is external."""
-            with suppress(BackendUnavailable):
-                return [profile.name for profile in await self.backend.profiles()]
-            return []
-
-        def changed() -> None:
-            self.jobs_changed()  # assigned once there is a scheduler
-
-        return planner(self.settings, self.store, chat, zone, profiles, changed)
-
-
-async def model_vision(backend: BackendClient) -> "VisionLimits | None":
-    """The limits of pictures; None where the model sees none. Raises BackendUnavailable."""
-    from agent.pictures import VisionLimits
-
-    found = await backend.endpoint(vision=True)
-    if not found.vision:
-        return None
-    most = int(PICTURES_SHARE * found.n_ctx / PICTURE_TOKENS)
-    return VisionLimits(found.picture_pixels, max(1, min(ALBUM, most)))
 
 
 def offered_skills(state: Path) -> list[tuple[str, str]]:
@@ -429,13 +418,13 @@ async def open_agent(
                 model.shows_prompts if settings.agent.read_ahead else never,
             ),
             Approvals(store.approvals, ask, zone=settings.agent.timezone),
-            ToolContexts(
-                settings, store, boxes, backend, file_sender, leaks=leaks, servers=servers
-            ),
             tools,
             schemas,
             host,
             DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
+            leaks,
+            servers,
+            file_sender,
         )
 
 

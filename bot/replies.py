@@ -140,9 +140,7 @@ class LiveReply:
         self._progress = progress
         self._live = channel.live_view(chat)
         self._changed = asyncio.Event()
-        self._due = (
-            asyncio.Event()
-        )  # to be shown at once, as a tool's line, before the answer comes
+        self._due = asyncio.Event()  # show now: a tool's line must precede the answer
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()  # nothing is being sent beside `run`
         self._settled.set()
@@ -367,9 +365,8 @@ class TurnViewBuilder:
         if self.view.text or self.view.thoughts or (read and read.processed >= read.total):
             if quiet < QUIET_SECONDS:
                 return ""
-            return texts.working_since.format(
-                seconds=round(quiet)
-            )  # a tool call, perhaps a long one
+            # Perhaps a long tool call: its tokens are not shown.
+            return texts.working_since.format(seconds=round(quiet))
         if read:
             if now < max(self._due, self._heard_at + QUIET_SECONDS):
                 return ""

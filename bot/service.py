@@ -100,23 +100,23 @@ async def serve_bot(
         background_work(agent, apps, chats, notify),
     ):
         await record_configuration(settings, store)
-        agent.tool_contexts.jobs_changed = scheduler.wake
-        if servers := agent.tool_contexts.servers:
-            servers.sign_in_needed = partial(ask_to_sign_in, servers, apps, store)
+        agent.jobs_changed = scheduler.wake
+        if agent.servers:
+            agent.servers.sign_in_needed = partial(ask_to_sign_in, agent.servers, apps, store)
         await apps.serve(
             Services(
                 chats,
                 agent.approvals,
                 backend,
                 agent.context,
-                agent.tool_contexts.planner,
+                agent.planner,
                 selftests=agent.selftests,
                 sandbox=agent.sandboxes.of,
                 state=settings.state_dir,
                 budgets=agent.budgets,
                 models=models,
                 skills=partial(offered_skills, settings.state_dir),
-                servers=agent.tool_contexts.servers,
+                servers=agent.servers,
                 voice=voice,
             )
         )
@@ -163,7 +163,7 @@ def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
         agent.vision,
         agent.speech_to_text,
         apps.apps[0].texts,
-        agent.tool_contexts.documents.library,
+        agent.documents.library,
         partial(tell_blind, agent, apps),
     )
     sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
@@ -243,7 +243,7 @@ async def background_work(
             group.create_task(pass_on_alerts(agent.backend, store, apps.alerted_chats)),
             group.create_task(maintenance.run()),
             group.create_task(check_sandbox(agent, apps)),
-            group.create_task(keep_backups(settings, store, apps.alerted_chats)),
+            group.create_task(keep_backups(agent, apps)),
         ]
         try:
             yield
@@ -258,15 +258,13 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
 
     READY does not wait for a messaging app, whose server may be away for days.
     """
-    state_dir, store, servers = agent.settings.state_dir, agent.store, agent.tool_contexts.servers
+    state_dir, store, servers = agent.settings.state_dir, agent.store, agent.servers
     pid = os.getpid()
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
     notify("READY=1")
     log.info("ready version=%s pid=%d", version("voltaire-agent"), pid)
-    changed = apps.apps[
-        0
-    ].health_changed  # changes of other apps are noticed after PRESENCE_SECONDS
+    changed = apps.apps[0].health_changed  # changes of other apps show after PRESENCE_SECONDS
     while True:
         changed.clear()
         health = apps.health
@@ -293,7 +291,7 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
 async def read_documents(agent: Agent, chats: Chats) -> None:
     """Index documents that were sent and those in the owner's folders, while no turn runs."""
     await asyncio.sleep(LOOK_SECONDS)  # not needed for the start
-    await agent.tool_contexts.documents.indexer(lambda: bool(chats.running())).run()
+    await agent.documents.indexer(lambda: bool(chats.running())).run()
 
 
 async def watch_backend(agent: Agent, apps: Apps) -> None:
@@ -348,13 +346,9 @@ async def pass_on_alerts(
         await asyncio.sleep(pause)
 
 
-async def keep_backups(
-    settings: Settings,
-    store: Store,
-    owner_chats: Callable[[], Awaitable[Collection[str]]],
-    pause: float = BACKUP_LOOK_SECONDS,
-) -> None:
+async def keep_backups(agent: Agent, apps: Apps) -> None:
     """Make a backup each day where `state.backup_dir` is a folder; warn the owners where that fails."""
+    settings, store = agent.settings, agent.store
     folder, told = settings.state.backup_dir, None
     if folder == Path():
         return
@@ -371,5 +365,6 @@ async def keep_backups(
             if told != today:
                 told = today
                 with suppress(StoreError):
-                    await warn(store, await owner_chats(), f"No backup was made: {error}")
-        await asyncio.sleep(pause)
+                    chats = await apps.alerted_chats()
+                    await warn(store, chats, f"No backup was made: {error}")
+        await asyncio.sleep(BACKUP_LOOK_SECONDS)

@@ -78,7 +78,7 @@ async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
     """A call that an owner has written, so that no stranger has touched it."""
     step = GuardedCall(f"cli-{id}", id, chat, untouched)
     approve = agent.approvals.approver(step, lambda event: None)
-    context = await agent.tool_contexts.of(chat)
+    context = await agent.tool_context(chat)
     return Call(id, step.turn, chat, context, approve, written=written)
 
 

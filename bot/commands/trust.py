@@ -18,7 +18,7 @@ async def trust(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def offer(context: HandlerContext, chat: str, words: str) -> None:
-    """Show the buttons where the words claim that a stranger's text is their writer's."""
+    """Show the buttons where an owner's words claim a stranger's text as their own."""
     if VOUCHING.search(words) and await context.store.taints.of_chat(chat):
         await context.send(chat, *await (await of_chat(context, chat)).report())
 

@@ -82,7 +82,7 @@ async def test_the_agent_knows_the_secrets_and_no_log_does(
         backend=BackendSection(api_key=SecretStr("hush-9")),
     )
     async with open_agent(settings, BackendClient(tmp_path / "none.sock")) as agent:
-        leaks = (await agent.tool_contexts.of("cli")).leaks
+        leaks = (await agent.tool_context("cli")).leaks
         assert leaks.find(TOKEN[::-1]) == Leak("the secret telegram.token", secret=True)
     assert caplog.text == saying("too plain", ": backend.api_key")
     assert TOKEN not in caplog.text
