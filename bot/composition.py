@@ -48,7 +48,7 @@ from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandbox import Sandbox, Sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.shell import registry
@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from agent.mcp.servers import ToolServers
     from agent.pictures import VisionLimits
     from agent.voice.speech_to_text import SpeechToText
-    from agent.web.fetch import Fetcher
 
 log = logging.getLogger(__name__)
 
@@ -158,11 +157,15 @@ class Agent:
     async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:
         """What tools get in a chat; `zone` is its IANA time zone, read from the store unless given."""
         zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
-        hosts, sandbox = allowed_hosts(self.settings), await self.sandboxes.of(chat)
+        sandbox, web = await self.sandboxes.of(chat), None
+        if hosts := allowed_hosts(self.settings):
+            from agent.web.fetch import Fetcher
+
+            web = Fetcher(hosts, sandbox.observer)
         search = semantic_search(self.store, self.settings)
         return ToolContext(
             sandbox=sandbox,
-            web=fetcher(hosts, sandbox) if hosts else None,
+            web=web,
             notes=ChatMemory(self.store, chat, zone, search),
             jobs=await self.planner(chat, zone),
             plans=self.store.plans,
@@ -611,12 +614,6 @@ def allowed_hosts(settings: Settings) -> Hosts | None:
     """The hosts that tools may reach; None: no network."""
     box = settings.agent.sandbox
     return Hosts(tuple(box.allow_hosts)) if box.network else None
-
-
-def fetcher(hosts: Hosts, sandbox: Sandbox) -> "Fetcher":
-    from agent.web.fetch import Fetcher
-
-    return Fetcher(hosts, sandbox.observer)
 
 
 def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:

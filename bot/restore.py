@@ -47,14 +47,6 @@ class Manifest:
     files: dict[str, str] = field(default_factory=dict)
 
 
-async def inspect(source: Path) -> Manifest:
-    """The manifest of a backup, all of which is checked. Raises BackupError when it is none, or damaged."""
-    with tempfile.TemporaryDirectory(prefix="voltaire-inspect-") as folder:
-        manifest = await asyncio.to_thread(unpack, source, Path(folder), {DATABASE})
-        await check(source, Path(folder) / DATABASE, manifest.schema)
-    return manifest
-
-
 async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
     """Put a backup in the place of `state`; the path that the old state was moved to, None where there was none.
 
@@ -73,7 +65,10 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
         manifest = await asyncio.to_thread(unpack, source, folder)
         new = folder / "state"
         new.mkdir(exist_ok=True)
-        await check(source, folder / DATABASE, manifest.schema)
+        try:
+            await check_copy(folder / DATABASE, manifest.schema)
+        except StoreError as error:
+            raise BackupError(f"{source} is damaged: {error}") from None
         async with open_store(folder / DATABASE) as store:
             facts = {"act": "restore", "file": str(source), "made_at": manifest.made_at}
             await store.ledger.record("admin", **facts)
@@ -105,13 +100,6 @@ def keep_secrets(state: Path, new: Path) -> None:
                 shutil.copy2(state / name, new / name)
         except (OSError, shutil.Error) as error:
             raise BackupError(f"{state / name} cannot be copied: {error}.") from None
-
-
-async def check(source: Path, database: Path, schema: int) -> None:
-    try:
-        await check_copy(database, schema)
-    except StoreError as error:
-        raise BackupError(f"{source} is damaged: {error}") from None
 
 
 def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) -> Manifest:

@@ -3,10 +3,11 @@
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+
+from agent.files import replacing
 
 KEY_FILE = "thaw.key"  # in the state folder; in no backup but one with secrets
 STEP_SECONDS, DIGITS = 30, 6
@@ -14,12 +15,10 @@ APART = 1  # steps by which the clocks of phone and machine may differ
 
 
 def make_secret(state: Path) -> str:
-    """Replace the state's secret by a new one; it in base32, as authenticator apps take it."""
+    """Replace the state's secret by a new one, returned in base32, as authenticator apps take it."""
     secret = base64.b32encode(secrets.token_bytes(20)).decode()
-    new = state / f"{KEY_FILE}.new"
-    with os.fdopen(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        file.write(secret)
-    new.replace(state / KEY_FILE)
+    with replacing(state / KEY_FILE) as new:
+        new.write_text(secret, "ascii")
     return secret
 
 

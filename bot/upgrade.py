@@ -20,7 +20,7 @@ from agent.aio import complete
 from agent.files import replacing
 from agent.store.errors import StoreNewer
 from bot.backup import backup, is_backed_up
-from bot.installed_program import STEP_SECONDS, InstalledProgram, ProgramVersion, UpgradeError, run
+from bot.installed_program import InstalledProgram, ProgramVersion, UpgradeError, run
 from bot.restore import keep_secrets
 from bot.state import DATABASE
 
@@ -62,6 +62,10 @@ class Upgrade:
     @property
     def folder(self) -> Path:
         return self.state.with_name(f"{self.state.name}-upgrade")
+
+    @property
+    def config_option(self) -> tuple[str, ...]:
+        return ("--config", str(self.config)) if self.config else ()
 
     @property
     def record_path(self) -> Path:
@@ -204,23 +208,12 @@ class Upgrade:
 
     async def trouble(self, command: Path, environment: Mapping[str, str]) -> dict[str, str]:
         """The failed checks of a program's doctor, with their details."""
-        out = await self.ran(
-            command, "doctor", "--json", environment=environment, codes=(0, 1), seconds=TEST_SECONDS
-        )
+        argv = (str(command), *self.config_option, "doctor", "--json")
+        out = await run(*argv, environment=environment, codes=(0, 1), seconds=TEST_SECONDS)
         return {row["check"]: row["detail"] for row in json.loads(out) if row["status"] == "fail"}
 
-    async def ran(
-        self,
-        command: Path,
-        *words: str,
-        environment: Mapping[str, str] = {},
-        codes: tuple[int, ...] = (0,),
-        seconds: float = STEP_SECONDS,
-    ) -> str:
-        config = ("--config", str(self.config)) if self.config else ()
-        return await run(
-            str(command), *config, *words, environment=environment, codes=codes, seconds=seconds
-        )
+    async def ran(self, command: Path, *words: str, environment: Mapping[str, str] = {}) -> str:
+        return await run(str(command), *self.config_option, *words, environment=environment)
 
 
 def schema_of(database: Path) -> int:
