@@ -5,6 +5,7 @@ request, so that the model server reads it once. Whatever varies travels with
 the person's message, at the tail, and is stored as it was sent.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
@@ -48,6 +49,17 @@ def context_block(
     lines += [f"file: {one_line(file)}" for file in files]
     lines += map(one_line, more)
     return "\n".join(["<context>", *lines, "</context>", ""])
+
+
+def context_and_words(message: str) -> tuple[str, str]:
+    """What stands in the context block of a person's message, and the words behind it."""
+    block = re.match(r"(?s)<context>\n(.*?)\n</context>\n", message)
+    return (block[1], message[block.end() :].strip()) if block else ("", message.strip())
+
+
+def attached_files(context: str) -> list[tuple[str, str]]:
+    """Path and description of each file that a context block names, but for those that could not be fetched."""
+    return re.findall(r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$", context)
 
 
 def note_line(text: str, saved: datetime) -> str:

@@ -61,9 +61,10 @@ from agent.timezones import known_zone
 from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
+from agent.toy.answers import TOY, ToyAnswers
 from agent.turn import texts
+from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
-from agent.turn.toy_answers import TOY, FixedAnswers, ToyAnswers, blind_answer
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
 from backend.client import BackendClient, BackendUnavailable, control_socket

@@ -20,10 +20,10 @@ sys.path.insert(0, str(ROOT))
 
 from agent.language import CATALOGUES  # noqa: E402
 from agent.retelling import FACTS, REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
-from agent.turn import texts  # noqa: E402
+from agent.toy import texts  # noqa: E402
+from agent.toy.answers import QUESTIONS, TAUGHT  # noqa: E402
+from agent.toy.languages import ASKED  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
-from agent.turn.toy_answers import QUESTIONS, TAUGHT  # noqa: E402
-from agent.turn.toy_languages import ASKED  # noqa: E402
 from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
 
@@ -35,7 +35,7 @@ AT_RUN_TIME: dict[str, Any] = {
     "claim.correction": [claim.correction for claim in CLAIMS],
     "answer": [answer for _, answer in (*QUESTIONS, *((0, each) for each, _ in ASKED))],
     "told": list(TAUGHT.values()),
-    "form": [texts.TOY_FILE, texts.TOY_PICTURE, texts.TOY_VOICE],
+    "form": [texts.FILE, texts.PICTURE, texts.VOICE],
     "server.state": get_args(StateName),
     "head": list(Texts().help_groups),
     "found": [],  # Texts, all of them below

@@ -13,10 +13,7 @@ repeated_text.py     the same words without end, within one completion
 repeated_tool_calls.py  the same calls with the same results, over and over
 untrusted_reader.py  a stranger's text to an extract, by a model call without tools
 delegate.py          a sub-task in an inner turn
-toy_answers.py       fixed answers while the toy model serves
-toy_wishes.py        and wishes that the program carries out itself then
-toy_sums.py          sums that are asked for in words
-toy_languages.py     what the toy is asked in other languages, and what the program answers
+fixed_answers.py     answers that the program gives in a model's place
 replay.py            a recorded turn once more, dry
 texts.py             the fixed sentences
 """

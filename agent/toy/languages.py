@@ -16,8 +16,8 @@ from agent.retelling import FACTS, retold
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.languages import REMIND
 from agent.schedule.times.parser import parse, split_at_task, zone_of_city
-from agent.turn import texts
-from agent.turn.toy_wishes import (
+from agent.toy import texts
+from agent.toy.wishes import (
     PATH,
     POLITE,
     Carried,
@@ -48,34 +48,34 @@ OTHERS = {
 WORDS = {code: frozenset(words.split()) for code, words in OTHERS.items()}
 
 ASKED = (
-    (texts.TOY_FINE, {
+    (texts.FINE, {
         "de": r"^(?:\w+,? ){0,3}wie geht(?:'s|s| es)(?: dir| ihnen| so| heute)*$", "fr": r"^(?:\w+,? ){0,2}(?:comment )?(?:ça va|vas[- ]tu|allez[- ]vous)$",
         "es": r"^(?:\w+,? ?¿?){0,2}(?:c[oó]mo est[aá]s?|qué tal)(?: hoy)?$", "ru": r"^(?:\w+,? ){0,2}как (?:у тебя )?(?:дела|ты|поживаешь)$",
         "zh": r"^(?:你好[，,]?)?(?:你好吗|最近怎么样)$"}),
-    (texts.TOY_WELCOME, {
+    (texts.WELCOME, {
         "de": r"^(?:\w+ )?danke\w*[^,.\d]{0,25}$", "fr": r"^(?:\w+ )?merci[^,.\d]{0,25}$", "es": r"^(?:\w+ )?gracias[^,.\d]{0,25}$",
         "ru": r"^(?:\w+ )?(?:спасибо|благодарю)[^,.\d]{0,25}$", "zh": r"^(?:非常|多)?谢谢.{0,6}$"}),
-    (texts.TOY_GOODBYE, {
+    (texts.GOODBYE, {
         "de": r"^(?:\w+,? ){0,2}(?:tsch[uü](?:ss|ß)|auf wiedersehen|gute nacht|bis (?:bald|morgen|später))$",
         "fr": r"^(?:\w+,? ){0,2}(?:au revoir|bonne nuit|à (?:bientôt|demain|plus tard))$",
         "es": r"^(?:\w+,? ){0,2}(?:adi[oó]s|hasta (?:luego|mañana|pronto))$", "ru": r"^(?:\w+,? ){0,2}(?:до свидания|пока|спокойной ночи|до завтра)$",
         "zh": r"^(?:再见|晚安|拜拜)$"}),
-    (texts.TOY_HELLO, {
+    (texts.HELLO, {
         "de": r"^(?:hallo|guten (?:tag|morgen|abend)|servus|moin)$", "fr": r"^(?:bonjour|bonsoir|salut)$",
         "es": r"^(?:hola|buen[oa]s (?:d[ií]as|tardes|noches))$",
         "ru": r"^(?:привет|здравствуй(?:те)?|добрый (?:день|вечер)|доброе утро)$", "zh": r"^(?:你好|您好|早上好|晚上好)$"}),
-    (texts.TOY_SELF, {
+    (texts.SELF, {
         "de": r"\bwer bist du\b|\bwas bist du\b|\bwelches modell (?:bist|ist|läuft|nutzt|verwendest)\b",
         "fr": r"\bqui es[- ]tu\b|\bqui êtes[- ]vous\b|\btu es qui\b|\bquel modèle (?:es|est|êtes|utilises|tourne)",
         "es": r"\bquién eres\b|\bqué modelo (?:eres|es|usas|utilizas)\b", "ru": r"\bкто ты\b|\bты кто\b|\b(?:какая|что за) (?:ты |это )?модель\b",
         "zh": r"你是(?:谁|什么)|你(?:用|是|运行).{0,4}模型|^这是什么模型$"}),
-    (texts.TOY_PRIVACY, {
+    (texts.PRIVACY, {
         "de": r"\bmitlesen\b|\bwer (?:kann|darf)\b.{0,30}\b(?:lesen|sehen)$|\bdatenschutz\b", "fr": r"\bqui (?:peut|d'autre)\b.*\b(?:lire|voir|lit)\b",
         "es": r"\bquién (?:puede|más)\b.*\b(?:leer|ver|lee)\b|\bprivacidad\b", "ru": r"\bкто\b.*\b(?:чита|проч|вид|увид)\w*.*\b(?:я|мо[иеёяй]\w*|это|сообщени\w+|переписк\w+)\b", "zh": r"谁(?:能|可以|会).*(?:看|读)|隐私"}),
-    (texts.TOY_ABILITIES, {
+    (texts.ABILITIES, {
         "de": r"\bwas kannst du\b", "fr": r"\b(?:que|qu'est-ce que tu) (?:sais|peux)[- ]?(?:tu)? ?faire\b",
         "es": r"\bqué (?:puedes|sabes)(?: hacer)?$", "ru": r"\bчто ты (?:умеешь|можешь)\b", "zh": r"你(?:能|会|可以)(?:做|干)什么"}),
-    (texts.TOY_REAL_MODEL, {
+    (texts.REAL_MODEL, {
         "de": r"\b(?:richtig|echt|besser|ander|größer)e?[srn]? modell", "fr": r"\b(?:vrai|meilleur|autre|plus grand) modèle",
         "es": r"\bmodelo (?:de verdad|real|mejor|más grande)|\b(?:otro|mejor) modelo", "ru": r"\b(?:настоящ|друг|лучш|больш)\w+ модел",
         "zh": r"(?:真正|更好|更大|别|其他)的?模型|换.{0,4}模型"}),
@@ -167,7 +167,7 @@ def answer_in(words: str) -> str:
     if not (language := foreign_language(words)):
         return ""
     with speaking(language):
-        return translated(texts.TOY_LANGUAGE)
+        return translated(texts.LANGUAGE)
 
 
 def of_other_language(words: str, now: datetime, kept: Sequence[str]) -> Carried | None:
@@ -190,7 +190,7 @@ def looked_up(name: str, language: str) -> Carried:
     """Files, the time, or a line of /host.txt, in that language."""
     if name == "files":
         with speaking(language):
-            none = translated(texts.TOY_NO_FILES)
+            none = translated(texts.NO_FILES)
         call = call_of("list_files", pattern="*")
         return Carried(call=call, tells=lambda text: in_columns(where("No file ", none)(text)))
     if name == "time":
@@ -212,7 +212,7 @@ def of_file(words: str) -> Carried | None:
                 "write_file", path=found[1], content="".join(f"{line}\n" for line in lines)
             )
             with speaking(language):
-                written = translated(texts.TOY_WRITTEN).format(path=found[1])
+                written = translated(texts.WRITTEN).format(path=found[1])
             return Carried(call=call, tells=where(("created", "replaced"), written))
     return None
 
@@ -221,7 +221,7 @@ def of_note(words: str) -> Carried | None:
     for language, form in REMEMBER.items():
         if found := re.match(form, words, re.IGNORECASE):
             with speaking(language):
-                noted = translated(texts.TOY_NOTED).format(note=found[1])
+                noted = translated(texts.NOTED).format(note=found[1])
             call = call_of("remember", note=found[1])
             return Carried(call=call, tells=where("Saved", noted))
     return None
@@ -235,7 +235,7 @@ def of_question(words: str, kept: Sequence[str]) -> Carried | None:
     if not (told := closest(content(words) - WORDS[language], kept)):
         return None
     with speaking(language):
-        return Carried(translated(texts.TOY_TOLD).format(note=told))
+        return Carried(translated(texts.TOLD).format(note=told))
 
 
 def of_reminder(words: str, now: datetime) -> Carried | None:
@@ -287,7 +287,7 @@ def planned(language: str, when: str, task: str) -> Carried:
         task = re.sub(r"^(?:to|of|about|that) ", "", task)
         call = call_of("schedule", when=when, task=task, kind="remind")
         return Carried(call=call, tells=lambda text: re.sub(r"^Planned", "Done: Planned", text))
-    told = translated(texts.TOY_PLANNED).format(when=when, task=task)
+    told = translated(texts.PLANNED).format(when=when, task=task)
     call = call_of("schedule", when=when, task=task, kind="remind")
     return Carried(call=call, tells=where("Planned", told))
 

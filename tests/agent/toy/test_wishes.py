@@ -14,9 +14,9 @@ from agent.approvals import DENIED
 from agent.language import ENGLISH, languages, speaking, translated
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion, Request, TextPiece
-from agent.turn import texts
-from agent.turn.toy_answers import ToyAnswers, fixed_answer, wish_of
-from agent.turn.toy_wishes import call_of
+from agent.toy import texts
+from agent.toy.answers import ToyAnswers, fixed_answer, wish_of
+from agent.toy.wishes import call_of
 from bot.texts import TEXTS
 from fakes.model_scripted import ScriptedModel, calls, says
 from fakes.words import saying
@@ -59,7 +59,7 @@ def done(words: str, *before: Message) -> tuple[str, dict[str, str]]:
         ("what's 5", ("model", {})),
         ("my favourite colour is green", ("remember", {"note": "my favourite colour is green"})),
         ("my printer is broken", ("model", {})),
-        ("what is my favourite colour?", ("", {"answer": texts.TOY_NO_NOTES})),
+        ("what is my favourite colour?", ("", {"answer": texts.NO_NOTES})),
         ("write a file x.txt with milk and eggs", ("model", {})),
         ("what day is it in 10 days?", ("", {"answer": "Thursday, 3 December 2026"})),
         ("which weekday was 2 weeks ago", ("", {"answer": "Monday, 9 November 2026"})),
@@ -194,14 +194,14 @@ def test_adding_without_a_list_is_left_to_the_model() -> None:
 
 def test_what_was_told_is_quoted_and_what_was_not_is_not_guessed() -> None:
     saved = (user("…"), Assistant("", (call_of("remember", note="the garage code is 7731"),)))
-    answer = texts.TOY_TOLD.format(note="the garage code is 7731")
+    answer = texts.TOLD.format(note="the garage code is 7731")
     assert done("what is the garage code?", *saved) == ("", {"answer": answer})
     cat = (user("…"), Assistant("", (call_of("remember", note="my cat is called Miso"),)))
     assert "Miso" in done("whats my cats name?", *cat)[1]["answer"]
     shown = user("hi", "my name is Alice")
-    told = texts.TOY_TOLD.format(note="my name is Alice")
+    told = texts.TOLD.format(note="my name is Alice")
     assert done("who am I?", shown) == ("", {"answer": told})
-    assert done("what's my name?") == ("", {"answer": texts.TOY_NO_NOTES})
+    assert done("what's my name?") == ("", {"answer": texts.NO_NOTES})
     assert done("how much disk space is free?", *saved) == ("model", {})
     for asked in ("what do you know about me?", "what do you know about me so far?"):
         assert "- my name is Alice" in done(asked, shown)[1]["answer"]
@@ -265,7 +265,7 @@ async def answered(said: str, *lines: object, result: ToolResult | None = None) 
 )
 async def test_what_nobody_said_is_not_done(said: str, line: object) -> None:
     completion = await answered(said, line)
-    assert (completion.text, completion.calls) == (texts.TOY_UNSURE, ())
+    assert (completion.text, completion.calls) == (texts.UNSURE, ())
 
 
 @pytest.mark.parametrize(
@@ -326,9 +326,9 @@ def test_what_the_first_screen_proposes_is_done_in_each_language(code: str) -> N
         ("crée un fichier a.txt avec sel", "The disk is full.", "The disk is full."),
         ("recuerda que vivo en Lugo", "Saved: vivo en Lugo", "Anotado: vivo en Lugo"),
         ("有哪些文件？", "No file matches *.", "这里还没有文件。"),
-        ("list the files here", "No file matches *.", texts.TOY_NO_FILES),
+        ("list the files here", "No file matches *.", texts.NO_FILES),
         ("what is 1/3 + 1/6?", "0.5", "1 / 3 + 1 / 6 = 0.5"),
-        ("what is 1/0?", "ZeroDivisionError: division by zero", texts.TOY_UNSURE),
+        ("what is 1/0?", "ZeroDivisionError: division by zero", texts.UNSURE),
         ("remind me in 2 minutes to stretch", "Planned as job 1: …", "Done: Planned as job 1: …"),
     ],
 )  # fmt: skip
@@ -357,7 +357,7 @@ def test_a_result_is_told_in_the_language_of_the_wish(words: str, result: str, t
 )
 def test_what_is_only_alike_is_not_taken_for_it(words: str) -> None:
     assert done(words) == ("model", {})
-    fine = (texts.TOY_FINE, texts.TOY_WELCOME, texts.TOY_PRIVACY, texts.TOY_SELF)
+    fine = (texts.FINE, texts.WELCOME, texts.PRIVACY, texts.SELF)
     for code in languages():
         with speaking(code):
             assert fixed_answer(words) not in map(translated, fine)
@@ -396,13 +396,13 @@ async def test_a_plan_is_about_what_was_said_just_now() -> None:
     messages = (System("s"), *earlier, user("the team, every monday at 8"))
     model = ScriptedModel.of(mixed)
     pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
-    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.UNSURE
 
 
 async def test_a_command_of_the_machine_is_one_that_was_asked_for_just_now() -> None:
     earlier = (user("is the disk full?"), Assistant("No."))
     for words, answer in (
-        ("how much memory has this computer got?", texts.TOY_UNSURE),
+        ("how much memory has this computer got?", texts.UNSURE),
         ("and now?", ""),
     ):
         messages = (System("s"), *earlier, user(words))
@@ -416,7 +416,7 @@ async def test_a_sum_is_one_that_was_asked_for_just_now() -> None:
     messages = (System("s"), *earlier, user("make a table of the months"))
     model = ScriptedModel.of(calls("bash", command="python3 -c 'print(1 * 7)'"))
     pieces = [piece async for piece in ToyAnswers(model).stream(Request(messages, TOOLS))]
-    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.TOY_UNSURE
+    assert isinstance(pieces[-1], Completion) and pieces[-1].text == texts.UNSURE
 
 
 @pytest.mark.parametrize(
@@ -450,14 +450,14 @@ async def test_where_the_model_goes_astray_after_a_result_the_result_is_told() -
 
 async def test_what_follows_a_plain_no_is_not_told() -> None:
     told = await answered("who won?", says(f"{BEYOND}  Etc/UTC underst-id are```"))
-    assert told.text == texts.TOY_BEYOND
+    assert told.text == texts.BEYOND
 
 
 @pytest.mark.parametrize("line", [says(DENIED), calls("schedule"), calls("bash", command="df -h")])
 async def test_what_is_said_to_the_model_after_a_no_is_not_told_to_the_person(line: object) -> None:
     denied = ToolResult("1", "schedule", DENIED)
     told = await answered("every monday at 9 tell me of the bins", line, result=denied)
-    assert (told.text, told.calls) == (texts.TOY_DENIED, ())
+    assert (told.text, told.calls) == (texts.DENIED, ())
 
 
 async def test_all_that_a_search_found_is_told() -> None:
@@ -491,7 +491,7 @@ async def test_what_was_just_asked_for_is_not_asked_for_again() -> None:
 async def test_a_search_that_finds_but_the_question_has_found_nothing() -> None:
     found = ToolResult("1", "recall", "2026-11-23 the person: what did we say of boats")
     told = await answered("what did we say of boats", says("I found: it"), result=found)
-    assert told.text == texts.TOY_NO_NOTES
+    assert told.text == texts.NO_NOTES
 
 
 async def test_what_the_model_was_taught_to_say_comes_in_the_persons_language() -> None:
@@ -509,8 +509,8 @@ async def test_a_command_that_failed_is_owned_up_to() -> None:
     ):
         crash = ToolResult("1", "bash", f"{how}\nexit code: 1")
         told = await answered("count it", says("It failed: 'name"), result=crash)
-        assert told.text == texts.TOY_UNSURE
+        assert told.text == texts.UNSURE
 
 
 async def test_what_the_program_says_itself_is_not_taken_for_the_models() -> None:
-    assert (await answered("which model is this?", says("No."))).text == texts.TOY_SELF
+    assert (await answered("which model is this?", says("No."))).text == texts.SELF

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from agent.turn.toy_sums import program_of, sum_of
+from agent.toy.sums import program_of, sum_of
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,26 @@
-"""Fixed answers: what a program knows is not left to a model that does not.
+"""Fixed answers while the toy model serves: what the program knows is not left to a model that does not.
 
-While the toy model serves: about itself, files, pictures, recordings, long pastes and other languages than
-English; and what a file says is read by the program. Of a model that does not see: of a picture without words.
+They are about the program itself, files, pictures, recordings, long pastes and other languages than
+English; and what a file says is read by the program.
 """
 
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from shlex import quote
 
 from agent.approvals import DENIED
 from agent.language import translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
-from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece, ToolCallPiece
+from agent.model import Completion, Model, Piece, Request, TextPiece, ToolCallPiece
+from agent.prompt import attached_files, context_and_words
 from agent.store.documents import PACKED, readable
-from agent.turn import texts
-from agent.turn.toy_languages import answer_in, of_clock, of_other_language, of_timer
-from agent.turn.toy_wishes import (
+from agent.toy import texts
+from agent.toy.languages import answer_in, of_clock, of_other_language, of_timer
+from agent.toy.wishes import (
     Carried,
     call_of,
     carried,
@@ -30,9 +31,9 @@ from agent.turn.toy_wishes import (
     misquoted,
     notes_in,
     of_sum,
-    parts_of,
     result_of,
 )
+from agent.turn.fixed_answers import FixedAnswers
 
 TOY = "pocket"  # its profile
 PASTE = 1500  # characters
@@ -47,56 +48,46 @@ LISTS = (
 )  # what they found is told as it is
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
-FILE = r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$"
 SAYS = (
     r"^(?:so |and |hi,? |please )*what(?:'s|’s| is| does| do)?\b.{0,30}(?:\bsays?\b|\bin (?:it|this|that|there|here|the)\b|\babout\b|\bcontain)"
     r"|^(?:please |can you |could you )*(?:read|open|show)(?: me)? (?:it|this|that|the (?:file|document|pdf|text))\b|^what is (?:it|this|that)\b"
 )
 LOOK = r"\b(?:what|who|where|which|how many|see|look|show|describe|read|says?|colou?rs?)\b"
 QUESTIONS = (
-    (r"\bgguf\b|\b(?:ollama|lm studio|llama\.cpp|llama-server|vllm)\b|^(?:what|which) (?:language )?models? (?!are you|is (?:this|it|that|running)|do you)|\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.TOY_REAL_MODEL),
-    (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.TOY_REAL_MODEL),
-    (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.TOY_ABILITIES),
-    (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:(?:make|get) you )?(?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.TOY_COMMANDS),
-    (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo|organi[sz]e|draft|compose|invent|brainstorm|think of|come up with)\b|call (?!me\b)|plan (?!.*\bremind)|summari[sz]e (?!.*\b(?:repo\w*|project|this|it)\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:[\w-]+ ){0,2}(?:poem|story|song|haiku|limerick|essay|speech|e-?mail|letter|joke|program|function|script|regex)\b(?!.*\w\.\w)))|^if i\b|\btick (?:it|that) off$|^what does (?:this|that)\b.{0,30}\b(?:do|mean)\b.*[:`]", texts.TOY_UNSURE),
-    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)(?: (?:about|for|to|of|at) .+)?$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.TOY_COMMANDS),
-    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:to|in) the cloud\b|\b(?:leaves?|leaving|stays? on)\b.{0,20}\b(?:computer|machine|device|house|home|laptop|pc)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.TOY_PRIVACY),
-    (r"https?://|\bwww\.|^(?:what|how)(?:'s|s| is| will)?\b.{0,30}\b(?:news|weather|forecast|ip(?: address)?)\b|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.TOY_REACH),
-    (r"^(?:can|do|could) you (?:speak|talk|hear|listen|see)(?: (?:to )?me)?(?: (?:aloud|out loud))?$|^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.TOY_SENSES),
-    (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|that|voltaire) cost\b|^(?:do|must|should) i (?:have to )?pay\b|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.TOY_SETUP),
-    (r"^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))?$|^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))? (?:of mine|here|to you)$", texts.TOY_REPOSITORIES),
-    (r"^how(?:'s| is| are) (?:you|it going|things|life)(?: (?:doing|today|now))?$|^how do you do$|^what's up$", texts.TOY_FINE),
-    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you(?: running(?: on)?| using| based on)?| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.TOY_SELF),
+    (r"\bgguf\b|\b(?:ollama|lm studio|llama\.cpp|llama-server|vllm)\b|^(?:what|which) (?:language )?models? (?!are you|is (?:this|it|that|running)|do you)|\b(?:real|better|bigger|proper|other|another|different|smarter) model\b|^why are you so (?:dumb|stupid|bad|silly|weak)", texts.REAL_MODEL),
+    (r"\b(?:use|get|download|install|switch|change|load)\b.{0,20}\bmodels?\b", texts.REAL_MODEL),
+    (r"what (?:can|could) (?:you|i)\b.{0,12}\b(?:do|ask|help)|what are you able|^help(?: me)?$|^what do you do", texts.ABILITIES),
+    (r"\b(?:commands|start(?:ing)? (?:over|again|fresh|anew)|new (?:conversation|chat))\b|^how (?:do|can) (?:i|you) (?:(?:make|get) you )?(?:stop|cancel|abort|interrupt|reset|restart|undo|delete|forget|remove|change|switch|set|clear)\b(?!.*\b(?:files?|folders?)\b)", texts.COMMANDS),
+    (r"^(?!.+ (?:is|are) (?:done|bought|finished)$)(?:please |can you |could you )*(?:(?:debug|refactor|optimi[sz]e|translate|solve|prove|rewrite|rephrase|proofread|draw|paint|sing|play|book|buy|pay|phone|text|email|convert|pretend|imagine|recommend|suggest|advise|install|encode|decode|undo|organi[sz]e|draft|compose|invent|brainstorm|think of|come up with)\b|call (?!me\b)|plan (?!.*\bremind)|summari[sz]e (?!.*\b(?:repo\w*|project|this|it)\b)|explain (?!.*\b(?:repo|project))|fix (?:the|a|my|this) (?:bug|code|error|script|program)|write (?:me )?(?:unit |some )?(?:tests?|an? (?:[\w-]+ ){0,2}(?:poem|story|song|haiku|limerick|essay|speech|e-?mail|letter|joke|program|function|script|regex)\b(?!.*\w\.\w)))|^if i\b|\btick (?:it|that) off$|^what does (?:this|that)\b.{0,30}\b(?:do|mean)\b.*[:`]", texts.UNSURE),
+    (r"^(?:what|which) (?:reminders|jobs|timers|alarms)\b|^(?:please )?(?:cancel|delete|remove|stop|show|list|change) (?:my|the|all|this|that|our)(?: my| the)? (?:last )?(?:reminders?|jobs?|timers?|alarms?)(?: (?:about|for|to|of|at) .+)?$|^(?:please )?forget (?!to\b|about it)|^do you (?:remember|keep|store|save|learn)\b.*\b(?:i|we|us|me|say|tell|talked|chats?|messages)\b(?!.*\bmy\b)", texts.COMMANDS),
+    (r"\b(?:send|share|leak|upload|collect|sell|store|keep|get)\b.{0,12}\bmy (?:data|messages|chats?|information|words)\b|\bwho (?:can|else)\b.{0,12}\b(?:read|see)\b|^(?:is|are) (?:this|it|you|that|my (?:data|chat|messages?))(?: thing| bot| app| chat)? (?:safe|secure|private|spying)(?! (?:to (?!use|talk|write|tell|send|share|trust)|for|if|when))|^(?:can|may) (?!you\b|i\b).{1,40} (?:use|talk to|write to|chat with) (?:you|it|this)\b|\b(?:to|in) the cloud\b|\b(?:leaves?|leaving|stays? on)\b.{0,20}\b(?:computer|machine|device|house|home|laptop|pc)\b|\b(?:privacy|spy(?:ing)?)\b|^where (?:do|are) you (?:run|running|live|hosted)|^can i trust you", texts.PRIVACY),
+    (r"https?://|\bwww\.|^(?:what|how)(?:'s|s| is| will)?\b.{0,30}\b(?:news|weather|forecast|ip(?: address)?)\b|\b(?:download|open|visit|ping|go to) \S+\.(?:com|org|net)\b|\bprocess(?:es)?\b|\b(?:eating|hogging|using) (?:up )?(?:all )?(?:my|the) (?:memory|ram|cpu)\b|^can you (?:read|see|access|open|look at) (?:all )?my (?:files|computer|disk|documents|data)|^what(?:'s| is) (?:the|a|your) sandbox|^can you (?:go|get|look|search|browse|connect|surf)\b.*\b(?:internet|web|online)|^(?:do you have|are you) (?:internet|online|connected)|^how (?:do|can) i (?:send|give|attach|upload|share|show)(?: you)?\b.*\b(?:files?|documents?|you)\b", texts.REACH),
+    (r"^(?:can|do|could) you (?:speak|talk|hear|listen|see)(?: (?:to )?me)?(?: (?:aloud|out loud))?$|^(?:can|do|could) you (?:see|view|look at|recogni[sz]e|hear|listen|speak|talk|understand|read)\b.*\b(?:pictures?|photos?|images?|voice|audio|speech|german|french|spanish|russian|chinese|italian|polish|dutch|portuguese|language|languages|deutsch|other)\b", texts.SENSES),
+    (r"^how (?:do|can) i\b.*\b(?:telegram|matrix|my phone)$|^how (?:do|can) i (?:install|set ?up|connect|deploy) (?:you|this|it|voltaire)|^(?:does|do) (?:it|this|you|that|voltaire) cost\b|^(?:do|must|should) i (?:have to )?pay\b|^(?:does|do) (?:it|this|you|i|voltaire) needs? (?:a )?(?:gpu|graphics|card|internet)|^(?:is|are) (?:it|this|you|voltaire) (?:free|open source)|^how much (?:do(?:es)?|is) (?:it|this|you|voltaire) cost|^what (?:does|do) (?:it|this|you) cost", texts.SETUP),
+    (r"^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))?$|^how (?:do|can|would) i\b.*\brepos?(?:itor(?:y|ies))? (?:of mine|here|to you)$", texts.REPOSITORIES),
+    (r"^how(?:'s| is| are) (?:you|it going|things|life)(?: (?:doing|today|now))?$|^how do you do$|^what's up$", texts.FINE),
+    (r"^(?:(?:and |so )?who|what)(?: are you|'s voltaire| is voltaire)|^are you (?:an? |chat)|your name|^(?:which|what)(?:'s| is)?(?: the| your)? (?:language )?model(?: are you(?: running(?: on)?| using| based on)?| is (?:this|it|that|running)| do you (?:use|run))?$|^who (?:made|built|wrote|created) you", texts.SELF),
 )  # fmt: skip
 # What the model was taught to say of itself, and what a person reads in its place, in their own language.
-TAUGHT = {each: each for each in (texts.TOY_HELLO, texts.TOY_FINE, texts.TOY_WELCOME, texts.TOY_GOODBYE)} | {
-    "I am only a demonstration model, and this is beyond me. For real work, give me a real model.": texts.TOY_BEYOND,
-    "I have no tool for that here.": texts.TOY_BEYOND,
+TAUGHT = {each: each for each in (texts.HELLO, texts.FINE, texts.WELCOME, texts.GOODBYE)} | {
+    "I am only a demonstration model, and this is beyond me. For real work, give me a real model.": texts.BEYOND,
+    "I have no tool for that here.": texts.BEYOND,
 }  # fmt: skip
 # What the model says to much that it does not know, and what a person says who asks for it.
 CANNED = (
     ("I am Voltaire", r"\b(?:who are|you are|your|yourself|introduce)\b|\bare you (?:an?|the|chat\w*|voltaire|gpt|human|real|ai|there)\b|^(?:hi|hello|hey)\b"),
     ("I can look at this machine", r"\b(?:can you|could you|you (?:can|do)|able|help|abilities|commands|tools|features)\b"),
-    (texts.TOY_FINE, r"\b(?:how|fine|up)\b|\byou (?:ok|okay|well)\b"),
-    (texts.TOY_WELCOME, r"\b(?:thanks?|thank|thx|ty|cheers|merci|danke|ok|okay|good|great|nice|perfect|cool|well done|love|awesome|super)\b"),
-    (texts.TOY_GOODBYE, r"^(?:[\w']+[,! ]+){0,3}(?:bye|goodbye|later|night|tomorrow|see you|farewell|ciao|cu|go|leaving|off)\W*(?:\w+\W*)?$"),
+    (texts.FINE, r"\b(?:how|fine|up)\b|\byou (?:ok|okay|well)\b"),
+    (texts.WELCOME, r"\b(?:thanks?|thank|thx|ty|cheers|merci|danke|ok|okay|good|great|nice|perfect|cool|well done|love|awesome|super)\b"),
+    (texts.GOODBYE, r"^(?:[\w']+[,! ]+){0,3}(?:bye|goodbye|later|night|tomorrow|see you|farewell|ciao|cu|go|leaving|off)\W*(?:\w+\W*)?$"),
     ("Hello!", r"^(?:\w+[,! ]+)?(?:hi|hello|hey|yo|good|morning|evening|greetings|hallo|howdy|welcome|sup|test|ping)\b"),
 )  # fmt: skip
 
 
-def blind_answer(message: str, told: str) -> str:
-    """`told`, and where the picture is, for a message of nothing but pictures that nobody here sees."""
-    head, words = parts_of(message)
-    files = re.findall(FILE, head)
-    if words or not files or not all("cannot see pictures" in what for _, what in files):
-        return ""
-    return f"{told} {translated(texts.KEPT).format(paths=', '.join(path for path, _ in files))}"
-
-
 def file_asked_about(message: str) -> str:
     """The path of the one file that came with a message that asks what it says; "" for any other."""
-    head, words = parts_of(message)
-    files = re.findall(FILE, head)
+    head, words = context_and_words(message)
+    files = attached_files(head)
     if len(files) != 1 or not re.search(SAYS, words.lower()) or len(words) > SHORT:
         return ""
     path, what = files[0]
@@ -105,8 +96,8 @@ def file_asked_about(message: str) -> str:
 
 def command_on_file(message: str) -> str:
     """The command that counts, begins or runs the one file that came with a message that asks for it; or ""."""
-    head, words = parts_of(message)
-    files = re.findall(FILE, head)
+    head, words = context_and_words(message)
+    files = attached_files(head)
     asked = words.lower().strip("?!. ")
     if (
         len(files) != 1
@@ -135,58 +126,25 @@ def reading_call(path: str) -> ToolCall:
 
 def fixed_answer(message: str) -> str:
     """The answer to a person's message as the toy gets it; "" where it is to try."""
-    head, words = parts_of(message)
-    file = re.search(FILE, head)
-    picture = file and re.search(r"photo|image/", file[2].lower())
-    if file and (not words or (picture and re.search(LOOK, words.lower()))):
-        what = file[2].lower()
-        form = texts.TOY_FILE
+    head, words = context_and_words(message)
+    path, what = next(iter(attached_files(head)), ("", ""))
+    what = what.lower()
+    picture = re.search(r"photo|image/", what)
+    if path and (not words or (picture and re.search(LOOK, words.lower()))):
+        form = texts.FILE
         if picture:
-            form = texts.TOY_PICTURE
+            form = texts.PICTURE
         elif "voice" in what or "audio" in what or "video" in what:
-            form = texts.TOY_VOICE
-        return translated(form).format(path=file[1])
+            form = texts.VOICE
+        return translated(form).format(path=path)
     if len(words) > PASTE:
-        return translated(texts.TOY_PASTE).format(count=len(words))
+        return translated(texts.PASTE).format(count=len(words))
     asked = " ".join(words.lower().replace("’", "'").strip("?!. ").split())
     if len(asked) <= SHORT:
         for pattern, answer in QUESTIONS:
             if re.search(pattern, asked):
                 return translated(answer)
     return answer_in(words)
-
-
-@dataclass(frozen=True)
-class FixedAnswers:
-    """A model before which a fixed answer comes; `answer` gives it to a message, "" for none."""
-
-    model: Model
-    answer: Callable[[str], str]
-
-    def completion(self, request: Request) -> Completion | None:
-        """What the program says itself."""
-        last = request.messages[-1]
-        text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
-        return Completion(text, (), "", "stop") if text else None
-
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        if completion := self.completion(request):
-            if completion.text:
-                yield TextPiece(completion.text)
-            yield completion
-            return
-        async with aclosing(self.model.stream(request)) as pieces:
-            async for piece in pieces:
-                yield piece
-
-    async def window(self) -> int:
-        return await self.model.window()
-
-    async def count(self, request: Request) -> int:
-        return await self.model.count(request)
-
-    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        return await self.model.ahead(request, changed=changed)
 
 
 class ToyAnswers(FixedAnswers):
@@ -232,11 +190,11 @@ def wish_of(messages: Sequence[Message]) -> Carried | None:
     if command := command_on_file(last.text):
         return Carried(call=call_of("bash", command=command), tells=result_of)
     if path := file_asked_about(last.text):
-        form = translated(texts.TOY_SAYS)
+        form = translated(texts.SAYS)
         return Carried(
             call=reading_call(path), tells=lambda text: form.format(path=path, text=result_of(text))
         )
-    head, words = parts_of(last.text)
+    head, words = context_and_words(last.text)
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
     if now and len(words) <= SHORT and "\nfile: " not in f"\n{head}":
         at = datetime.fromisoformat(now[1]).replace(tzinfo=UTC)
@@ -264,18 +222,18 @@ def checked(completion: Completion, request: Request) -> Completion:
     endless = completion.finish_reason == "length"
     last = messages[-1]
     if isinstance(last, ToolResult) and last.text == DENIED:  # which is said to the model
-        denied = translated(texts.TOY_DENIED)
+        denied = translated(texts.DENIED)
         return replace(completion, text=denied, calls=(), finish_reason="stop")
     astray = endless or any(invented(call, messages) for call in completion.calls)
     if isinstance(last, ToolResult) and not failed(last) and (astray or same_again(completion.calls, messages)):  # fmt: skip
         return replace(completion, text=in_columns(last.text), calls=(), finish_reason="stop")
     if astray:
-        unsure = translated(texts.TOY_UNSURE)
+        unsure = translated(texts.UNSURE)
         return replace(completion, text=unsure, calls=(), finish_reason="stop")
-    asked = parts_of(last_words(messages))[1]
+    asked = context_and_words(last_words(messages))[1]
     for said, asks in CANNED:
         if completion.text.startswith(said) and not re.search(asks, asked.lower()):
-            return replace(completion, text=translated(texts.TOY_UNSURE))
+            return replace(completion, text=translated(texts.UNSURE))
     for said, told in TAUGHT.items():
         if completion.text.startswith(said):  # and then perhaps on, about nothing
             return replace(completion, text=translated(told))
@@ -284,9 +242,9 @@ def checked(completion: Completion, request: Request) -> Completion:
     if last.name in LISTS and not failed(last):
         return replace(completion, text=in_columns(last.text))
     if last.name == "recall" and asked and all(asked in line for line in last.text.splitlines()):
-        return replace(completion, text=translated(texts.TOY_NO_NOTES))
+        return replace(completion, text=translated(texts.NO_NOTES))
     if failed(last):
-        return replace(completion, text=translated(texts.TOY_UNSURE))
+        return replace(completion, text=translated(texts.UNSURE))
     if not completion.text.strip() or misquoted(completion.text, messages):
         return replace(completion, text=result_of(last.text))
     return completion

@@ -14,10 +14,10 @@ from shlex import quote
 
 from agent.language import translated
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
-from agent.turn import texts
-from agent.turn.toy_sums import program_of, sum_of
+from agent.prompt import context_and_words
+from agent.toy import texts
+from agent.toy.sums import program_of, sum_of
 
-HEAD = r"(?s)<context>\n(.*?)\n</context>\n"
 SHOWN = 1500  # characters of a result
 LONGEST = 200  # characters of a wish that is looked at
 PATH = r"[\w./-]*\w\.\w{1,6}"
@@ -41,7 +41,7 @@ def carried(messages: Sequence[Message]) -> Carried | None:
     """What the program does about the last message, a person's; None where the model is to try."""
     last = messages[-1]
     assert isinstance(last, User)
-    head, said = parts_of(last.text)
+    head, said = context_and_words(last.text)
     words = " ".join(said.replace("’", "'").strip("?!. ").split())
     words = re.sub(r"(?i)\b(what|where|who|when|how)s\b", r"\1's", words)
     if not words or len(words) > LONGEST or "\n" in said or "\nfile: " in f"\n{head}":
@@ -58,7 +58,7 @@ def spelled_out(messages: Sequence[Message], words: str) -> str:
         return words
     calls = (c for each in messages[asked[-2] :] if isinstance(each, Assistant) for c in each.calls)
     paths = [found for call in calls for found in re.findall(PATH, call.arguments)]
-    paths += re.findall(r"(?m)^file: (\S+) \(", parts_of(messages[asked[-2]].text)[0])
+    paths += re.findall(r"(?m)^file: (\S+) \(", context_and_words(messages[asked[-2]].text)[0])
     if not paths:
         return words
     return re.sub(IT, lambda found: f"{found[1]} {paths[-1]}", words, count=1, flags=re.IGNORECASE)
@@ -72,12 +72,6 @@ def of_shell(said: str) -> Carried | None:
     if not (found := re.match(QUOTED, said, re.IGNORECASE) or re.match(r"^\$ (\S.*)$", said)):
         return None
     return Carried(call=call_of("bash", command=found[1]), tells=in_columns)
-
-
-def parts_of(message: str) -> tuple[str, str]:
-    """What stands in its context block, and the person's words."""
-    head = re.match(HEAD, message)
-    return (head[1], message[head.end() :].strip()) if head else ("", message.strip())
 
 
 def call_of(name: str, **arguments: str) -> ToolCall:
@@ -141,7 +135,7 @@ def of_sum(words: str) -> Carried | None:
 
     def told(text: str) -> str:
         worked = re.fullmatch(r"-?[\d.e+]+", text.strip())
-        return f"{asked} = {worked[0]}" if worked else translated(texts.TOY_UNSURE)
+        return f"{asked} = {worked[0]}" if worked else translated(texts.UNSURE)
 
     return Carried(call=call, tells=told)
 
@@ -308,7 +302,7 @@ def line_appended(path: str, line: str) -> Carried:
 def counted(listing: str) -> str:
     """Their names; how many there are, where there are several."""
     if listing.startswith("No file "):
-        return translated(texts.TOY_NO_FILES)
+        return translated(texts.NO_FILES)
     names = listing.splitlines()
     return result_of(f"{listing}\n\n({len(names)})" if len(names) > 1 else listing)
 
@@ -337,7 +331,7 @@ def of_repository(words: str) -> Carried | None:
 
     def told(text: str) -> str:
         found = "branch" in text
-        return result_of(text) if found else translated(texts.TOY_NO_REPOSITORY)
+        return result_of(text) if found else translated(texts.NO_REPOSITORY)
 
     return Carried(call=call_of("bash", command=FACTS), tells=told)
 
@@ -400,8 +394,8 @@ def of_notes(messages: Sequence[Message], words: str) -> Carried | None:
             return Carried(call=call_of("remember", note=found[1]), tells=result_of)
     kept = notes_in(messages)
     if re.search(ALL_NOTES, asked):
-        lines = "\n".join(f"- {note}" for note in kept) or translated(texts.TOY_NO_NOTES)
-        return Carried(f"{lines}\n\n{translated(texts.TOY_COMMANDS)}" if kept else lines)
+        lines = "\n".join(f"- {note}" for note in kept) or translated(texts.NO_NOTES)
+        return Carried(f"{lines}\n\n{translated(texts.COMMANDS)}" if kept else lines)
     if re.search(MY_NAME, asked):
         told = next((note for note in reversed(kept) if re.search(NAMED, note)), "")
     elif re.search(ASKED_BACK, asked):
@@ -409,9 +403,9 @@ def of_notes(messages: Sequence[Message], words: str) -> Carried | None:
     else:
         told = ""
     if told:
-        return Carried(translated(texts.TOY_TOLD).format(note=told))
+        return Carried(translated(texts.TOLD).format(note=told))
     if re.search(NEVER_TOLD, asked) and (set(asked.split()) & set(MINE.split()) or not re.search(r"\bmy\b", asked)):  # fmt: skip
-        return Carried(translated(texts.TOY_NO_NOTES))
+        return Carried(translated(texts.NO_NOTES))
     return None
 
 
@@ -427,7 +421,7 @@ def notes_in(messages: Sequence[Message]) -> list[str]:
 
 def shown_notes(message: Message) -> Iterator[str]:
     if isinstance(message, User):
-        lines = parts_of(message.text)[0].partition("\nnotes:\n")[2].splitlines()
+        lines = context_and_words(message.text)[0].partition("\nnotes:\n")[2].splitlines()
         for line in lines:
             if not (found := re.match(r"- (.+) \(\d{4}-\d\d-\d\d\)$", line)):
                 return
@@ -485,7 +479,7 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
     """Whether a call is about what nobody said: a file, a note, a time, a sum that occurs nowhere before."""
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
-    said = parts_of(last_words(messages))[1]
+    said = context_and_words(last_words(messages))[1]
     only_looks = re.match(LOOKS, said, re.IGNORECASE) is not None
     if call.name == "bash":
         targets = re.findall(r">\s*(?!/dev/null)([\w./-]*\w)", given.get("command", ""))
@@ -536,7 +530,7 @@ def grounded(text: str, spoken: Set[str]) -> bool:
 
 def newly_said(messages: Sequence[Message]) -> str:
     """The newest words of a person; where these are few, with those before them."""
-    said = [parts_of(each.text)[1].lower() for each in messages if isinstance(each, User)]
+    said = [context_and_words(each.text)[1].lower() for each in messages if isinstance(each, User)]
     few = bool(said) and len(said[-1].split()) <= FEW_WORDS
     return " ".join(said[-2:] if few else said[-1:])
 
@@ -591,7 +585,7 @@ def heard_in(messages: Sequence[Message]) -> Iterator[str]:
     """What people said and tools gave in this conversation."""
     for each in messages:
         if isinstance(each, User):
-            head, words = parts_of(each.text)
+            head, words = context_and_words(each.text)
             yield words
             yield from re.findall(r"(?m)^(?:file|reply to): (.*)$", head)
         elif isinstance(each, ToolResult):
@@ -610,7 +604,7 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
         return True
     if re.search(r"(\w{2,})\1{2,}", answer):  # one piece again and again
         return True
-    asked = parts_of(last_words(messages))[1].lower()
+    asked = context_and_words(last_words(messages))[1].lower()
     if answer.strip(" .!").lower() in asked:  # the question's own words
         return True
     if any(mark in answer and mark not in heard for mark in ('"}', '{"', "<|", "</")):

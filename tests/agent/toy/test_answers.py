@@ -10,10 +10,11 @@ from agent import prompt
 from agent.language import speaking, translated
 from agent.messages import Assistant, System, ToolResult, User
 from agent.model import Completion, Request, TextPiece
-from agent.turn import texts
+from agent.toy import texts
+from agent.toy.answers import ToyAnswers, file_asked_about, fixed_answer
 from agent.turn.answer_checks import AnswerChecks
 from agent.turn.step import Step
-from agent.turn.toy_answers import ToyAnswers, blind_answer, file_asked_about, fixed_answer
+from agent.turn.texts import CUT_ANSWER, GO_ON
 from fakes.model_scripted import ScriptedModel, says
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -30,45 +31,45 @@ def said(words: str, *files: str) -> str:
 @pytest.mark.parametrize(
     ("message", "answer"),
     [
-        (said("how do I use a real model?"), texts.TOY_REAL_MODEL),
-        (said("Can I get a better model"), texts.TOY_REAL_MODEL),
-        (said("How can I switch to another model?"), texts.TOY_REAL_MODEL),
-        (said("download a model"), texts.TOY_REAL_MODEL),
-        (said("What can you do?"), texts.TOY_ABILITIES),
-        (said("help"), texts.TOY_ABILITIES),
-        (said("who are you?"), texts.TOY_SELF),
-        (said("What's Voltaire?"), texts.TOY_SELF),
-        (said("are you a robot"), texts.TOY_SELF),
-        (said("", PHOTO), texts.TOY_PICTURE.format(path="received/my photo.jpg")),
-        (said("", VOICE), texts.TOY_VOICE.format(path="received/voice-1.oga")),
-        (said("", TABLE), texts.TOY_FILE.format(path="received/a.csv")),
-        (said("remember this: " + "word " * 400), texts.TOY_PASTE.format(count=2014)),
-        (said("can I use my own gguf file?"), texts.TOY_REAL_MODEL),
-        (said("which model should I use with a 24 GB card?"), texts.TOY_REAL_MODEL),
-        (said("does this cost anything"), texts.TOY_SETUP),
-        (said("can you speak?"), texts.TOY_SENSES),
-        (said("is it safe to use you?"), texts.TOY_PRIVACY),
-        (said("can my wife use it too?"), texts.TOY_PRIVACY),
-        (said("does anything I write leave this computer?"), texts.TOY_PRIVACY),
-        (said("cancel the reminder about the oven"), texts.TOY_COMMANDS),
-        (said("how do I let you into a git repository of mine?"), texts.TOY_REPOSITORIES),
-        (said("do you remember what we talked about yesterday?"), texts.TOY_COMMANDS),
-        (said("how do I make you forget everything?"), texts.TOY_COMMANDS),
-        (said("how are you?"), texts.TOY_FINE),
-        (said("which model are you running on?"), texts.TOY_SELF),
-        (said("is anything I type here sent to the cloud?"), texts.TOY_PRIVACY),
-        (said("what's in the news today?"), texts.TOY_REACH),
-        (said("what's my ip address"), texts.TOY_REACH),
-        (said("write me a short poem about autumn rain"), texts.TOY_UNSURE),
-        (said("write a python script that prints primes and run it"), texts.TOY_UNSURE),
-        (said("plan me a three day trip to Vienna"), texts.TOY_UNSURE),
-        (said("summarize letter.txt in two sentences"), texts.TOY_UNSURE),
-        (said("if I save 150 euros a month, what do I have?"), texts.TOY_UNSURE),
-        (said("what does this do: `for f in *.txt; do rm $f; done`"), texts.TOY_UNSURE),
-        (said("I've done the passport thing, tick it off"), texts.TOY_UNSURE),
-        (said("今日の天気はどうですか?"), texts.TOY_LANGUAGE),
-        (said("اكتب لي قصيدة عن البحر"), texts.TOY_LANGUAGE),
-        (said("ciao, cosa sai fare?"), texts.TOY_LANGUAGE),
+        (said("how do I use a real model?"), texts.REAL_MODEL),
+        (said("Can I get a better model"), texts.REAL_MODEL),
+        (said("How can I switch to another model?"), texts.REAL_MODEL),
+        (said("download a model"), texts.REAL_MODEL),
+        (said("What can you do?"), texts.ABILITIES),
+        (said("help"), texts.ABILITIES),
+        (said("who are you?"), texts.SELF),
+        (said("What's Voltaire?"), texts.SELF),
+        (said("are you a robot"), texts.SELF),
+        (said("", PHOTO), texts.PICTURE.format(path="received/my photo.jpg")),
+        (said("", VOICE), texts.VOICE.format(path="received/voice-1.oga")),
+        (said("", TABLE), texts.FILE.format(path="received/a.csv")),
+        (said("remember this: " + "word " * 400), texts.PASTE.format(count=2014)),
+        (said("can I use my own gguf file?"), texts.REAL_MODEL),
+        (said("which model should I use with a 24 GB card?"), texts.REAL_MODEL),
+        (said("does this cost anything"), texts.SETUP),
+        (said("can you speak?"), texts.SENSES),
+        (said("is it safe to use you?"), texts.PRIVACY),
+        (said("can my wife use it too?"), texts.PRIVACY),
+        (said("does anything I write leave this computer?"), texts.PRIVACY),
+        (said("cancel the reminder about the oven"), texts.COMMANDS),
+        (said("how do I let you into a git repository of mine?"), texts.REPOSITORIES),
+        (said("do you remember what we talked about yesterday?"), texts.COMMANDS),
+        (said("how do I make you forget everything?"), texts.COMMANDS),
+        (said("how are you?"), texts.FINE),
+        (said("which model are you running on?"), texts.SELF),
+        (said("is anything I type here sent to the cloud?"), texts.PRIVACY),
+        (said("what's in the news today?"), texts.REACH),
+        (said("what's my ip address"), texts.REACH),
+        (said("write me a short poem about autumn rain"), texts.UNSURE),
+        (said("write a python script that prints primes and run it"), texts.UNSURE),
+        (said("plan me a three day trip to Vienna"), texts.UNSURE),
+        (said("summarize letter.txt in two sentences"), texts.UNSURE),
+        (said("if I save 150 euros a month, what do I have?"), texts.UNSURE),
+        (said("what does this do: `for f in *.txt; do rm $f; done`"), texts.UNSURE),
+        (said("I've done the passport thing, tick it off"), texts.UNSURE),
+        (said("今日の天気はどうですか?"), texts.LANGUAGE),
+        (said("اكتب لي قصيدة عن البحر"), texts.LANGUAGE),
+        (said("ciao, cosa sai fare?"), texts.LANGUAGE),
     ],
 )
 def test_what_the_program_knows_is_answered_by_it(message: str, answer: str) -> None:
@@ -78,21 +79,21 @@ def test_what_the_program_knows_is_answered_by_it(message: str, answer: str) -> 
 @pytest.mark.parametrize(
     ("words", "language", "answer"),
     [
-        ("Wer bist du?", "de", texts.TOY_SELF),
-        ("wie bekomme ich ein richtiges Modell?", "de", texts.TOY_REAL_MODEL),
-        ("hallo", "de", texts.TOY_HELLO),
-        ("schreib mir ein Gedicht über das Meer", "de", texts.TOY_LANGUAGE),
-        ("Hallo, wie geht es dir?", "de", texts.TOY_FINE),
-        ("gracias por tu ayuda", "es", texts.TOY_WELCOME),
-        ("спокойной ночи", "ru", texts.TOY_GOODBYE),
-        ("Welches Modell bist du?", "de", texts.TOY_SELF),
-        ("¿quién puede leer lo que escribo?", "es", texts.TOY_PRIVACY),
-        ("que sais-tu faire ?", "fr", texts.TOY_ABILITIES),
-        ("écris un petit poème sur Paris", "fr", texts.TOY_LANGUAGE),
-        ("¿qué puedes hacer?", "es", texts.TOY_ABILITIES),
-        ("кто ты?", "ru", texts.TOY_SELF),
-        ("расскажи сказку", "ru", texts.TOY_LANGUAGE),
-        ("你是谁？", "zh", texts.TOY_SELF),
+        ("Wer bist du?", "de", texts.SELF),
+        ("wie bekomme ich ein richtiges Modell?", "de", texts.REAL_MODEL),
+        ("hallo", "de", texts.HELLO),
+        ("schreib mir ein Gedicht über das Meer", "de", texts.LANGUAGE),
+        ("Hallo, wie geht es dir?", "de", texts.FINE),
+        ("gracias por tu ayuda", "es", texts.WELCOME),
+        ("спокойной ночи", "ru", texts.GOODBYE),
+        ("Welches Modell bist du?", "de", texts.SELF),
+        ("¿quién puede leer lo que escribo?", "es", texts.PRIVACY),
+        ("que sais-tu faire ?", "fr", texts.ABILITIES),
+        ("écris un petit poème sur Paris", "fr", texts.LANGUAGE),
+        ("¿qué puedes hacer?", "es", texts.ABILITIES),
+        ("кто ты?", "ru", texts.SELF),
+        ("расскажи сказку", "ru", texts.LANGUAGE),
+        ("你是谁？", "zh", texts.SELF),
     ],
 )
 def test_a_question_is_answered_in_its_own_language(words: str, language: str, answer: str) -> None:
@@ -119,8 +120,8 @@ def test_a_question_is_answered_in_its_own_language(words: str, language: str, a
         said("2*3"),
         said(""),
         "no context at all",
-        texts.GO_ON,
-        texts.CUT_ANSWER,
+        GO_ON,
+        CUT_ANSWER,
     ],
 )
 def test_what_the_toy_was_made_for_is_left_to_it(message: str) -> None:
@@ -129,13 +130,13 @@ def test_what_the_toy_was_made_for_is_left_to_it(message: str) -> None:
 
 def test_what_lets_it_hear_on_this_machine_is_named() -> None:
     """A Whisper server is one way, not the only one."""
-    for text in (texts.TOY_VOICE, texts.TOY_SENSES):
+    for text in (texts.VOICE, texts.SENSES):
         assert "`voltaire model pull whisper-base`" in text and "`make voice`" in text
 
 
 def test_no_fixed_answer_is_taken_for_a_claim() -> None:
     """Of having saved or planned something: such a claim is answered by advice or a correction."""
-    for name in (n for n in dir(texts) if n.startswith("TOY_")):
+    for name in (n for n in dir(texts) if n.isupper()):
         text = getattr(texts, name)
         step = Step(Assistant(text))
         checks = AnswerChecks()
@@ -153,7 +154,7 @@ async def test_the_model_is_asked_for_all_else(words: str, tools: int, asked: in
     request = Request((System("s"), User(said(words))), schemas)
     pieces = [piece async for piece in ToyAnswers(model).stream(request)]
     text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
-    assert text == ("The model." if asked else texts.TOY_SELF)
+    assert text == ("The model." if asked else texts.SELF)
     assert isinstance(pieces[-1], Completion)
     assert len(model.requests) == asked
 
@@ -208,17 +209,6 @@ def test_other_wishes_about_files_are_left_to_the_toy(message: str) -> None:
 
 
 def test_what_a_photo_shows_is_not_guessed() -> None:
-    assert fixed_answer(said("what is this?", PHOTO)) == texts.TOY_PICTURE.format(
+    assert fixed_answer(said("what is this?", PHOTO)) == texts.PICTURE.format(
         path="received/my photo.jpg"
     )
-
-
-BLIND = "received/a.jpg (photo, 20 kB; this model cannot see pictures, and the person was told so)"
-
-
-def test_a_picture_without_words_for_a_blind_model_is_answered_by_the_program() -> None:
-    kept = f"Blind. {texts.KEPT.format(paths='received/a.jpg')}"
-    assert blind_answer(said("", BLIND), "Blind.") == kept
-    assert blind_answer(said("save it as x.jpg", BLIND), "Blind.") == ""
-    assert blind_answer(said("", BLIND, TEXT), "Blind.") == ""
-    assert blind_answer(said(""), "Blind.") == ""

@@ -1,0 +1,53 @@
+"""Answers that the program gives in a model's place: to pictures without words, where the model sees none."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from agent.language import translated
+from agent.messages import User
+from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece
+from agent.prompt import attached_files, context_and_words
+from agent.turn import texts
+
+
+def blind_answer(message: str, told: str) -> str:
+    """`told`, and where the picture is, for a message of nothing but pictures that nobody here sees."""
+    head, words = context_and_words(message)
+    files = attached_files(head)
+    if words or not files or not all("cannot see pictures" in what for _, what in files):
+        return ""
+    return f"{told} {translated(texts.KEPT).format(paths=', '.join(path for path, _ in files))}"
+
+
+@dataclass(frozen=True)
+class FixedAnswers:
+    """A model before which a fixed answer comes; `answer` gives it to a message, "" for none."""
+
+    model: Model
+    answer: Callable[[str], str]
+
+    def completion(self, request: Request) -> Completion | None:
+        """What the program says itself."""
+        last = request.messages[-1]
+        text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
+        return Completion(text, (), "", "stop") if text else None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        if completion := self.completion(request):
+            if completion.text:
+                yield TextPiece(completion.text)
+            yield completion
+            return
+        async with aclosing(self.model.stream(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def window(self) -> int:
+        return await self.model.window()
+
+    async def count(self, request: Request) -> int:
+        return await self.model.count(request)
+
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return await self.model.ahead(request, changed=changed)
