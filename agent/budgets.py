@@ -1,6 +1,6 @@
-"""What a chat may use up in a day before an owner is asked: counted before each act, corrected after it.
+"""What a chat may use in a day before an owner is asked: counted before each act, corrected after it.
 
-A killed process's reservations stay counted. What is frozen runs no tool at all (agent.store.freeze).
+The reservations of a killed process stay counted. A frozen agent runs no tool at all (agent.store.freeze).
 """
 
 import asyncio
@@ -22,20 +22,22 @@ WORDS: Mapping[str, str] = {
     "files": "files written",
     "jobs": "jobs planned",
 }
-# What a tool uses besides its call; the others tell themselves what they use.
+# What a tool uses besides its call; tools that are not listed reserve what they use themselves.
 COSTS: Mapping[str, Mapping[str, int]] = {
-    "bash": {"files": 0},  # counted afterwards: the one that goes beyond is the last
+    "bash": {
+        "files": 0
+    },  # its files are counted afterwards: the call that exceeds the budget is the last
     "write_file": {"files": 1},
     "edit_file": {"files": 1},
     "schedule": {"jobs": 1},
 }
-SHARE = 10  # an owner allows the tenth part of the budget more each time
+SHARE = 10  # each time, an owner allows a tenth of the budget more
 PORTION = 256 << 10  # bytes that are reserved at once
 
 
 @dataclass(frozen=True)
 class DailyBudgets:
-    """`limits` are by kind, 0: without limit; a day is one in `zone` (IANA)."""
+    """`limits` by kind, 0 for no limit; days are those of `zone` (IANA)."""
 
     table: BudgetTable
     limits: Mapping[str, int]
@@ -46,18 +48,15 @@ class DailyBudgets:
         return now.date().isoformat()
 
     async def half_used(self, chat: str) -> list[tuple[Used, int]]:
-        """Of which kinds more than half is used today, with what is allowed in all."""
+        """The kinds of which more than half is used today, each with all that is allowed of it."""
         used = await self.table.used(chat, self.today())
         limits = [(one, self.limits.get(one.kind, 0)) for one in used]
         return [(u, limit + u.allowed) for u, limit in limits if limit and 2 * u.used > limit]
 
-    def of_call(self, chat: str, approve: Approver, act: str) -> "CallBudget":
-        return CallBudget(self, chat, approve, act)
-
 
 @dataclass
 class CallBudget:
-    """Of one tool call; `act` is the call in short, for the question. Without budgets nothing is counted."""
+    """What one tool call uses; `act` is the call in short, for the question. Without `daily` nothing is counted."""
 
     daily: DailyBudgets | None = None
     chat: str = ""
@@ -70,8 +69,11 @@ class CallBudget:
         return bool(self.daily and self.daily.limits[kind])
 
     async def reserve(self, amounts: Mapping[str, int], *, host: str = "") -> None:
-        """Count what is about to be used; beyond the budget an owner is asked. ToolError where that
-        is denied, or everything is frozen. With `host` only where the chat was never connected to it."""
+        """Count what is about to be used, and ask an owner where that exceeds the budget.
+
+        With `host`, nothing is counted where the chat was connected to that host before. Raises
+        ToolError when the owner denies it, or everything is frozen.
+        """
         if self.daily is None or self.approve is None:
             return
         daily, day = self.daily, self.daily.today()
@@ -90,13 +92,13 @@ class CallBudget:
                 await daily.table.allow(self.chat, day, one.kind, more)
 
     async def settle(self, changes: Mapping[str, int]) -> None:
-        """Add what was used beyond the reservation, or give back (below 0) what was not."""
+        """Add what was used beyond the reservation, or give back (negative counts) what was not used."""
         daily = self.daily
         if daily and (changes := {k: n for k, n in changes.items() if n and daily.limits[k]}):
             await daily.table.settle(self.chat, daily.today(), changes)
 
     async def sends(self, count: int) -> None:
-        """Bytes are about to leave. They are reserved in portions; `sent` gives the rest back."""
+        """Count bytes that are about to be sent. They are reserved in portions; `sent` gives the rest back."""
         async with self._reserving:
             if count > self._sendable:
                 portion = max(count, PORTION)

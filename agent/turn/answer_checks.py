@@ -1,4 +1,4 @@
-"""What is wrong with an answer that calls no tool: the model is asked once to do better.
+"""Checks of an answer that calls no tool: where one fails, the model is asked once to do better.
 
 An answer may be empty, cut off, or claim an action although no tool was called:
 small models confirm what they were asked for without doing it. The patterns are
@@ -17,11 +17,13 @@ from agent.turn.step import Step
 if TYPE_CHECKING:
     from agent.documents.library import Library
 
-CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)  # a file's name, and soon a number
+CITATION = re.compile(
+    r"\.\w{1,8}\b.{0,40}\d", re.DOTALL
+)  # a file's name, soon followed by a number
 
 
 class AnswerChecks:
-    """Each kind of fault is objected to at most once a turn; then the answer is taken as it is.
+    """Each kind of fault is objected to at most once a turn; after that the answer is taken as it is.
 
     `documents` gives the documents whose pages an answer may cite.
     """
@@ -30,10 +32,10 @@ class AnswerChecks:
         self._documents = documents
         self._missing: list[str] = []  # pages that the newest answer cites
         self._made: set[str] = set()
-        self._parts: list[str] = []  # of an answer that was cut and is being continued
+        self._parts: list[str] = []  # of an answer that was cut and is continued
 
     def advice(self, step: Step, done: Collection[str]) -> str | None:
-        """What to tell the model, or None when the answer stands. `done`: tools that ran."""
+        """What to tell the model, or None where the answer stands. `done`: tools that ran."""
         if step.cut_call:
             kind, advice = "cut_call", texts.CUT_CALL
         elif not step.text:
@@ -51,7 +53,7 @@ class AnswerChecks:
         return advice
 
     async def citations(self, step: Step) -> str | None:
-        """What to tell the model of pages that it cites and a document does not have, or None."""
+        """What to tell the model about cited pages that the document does not have, or None."""
         self._missing = []
         if self._documents and CITATION.search(step.text):
             self._missing = await self._documents().missing_pages(step.text)
@@ -61,7 +63,7 @@ class AnswerChecks:
         return texts.NO_SUCH_PAGE.format(missing=" ".join(self._missing))
 
     def acted(self) -> None:
-        """Tools were called after all: a part of an answer from before is no part of the next."""
+        """Tools were called: a cut answer from before is no part of the next one."""
         self._parts = []
 
     def text(self, step: Step, done: Collection[str]) -> str:
@@ -142,7 +144,7 @@ CLAIMS = (
 
 
 def false_claim(text: str, done: Collection[str]) -> Claim | None:
-    """The first claim in `text` for which no tool of this turn (names in `done`) stands."""
+    """The first claim in `text` that no tool of this turn (names in `done`) backs."""
     plain = text.replace("\u2019", "'")
     for claim in CLAIMS:
         if not claim.tools & set(done) and claim.words.search(plain):

@@ -1,8 +1,8 @@
-"""A sub-task in an inner turn with a short transcript of its own; only its conclusion comes back.
+"""A sub-task runs in an inner turn with a short transcript of its own; only its conclusion comes back.
 
-It begins with the same fixed prefix as every conversation, so the model server
-has read that part already. Nothing of it is stored: a program that is killed
-meanwhile tells the outer turn that the call was interrupted.
+It begins with the same fixed prefix as every conversation, which the model server
+has read already. Nothing of it is stored: after a kill, the outer turn is told that
+the call was interrupted.
 """
 
 import itertools
@@ -25,18 +25,18 @@ from agent.turn.untrusted_reader import Spend, uncounted
 
 TOOL = "delegate"
 CALLS = 12
-SHARE = 4  # of the outer turn's tokens one inner turn may use the fourth part
+SHARE = 4  # an inner turn may use a fourth of the outer turn's tokens
 LEAST_TOKENS = 8192
-SHORT = 200  # characters that are kept of an old tool result when the window is full
+SHORT = 200  # characters kept of an old tool result when the window is full
 
 Run = Callable[[Turn, Emit], Awaitable[TurnFinished]]
 
 
 def delegating(turn: Turn, run: Run, spend: Spend, withhold: Withhold) -> Turn:
-    """The turn with a tool context in which sub-tasks can be handed on, if it has that tool.
+    """The turn, able to run sub-tasks if it has that tool.
 
-    `run` is agent.turn.loop.run_turn; `spend` is called with each model call of a
-    sub-task, which counts in the outer turn; `withhold` with what one did not let out.
+    `run` is agent.turn.loop.run_turn. `spend` is called with each model call of a
+    sub-task, which counts towards the outer turn; `withhold` with what a sub-task withheld.
     """
     if not any(tool.name == TOOL for tool in turn.tools):
         return turn
@@ -74,8 +74,8 @@ def delegating(turn: Turn, run: Run, spend: Spend, withhold: Withhold) -> Turn:
 
 @dataclass
 class TransientJournal:
-    """agent.turn.journal.Journal for as long as the turn lasts. `before` messages are not the turn's own;
-    `held` is the strangers' text that it has read; `told` takes what it did not let out."""
+    """An agent.turn.journal.Journal in memory. The first `before` messages are not the turn's own;
+    `held` is the strangers' text that it has read; `told` is called with what it withheld."""
 
     turn: str
     chat: str
@@ -88,11 +88,7 @@ class TransientJournal:
     async def open(self) -> TurnState:
         return TurnState(tuple(self.messages), len(self.messages) - self.before)
 
-    async def called(
-        self,
-        completion: Completion,
-        sent: Sequence[Message],
-    ) -> None:
+    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
         await self.spend(completion)
 
     async def called_aside(self, completion: Completion) -> None:
@@ -107,7 +103,7 @@ class TransientJournal:
         return self.held
 
     async def started(self, call: str) -> None:
-        """Not resumed, so there is nothing to remember."""
+        """A sub-task is not resumed, so there is nothing to record."""
 
     async def withhold(self, what: str) -> None:
         await self.told(what)
@@ -119,16 +115,14 @@ class TransientJournal:
         self, messages: Sequence[Message], begins: Callable[[], None], *, full: bool
     ) -> TurnState | None:
         """When the server finds it too long, all tool results but the last are shortened."""
-        results = [n for n, m in enumerate(messages) if isinstance(m, ToolResult)]
-        shortened = False
-        for number in results[:-1] if full else ():
-            result = messages[number]
-            assert isinstance(result, ToolResult)
-            if len(result.text) > SHORT + len(texts.SHORTENED) + 1:
-                text = f"{result.text[:SHORT]} {texts.SHORTENED}"
-                self.messages[number] = replace(result, text=text)
-                shortened = True
-        return await self.open() if shortened else None
+        results = [(n, m) for n, m in enumerate(messages) if isinstance(m, ToolResult)][:-1]
+        long = [(n, m) for n, m in results if len(m.text) > SHORT + len(texts.SHORTENED) + 1]
+        if not full or not long:
+            return None
+        for number, result in long:
+            text = f"{result.text[:SHORT]} {texts.SHORTENED}"
+            self.messages[number] = replace(result, text=text)
+        return await self.open()
 
     async def plan(self) -> Plan:
         return ()

@@ -1,4 +1,4 @@
-"""What the loop needs of durable state: every finished step is written before the next starts."""
+"""The durable side of a turn: every finished step is written before the next starts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.plan import Plan
 from agent.store import Store
-from agent.store.inbox import InboxRow, Incoming
+from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn, TurnEnd
 from agent.store.usage import CacheReuse
 from agent.trust import Taint
@@ -25,7 +25,7 @@ class TurnState:
     `messages` is the whole transcript in the window, the leading System message
     first, the turn's own messages last. `own` is how many of them belong to this
     turn (its user message and finished steps). `started` are ids of tool calls
-    that had started but not finished. `withheld` is what was not let out before a restart.
+    that had started but not finished. `withheld` is what was withheld before a restart.
     """
 
     messages: tuple[Message, ...]
@@ -46,18 +46,18 @@ class Journal(Protocol):
     async def open(self) -> TurnState: ...
 
     async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
-        """A model call with those messages ended: its token figures, for usage and the cache audit."""
+        """Record a model call's token figures, for usage and the cache audit of the `sent` messages."""
         ...
 
     async def called_aside(self, completion: Completion) -> None:
-        """A model call of a sub-task ended: its token figures, apart from the cache audit."""
+        """Record the token figures of a sub-task's model call, for usage alone."""
         ...
 
     async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
-        """The turn's next message, as it now stands in the transcript (cut when it alone is too large).
+        """Append a message; returned as it now stands in the transcript (cut when it alone is too large).
 
         `own`: the program's own words to the model (advice, a repair). `strangers` names
-        where text of strangers in it comes from.
+        the sources of strangers' text in it.
         """
         ...
 
@@ -66,15 +66,15 @@ class Journal(Protocol):
         ...
 
     async def started(self, call: str) -> None:
-        """A tool is about to run (so that after a crash it counts as interrupted)."""
+        """Record that a tool is about to run, so that after a crash it counts as interrupted."""
         ...
 
     async def withhold(self, what: str) -> None:
-        """Record what was not let out, of which the person is told when the turn ends."""
+        """Record what was withheld; the person is told of it when the turn ends."""
         ...
 
     async def steer(self) -> Sequence[User]:
-        """Messages that arrived meanwhile, now part of this turn and its transcript."""
+        """Append the messages that have arrived meanwhile to this turn's transcript, and return them."""
         ...
 
     async def compact(
@@ -82,9 +82,9 @@ class Journal(Protocol):
     ) -> TurnState | None:
         """Shorten the transcript when it nears the window; the new state, or None if nothing changed.
 
-        Asked before every model call. `full`: the server has just refused the
+        Called before every model call. `full`: the server has just refused the
         transcript as too long, so shorten it whatever the count says. `begins` is
-        called where that takes a while.
+        called when that is going to take a while.
         """
         ...
 
@@ -95,7 +95,7 @@ class Journal(Protocol):
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
-        """The last step, the reply's outbox rows and the inbox rows' end, in one transaction.
+        """Write the last step and the reply's outbox rows, and close the inbox rows, in one transaction.
 
         `message` is None when the model gave no last message (cancelled, failed).
         """
@@ -104,7 +104,7 @@ class Journal(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TurnReply:
-    """A finished turn's text, for whoever composes what is sent; `answers` is what it answers."""
+    """A finished turn's text, from which a messaging app composes what is sent; `answers` is what it answers."""
 
     chat: str
     turn: str
@@ -119,13 +119,13 @@ Compose = Callable[[TurnReply], Sequence[str]]
 
 
 def nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
-    """The composer of a chat that reads the events itself (the command line)."""
+    """The composer of the command line, which shows the events itself and sends nothing."""
     return ()
 
 
 @dataclass
 class StoredJournal:
-    """The journal over the store. Messages are cut to the window's measure as they enter."""
+    """The journal in the store. Tool results are cut to the window's measure as they enter."""
 
     store: Store
     open_turn: OpenTurn
@@ -149,7 +149,9 @@ class StoredJournal:
         progress = await self.store.turns.progress(self.open_turn)
         messages = (System(prompt.system_text()), *(e.message for e in progress.entries))
         own = sum(entry.turn == self.turn for entry in progress.entries)
-        return TurnState(messages, own, progress.started, await self._withheld())
+        resumed = self.open_turn.resumed  # a turn that has just begun has withheld nothing
+        withheld = await self.store.ledger.withheld(self.turn) if resumed else ()
+        return TurnState(messages, own, progress.started, withheld)
 
     async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
         await self.window.record(self.open_turn, sent, completion)
@@ -176,17 +178,16 @@ class StoredJournal:
     async def withhold(self, what: str) -> None:
         await self.store.ledger.record("withheld", self.chat, turn=self.turn, what=what)
 
-    async def _withheld(self) -> tuple[str, ...]:
-        """Before a restart; a turn that just began needs no query."""
-        if not self.open_turn.resumed:
-            return ()
-        return await self.store.ledger.withheld(self.turn)
-
     async def steer(self) -> Sequence[User]:
-        rows = await self._arrived()
-        if not rows:
+        """What people wrote meanwhile, unless the chat has moved on to another conversation."""
+        waiting = await self.store.inbox.waiting(self.chat, self.sources)
+        waiting = [row for row in waiting if row.incoming.kind != "job"]
+        if not waiting or self.open_turn.kind == "job":
             return ()
-        rows = await self.fetch(rows)
+        chat = await self.store.chats.get(self.chat)
+        if chat is None or chat.conversation != self.open_turn.conversation:
+            return ()
+        rows = await self.fetch(waiting)
         rendered = await user_message.render(self.store, rows, self.zone, self.window.enter)
         await self.store.turns.add_messages(self.open_turn, rows, rendered)
         self.answers += [row.incoming for row in rows]
@@ -210,13 +211,3 @@ class StoredJournal:
         end = TurnEnd(message, text, reason, usage, self.compose(reply))
         if await self.store.turns.end(self.open_turn, end):
             self.store.outbox.wake()
-
-    async def _arrived(self) -> Sequence[InboxRow]:
-        """What may join this turn: people's words, unless the chat has moved on to another conversation."""
-        rows = await self.store.inbox.waiting(self.chat, self.sources)
-        if not rows or self.open_turn.kind == "job":
-            return []
-        chat = await self.store.chats.get(self.chat)
-        if chat is None or chat.conversation != self.open_turn.conversation:
-            return []
-        return [row for row in rows if row.incoming.kind != "job"]

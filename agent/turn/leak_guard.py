@@ -1,5 +1,5 @@
-"""Keeps secrets out of what a turn shows and answers (agent.leaks); agent.tools.tool.Call.leaves does so
-for what its calls carry."""
+"""Keeps secrets (agent.leaks) out of what a turn shows and answers; agent.tools.tool.Call.leaves does so
+for what its calls send."""
 
 import json
 from dataclasses import replace
@@ -25,13 +25,16 @@ from agent.tools.tool import KEY
 from agent.turn import texts
 from agent.turn.turn import Ending, Turn
 
-REPLY = "reply"  # stands for a call's id where an owner is asked about the answer itself
+REPLY = "reply"  # in place of a call's id, where an owner is asked about the answer itself
 
 
 class LeakGuard:
-    """`emit` passes a turn's events on, without secrets; text comes out as soon as no secret can begin
-    in it. `advice` and `ending` look through the answer. `withhold` notes what was
-    not let out, for the person and, should the program be killed before they are told, in the journal."""
+    """Filters a turn's events and its answer.
+
+    `emit` passes events on without secrets, text as soon as no secret can begin in it. `advice` and
+    `ending` check the answer. `withhold` records what was withheld: the ending tells the person, after
+    a restart, too.
+    """
 
     def __init__(self, turn: Turn, emit: Emit) -> None:
         self._turn = turn
@@ -64,8 +67,6 @@ class LeakGuard:
             case ToolFinished(output=output, shown=shown):
                 if leak := self._detector.find(f"{output}\n{shown}"):
                     event = replace(event, output=hidden(leak), shown="")
-            case _:
-                pass
         self._emit(event)
 
     def _show(self, event: TextDelta | ThoughtDelta) -> None:
@@ -73,8 +74,10 @@ class LeakGuard:
             self._emit(event)
 
     async def advice(self, text: str) -> str | None:
-        """What to tell the model of an answer that must not leave, once; None where it may, or where the
-        model insists (then `ending` withholds it). An owner is asked about what looks like a key."""
+        """What to tell the model, once, about an answer that must not be sent; else None.
+
+        An owner is asked about what looks like a key. `ending` withholds an answer with which the model insists.
+        """
         leak = self._detector.find(text)
         if leak is None:
             return None
@@ -96,16 +99,15 @@ class LeakGuard:
         journal = self._turn.journal
         answer = GuardedCall(journal.turn, REPLY, journal.chat, journal.taints)
         try:
-            what = translated(KEY).format(
-                where=translated("The answer"), what=shown(leak), text=text
-            )
+            where = translated("The answer")
+            what = translated(KEY).format(where=where, what=shown(leak), text=text)
             await self._turn.approvals.approver(answer, self._emit)(what, scope="key")
         except ToolError:
             return False
         return True
 
     def ending(self, ending: Ending) -> Ending:
-        """The ending that may leave, with a line for each thing that was withheld."""
+        """The ending as it may be sent, with a line for each thing that was withheld."""
         leak, text = self._detector.find(ending.text), ending.text
         if leak and text not in self._allowed:
             text = translated(texts.ANSWER_WITHHELD).format(what=shown(leak))
@@ -121,5 +123,5 @@ def hidden(leak: Leak) -> str:
 
 
 def shown(leak: Leak) -> str:
-    """What it is, to a person."""
+    """What a person is told of it."""
     return retold(leak.what, WITHHELD)

@@ -33,21 +33,17 @@ log = logging.getLogger(__name__)
 
 LAST_WORD_TOKENS = 1024  # of the budget, kept for the answer at a limit
 COMPACTIONS = 2  # of one model call that its server finds too long
-SOON = 0.9  # of the seconds: no new step begins after it
-ANSWERED = (
-    "done",
-    "loop",
-    "tool_limit",
-)  # with words of the model, also where they are cut or the last
+SOON = 0.9  # of the turn's seconds: no new step begins after that
+ANSWERED = ("done", "loop", "tool_limit")  # endings with an answer of the model's, cut or not
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
 
 async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     """Run or resume a turn; its last event, exactly one TurnFinished, is returned as well.
 
-    `emit` must not block. Cancelling the task leaves the turn as it stands, to be
-    resumed from its journal (a shutdown); `turn.stop` finishes it (/stop). Raises
-    StoreError when the journal cannot be written: the turn stays open then, too.
+    `emit` must not block. Cancelling the task (a shutdown) leaves the turn to be
+    resumed from its journal; `turn.stop` finishes it (/stop). Raises StoreError when
+    the journal cannot be written: the turn stays open then, too.
     """
     emit(TurnStarted(turn.journal.turn, turn.journal.chat))
     loop = TurnLoop(turn, emit)
@@ -143,9 +139,9 @@ class TurnLoop:
             await self.transcript.note(texts.GO_ON)
 
     async def ask(self, *, last: bool = False) -> Step:
-        """One model call. The transcript is compacted where it is due, or found too long.
+        """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
-        What ended while the model was still thinking is asked once more without thought.
+        A call that ended while the model was still thinking is made once more without thought.
         """
         await self.compact()
         compactions, request = 0, self.request(last=last)
@@ -198,7 +194,7 @@ class TurnLoop:
         await self.transcript.steer()
 
     def limit_reached(self) -> TurnError | None:
-        """What ends the turn before its next model call."""
+        """The limit that ends the turn before its next model call, or None."""
         if self.tools.calls >= self.limits.max_tool_calls:
             return ToolLimit(translated(texts.LIMIT_CALLS).format(count=self.limits.max_tool_calls))
         if self.transcript.usage.completion_tokens >= self.limits.tokens - LAST_WORD_TOKENS:
@@ -210,10 +206,10 @@ class TurnLoop:
         return None
 
     async def last_word(self, limit: TurnError) -> Ending:
-        """One more answer without tools; a report of our own if the model calls all the same."""
+        """One more answer without tools. Raises the limit with a report if the model calls tools all the same."""
         step = await self.ask(last=True)
         text = "" if step.calls else self.checks.text(step, self.tools.done)
         if not text:
             raise type(limit)(self.tools.report(str(limit)))
-        # Past too many malformed calls the model has found words after all: an answer.
+        # After too many malformed calls the model has found words after all: that is an answer.
         return Ending(text, limit.reason if isinstance(limit, ToolLimit) else "done", step.message)

@@ -29,61 +29,58 @@ _SERVER_ERROR = 500  # and above: the server's own fault, by its status
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds
 
 
+@dataclass
 class ModelCaller:
-    """Asks the model; remembers over a turn what its server has refused."""
+    """Asks the model; remembers over a turn what its server has refused.
 
-    def __init__(
-        self,
-        model: Model,
-        known: KnownTools,
-        limits: TurnLimits,
-        ready: Callable[[], Awaitable[None]],
-        emit: Emit,
-        answer_now: asyncio.Event | None = None,
-    ) -> None:
-        self._model = model
-        self._known = known
-        self._limits = limits
-        self._ready = ready
-        self._emit = emit
-        self._answer_now = answer_now or asyncio.Event()
+    `ready` waits for a backend that is away. Setting `answer_now` ends a thought under way.
+    """
+
+    model: Model
+    known: KnownTools
+    limits: TurnLimits
+    ready: Callable[[], Awaitable[None]]
+    emit: Emit
+    answer_now: asyncio.Event = field(default_factory=asyncio.Event)
+    _without_tools_shown: bool = False
+    _failed: bool = False  # the server has failed with a request in every form
+    _breaks: int = 0
+    _away_since: float | None = None
+    _waits: int = 0
+    _already_shown: str = ""  # of an answer that its server could not parse
+
+    def __post_init__(self) -> None:
         self._fallback = RequestFallback()
-        self._without_tools_shown = False
-        self._failed = False  # the server has failed with a request in every form
-        self._breaks = 0
-        self._away_since: float | None = None
-        self._waits = 0
-        self._already_shown = ""  # of an answer that its server could not parse
-        self._parser = ToolCallParser(known)
+        self._parser = ToolCallParser(self.known)
 
     @property
     def partial(self) -> str:
-        """What a person has seen of the completion that is under way."""
+        """The part of the current completion that a person has seen."""
         return self._parser.visible
 
     @property
     def without_tools(self) -> str:
-        """Why it answers without tools, as a sentence; empty while it has them."""
+        """A sentence that says why the model answers without tools; empty while it has them."""
         reason = self._fallback.reason
         return translated(texts.WITHOUT_TOOLS).format(reason=reason) if reason else ""
 
     async def window(self) -> int:
-        """The context window in tokens, as soon as the server can tell it."""
+        """The context window in tokens. Waits for a backend that is away."""
         while True:
             try:
-                return await self._model.window()
+                return await self.model.window()
             except BackendAway as error:
                 await self._wait(str(error))
 
     async def complete(self, request: Request) -> tuple[Completion, ToolCallParser]:
-        """The completion and its text as parsed. Raises ContextFull, BackendLost, TurnError."""
+        """The completion, and the parser that has read its text. Raises ContextFull, BackendLost, TurnError."""
         while True:
             try:
                 completion = await self._stream(self._fallback.of(request))
             except BackendAway as error:
                 await self._wait(str(error))
             except ModelRefused as error:
-                if error.unparsed and not request.raw:  # the same prompt, read by us, this once
+                if error.unparsed and not request.raw:  # this time our own parser reads the answer
                     self._already_shown = self.partial
                     request = replace(request, raw=True)
                 else:
@@ -99,23 +96,23 @@ class ModelCaller:
                 await self._wait(translated(texts.BROKE_OFF))
 
     async def _stream(self, request: Request) -> Completion:
-        self._parser = parser = ToolCallParser(self._known)
+        self._parser = parser = ToolCallParser(self.known)
         detector, thought_detector, thought = RepeatedTextDetector(), RepeatedTextDetector(), ""
         completion = None
-        async with aclosing(self._model.stream(request)) as pieces:
+        async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
                 new_thought = ""
                 if self._fallback.reason and not self._without_tools_shown:
                     self._without_tools_shown = True
-                    self._emit(Notice(self.without_tools))
+                    self.emit(Notice(self.without_tools))
                 match piece:
                     case PrefillProgress(processed, total, cached):
-                        self._emit(ModelProgress(processed, total, cached))
+                        self.emit(ModelProgress(processed, total, cached))
                     case TextPiece(text):
                         self._show(shown := parser.feed(text))
                         new_thought = parser.new_thought()
                         if detector.feed(shown):
-                            self._emit(Notice(translated(texts.CIRCLING)))
+                            self.emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
                             break
                     case ReasoningPiece(text):
@@ -123,11 +120,11 @@ class ModelCaller:
                     case Completion():
                         completion = piece
                 if new_thought:
-                    self._emit(ThoughtDelta(new_thought))
+                    self.emit(ThoughtDelta(new_thought))
                     thought += new_thought
-                    wanted = not request.brief and self._answer_now.is_set()
+                    wanted = not request.brief and self.answer_now.is_set()
                     if wanted or thought_detector.feed(new_thought):
-                        self._emit(
+                        self.emit(
                             Notice(
                                 translated(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
                             )
@@ -139,31 +136,31 @@ class ModelCaller:
             self._show(parser.close())
             if not completion.reasoning:  # a server that takes no thoughts out of the text
                 if rest := parser.new_thought():
-                    self._emit(ThoughtDelta(rest))
+                    self.emit(ThoughtDelta(rest))
                 completion = replace(completion, reasoning=parser.thought)
         if completion.completion_tokens and thought_alone(completion, parser):
-            self._emit(Notice(translated(texts.THOUGHT_ALONE)))
+            self.emit(Notice(translated(texts.THOUGHT_ALONE)))
         return completion
 
     def _show(self, text: str) -> None:
-        """Show new text; of an answer that is read once more, what a person has not seen yet."""
+        """Show new text; of an answer that is generated again, what a person has not seen yet."""
         if before := self._already_shown:
             if before.startswith(self.partial):
                 return
             self._already_shown = ""
             if not self.partial.startswith(before):
-                self._emit(Notice(translated(texts.READ_AGAIN)))
+                self.emit(Notice(translated(texts.READ_AGAIN)))
                 before = ""
             text = self.partial[len(before) :]
         if text:
-            self._emit(TextDelta(text))
+            self.emit(TextDelta(text))
 
     def _completed(self, completion: Completion) -> tuple[Completion, ToolCallParser]:
         self._breaks = self._waits = 0
         self._already_shown = ""
         self._away_since, self._failed = None, False
         self._fallback.answered()
-        self._emit(
+        self.emit(
             ModelFinished(
                 prompt_tokens=completion.prompt_tokens,
                 cached_tokens=completion.cached_tokens,
@@ -174,33 +171,33 @@ class ModelCaller:
                 finish_reason=completion.finish_reason,
             )
         )
-        parser, self._parser = self._parser, ToolCallParser(self._known)
+        parser, self._parser = self._parser, ToolCallParser(self.known)
         return completion, parser
 
     async def _refused(self, error: ModelRefused) -> None:
-        """What is refused in every form is the server's fault when it says so: ask once more then."""
+        """Try another form of the request. Where all are refused with a server error, wait and ask once more."""
         if error.status not in _NO_KEY and self._fallback.refused(error):
             return
         if error.status < _SERVER_ERROR or self._failed:
             raise TurnError(translated(texts.REFUSED).format(reason=error)) from None
         self._failed = True
-        await asyncio.sleep(self._limits.trouble_seconds)  # for the supervisor to notice
+        await asyncio.sleep(self.limits.trouble_seconds)  # for the supervisor to notice
         await self._wait(translated(texts.FAILED).format(reason=error))
 
     async def _wait(self, reason: str) -> None:
-        """Wait for the backend. A notice says why: once, and again whenever text already shown is void."""
+        """Wait for the backend. A notice says why: once, and again whenever text already shown becomes void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
-            self._emit(Notice(translated(texts.AWAY).format(reason=retold(reason).rstrip(".。"))))
+            self.emit(Notice(translated(texts.AWAY).format(reason=retold(reason).rstrip(".。"))))
         self._away_since = self._away_since or now
-        deadline = self._away_since + self._limits.away_seconds
+        deadline = self._away_since + self.limits.away_seconds
         pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
         self._waits += 1
         self._fallback.reset()
         try:
             async with asyncio.timeout_at(deadline):
-                await self._ready()
-                if self._waits > 1:  # ready, and yet away again: not at full speed
+                await self.ready()
+                if self._waits > 1:  # it was ready, and away again at once
                     await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
             why = retold(str(error) or reason)
@@ -208,7 +205,7 @@ class ModelCaller:
 
 
 def thought_alone(completion: Completion, parser: ToolCallParser) -> bool:
-    """Whether it ended, at its limit or because it was stopped, before it said or called anything."""
+    """Whether it thought until its limit, or until it was stopped, without saying or calling anything."""
     said = parser.visible or parser.calls or completion.calls
     return completion.finish_reason == "length" and bool(completion.reasoning) and not said
 
@@ -219,10 +216,9 @@ AS_IT_IS, NO_CALLS, NO_TOOLS = range(3)
 
 @dataclass(slots=True)
 class RequestFallback:
-    """How a request is changed after its server refused it: no calls, then no tools.
+    """The form in which a request is sent: as it is; once that is refused, without calls, then without tools.
 
-    Remembers over a turn which form its server takes. `reason` is the refusal after
-    which the form was changed; empty while the request is sent as it is.
+    `reason` is the refusal after which the form was changed; empty while the request is sent as it is.
     """
 
     reason: str = ""
@@ -237,7 +233,7 @@ class RequestFallback:
         return replace(request, tools=tools, tool_choice="none")
 
     def refused(self, error: ModelRefused) -> bool:
-        """Whether there is something left to try: the same once more, or another form."""
+        """Whether there is something left to try: the same form once more, or another one."""
         self._refusals.append((error.status, str(error)))
         self._tries += 1
         alike = len(set(self._refusals[-SAME:])) == 1 and len(self._refusals) >= SAME
@@ -251,6 +247,6 @@ class RequestFallback:
         self._tries = 0
 
     def reset(self) -> None:
-        """Another server, or the same one restarted: the request was perhaps not at fault."""
+        """Begin again with the request as it is: the server has been restarted, or is another one."""
         self.answered()
         self._form, self.reason = AS_IT_IS, ""

@@ -1,4 +1,4 @@
-"""The same words without end, within one completion."""
+"""Detects a completion that repeats the same words without end."""
 
 import math
 import re
@@ -10,24 +10,23 @@ SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
 STRIDE = 100  # characters between two checks
 DATA_LENGTH = 12_000  # of equal rows, numbers or lines of code, which may be meant
 _ROW = re.compile(r"[\w\"')\]}][,;|\t]\s?[\w\"'({[.-]|\||</\w+>")
-_RECORD = re.compile(
-    r"\s*(?:- )?[\w.-]+: ?\S*|[^\w\n]+"
-)  # a key and its value, a line of a drawing
+# A key and its value, or a line of a drawing.
+_RECORD = re.compile(r"\s*(?:- )?[\w.-]+: ?\S*|[^\w\n]+")
 _VALUES = {"true", "false", "null", "none", "nan", "nil"}
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
 class RepeatedTextDetector:
-    """Is fed with a text as it is generated. Small models come to repeat their last words.
+    """Is fed with a text as it is generated: small models end up repeating their last words.
 
-    Data may be equal over many rows (in a block of code, rows with separators, numbers or values alone): it
-    counts as a loop only where it is longer than what a person would ask for.
+    Data may have many equal rows (in a block of code; rows with separators; numbers or values alone): it
+    counts as a loop only where it is longer than a person would ask for.
     """
 
     def __init__(self) -> None:
         self._tail = ""
         self._new = 0
-        self._line = ""  # the last line as far as it goes
+        self._line = ""  # the last line, as far as it has come
         self._in_code = False
 
     def feed(self, piece: str) -> bool:
@@ -50,12 +49,12 @@ class RepeatedTextDetector:
         return not self._is_data(unit) or self._ends_with(unit, DATA_LENGTH - length)
 
     def _ends_with(self, unit: str, wanted: int) -> bool:
-        """Whether the text ends with at least `wanted` characters of the unit, over and over."""
+        """Whether the text ends with the unit over and over, at least `wanted` characters of it."""
         count = max(FEWEST_REPETITIONS, math.ceil(wanted / len(unit)))
         return self._tail.endswith(unit * count)
 
     def _is_data(self, unit: str) -> bool:
-        """Whether equal rows of it may be meant."""
+        """Whether the unit looks like data, of which equal rows may be meant."""
         numbers = any(map(str.isdigit, unit)) and not any(map(str.isalpha, unit))
         # The unit may begin within a word.
         values = "," in unit and {*re.findall(r"\w+", (unit * 3).lower())[1:-1]} <= _VALUES

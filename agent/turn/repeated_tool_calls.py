@@ -1,8 +1,7 @@
-"""The same tool calls with the same results, over the steps of one turn."""
+"""Detects a turn that makes the same tool calls with the same results over and over."""
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
 LoopVerdict = Literal["run", "skip", "end"]
@@ -10,20 +9,14 @@ LONGEST_CYCLE = 3  # calls
 SKIP_FROM, END_AT = 3, 5  # the iteration of a cycle that is no longer run, and that ends the turn
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    call: str
-    result: str
-
-
 class RepeatedCallDetector:
     """Remembers the calls of a turn and their results, in order.
 
-    A cycle is one, two or three calls that are made again and come to the same.
+    A cycle is one, two or three calls that are made again with the same results.
     """
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._entries: list[tuple[str, str]] = []  # signature and result
 
     def verdict(self, name: str, arguments: Mapping[str, Any]) -> LoopVerdict:
         """What to do with a call that has not been run yet."""
@@ -32,18 +25,16 @@ class RepeatedCallDetector:
         return "end" if iteration >= END_AT else "skip" if iteration >= SKIP_FROM else "run"
 
     def ran(self, name: str, arguments: Mapping[str, Any], result: str) -> None:
-        self._entries.append(_Entry(signature(name, arguments), result))
+        self._entries.append((signature(name, arguments), result))
 
     def skipped(self, name: str, arguments: Mapping[str, Any]) -> None:
         """A call that was not run counts as having had the same result again."""
-        call = signature(name, arguments)
-        last = next((e.result for e in reversed(self._entries) if e.call == call), "")
-        self._entries.append(_Entry(call, last))
+        self.ran(name, arguments, dict(self._entries).get(signature(name, arguments), ""))
 
     def _iteration(self, call: str, period: int) -> int:
         """Iteration within the cycle of `period` calls that this call would belong to, from 1."""
         entries = self._entries
-        if len(entries) < period or entries[-period].call != call:
+        if len(entries) < period or entries[-period][0] != call:
             return 1
         same = 1
         while same + period <= len(entries) and entries[-same] == entries[-same - period]:

@@ -1,7 +1,7 @@
-"""A recorded turn once more, dry: each model call as it was made, with the recorded results before it.
+"""Replay of a recorded turn: each of its model calls is made again, behind the recorded results.
 
-Nothing is executed, delivered or written. The model that serves now answers each
-request of the record on its own, so that the first difference is the model's.
+Nothing is executed, delivered or written. The model that serves now answers each recorded
+request by itself, so the first difference is the model's.
 """
 
 import json
@@ -33,12 +33,12 @@ class Answered:
 
 
 def lines_of(message: Assistant) -> list[str]:
-    """What a message comes to, in lines: its words, its calls in one form whatever their ids and spacing."""
-    calls = [f"{call.name} {plain(call.arguments)}" for call in message.calls]
+    """The message's text, then a line for each call, without its id and with its JSON normalized."""
+    calls = [f"{call.name} {normalized(call.arguments)}" for call in message.calls]
     return [*message.text.strip().splitlines(), *calls]
 
 
-def plain(arguments: str) -> str:
+def normalized(arguments: str) -> str:
     try:
         return json.dumps(json.loads(arguments), ensure_ascii=False, sort_keys=True)
     except ValueError:
@@ -49,42 +49,33 @@ def request_of(
     before: Sequence[Message],
     schemas: Sequence[Mapping[str, Any]],
     thinking: int | None,
-    most: int,
+    max_tokens: int,
     *,
     last: bool = False,
 ) -> Request:
-    """The request for what follows these messages, as a turn makes it; `last`: no more tools."""
+    """The request that a turn makes behind these messages; `last`: no more tools."""
     return Request(
         messages=(System(system_text()), *before),
         tools=tuple(schemas),
         tool_choice="none" if last else "auto",
-        max_tokens=most,
+        max_tokens=max_tokens,
         thinking=thinking,
     )
 
 
-@dataclass(frozen=True)
-class Replay:
-    """`thinking` is the chat's setting, as for a turn."""
-
-    caller: ModelCaller
-    schemas: Sequence[Mapping[str, Any]]
-    limits: TurnLimits
-    thinking: int | None = None
-
-    async def __call__(self, turn: RecordedTurn) -> AsyncIterator[Answered]:
-        """Raises as a turn's model call does."""
-        most = self.limits.reply_cap(await self.caller.window())
-        for place, message in enumerate(turn.own):
-            if isinstance(message, Assistant):
-                last = place == len(turn.own) - 1 and turn.reason == "tool_limit"
-                before = (*turn.before, *turn.own[:place])
-                yield await self._answer(before, message, most, last=last)
-
-    async def _answer(
-        self, before: Sequence[Message], then: Assistant, most: int, *, last: bool
-    ) -> Answered:
-        request = request_of(before, self.schemas, self.thinking, most, last=last)
-        completion, reader = await self.caller.complete(request)
-        step = read_step(completion, reader, KnownTools.of(self.schemas), ())
-        return Answered(then, step.message, completion)
+async def replay(
+    turn: RecordedTurn,
+    caller: ModelCaller,
+    schemas: Sequence[Mapping[str, Any]],
+    limits: TurnLimits,
+    thinking: int | None,
+) -> AsyncIterator[Answered]:
+    """`thinking` is the chat's setting. Raises what ModelCaller.complete raises."""
+    max_tokens, known = limits.reply_cap(await caller.window()), KnownTools.of(schemas)
+    for place, message in enumerate(turn.own):
+        if isinstance(message, Assistant):
+            before = (*turn.before, *turn.own[:place])
+            last = place == len(turn.own) - 1 and turn.reason == "tool_limit"
+            request = request_of(before, schemas, thinking, max_tokens, last=last)
+            completion, parser = await caller.complete(request)
+            yield Answered(message, read_step(completion, parser, known, ()).message, completion)

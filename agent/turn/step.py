@@ -1,4 +1,4 @@
-"""What one completion says: words for a person, calls to run."""
+"""Reads a completion as a step: words for a person, calls to run."""
 
 import json
 import re
@@ -26,9 +26,9 @@ def new_call_id() -> str:
 class Step:
     """`message` is what is stored; its `text` is what a person may see.
 
-    `unreadable` are ids of calls whose arguments were no JSON object. `cut`:
-    generation ended at the length limit, so its calls are left out;
-    `cut_call` when there were any. `repeats`: it was stopped, as it repeated its last words.
+    `unreadable` are ids of calls whose arguments were no JSON object. `cut`: generation
+    ended at the length limit, so calls are left out; `cut_call`: there were some. `repeats`:
+    it was stopped because it repeated its last words.
     """
 
     message: Assistant
@@ -55,8 +55,8 @@ def read_step(
 ) -> Step:
     """The step of a completion whose text went through `parser`.
 
-    Each call gets an id of its own and a name that a server takes back. `taken` are
-    call ids of the conversation, which servers sometimes give out twice.
+    Each call gets a unique id, and a name that servers accept in later requests. `taken` are
+    the call ids of the conversation, which servers sometimes give out twice.
     """
     raw = "" if parser.generated == parser.visible else parser.generated
     thought = completion.reasoning
@@ -84,11 +84,10 @@ def read_step(
 
 
 def sound_json(call: ToolCall) -> str:
-    """The arguments as generated where they are a JSON object to strict parsers, repaired where not.
+    """The arguments as generated where strict parsers read them as an object, else repaired; "" where unreadable.
 
     llama.cpp parses them again with every later request, and answers 500 to NaN or
     half a surrogate pair: one such call would spoil the conversation for good.
-    Empty when they cannot be read.
     """
     try:
         value = json.loads(call.arguments)
@@ -105,7 +104,7 @@ def as_json(arguments: Mapping[str, Any] | None) -> str:
 
 
 def known_name(name: str, known: KnownTools) -> str:
-    """A known tool's name where only its spelling is off."""
+    """The name, corrected where it is another spelling of a known tool's."""
     plain = name.strip().removeprefix("functions.")
     for spelling in (name, plain, plain.lower()):
         if spelling in known:

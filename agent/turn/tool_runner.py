@@ -1,7 +1,8 @@
-"""Running the calls of a step: known tool, valid arguments, no endless repetition, then run."""
+"""Runs the calls of a step, once the tool is known, its arguments valid and the call no endless repetition."""
 
 import asyncio
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -22,39 +23,36 @@ _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
 
 
+@dataclass
 class ToolRunner:
     """Runs one call at a time, and remembers what a turn has done.
 
-    `calls` counts those that were taken up (run, or answered as repeated); `done`
-    holds the names of tools that ran without an error; `malformed` counts steps
-    with calls that were none. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
+    `calls` counts the calls that were run, or answered as repeated; `done` holds the
+    names of tools that ran without an error; `malformed` counts steps with malformed
+    calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
     """
 
-    def __init__(
-        self, turn: Turn, transcript: TurnTranscript, emit: Emit, withhold: Withhold
-    ) -> None:
-        self.calls = 0
-        self.done: set[str] = set()
-        self.malformed = 0
-        self.output_bytes = 0
-        self._turn = turn
-        self._tools = {tool.name: tool for tool in turn.tools}
-        self._transcript = transcript
-        self._emit = emit
-        self._withhold = withhold
-        self._lines: list[str] = []
-        self._detector = RepeatedCallDetector()
-        self._no_sandbox = ""  # why
+    turn: Turn
+    transcript: TurnTranscript
+    emit: Emit
+    withhold: Withhold
+    output_bytes: int = 0
+    calls: int = 0
+    done: set[str] = field(default_factory=set)
+    malformed: int = 0
+    _lines: list[str] = field(default_factory=list)  # of the report
+    _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
+    _no_sandbox: str = ""  # why
 
     def remember(self, call: ToolCall, result: str) -> None:
-        """A call from before a restart."""
+        """Count a call that was finished before a restart."""
         self.calls += 1
         self.done.add(call.name)
         self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
     def report(self, why: str) -> str:
-        """`why` the turn ended, and its last calls, for a person."""
+        """For a person: `why` the turn ended, and its last calls."""
         lines = [f"- {line}" for line in self._lines[-_REPORTED:]]
         return "\n".join([why, *([translated(texts.DONE_SO_FAR), *lines] if lines else [])])
 
@@ -67,31 +65,33 @@ class ToolRunner:
     ) -> None:
         """Run the calls in order and write their results to the transcript.
 
-        The collections hold ids: `unreadable` calls have arguments that are no JSON
-        object, `interrupted` ones had started when the program was killed. Raises
-        Looping when a cycle of calls has been repeated too often, TurnError when no
-        command can be run here.
+        The arguments of calls whose ids are in `unreadable` are no JSON object; those in
+        `interrupted` had started when the program was killed. Raises Looping when a cycle
+        of calls has been repeated too often, TurnError when no command can be run here.
         """
-        most, refused = self._turn.limits.max_tool_calls, False
+        most, refused = self.turn.limits.max_tool_calls, False
         images: list[str] = []
         for call in calls:
             if call.id in interrupted:
-                await self._transcript.result(call, texts.INTERRUPTED)
+                await self.transcript.result(call, texts.INTERRUPTED)
                 continue
             if self.calls >= most:
-                await self._transcript.result(call, texts.NOT_RUN_LIMIT.format(count=most))
+                await self.transcript.result(call, texts.NOT_RUN_LIMIT.format(count=most))
                 continue
             verdict = "run"
             strangers: Sequence[str] = ()
             try:
-                tool = self._known(call.name)
-                arguments = _arguments(tool, call, readable=call.id not in unreadable)
+                tool = known_tool(call.name, self.turn.tools)
+                arguments = arguments_of(call.arguments) if call.id not in unreadable else None
+                if arguments is None:
+                    raise ToolError(texts.UNREADABLE.format(form=tool.signature))
+                arguments = tool.check(arguments)
             except ToolError as error:
                 refused, text = True, str(error)
-                self._emit(CallRefused(call.name, text))
+                self.emit(CallRefused(call.name, text))
             else:
                 self.calls += 1
-                self._emit(ToolCalled(call.id, tool.name, arguments))
+                self.emit(ToolCalled(call.id, tool.name, arguments))
                 verdict = self._detector.verdict(tool.name, arguments)
                 if verdict == "run":
                     output, strangers = await self._run(tool, call, arguments)
@@ -103,45 +103,35 @@ class ToolRunner:
                     self._finished(call, Output(text, ok=False), 0.0)
             if self.calls >= most:
                 text = f"{text}\n{texts.LAST_CALL}"
-            await self._transcript.result(call, text, strangers)
+            await self.transcript.result(call, text, strangers)
             if verdict == "end":
                 raise Looping(self.report(translated(texts.LOOPING).format(call=described(call))))
             if self._no_sandbox:
                 raise TurnError(self._no_sandbox)
-        if images:  # a template shows pictures of people's messages alone
-            await self._transcript.note(texts.PICTURES_OF_CALLS, images)
+        if images:  # templates show pictures in people's messages only
+            await self.transcript.note(texts.PICTURES_OF_CALLS, images)
         self.malformed += refused
-
-    def _known(self, name: str) -> Tool:
-        if name in self._tools:
-            return self._tools[name]
-        if near := get_close_matches(name, self._tools, 1):
-            form = self._tools[near[0]].signature
-            raise ToolError(texts.NO_TOOL.format(name=name, form=form))
-        raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(self._tools)))
 
     async def _run(
         self, tool: Tool, call: ToolCall, arguments: dict[str, Any]
     ) -> tuple[Output, Sequence[str]]:
-        """What the tool gave, and where text of strangers in it comes from."""
-        await self._transcript.start(call)
-        journal = self._turn.journal
-        turn, chat = journal.turn, journal.chat
-        guarded = GuardedCall(turn, call.id, chat, journal.taints)
-        approve = self._turn.approvals.approver(guarded, self._emit)
-        daily, costs = self._turn.budgets, COSTS.get(tool.name, {})
-        budget = daily.of_call(chat, approve, described(call)) if daily else CallBudget()
+        """The tool's output, and the sources of strangers' text in it."""
+        await self.transcript.start(call)
+        journal, costs = self.turn.journal, COSTS.get(tool.name, {})
+        guarded = GuardedCall(journal.turn, call.id, journal.chat, journal.taints)
+        approve = self.turn.approvals.approver(guarded, self.emit)
+        budget = CallBudget(self.turn.budgets, journal.chat, approve, described(call))
         context = Call(
             id=call.id,
-            turn=turn,
-            chat=chat,
-            context=self._turn.context,
+            turn=journal.turn,
+            chat=journal.chat,
+            context=self.turn.context,
             approve=approve,
-            progress=lambda text: self._emit(ToolProgress(call.id, text)),
+            progress=lambda text: self.emit(ToolProgress(call.id, text)),
             output_bytes=self.output_bytes,
             taints=journal.taints,
-            withhold=self._withhold,
-            planned=lambda plan: self._emit(PlanChanged(plan)),
+            withhold=self.withhold,
+            planned=lambda plan: self.emit(PlanChanged(plan)),
             budget=budget,
         )
         began = asyncio.get_running_loop().time()
@@ -166,16 +156,19 @@ class ToolRunner:
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
         milliseconds = round(seconds * 1000)
-        self._emit(
+        self.emit(
             ToolFinished(call.id, call.name, output.ok, output.text, milliseconds, output.shown)
         )
 
 
-def _arguments(tool: Tool, call: ToolCall, *, readable: bool) -> dict[str, Any]:
-    arguments = arguments_of(call.arguments) if readable else None
-    if arguments is None:
-        raise ToolError(texts.UNREADABLE.format(form=tool.signature))
-    return tool.check(arguments)
+def known_tool(name: str, tools: Sequence[Tool]) -> Tool:
+    """The tool of that name. ToolError where there is none, with the nearest one's signature."""
+    by_name = {tool.name: tool for tool in tools}
+    if name in by_name:
+        return by_name[name]
+    if near := get_close_matches(name, by_name, 1):
+        raise ToolError(texts.NO_TOOL.format(name=name, form=by_name[near[0]].signature))
+    raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name)))
 
 
 def described(call: ToolCall) -> str:

@@ -1,4 +1,4 @@
-"""A turn under way: its transcript, always in step with the journal, and the tokens it has used."""
+"""The transcript of a running turn, kept in step with the journal, and the tokens it has used."""
 
 from collections.abc import Callable, Sequence
 
@@ -13,10 +13,10 @@ from agent.turn.journal import Journal
 
 
 class TurnTranscript:
-    """Every write is completed when the turn is cancelled meanwhile, so that this and the journal agree.
+    """Every write is completed even if the turn is cancelled meanwhile, so that this and the journal agree.
 
     `messages` is what the model is sent, `own` those of this turn; `started` are
-    ids of calls whose tools have been started, `withheld` what was not let out before a restart.
+    ids of calls whose tools have been started, `withheld` what was withheld before a restart.
     """
 
     def __init__(self, journal: Journal) -> None:
@@ -40,31 +40,34 @@ class TurnTranscript:
         return [(call, texts[call.id]) for call in calls_of(self.own) if call.id in texts]
 
     def open_calls(self) -> list[ToolCall]:
-        """Calls of this turn without a result, in order."""
         return unanswered(self.own)
 
     async def called(self, completion: Completion) -> None:
-        """A model call of this transcript ended."""
+        """Count a model call of this transcript."""
         self.usage += usage_of(completion)
         await complete(self._journal.called(completion, self.messages))
 
     async def called_aside(self, completion: Completion) -> None:
-        """A model call of a sub-task ended: it counts, but is none of this transcript."""
+        """Count a model call of a sub-task: it is not about this transcript."""
         self.usage += usage_of(completion)
         await complete(self._journal.called_aside(completion))
 
     async def add(
         self, message: Message, *, own: bool = False, strangers: Sequence[str] = ()
     ) -> None:
-        """`own`: the program's own words, not the person's. `strangers`: of Journal.add."""
-        await complete(self._add(message, own=own, strangers=strangers))
+        """`own` and `strangers` are those of Journal.add."""
+
+        async def write() -> None:
+            self._take(await self._journal.add(message, own=own, strangers=strangers))
+
+        await complete(write())
 
     async def note(self, text: str, images: Sequence[str] = ()) -> None:
-        """Words of the program to the model, in the form in which it always speaks."""
+        """Add the program's own words to the model, in the form that it always uses for them."""
         await self.add(User(f"<context>\n{text}\n</context>", tuple(images)), own=True)
 
     async def start(self, call: ToolCall) -> None:
-        """The call's tool is about to run."""
+        """Record that the call's tool is about to run."""
         self.started.add(call.id)
         await complete(self._journal.started(call.id))
 
@@ -73,10 +76,14 @@ class TurnTranscript:
 
     async def steer(self) -> None:
         """Take in messages that arrived meanwhile."""
-        await complete(self._steer())
+
+        async def take_in() -> None:
+            self._take(*await self._journal.steer())
+
+        await complete(take_in())
 
     async def compact(self, begins: Callable[[], None], *, full: bool = False) -> bool:
-        """Whether the transcript was shortened; the plan then stands behind it."""
+        """Whether the transcript was shortened; the plan of the task is then repeated behind it."""
         state = await self._journal.compact(self.messages, begins, full=full)
         if state is None:
             return False
@@ -86,21 +93,14 @@ class TurnTranscript:
         return True
 
     async def close(self, *, stopped: bool) -> None:
-        """Give every open call a result, so that the transcript is sound."""
+        """Give every open call a result: servers refuse a transcript with calls that have none."""
         interrupted = texts.STOPPED_CALL if stopped else texts.INTERRUPTED
         for call in self.open_calls():
             await self.result(call, interrupted if call.id in self.started else texts.NOT_RUN)
 
-    async def _add(self, message: Message, *, own: bool, strangers: Sequence[str]) -> None:
-        self._take(await self._journal.add(message, own=own, strangers=strangers))
-
-    async def _steer(self) -> None:
-        for message in await self._journal.steer():
-            self._take(message)
-
-    def _take(self, message: Message) -> None:
-        self.messages += (message,)
-        self.own += (message,)
+    def _take(self, *messages: Message) -> None:
+        self.messages += messages
+        self.own += messages
 
 
 def calls_of(messages: Sequence[Message]) -> list[ToolCall]:
@@ -114,6 +114,7 @@ def unanswered(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 def usage_of(completion: Completion) -> TokenUsage:
+    """The completion's token counts; generated tokens are estimated where the server gives no count."""
     guess = (len(completion.text) + sum(len(c.arguments) for c in completion.calls)) // 3
     return TokenUsage(
         completion.prompt_tokens or 0,

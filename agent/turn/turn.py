@@ -20,9 +20,9 @@ from agent.turn.step import NewId, new_call_id
 class TurnLimits:
     """Budgets of one turn. `tokens` counts what the model generates, over all its calls.
 
-    `away_seconds` is how long a turn waits for a backend that is gone before it
-    ends with reason "backend"; `trouble_seconds` how long it gives a server that
-    answers errors only before it asks once more. `max_repairs` bounds how often a
+    `away_seconds` is how long a turn waits for a backend that is away before it
+    ends with reason "backend"; `trouble_seconds` how long it waits before it asks a
+    server once more that answers with errors alone. `max_repairs` bounds how often a
     malformed call is sent back for repair.
     """
 
@@ -51,8 +51,8 @@ class Turn:
     every chat; `tools` are those that run. `ready` returns once the backend
     answers again and raises errors.BackendAway when it gives up. Setting `stop`
     ends the turn within a second with reason "cancelled"; setting `answer_now`
-    ends the thought under way, and nothing more is thought in this turn. With a
-    `frozen` sentence no tool is called, and it stands before the reply.
+    ends the thought under way, and the rest of the turn goes without thought. With a
+    `frozen` sentence no tool is called, and the sentence precedes the reply.
     """
 
     model: Model
@@ -81,5 +81,5 @@ class Ending:
 
     @classmethod
     def said(cls, text: str, reason: Reason) -> "Ending":
-        """An ending in the program's own words, which the model will see as its own."""
+        """An ending in the program's own words, which the transcript keeps as the model's."""
         return cls(text, reason, Assistant(text))

@@ -1,9 +1,9 @@
-"""A reader without hands: a stranger's text and what a person wants of it, to an extract.
+"""A reader without tools: makes an extract of a stranger's text, by what a person wants to know.
 
-A model call of its own behind the same fixed prefix (so that its cache holds), without tools, notes
-or transcript. What the text orders can change what the extract says, and nothing else: a call that
-the reader makes is not looked at. The extract is a stranger's like its source. After the dual-model
-design (arXiv 2506.08837): the model that holds the tools does not see the raw text.
+It is a separate model call behind the same fixed prefix (which is therefore cached), without notes or
+transcript. Instructions in the text can change what the extract says, and nothing else: tool calls
+that the model makes here are ignored. The extract counts as a stranger's text, as its source does. The
+dual-model design (arXiv 2506.08837): the model that has the tools does not see the raw text.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -35,18 +35,18 @@ async def uncounted(completion: Completion) -> None:
 
 @dataclass(frozen=True)
 class Reader:
-    """`spend` is told each call's tokens."""
+    """`spend` is called with each completion."""
 
     model: Model
     schemas: Sequence[Mapping[str, Any]]
     spend: Spend = uncounted
 
     async def extract(self, wish: str, text: str) -> str:
-        """What the text says to a person's wish. AgentError where the model gives nothing."""
+        """The extract of the text that answers a person's wish. Raises as `ask` does."""
         return await self.ask(QUESTION.format(wish=" ".join(wish.split()), text=text))
 
     async def ask(self, question: str) -> str:
-        """The words with which the model answers; AgentError where there are none."""
+        """The model's answer. AgentError where there is none."""
         request = Request(
             (System(system_text()), User(question)), tuple(self.schemas), "none", ANSWER_TOKENS
         )
@@ -57,7 +57,6 @@ class Reader:
                     if words := piece.text.strip():
                         return words
         except ModelRefused as error:
-            raise AgentError(
-                translated("The model refused: {error}.").format(error=error)
-            ) from None
+            form = translated("The model refused: {error}.")
+            raise AgentError(form.format(error=error)) from None
         raise AgentError(translated("The model gave no answer."))

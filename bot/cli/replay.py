@@ -13,7 +13,7 @@ from agent.llm.tool_call_parser import KnownTools
 from agent.sandbox.output_buffer import visible
 from agent.store.turns import DislikedTurn, RecordedTurn
 from agent.turn.model_caller import ModelCaller
-from agent.turn.replay import Answered, Replay, lines_of
+from agent.turn.replay import Answered, lines_of, replay
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import running_agent
 from bot.composition import turn_limits
@@ -56,9 +56,9 @@ async def command(options: Options, turn: str, disliked: bool, chat: str, as_jso
         tools = KnownTools.of(agent.schemas)
         caller = ModelCaller(model, tools, bounds, agent.ready, lambda event: None)
         known = await agent.store.chats.get(recorded.chat)
-        replay = Replay(caller, agent.schemas, bounds, known.thinking if known else None)
+        thinking = known.thinking if known else None
         differing = 0
-        async for answered in replay(recorded):
+        async for answered in replay(recorded, caller, agent.schemas, bounds, thinking):
             differing += not answered.same
             click.echo(json.dumps(fields(answered)) if as_json else shown(answered))
     calls = "One model call differs." if differing == 1 else f"{differing} model calls differ."

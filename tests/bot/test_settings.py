@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.budgets import DailyBudgets
+from agent.budgets import CallBudget, DailyBudgets
 from agent.store import open_store
 from agent.store.retention import Retention
 from agent.trust import Taint
@@ -167,7 +167,7 @@ async def test_a_budget_without_limit(tmp_path: Path, value: str) -> None:
     assert limits == dict.fromkeys(("calls", "bytes", "hosts", "files", "jobs"), 0)
     async with open_store(tmp_path / "v.db") as store:
         budgets = DailyBudgets(store.budgets, limits)
-        call = budgets.of_call("tg:1", nobody_is_asked, "a call")
+        call = CallBudget(budgets, "tg:1", nobody_is_asked, "a call")
         for _ in range(3):
             await call.reserve({"calls": 10**6, "files": 10**6, "jobs": 10**6})
             await call.sends(1 << 30)
