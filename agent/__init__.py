@@ -21,19 +21,19 @@ messages.py   what is stored, and what a model is sent
 events.py     what happens in a turn
 model.py      what a model is to the agent
 errors.py     errors by who must act
-pictures.py   a stranger's picture to one that a model is shown
+pictures.py   prepares a stranger's picture for a model
 prompt.py     the fixed prefix, and the context block of a message
-approvals.py  what an owner must allow
+approvals.py  tool calls that an owner must allow
 plan.py       the steps of a task
-skills.py     what an owner has taught the agent by folders with a SKILL.md
-budgets.py    what a chat may use up in a day
-trust.py      whose text touches a chat, and what then asks
-leaks.py      what must not leave: secrets in their forms, keys of known kinds
+skills.py     what an owner teaches the agent: folders with a SKILL.md
+budgets.py    what a chat may use in a day
+trust.py      whose text a chat holds, and which acts therefore ask
+leaks.py      finds secrets and keys in what is about to be sent
 aio.py        waiting, cancelling and background work
-bounded_json.py the JSON answer of a server that is not ours
-files.py      files replaced in one step
-nearest.py    names like one that is not there
+bounded_json.py the JSON answer of an untrusted server
+files.py      files that are replaced atomically
+nearest.py    suggestions for a name that does not exist
 language.py   the language of what a person reads; languages/ holds the catalogues
-retelling.py  the same of what was said before it was known who reads it
-timezones.py  stored instants and zones as a calendar has them
+retelling.py  translates sentences of the backend, and stored ones
+timezones.py  stored instants and zones as calendar times
 """

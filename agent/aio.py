@@ -2,8 +2,8 @@
 
 BackgroundTasks   work beside a block, cancelled and awaited at its end
 move_on_when      a block that is cancelled when an event is set
-complete          work that a cancellation waits for
-set_within        an event, waited for during so many seconds
+complete          work that is completed even if its caller is cancelled
+set_within        waits for an event, for a number of seconds
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class BackgroundTasks:
         await self.ended()
 
     async def ended(self) -> None:
-        """Wait for the end of the tasks that run now."""
+        """Wait until the tasks that are running now have ended."""
         if self._tasks:
             await asyncio.wait(self._tasks)
 
@@ -55,9 +55,9 @@ class BackgroundTasks:
 
 @asynccontextmanager
 async def move_on_when(event: asyncio.Event) -> AsyncIterator[None]:
-    """Cancel the block when the event is set, and go on behind it.
+    """Cancel the block when the event is set, and go on after it.
 
-    What the block raises is raised. A cancellation from outside passes through.
+    Exceptions of the block and a cancellation from outside pass through.
     """
     try:
         async with asyncio.timeout(None) as scope:
@@ -77,9 +77,9 @@ async def expire(scope: asyncio.Timeout, event: asyncio.Event) -> None:
 
 
 async def complete(work: Coroutine[Any, Any, T], *, grace: float | None = None) -> T:
-    """The result of the work. A cancellation meanwhile is raised only after the work's end.
+    """The result of the work. A cancellation meanwhile is raised only when the work has ended.
 
-    `grace` bounds that wait in seconds; then the work is cancelled as well.
+    `grace` limits that wait, in seconds; then the work is cancelled as well.
     """
     task = asyncio.create_task(work)
     try:
@@ -91,7 +91,7 @@ async def complete(work: Coroutine[Any, Any, T], *, grace: float | None = None) 
 
 
 async def set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for the event, at most so many seconds; whether it is set."""
+    """Wait for the event, at most `seconds`. Whether it is set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

@@ -1,6 +1,6 @@
-"""Tool calls that an owner must allow: asked, answered once, for the chat, or denied.
+"""Tool calls that an owner must allow: once, for the chat, or not at all.
 
-Whoever can ask a person passes `ask`; a button press that arrives later, also
+`ask` shows a question to the owners; a button press that arrives later, even
 after a restart, goes to `Approvals.decide`.
 """
 
@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Protocol
 
 from agent.errors import ToolError
@@ -18,7 +18,7 @@ from agent.events import ApprovalAsked, ApprovalPending, Decision, Emit
 from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
-LOOK_SECONDS = 1.0  # between two looks for an answer that another process has recorded
+LOOK_SECONDS = 1.0  # between two queries for an answer that another process has recorded
 DENIED = "The owner denied this step. Say so, and go on without it."
 EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
 TOO_LONG = (
@@ -31,11 +31,11 @@ NOBODY = "This step needs the owner's approval, and nobody can be asked here, so
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """One question to an owner. `expires` is in seconds since the epoch. `because` says what of
-    strangers has touched the chat, and when; it is empty where nothing has.
+    """One question to an owner. `expires` is in seconds since the epoch. `because` says which
+    strangers' text has touched the chat, and when; empty where none has.
 
-    `id` ends with a digest of what is asked. Buttons carry it, and so a press decides over
-    the bytes that were shown, and over no others.
+    `id` ends with a digest of what is asked. Buttons carry it, so that a press is a decision about
+    the bytes that were shown, and about no others.
     """
 
     id: str
@@ -49,20 +49,20 @@ class ApprovalRequest:
 
     @property
     def intact(self) -> bool:
-        """Whether this is still what its id was made for."""
+        """Whether this is still what its id was made of."""
         token = self.id.partition(".")[0]
         return self.id == question_id(token, self.chat, self.what, self.scope, self.because)
 
 
 def question_id(token: str, chat: str, what: str, scope: str, because: str = "") -> str:
-    """`token` and 160 bits of SHA-256 of what is asked: both fit into a button's key of 64 bytes."""
+    """`token` and 160 bits of the SHA-256 of what is asked: together they fit into a button's 64 bytes."""
     asked = json.dumps([chat, what, scope, because]).encode()
     return f"{token}.{hashlib.sha256(asked).hexdigest()[:40]}"
 
 
 @dataclass(frozen=True, slots=True)
 class GuardedCall:
-    """The tool call that wants approval. `taints` gives the strangers' text that has touched it."""
+    """A tool call that asks for approval. `taints` gives the strangers' text that has touched it."""
 
     turn: str
     call: str
@@ -80,11 +80,11 @@ class ApprovalRows(Protocol):
         ...
 
     async def open(self, request: ApprovalRequest, *, running: bool) -> None:
-        """Keep a new request. `running`: its call has done something already."""
+        """Store a new request. `running`: its call has done something already."""
         ...
 
     async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
-        """Its call has its answer and may now run. `unasked`: the decision, and why nobody was asked."""
+        """Record that the call has its answer. `unasked`: the decision, and why nobody was asked."""
         ...
 
     async def decide(
@@ -103,7 +103,7 @@ class ApprovalRows(Protocol):
         ...
 
     async def not_taken(self, turn: str) -> frozenset[str]:
-        """Ids of that turn's calls that have asked and had no answer yet: nothing of them has run."""
+        """Ids of the turn's calls that had asked and had no answer when it was cut off: they have not run."""
         ...
 
 
@@ -112,38 +112,30 @@ AskOwners = Callable[[ApprovalRequest], Awaitable[Decision | None]]
 (a terminal), or None once the question is shown and the answer comes by `decide`."""
 
 
+@dataclass
 class Approvals:
-    """Asks, waits, remembers. `ask` None: nobody can be asked, so what is not granted is denied."""
+    """Asks owners about tool calls and waits for their answers.
 
-    def __init__(
-        self,
-        rows: ApprovalRows,
-        ask: AskOwners | None,
-        *,
-        seconds: float = EXPIRY_SECONDS,
-        clock: Callable[[], float] = time.time,
-        new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9),
-        zone: str = "UTC",
-    ) -> None:
-        self._rows = rows
-        self._ask = ask
-        self._seconds = seconds
-        self._clock = clock
-        self._new_id = new_id
-        self._zone = zone
-        self._waiting: dict[str, asyncio.Future[Decision]] = {}
+    With `ask` None nobody can be asked, so what is not granted is denied. A question expires after
+    `seconds`; `zone` is that of the times in it.
+    """
+
+    rows: ApprovalRows
+    ask: AskOwners | None
+    _: KW_ONLY
+    seconds: float = EXPIRY_SECONDS
+    clock: Callable[[], float] = time.time
+    new_id: Callable[[], str] = lambda: secrets.token_urlsafe(9)
+    zone: str = "UTC"
+    _waiting: dict[str, asyncio.Future[Decision]] = field(default_factory=dict)
 
     async def decide(self, id: str, decision: Decision, by: str = "") -> ApprovalRequest | None:
         """An owner's answer; None when the question is answered, expired or withdrawn already."""
-        request = await self._rows.decide(id, decision, self._clock(), by)
+        request = await self.rows.decide(id, decision, self.clock(), by)
         waiting = self._waiting.get(id)
         if request and waiting and not waiting.done():
             waiting.set_result(decision)
         return request
-
-    async def not_taken(self, turn: str) -> frozenset[str]:
-        """Calls that were waiting for an answer when the turn was cut off: nothing of them has run."""
-        return await self._rows.not_taken(turn)
 
     def approver(self, call: GuardedCall, emit: Emit) -> "CallApprover":
         """The approver of one tool call."""
@@ -159,51 +151,52 @@ class Approvals:
         running: bool = False,
         emit: Emit = lambda event: None,
     ) -> tuple[ApprovalRequest, Decision, str]:
-        """The decision for a call and, when denied, the reason. Waits up to the expiry.
+        """The question, its decision and, where that is a denial, the reason. Waits up to the expiry.
 
         No standing permission holds in a chat that strangers' text has touched. `running`:
         the call has done something already, so that it is not run again after a crash.
         """
-        found = await self._rows.find(call.turn, call.call, what)
+        found = await self.rows.find(call.turn, call.call, what)
         request, decision = found or (self._request(call, what, scope, taints), None)
         reason, unasked = DENIED, ""
         standing = asks(scope, touched=bool(taints)) == "unless granted"
-        if decision is None and standing and await self._rows.granted(call.chat, scope):
+        if decision is not None:
+            pass
+        elif standing and await self.rows.granted(call.chat, scope):
             decision, unasked = "chat", "standing permission"
-        if decision is None and taints and len(what) > LONGEST:
+        elif taints and len(what) > LONGEST:
             decision, reason, unasked = "denied", TOO_LONG, "too long to be shown"
-        if decision is None and self._ask is None:
+        elif self.ask is None:
             decision, reason, unasked = "denied", NOBODY, "nobody to ask"
-        if decision is None and self._ask:
+        else:
             if found is None:
-                await self._rows.open(request, running=running)
+                await self.rows.open(request, running=running)
             self._waiting[request.id] = asyncio.get_running_loop().create_future()
             emit(ApprovalPending())
             try:
-                async with asyncio.timeout(max(0.0, request.expires - self._clock())):
-                    decision = await self._answer(request, self._ask)
+                async with asyncio.timeout(max(0.0, request.expires - self.clock())):
+                    decision = await self._answer(request, self.ask)
             except TimeoutError:
-                decided = await self._rows.decide(request.id, "denied", self._clock(), "expired")
-                late = None if decided else await self._rows.find(call.turn, call.call, what)
-                decision, reason = "denied", EXPIRED.format(minutes=self._seconds / 60)
-                if late and late[1] is not None:  # another process had been quicker
-                    decision, reason = late[1], DENIED
+                decided = await self.rows.decide(request.id, "denied", self.clock(), "expired")
+                late = None if decided else await self._decided(request)
+                decision, reason = "denied", EXPIRED.format(minutes=self.seconds / 60)
+                if late is not None:  # another process has been quicker
+                    decision, reason = late, DENIED
             finally:
                 del self._waiting[request.id]
-        assert decision
-        await self._rows.take(request, (decision, unasked) if unasked else None)
+        await self.rows.take(request, (decision, unasked) if unasked else None)
         return request, decision, reason
 
     def _request(
         self, call: GuardedCall, what: str, scope: str, taints: Sequence[Taint] = ()
     ) -> ApprovalRequest:
-        expires, because = self._clock() + self._seconds, told(taints, self._zone)
+        expires, because = self.clock() + self.seconds, told(taints, self.zone)
         because = because.encode("utf-8", "replace").decode()  # as it is stored
-        id = question_id(self._new_id(), call.chat, what, scope, because)
+        id = question_id(self.new_id(), call.chat, what, scope, because)
         return ApprovalRequest(id, call.turn, call.call, call.chat, what, scope, expires, because)
 
     async def _answer(self, request: ApprovalRequest, ask: AskOwners) -> Decision:
-        # A button of before a restart may have been pressed since the row was read.
+        # A button that was shown before a restart may have been pressed since the row was read.
         if (known := await self._decided(request)) is not None:
             return known
         answer = await ask(request)
@@ -211,19 +204,19 @@ class Approvals:
             await self.decide(request.id, answer, "on the spot")
         while not self._waiting[request.id].done():
             await asyncio.wait([self._waiting[request.id]], timeout=LOOK_SECONDS)
-            # On the owner's page it is answered in another process.
+            # The owner's page answers it in another process.
             if (known := await self._decided(request)) is not None:
                 return known
         return self._waiting[request.id].result()
 
     async def _decided(self, request: ApprovalRequest) -> Decision | None:
-        found = await self._rows.find(request.turn, request.call, request.what)
+        found = await self.rows.find(request.turn, request.call, request.what)
         return found[1] if found else None
 
 
 @dataclass(slots=True)
 class CallApprover:
-    """agent.tools.context.Approver of one call. `waited`: for owners, in seconds."""
+    """The agent.tools.context.Approver of one call. `waited` is the time spent on waiting for owners, in seconds."""
 
     approvals: Approvals
     call: GuardedCall
@@ -245,7 +238,7 @@ class CallApprover:
 
 
 def asked_midway(scope: str) -> bool:
-    """Whether the call may have done something already when it asks, as a command in its shell has."""
+    """Whether a call may have done something already when it asks for this, as a command in the shell has."""
     act, _, of = scope.partition(":")
     if act == "budget":
         return of in ("bytes", "hosts")

@@ -1,4 +1,4 @@
-"""The JSON answer of a server that is not ours, with a bound."""
+"""Reads the JSON answer of an untrusted server, up to a limit."""
 
 import json
 from typing import Any
@@ -7,13 +7,13 @@ import aiohttp
 
 LONGEST = 8 << 20  # bytes
 MOST_VALUES = 500_000  # about 0.1 s on the event loop
-PLAIN = {"Accept-Encoding": "identity"}  # a compressed answer could be a thousand times as much
+PLAIN = {"Accept-Encoding": "identity"}  # a compressed answer could grow a thousandfold
 
 
 async def bounded_json(answer: aiohttp.ClientResponse) -> Any:
-    """The value. Raises ValueError for more than LONGEST bytes, and for what is no JSON, or too deep.
+    """The value. Raises ValueError for more than LONGEST bytes, and as `parsed_json` does.
 
-    The session has PLAIN as its headers, and `auto_decompress` off.
+    The session must have PLAIN as its headers and `auto_decompress` off.
     """
     raw = bytearray()
     async for piece in answer.content.iter_any():
@@ -24,7 +24,7 @@ async def bounded_json(answer: aiohttp.ClientResponse) -> Any:
 
 
 def parsed_json(raw: bytes | bytearray) -> Any:
-    """The value. Raises ValueError for what is no JSON, is too deep, or has more than MOST_VALUES."""
+    """The value. Raises ValueError for invalid JSON, for deep nesting, and for more than MOST_VALUES."""
     if sum(map(raw.count, b",:[{")) > MOST_VALUES:
         raise ValueError(f"the answer has more than {MOST_VALUES:,} values")
     try:

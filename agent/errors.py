@@ -3,7 +3,7 @@
     AgentError
     ├── ToolError       a tool failed: the model reads the advice and goes on
     │   ├── NoSandbox   no command can be isolated here: the turn ends, a person reads why
-    │   └── StrangersWords  its sentence repeats what strangers wrote
+    │   └── StrangersWords  its sentence repeats strangers' text
     ├── TurnError       a turn failed: a person reads the one sentence
     │   ├── ContextFull the window cannot hold what must be sent
     │   ├── ToolLimit   calls, seconds or tokens of the turn are used up
@@ -13,7 +13,7 @@
     NothingToDo         a job has nothing to do: nobody acts
     UsageError          a command of the shell was given wrong arguments: its usage line follows
 
-Anything else is a bug and is seen.
+Anything else is a bug, and is not hidden.
 """
 
 from agent.events import Reason
@@ -32,7 +32,7 @@ class NoSandbox(ToolError):
 
 
 class StrangersWords(ToolError):
-    """Its sentence repeats what strangers wrote, from `source`."""
+    """Its sentence repeats strangers' text, from `source`."""
 
     def __init__(self, text: str, source: str) -> None:
         super().__init__(text)

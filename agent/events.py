@@ -1,4 +1,4 @@
-"""What happens in a turn, as it happens: one frozen dataclass each, one union.
+"""The events of a turn: one frozen dataclass each, and their union.
 
 `as_json` gives the form that `voltaire ask --json` prints, one object a line.
 """
@@ -37,15 +37,15 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class GpuQueued:
-    """A model call waits for the GPU behind `ahead` others, for a live message; not part of the JSON
-    form. 0: it has it."""
+    """A model call waits for the GPU behind `ahead` others; 0: it holds the GPU. For a live message; not
+    part of the JSON form."""
 
     ahead: int
 
 
 @dataclass(frozen=True, slots=True)
 class ModelProgress:
-    """Prefill, in tokens; `cached` of `total` were not read again."""
+    """Prefill, in tokens; `cached` of `total` did not have to be read again."""
 
     processed: int
     total: int
@@ -59,7 +59,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """Reasoning, as it comes."""
+    """A piece of reasoning."""
 
     text: str
 
@@ -81,7 +81,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """`output` is what the model sees; `shown`, where given, is meant for the person (a diff)."""
+    """`output` is what the model sees; `shown`, if there is any, is for the person (a diff)."""
 
     id: str
     name: str
@@ -93,9 +93,9 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call that was not run because it was none: unknown tool, wrong or unreadable arguments.
+    """A call that was not run: unknown tool, invalid or unreadable arguments.
 
-    Not part of the JSON form; `advice` is the result that the model gets.
+    `advice` is the result that the model gets. Not part of the JSON form.
     """
 
     name: str
@@ -104,12 +104,12 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalPending:
-    """An owner is being asked, for a live message; not part of the JSON form. ApprovalAsked ends it."""
+    """An owner is being asked, until ApprovalAsked. For a live message; not part of the JSON form."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalAsked:
-    """Emitted once, when it has been decided."""
+    """A question to an owner has been decided."""
 
     id: str
     what: str
@@ -118,7 +118,7 @@ class ApprovalAsked:
 
 @dataclass(frozen=True, slots=True)
 class PlanChanged:
-    """The plan of the task, whole, for a live message; not part of the JSON form."""
+    """The whole plan of the task. For a live message; not part of the JSON form."""
 
     plan: Plan
 
@@ -143,7 +143,7 @@ class ModelFinished:
 
 @dataclass(frozen=True, slots=True)
 class TurnFinished:
-    """Exactly one ends every turn; `text` is never empty."""
+    """The last event of every turn; `text` is never empty."""
 
     text: str
     reason: Reason
@@ -186,10 +186,9 @@ _TYPES: dict[type, str] = {
 
 
 def as_json(event: Event) -> dict[str, Any] | None:
-    """The public JSON form of an event, or None for one that has none."""
-    name = _TYPES.get(type(event))
-    if name is None:
+    """The public JSON form of an event; None where it has none."""
+    if type(event) not in _TYPES:
         return None
     fields = asdict(event)
     fields.pop("shown", None)
-    return {"type": name, **fields}
+    return {"type": _TYPES[type(event)], **fields}

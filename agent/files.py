@@ -1,4 +1,4 @@
-"""Files that a reader sees whole, the old or the new, never a part; files given to another user."""
+"""Files that are replaced atomically, and files that are given to another user."""
 
 import os
 from collections.abc import Iterator
@@ -8,9 +8,10 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path, *, sync: bool = False, suffix: str = "new") -> Iterator[Path]:
-    """An empty private file beside `path` to write to; it takes its place when the block ends,
-    and is removed after an error. `sync` flushes it to disk first, for what must outlive a power
-    cut; `suffix` keeps processes apart that write at the same time. Raises OSError.
+    """An empty private file beside `path`, which replaces it when the block ends; after an error it is removed.
+
+    `sync` flushes it to disk first, for content that must survive a power cut; `suffix` separates
+    processes that write at the same time. Raises OSError.
     """
     fresh = path.with_name(f".{path.name}.{suffix}")
     try:
@@ -27,7 +28,7 @@ def replacing(path: Path, *, sync: bool = False, suffix: str = "new") -> Iterato
 
 
 def give(folder: Path, uid: int, gid: int) -> None:
-    """Make that user the owner of all of it; a sandbox that swaps a folder for a link gains nothing."""
+    """Make that user the owner of everything in the folder; links that a sandbox swaps in are not followed."""
     for _parent, folders, files, fd in os.fwalk(folder):
         for name in (".", *folders, *files):
             with suppress(FileNotFoundError):

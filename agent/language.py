@@ -1,8 +1,8 @@
 """The language of the fixed texts that a person reads.
 
-English stands in the code, and is the key under which a catalogue (languages/LANGUAGE.po, gettext's
-form, read at its first use) has the same in another language; docs/languages.md tells how to edit or
-add one. What the model reads stays English.
+The code holds the English texts. They are the keys of the catalogues (languages/LANGUAGE.po, in gettext's
+form, read at first use); docs/languages.md tells how to edit or add one. What the model reads stays
+English.
 
     with speaking("ru"):
         translated("Nothing is running.")                  -> "Ничего не выполняется."
@@ -42,25 +42,25 @@ def languages() -> tuple[str, ...]:
 
 
 def known_language(tag: str) -> str:
-    """The language of a tag such as "fr-CA" where there is one, else ""."""
+    """The code of the language that a tag such as "fr-CA" means; "" where there is no catalogue of it."""
     code = tag.partition("-")[0].partition("_")[0].lower()
     return code if code in languages() else ""
 
 
 def name_of(language: str) -> str:
-    """What its speakers call it; the code for one that was added."""
+    """The language's own name; the code for a language that somebody added."""
     return NAMES.get(language, language)
 
 
 def spoken() -> str:
-    """The language that this task's texts are in."""
+    """The language of the current task's texts."""
     return _spoken.get()
 
 
 @contextmanager
 def speaking(*choices: str) -> Iterator[None]:
-    """Texts looked up within are in the first of the languages (tags) that is known; where none is,
-    in the one that was spoken before. Tasks started within go on in it."""
+    """Within the block, texts are in the first known one of these languages (tags); if none is known, the
+    language stays as it was. Tasks that are started within keep it."""
     token = _spoken.set(next(filter(None, map(known_language, choices)), _spoken.get()))
     try:
         yield
@@ -69,14 +69,14 @@ def speaking(*choices: str) -> Iterator[None]:
 
 
 def translated(english: str) -> str:
-    """A fixed text in the language spoken; English where its catalogue lacks it."""
+    """A fixed text in the current language; in English where the catalogue lacks it."""
     if (language := _spoken.get()) == ENGLISH or not english:
         return english
     return local(catalogue(language).gettext(english))
 
 
 def plural(one: str, many: str, count: int) -> str:
-    """The form of a text that goes with `count`, in the language spoken; both have {count}."""
+    """The form of a text for `count`, in the current language; both English forms have {count}."""
     if (language := _spoken.get()) == ENGLISH:
         return one if count == 1 else many
     return local(catalogue(language).ngettext(one, many, count))
@@ -84,7 +84,7 @@ def plural(one: str, many: str, count: int) -> str:
 
 @cache
 def catalogue(language: str) -> "NullTranslations":
-    """A catalogue; without the entries that cannot be filled in as the English ones are."""
+    """A catalogue, without the entries whose fields differ from the English ones."""
     from gettext import GNUTranslations, NullTranslations
 
     import polib
@@ -105,17 +105,17 @@ def catalogue(language: str) -> "NullTranslations":
 
 
 def fields(text: str) -> Counter[str]:
-    """The names in braces that are filled in."""
+    """The fields in braces."""
     return Counter(FIELD.findall(text))
 
 
 def local(text: str) -> str:
-    """A text whose numbers are filled in as its language writes them."""
+    """The text, with a `format` that writes numbers as the current language does."""
     return text if _spoken.get() in (ENGLISH, "zh") else LocalText(text)
 
 
 def local_number(text: str) -> str:
-    """A number in English form ("16,384", "12.5") as the language spoken writes it; any other text as it is."""
+    """A number in English form ("16,384", "12.5") as the current language writes it; other text unchanged."""
     if _spoken.get() in (ENGLISH, "zh") or not NUMBER.fullmatch(text):
         return text
     return text.translate(SEPARATORS)

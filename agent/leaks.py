@@ -1,10 +1,10 @@
-"""What must not leave: the configured secrets, in the forms in which a model may write them, and what looks
-like a key.
+"""Finds what must not be sent: the configured secrets, in the forms in which a model may write them, and
+what looks like a key.
 
-A net and not a wall: what it does not catch stands in docs/security.md. A text is compared by its ASCII
-letters and digits alone, without their case, after the decoding of %xx and \\xx: so a secret is
-found that was split by line ends, spaces, quotes or punctuation. The time is linear in the text, whatever it holds, and the
-number of secrets adds little to it (python -m bench.leaks).
+It is a net, not a wall: docs/security.md tells what it misses. %xx and \\xx are decoded, then only ASCII
+letters and digits are compared, without their case: so a secret is found that was split by line ends,
+spaces, quotes or punctuation. The time is linear in the text, whatever it holds, and depends little on the
+number of secrets (python -m bench.leaks).
 """
 
 import re
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 SHORTEST = 8  # characters of a secret; a shorter one cannot be told from words and numbers
-MIXED, UNMIXED = 8, 20  # letters and digits, with both kinds or one, that no text has by chance
-PIECE = 24  # as many letters and digits of a secret are found by themselves
+MIXED, UNMIXED = 8, 20  # letters and digits (of both kinds, of one kind) that no text has by chance
+PIECE = 24  # letters and digits: a part of a secret of this size is found by itself
 LONGEST = 4096  # bytes of a secret that are looked for
-GRAM = 4  # characters by which texts and secrets are first compared; memoryview knows them as "I"
-# Bytes of a stream before what is held back: a mark of a key has room, and the first letters of a secret
-# with a dozen codes such as %253a between them.
+GRAM = 4  # characters of a block by which texts and secrets are first compared; memoryview's "I"
+# Bytes of a stream that are kept before what is held back: room for the mark of a key, and for the first
+# letters of a secret with a dozen codes such as %253a between them.
 CONTEXT = 256
 MOST_HELD = 4096  # bytes; more between the letters of a secret are taken for no secret
 LONGEST_KEY = 600  # characters of a key of a known kind that a stream holds back
 CHUNK, OVERLAP = 1 << 20, 4096  # bytes of a file
-# What documentation of model servers gives as a key where none is needed.
+# Keys that the documentation of model servers gives where none is needed.
 PLACEHOLDERS = {
     *("changeme", "lm-studio", "no-key-required", "not-needed", "not-required", "placeholder"),
     *("sk-no-key-required", "token-abc123"),
@@ -45,7 +45,7 @@ CODED_BEGINNING = re.compile(rb"(?:%(?:25){0,8}[0-9A-Fa-f]?|\\(?:[xu]0{0,2}[0-9A
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """`what` it is, in words that do not repeat it. `secret`: a configured one, for certain."""
+    """`what` it is, in words that do not repeat it. `secret`: certainly a configured secret."""
 
     what: str
     secret: bool
@@ -53,7 +53,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """`mark` stands in each key of that kind; `pattern` is searched where it does."""
+    """`mark` stands in every key of that kind; `pattern` is searched only where it does."""
 
     name: str
     mark: bytes
@@ -61,7 +61,7 @@ class KeyKind:
 
 
 def kind(name: str, mark: str, rest: str, *, before: str = "[A-Za-z0-9]") -> KeyKind:
-    """`mark`, not behind a character of `before`, with `rest` behind it. All repeats are bounded."""
+    """A key that is `mark`, not behind a character of `before`, then `rest`. All repeats are bounded."""
     own = re.escape(mark)
     return KeyKind(name, mark.encode(), re.compile(f"{own}(?<!{before}{own}){rest}".encode()))
 
@@ -92,15 +92,15 @@ IN_KEYS = LETTERS + DIGITS + b"_-./:"
 
 
 class LeakDetector:
-    """Finds secrets and keys in what is about to leave. `unwatched` names those that are too short or
+    """Finds secrets and keys in what is about to be sent. `unwatched` names the secrets that are too short or
     plain to be told from ordinary text."""
 
     def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
         self.unwatched: list[str] = []
         self._names: dict[bytes, str] = {}  # by piece
-        self._grams: dict[int, set[bytes]] = {}  # to the pieces that hold them
-        self._beginnings: dict[bytes, set[bytes]] = {}
-        self._plain: dict[bytes, str] = {}  # found only as they are
+        self._grams: dict[int, set[bytes]] = {}  # pieces by the blocks in them
+        self._beginnings: dict[bytes, set[bytes]] = {}  # pieces by their first block
+        self._plain: dict[bytes, str] = {}  # names of secrets that are found only as they are
         self._watched: set[bytes] = set()
         for name, value in (secrets or {}).items():
             self.watch(name, value)
@@ -124,7 +124,7 @@ class LeakDetector:
                     self._grams.setdefault(gram(piece[at : at + GRAM]), set()).add(piece)
 
     def find(self, text: str | bytes) -> Leak | None:
-        """The first thing found that must not leave, or must be asked about."""
+        """The first thing found that must not be sent, or needs an owner's approval."""
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if name := self._secret_in(raw):
             return Leak(f"the secret {name}", secret=True)
@@ -134,7 +134,7 @@ class LeakDetector:
         return None
 
     def find_in_file(self, file: BinaryIO) -> Leak | None:
-        """The same for an open file, from its beginning; it is rewound. To be called in a thread."""
+        """`find` for a whole open file, which is rewound. To be called in a thread."""
         file.seek(0)
         before, found = b"", None
         while found is None and (chunk := file.read(CHUNK)):
@@ -147,8 +147,8 @@ class LeakDetector:
         return StreamedText(self)
 
     def held_from(self, raw: bytes, shown: int) -> int:
-        """Where the end of a text begins that may become a secret or a key; its length where none does.
-        The first `shown` bytes were looked through before."""
+        """Where the text's end begins that may become a secret or a key; the text's length where there is none.
+        The first `shown` bytes have been searched before."""
         held = len(raw)
         if b"%" in raw or b"\\" in raw:
             beginning = CODED_BEGINNING.search(raw, max(0, held - CONTEXT))
@@ -173,23 +173,23 @@ class LeakDetector:
     def _secret_in(self, raw: bytes) -> str:
         plain = skeleton(raw)
         blocks = memoryview(plain + bytes(-len(plain) % GRAM)).cast("I")
-        # Each piece is long enough to hold a whole block of the text.
+        # A piece is so long that wherever it stands, it covers a whole block of the text.
         near = {piece for each in self._grams.keys() & set(blocks) for piece in self._grams[each]}
         found = next((self._names[piece] for piece in near if piece in plain), "")
         return found or next((name for secret, name in self._plain.items() if secret in raw), "")
 
 
 class StreamedText:
-    """A text that leaves as it is written: `feed` gives what may be shown by now.
+    """A text that is sent while it is written: `feed` returns what may be sent by now.
 
-    What may become a secret is held back (`held`) until it is known. Once one is found (`leak`),
-    nothing more comes.
+    What may become a secret is held back (`held`) until that is decided. Once one is found (`leak`),
+    nothing more is returned.
     """
 
     def __init__(self, detector: LeakDetector) -> None:
         self.leak: Leak | None = None
         self._detector = detector
-        self._shown = b""  # the end of what was given out
+        self._shown = b""  # the end of what was returned
         self.held = b""
 
     def feed(self, text: str) -> str:
@@ -200,7 +200,7 @@ class StreamedText:
     def feed_bytes(self, piece: bytes) -> bytes:
         if self.leak:
             return b""
-        suspect = self.held or len(piece) > GRAM  # else it cannot be the end of one
+        suspect = self.held or len(piece) > GRAM  # a shorter piece alone ends no secret
         self.held += piece
         raw = self._shown + self.held
         self.leak = self._detector.find(raw) if suspect else None
@@ -211,17 +211,17 @@ class StreamedText:
         )
 
     def rest(self) -> bytes:
-        """What was held back, given out though nothing has followed."""
+        """What was held back, although nothing has followed it."""
         return b"" if self.leak else self._give(len(self.held))
 
     def close(self) -> str:
-        """The rest, now that no more is written; the next text begins anew."""
+        """The rest of a text that is complete; the next one begins anew."""
         text = self.rest().decode("utf-8", "surrogatepass")
         self.leak, self._shown, self.held = None, b"", b""
         return text
 
     def allowed(self) -> bytes:
-        """The rest, though it holds what was found; what follows is looked through anew."""
+        """The rest, although it holds what was found; what follows is searched anew."""
         self.leak, given = None, self.held
         self._shown, self.held = b"", b""
         return given
@@ -233,7 +233,7 @@ class StreamedText:
 
 
 def skeleton(raw: bytes) -> bytes:
-    """ASCII letters, in lower case, and digits."""
+    """Its ASCII letters, in lower case, and digits, with codes decoded."""
     if b"%" in raw or b"\\" in raw or b"&#x" in raw:
         raw = CODED.sub(decoded, raw)
     return raw.translate(FOLDED, DROPPED)
@@ -244,7 +244,7 @@ def decoded(code: re.Match[bytes]) -> bytes:
 
 
 def place_of(raw: bytes, at: int) -> int:
-    """Where in the text the character stands that is number `at` of its skeleton."""
+    """The place in the text of character number `at` of its skeleton."""
     for unit in CODED_UNIT.finditer(raw):
         at -= 1 if len(unit[0]) == 1 else len(skeleton(unit[0]))
         if at < 0:
@@ -253,8 +253,8 @@ def place_of(raw: bytes, at: int) -> int:
 
 
 def forms(secret: bytes) -> Iterator[bytes]:
-    """As it is, in hexadecimal and base64, forwards and backwards; and in numbers such as
-    0x2f. (Codes such as %2f and \\x2f are undone before.)"""
+    """The secret as it is, in hexadecimal and base64, each forwards and backwards, and in numbers such as
+    0x2f. (Codes such as %2f and \\x2f are decoded before.)"""
     for text in (secret, secret[::-1]):
         for form in (text, text.hex().encode(), *aligned_base64(text)):
             yield form
@@ -263,14 +263,14 @@ def forms(secret: bytes) -> Iterator[bytes]:
 
 
 def aligned_base64(raw: bytes) -> Iterator[bytes]:
-    """The characters that are the same wherever in a longer text it stands."""
+    """For each alignment, the characters of its base64 that do not depend on the text around it."""
     for shift in range(3):
         coded = b64encode(bytes(shift) + raw)
         yield coded[-(-shift * 4 // 3) : (shift + len(raw)) * 4 // 3]
 
 
 def pieces(plain: bytes) -> list[bytes]:
-    """The parts of a skeleton, each of which stands for the secret; none where words may have it."""
+    """The parts of a secret's skeleton, each of which gives it away; none where ordinary text may have it."""
     mixed = bool(set(plain) & set(DIGITS)) and bool(set(plain) & set(LETTERS))
     if len(plain) < (MIXED if mixed else UNMIXED):
         return []

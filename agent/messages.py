@@ -1,8 +1,8 @@
-"""The transcript's messages: what is stored, and what a model is sent, byte for byte."""
+"""The messages of a transcript, as they are stored and sent to a model, byte for byte."""
 
 from dataclasses import dataclass
 
-PICTURE_TOKENS = 1_200  # of the largest that a model is shown (backend.protocol.PICTURE_PIXELS)
+PICTURE_TOKENS = 1_200  # of the largest picture that a model gets (backend.protocol.PICTURE_PIXELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class System:
 class User:
     """A person's words behind their context block (`prompt.context_block`).
 
-    `images` are data URLs of pictures, or of sound (WAV), sent only to models that take them.
+    `images` are data URLs of pictures or sound (WAV); only models that take them get them.
     """
 
     text: str
@@ -32,13 +32,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Assistant:
-    """What the model generated, replayed unchanged for ever after.
+    """What the model generated; later requests repeat it unchanged.
 
-    `text` is what a person may see. Where the calls came as text, `raw` is the
-    generated text with them in it: it is replayed instead of `text` and `calls`,
-    so that the rendered prompt keeps its bytes. `thought` is the reasoning before
-    it, which goes back to models whose template repeats it. `words` is `text` with
-    the white space around it that the model wrote before structured calls; "" where there is none.
+    `text` is what a person may see. Where calls came as text, `raw` is the generated
+    text with them in it: it is repeated instead of `text` and `calls`, so that the
+    rendered prompt keeps its bytes. `thought` is the reasoning before it, which goes
+    back to models whose template repeats it. `words` is `text` with the white space
+    that the model wrote around it before structured calls; "" where there was none.
     """
 
     text: str

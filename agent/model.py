@@ -1,4 +1,4 @@
-"""What a model is to the agent: a request goes in, pieces stream out, a completion ends it."""
+"""What a model is to the agent: it takes a request and streams pieces, of which a completion is the last."""
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ UNBOUNDED = -1  # tokens of thought
 class Request:
     """`tools` is the wire form of the default set, the same object for every request.
 
-    `thinking` is how many tokens the model may think before it answers, 0 none and
-    UNBOUNDED as many as it likes, as far as its template or its server can be told
-    so; None leaves that to the profile. `brief`: this call alone goes without thought,
-    and what a template says of thinking ahead of everything stays as it is. `raw`: the
-    server is not to look for calls and thoughts in the answer, its parser having failed
-    with it. `prompt`: this is read as it is, nothing is generated, and `messages` only
-    say what it was made of, with its pictures (`Model.ahead`).
+    `thinking` is how many tokens the model may think before it answers (0: none,
+    UNBOUNDED: as many as it likes), as far as its template or its server can be told;
+    None leaves that to the profile. `brief`: this call alone goes without thought, in a
+    way that leaves the beginning of the prompt as it is. `raw`: the server is not to
+    look for calls and thoughts in the answer, because its parser has failed with it.
+    `prompt`: this is read as it is and nothing is generated; `messages` only tell what
+    it was made of, with its pictures (`Model.ahead`).
     """
 
     messages: tuple[Message, ...]
@@ -35,10 +35,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the next message's request begins with, whatever that message is: the server's tokens, or with
-    pictures a text that has the server's marker for each.
+    """What the next message's request begins with, whatever that message is: the server's tokens or, where
+    there are pictures, a text with the server's marker for each of them.
 
-    `others_kept`: reading it pushes no other chat's prompt out, the server keeps several.
+    `others_kept`: reading it evicts no other chat's prompt, as the server keeps several.
     """
 
     prompt: tuple[int, ...] | str
@@ -66,15 +66,15 @@ class ReasoningPiece:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallPiece:
-    """A sign of life: a structured tool call is being generated (not yet complete)."""
+    """A sign of life: a structured tool call is being generated."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The end of a stream. `finish_reason` is "cut" when the stream broke off, "repeats" when it was
-    stopped because the text went round in circles.
+    """The end of a stream. `finish_reason` is "cut" where the stream broke off, "repeats" where it was
+    stopped because the text repeated itself.
 
     Token counts and speeds are None where the server does not give them.
     """
@@ -116,18 +116,37 @@ class Model(Protocol):
         ...
 
     async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        """What the request behind these messages and one more of a person's will begin with.
+        """What the request with one more message of a person's will begin with.
 
-        None where the server cannot show it; with `changed` also where it only goes on from the
-        last request and its answer, so that the server has it already.
+        None where the server cannot show it; with `changed`, also where it only continues the
+        last request and its answer, which the server has cached already.
         """
         ...
 
 
-class ModelRefused(Exception):
-    """The server answered a request with an error: `status` is the HTTP status.
+@dataclass(frozen=True)
+class WrappedModel:
+    """A model that passes everything on to another one; subclasses override what they change."""
 
-    `unparsed`: it had an answer of the model and could not parse it.
+    model: Model
+
+    def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        return self.model.stream(request)
+
+    async def window(self) -> int:
+        return await self.model.window()
+
+    async def count(self, request: Request) -> int:
+        return await self.model.count(request)
+
+    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
+        return await self.model.ahead(request, changed=changed)
+
+
+class ModelRefused(Exception):
+    """The server answered a request with an error; `status` is the HTTP status.
+
+    `unparsed`: the model did answer, but the server could not parse that.
     """
 
     def __init__(self, status: int, message: str, *, unparsed: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Names and lines like one that is not there, for advice: within a bounded time, whoever chose them."""
+"""Suggestions for a name or line that does not exist: the most similar ones, found in bounded time."""
 
 import difflib
 import heapq
@@ -12,10 +12,10 @@ SECONDS = 0.05  # on the event loop; a thread may take longer
 def nearest(
     word: str, candidates: Iterable[str], count: int, likeness: float, seconds: float = SECONDS
 ) -> list[str]:
-    """Those most like the word (difflib's ratio), best first.
+    """The candidates most similar to the word (difflib's ratio, at least `likeness`), best first.
 
-    difflib is cubic in the worst case: only beginnings are compared, and no more of the candidates
-    than the seconds allow.
+    difflib is cubic in the worst case, and candidates may be hostile: only their beginnings are
+    compared, and only as many as `seconds` allow.
     """
     matcher = difflib.SequenceMatcher(b=word[:COMPARED_CHARACTERS])
     end = time.monotonic() + seconds

@@ -1,7 +1,7 @@
-"""A stranger's picture to one that a model is shown: upright, no larger than it uses, always a PNG of our own.
+"""Prepares a stranger's picture for a model: upright, no larger than the model uses, redrawn as a PNG.
 
 Sizes are read here, from the first bytes; pixels are decoded by resvg (Rust) in a process of its own with
-bounds of memory and time, so that no server decodes what somebody else made.
+limits on memory and time, so that no server decodes a file that somebody else made.
 """
 
 import asyncio
@@ -19,9 +19,7 @@ MOST_BYTES = 20 << 20
 MOST_PIXELS = 50_000_000  # a photo of 8,000 x 6,000
 MOST_SEGMENTS = 1000  # of a JPEG before its first frame; 20 MiB of empty ones took 2 s
 SECONDS = 20
-MEMORY = (
-    1536 << 20
-)  # bytes of address space: MOST_PIXELS take 200 MB each time that they are copied
+MEMORY = 1536 << 20  # bytes of address space; each copy of MOST_PIXELS takes 200 MB
 KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 DAMAGED = "the picture is damaged, or not what its name says"
 DRAW = """
@@ -38,7 +36,7 @@ if drawn == draw("white", "") and draw("black", picture) == draw("black", ""):
     sys.exit(1)
 sys.stdout.buffer.write(drawn)
 """
-# By EXIF's number: what brings a picture of w x h upright. From 5 on its sides are exchanged.
+# By EXIF's orientation: the transform that turns a picture of w x h upright. From 5 on its sides are exchanged.
 TURNS = {
     2: "translate({w} 0) scale(-1 1)",
     3: "rotate(180) translate(-{w} -{h})",
@@ -53,7 +51,7 @@ SIDEWAYS = 5
 
 @dataclass(frozen=True, slots=True)
 class VisionLimits:
-    """What a model that sees makes use of: pixels of a picture, and pictures in a message."""
+    """What a vision model can use: pixels of a picture, and pictures in a message."""
 
     pixels: int
     most: int
@@ -61,7 +59,7 @@ class VisionLimits:
 
 @dataclass(frozen=True, slots=True)
 class PictureFacts:
-    """`width` and `height` as it is stored; `turn` is EXIF's number of its orientation, 1: upright."""
+    """`width` and `height` as stored; `turn` is EXIF's orientation (1: upright)."""
 
     kind: str
     width: int
@@ -70,13 +68,13 @@ class PictureFacts:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height as it is seen."""
+        """Width and height once it is upright."""
         sides = self.width, self.height
         return sides if self.turn < SIDEWAYS else sides[::-1]
 
 
 async def shown(content: bytes, vision: VisionLimits) -> str:
-    """The data URL of a picture for a model. ToolError says in one clause why it cannot be shown."""
+    """The picture's data URL for a model. ToolError says in one clause why it cannot be shown."""
     if len(content) > MOST_BYTES:
         raise ToolError(f"the picture has more than {MOST_BYTES >> 20} MB")
     facts = facts_of(content)
@@ -89,7 +87,7 @@ async def shown(content: bytes, vision: VisionLimits) -> str:
 
 
 def facts_of(content: bytes) -> PictureFacts:
-    """Kind and size by the first bytes; ToolError for what is none of KINDS, or broken."""
+    """Kind and size by the first bytes. ToolError for a broken picture, or one that is none of KINDS."""
     try:
         if content.startswith(b"\x89PNG\r\n\x1a\n"):
             facts = PictureFacts("image/png", *struct.unpack(">II", content[16:24]))
@@ -124,7 +122,7 @@ def webp_size(content: bytes) -> tuple[int, int]:
 
 
 def jpeg_facts(content: bytes) -> PictureFacts:
-    """By its markers (ITU T.81, B.2.2): the first frame's size, and EXIF's orientation before it."""
+    """The first frame's size and the EXIF orientation before it, from the markers (ITU T.81, B.2.2)."""
     at, turn = 2, 0
     for _ in range(MOST_SEGMENTS):
         if content[at] != 0xFF:
@@ -141,7 +139,7 @@ def jpeg_facts(content: bytes) -> PictureFacts:
 
 
 def exif_turn(block: bytes) -> int:
-    """The tag 0x0112 of the first directory (TIFF 6.0, section 2); 1 where it is not there."""
+    """The orientation: tag 0x0112 of the first directory (TIFF 6.0, section 2); 1 where there is none."""
     order = {b"II": "<", b"MM": ">"}.get(block[:2], "")
     if not order:
         return 1
@@ -155,7 +153,7 @@ def exif_turn(block: bytes) -> int:
 
 
 def frame(facts: PictureFacts, scale: float) -> str:
-    """The form of an SVG for a ground and a picture, at `scale` of the picture's size."""
+    """An SVG at `scale` of the picture's size, with fields for a background colour and the picture."""
     width, height = facts.size
     drawn = max(1, round(width * scale)), max(1, round(height * scale))
     return (
@@ -166,7 +164,7 @@ def frame(facts: PictureFacts, scale: float) -> str:
 
 
 def upright(content: bytes, facts: PictureFacts) -> str:
-    """The picture as an element of an SVG, turned as EXIF says."""
+    """The picture as an SVG element, turned upright."""
     turn = TURNS.get(facts.turn, "").format(w=facts.width, h=facts.height)
     return (
         f'<image width="{facts.width}" height="{facts.height}" transform="{turn}"'
@@ -175,7 +173,7 @@ def upright(content: bytes, facts: PictureFacts) -> str:
 
 
 async def drawn_by_another(frame: str, picture: str) -> bytes:
-    """The PNG of a picture in its frame; ToolError where its process ends without one."""
+    """The PNG of a picture in its frame, drawn by a child process. ToolError where that fails."""
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-I", "-c", DRAW, str(MEMORY), str(SECONDS)),

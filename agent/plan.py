@@ -1,4 +1,4 @@
-"""The plan of a task: a few steps that the model keeps up to date and that the person sees and corrects."""
+"""The plan of a task: a few steps that the model keeps up to date, and the person sees and corrects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,12 +22,12 @@ Plan = tuple[PlanStep, ...]
 
 
 def plan_lines(plan: Plan) -> list[str]:
-    """As the model is shown them."""
+    """The steps as the model sees them."""
     return [f"{n}. [{'x' if each.done else ' '}] {each.text}" for n, each in enumerate(plan, 1)]
 
 
 def with_steps(plan: Plan, texts: Sequence[str]) -> Plan:
-    """Further steps behind the others; WrongPlan where there are too many, or one is too long."""
+    """The plan with further steps at its end. WrongPlan where there are too many, or one is too long."""
     new = [" ".join(text.split()) for text in texts]
     if longest := next((text for text in new if len(text) > LONGEST_STEP), None):
         form = translated("A step has at most {most} characters, this one {count}.")
@@ -43,7 +43,7 @@ def with_done(plan: Plan, number: int) -> Plan:
 
 
 def with_text(plan: Plan, number: int, text: str) -> Plan:
-    """Other words for a step."""
+    """The plan with other words for a step; WrongPlan as for `with_steps`."""
     (new,) = with_steps((), [text]) or (step(plan, number),)
     return replaced(plan, number, replace(new, done=step(plan, number).done))
 

@@ -1,8 +1,8 @@
-"""The fixed prefix, and the context block in front of a person's words. Pure; knows no chat.
+"""The fixed prefix, and the context block in front of a person's words.
 
-The prefix (system text, then tools) is the same bytes for every chat and every
-request, so that the model server reads it once. Whatever varies travels with
-the person's message, at the tail, and is stored as it was sent.
+The prefix (system text, then tools) has the same bytes for every chat and every
+request, so that the model server reads it once. Whatever varies goes with the
+person's message, at the end, and is stored as it was sent.
 """
 
 import re
@@ -34,8 +34,8 @@ def context_block(
     """What the program adds in front of a person's words, up to where the words begin.
 
     `now` is aware and in the chat's zone; `notes` are lines of `note_line` that this
-    conversation has not been shown yet; `plan` the steps of its task; `quote` is what the message replies to;
-    `files` are lines naming what came with it; `more` are further lines.
+    conversation has not seen yet; `plan` are the steps of its task; `quote` is what the message
+    replies to; `files` are lines that name what came with it; `more` are further lines.
     """
     lines = [f"now: {now:%a %Y-%m-%d %H:%M} {zone}"]
     if sender:
@@ -63,10 +63,10 @@ def attached_files(context: str) -> list[tuple[str, str]]:
 
 
 def note_line(text: str, saved: datetime) -> str:
-    """One lasting note as the model is shown it."""
+    """One lasting note as the model sees it."""
     return f"- {one_line(text)} ({saved:%Y-%m-%d})"
 
 
 def one_line(text: str) -> str:
-    # A line break would let the text of others pose as a line of ours.
+    # With line breaks, other people's text could pass for lines of the program's.
     return " ".join(text.split())

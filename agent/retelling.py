@@ -1,13 +1,13 @@
-"""English sentences that were made before it was known who reads them, in the language spoken.
+"""Translates English sentences that were made before it was known who reads them.
 
-The backend knows no languages: its reasons, alerts and refusals are English sentences. So is what is kept
-of a text's source, and of what was withheld. The tables below list them, with names where something is
-filled in, and a text that has one of these forms is said anew:
+The backend knows no languages: its reasons, alerts and refusals are English sentences. So are the stored
+descriptions of a text's source and of what was withheld. The tables below list their forms, with fields
+where something is filled in. A text that has one of these forms is translated:
 
     with speaking("de"):
         retold("GPU 1 answers again.")  -> "GPU 1 antwortet wieder."
 
-What has none of them, such as a line of a server's log, stays as it came.
+Any other text, such as a line of a server's log, is left as it is.
 """
 
 import re
@@ -234,7 +234,7 @@ WITHHELD = (  # agent.leaks
     "an API key",
     "a signed token (JWT)",
 )
-LONGEST = 2000  # characters: what is filled in may be anybody's, and each form is sought in it
+LONGEST = 2000  # characters: fields may hold anybody's text, and every form is matched against it
 FACTS = (  # lines of agent.sandbox.host_report
     "name: {name}",
     "time: {weekday} {at}",
@@ -264,13 +264,13 @@ FACTS = (  # lines of agent.sandbox.host_report
     "speed: {speed} tokens/s",
     "speed: {speed} tokens/s, reading {prefill} tokens/s",
 )
-LISTS = ("span", "facts")  # what fills these in is several things
+LISTS = ("span", "facts")  # fields that hold several things, with commas between them
 BETWEEN_SENTENCES = re.compile(r"(?<=[.?]) (?=[A-Z])")
 
 
 def retold(text: str, forms: tuple[str, ...] = REASONS) -> str:
-    """A text of one of these forms, several such sentences, or what one was filled in with, in the
-    language spoken."""
+    """The text in the current language, where it has one of the forms or is several such sentences. What
+    fills a field is translated likewise."""
     if spoken() == ENGLISH or not text or len(text) > LONGEST:
         return text
     sentences = BETWEEN_SENTENCES.split(text)
@@ -290,13 +290,13 @@ def retold(text: str, forms: tuple[str, ...] = REASONS) -> str:
 
 @cache
 def patterns(forms: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    """Each form and what it is recognized by, those first that begin with a word of their own and leave the
-    least open."""
+    """Each form with the pattern that matches it, the most specific first: those that begin with a fixed
+    word and have the most fixed text."""
     fixed = sorted(forms, key=lambda form: (form.startswith("{"), -len(FIELD.sub("", form))))
     return tuple((form, pattern_of(form)) for form in fixed)
 
 
 def pattern_of(form: str) -> re.Pattern[str]:
-    """{name} in a form takes any text."""
+    """The pattern of a form; its fields match any text."""
     escaped = re.escape(form).replace(r"\{", "{").replace(r"\}", "}")
     return re.compile(FIELD.sub(lambda name: f"(?P<{name[0][1:-1]}>.+?)", escaped), re.DOTALL)

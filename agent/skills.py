@@ -1,9 +1,9 @@
 """Skills: folders with a SKILL.md that tell the agent how something is done, added by the owner alone.
 
-The form is the published one: front matter with `name` and `description`, then instructions, and whatever files
-they speak of. What is added is copied below the state directory and pinned by a hash over all of it; the
-sandbox shows that copy at /skills/NAME, read-only. Where its source, or the copy, is no longer what
-was pinned, it is not shown until an owner has seen and added it again.
+The form is the published one: front matter with `name` and `description`, then instructions, and the files
+that they mention. A skill that is added is copied below the state directory and pinned by a hash of all of
+it; the sandbox shows that copy at /skills/NAME, read-only. Once its source or the copy differs from
+what was pinned, it is not shown until an owner has looked at it and added it again.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ from agent.sandbox.rootfs import make_directory
 log = logging.getLogger(__name__)
 
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
-DESCRIPTION = 1024  # characters, as published
+DESCRIPTION = 1024  # characters, the published limit
 MOST_FILES, MOST_BYTES = 200, 8 << 20
 GUIDE = "SKILL.md"
 PINS = "pins.json"
@@ -39,7 +39,7 @@ class SkillError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`files` by their path in `folder`: content, and whether it is a program."""
+    """`files` by their path in `folder`: the content, and whether it is executable."""
 
     name: str
     description: str
@@ -99,20 +99,20 @@ def files_below(folder: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
     count = size = 0
     for place, folders, names in os.walk(folder, onerror=_fail):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
-        for name in (*names, *folders):
+        for name in sorted((*names, *folders)):
             path = Path(place, name)
-            kind = stat.S_IFMT(path.lstat().st_mode)
-            if kind not in (stat.S_IFREG, stat.S_IFDIR):
+            found = path.lstat()
+            if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
                 raise SkillError(f"{path} is a link or a device; a skill is of plain files.")
-        for name in sorted(set(names) - LEFT_OUT):
-            path = Path(place, name)
-            count, size = count + 1, size + path.stat().st_size
+            if stat.S_ISDIR(found.st_mode) or name in LEFT_OUT:
+                continue
+            count, size = count + 1, size + found.st_size
             if count > MOST_FILES or size > MOST_BYTES:
                 raise SkillError(
                     f"{folder} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB."
                 )
             inner = path.relative_to(folder).as_posix()
-            yield inner, (path.read_bytes(), bool(path.stat().st_mode & stat.S_IXUSR))
+            yield inner, (path.read_bytes(), bool(found.st_mode & stat.S_IXUSR))
 
 
 def _fail(error: OSError) -> None:
@@ -120,7 +120,7 @@ def _fail(error: OSError) -> None:
 
 
 def front_matter(text: str) -> dict[str, str]:
-    """The keys between two lines of "---": plain, quoted or folded words, which is all that skills use of YAML."""
+    """The keys between two lines of "---". Of YAML it reads what skills use: plain, quoted and folded strings."""
     lines = text.removeprefix("\ufeff").splitlines()
     if not lines or lines[0].strip() != "---":
         return {}
@@ -139,9 +139,8 @@ def front_matter(text: str) -> dict[str, str]:
 
 def _unquoted(value: str) -> str:
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return (
-            value[1:-1].replace("''", "'") if value[0] == "'" else value[1:-1].replace('\\"', '"')
-        )
+        escaped = "''" if value[0] == "'" else '\\"'
+        return value[1:-1].replace(escaped, value[0])
     return value
 
 
@@ -174,7 +173,7 @@ class SkillShelf:
         return [pin for pin in self.pins() if (self.shown / pin.name).is_dir()]
 
     def problem(self, pin: Pin) -> str:
-        """Why a skill that was added is not to be shown; empty where it is."""
+        """Why an added skill must not be shown; empty where it may."""
         source = Path(pin.source)
         for folder in (self.folder / pin.name, source):
             try:
@@ -188,7 +187,7 @@ class SkillShelf:
         return ""
 
     def add(self, skill: Skill) -> None:
-        """Keep the skill as it was read, in place of one of its name, and show it."""
+        """Store the skill as it was read, replacing one of the same name, and show it."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         write_files(skill, self.folder / skill.name)
         pin = Pin(skill.name, skill.description, str(skill.folder.resolve()), skill.sha256)
@@ -203,7 +202,7 @@ class SkillShelf:
         self.show()
 
     def show(self) -> None:
-        """Have /skills hold what is pinned and unchanged, and nothing else."""
+        """Make /skills hold the skills that are pinned and unchanged, and nothing else."""
         pins = self.pins()
         if not pins and not self.shown.exists():
             return
@@ -218,10 +217,9 @@ class SkillShelf:
             if there.name not in good:
                 shutil.rmtree(there)
         for name, pin in good.items():
-            kept = read_skill(self.folder / name)
             there = self.shown / name
-            if not there.is_dir() or _hash_of(there) != pin.sha256:
-                write_files(kept, there)
+            if _hash_of(there) != pin.sha256:
+                write_files(read_skill(self.folder / name), there)
 
     def _keep(self, pins: list[Pin]) -> None:
         pins = sorted(pins, key=lambda pin: pin.name)
@@ -237,7 +235,7 @@ def _hash_of(folder: Path) -> str:
 
 
 def write_files(skill: Skill, folder: Path) -> None:
-    """For everybody to read, whatever the umask; in place of what is there."""
+    """Replace the folder with the skill's files, readable by everybody whatever the umask."""
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     for path, (content, program) in skill.files.items():

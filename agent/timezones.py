@@ -1,4 +1,4 @@
-"""Stored instants and time zones as a calendar has them, also of rows that were damaged."""
+"""Stored instants and time zones as calendar times; damaged values are no error."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -9,7 +9,7 @@ EPOCH = datetime.fromtimestamp(0, UTC)
 
 @lru_cache(maxsize=64)
 def known_zone(name: str) -> str:
-    """The IANA name; empty where there is no such zone."""
+    """The IANA name; "" where there is no such zone."""
     try:
         ZoneInfo(name)
     except (LookupError, ValueError, OSError):
@@ -18,7 +18,7 @@ def known_zone(name: str) -> str:
 
 
 def local_time(at: float, zone: str) -> datetime:
-    """An instant (seconds since the epoch) in an IANA zone; the epoch where no calendar has it."""
+    """An instant (seconds since the epoch) in an IANA zone; the epoch where no calendar has that instant."""
     here = ZoneInfo(known_zone(zone) or "UTC")
     try:
         return (EPOCH + timedelta(seconds=at)).astimezone(here)

@@ -1,11 +1,11 @@
-"""Whose words a chat holds, and what it then asks an owner about.
+"""Whose text a chat holds, and which acts of the chat therefore need an owner's approval.
 
-A stretch of text comes from a person, an owner, the program, or a stranger: a page, a file, a
-forwarded message, a repository. A chat is touched while a stranger's text stands in its prompt or
-was summed up into it; what it then writes (notes, jobs, files) is a stranger's as well. Whatever
-carries something out of a touched chat, or lasts beyond it, asks; what reads, computes or answers
-never does. The ideas are those of the dual-model and capability designs (arXiv 2506.08837,
-2503.18813): the model may believe what it reads, so what it can do is decided by where that came from.
+Text comes from a person, an owner, the program, or a stranger: a page, a file, a forwarded message, a
+repository. A chat is touched while its prompt holds a stranger's text, or a summary of one; what it
+then writes (notes, jobs, files) counts as a stranger's, too. Acts that carry something out of a touched
+chat, or last beyond it, ask; acts that read, compute or answer never do. As in the dual-model and
+capability designs (arXiv 2506.08837, 2503.18813), the model may believe what it reads, so where that
+came from decides what the model can do.
 
 `ACTS` is the whole rule. docs/security.md shows it as a table.
 """
@@ -28,8 +28,8 @@ NAMED = 3  # sources that a question names
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """A stranger's text in a chat or a workspace: `source` is where from, on one line; `at` is in
-    seconds since the epoch; `number` rises with each."""
+    """A stranger's text in a chat or a workspace: `source` says where it comes from, on one line; `at` is
+    in seconds since the epoch; each has a higher `number` than the one before."""
 
     source: str
     at: float
@@ -38,7 +38,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`what` a chat does, and when it asks; "unless granted": a standing permission answers it."""
+    """`what` a chat does, and when it asks; "unless granted": only without a standing permission."""
 
     what: str
     untouched: Asks
@@ -74,8 +74,7 @@ OTHER = Act("anything else", "unless granted", "always")
 
 
 def asks(scope: str, *, touched: bool) -> Asks:
-    """Whether the act of a scope such as "commit:website" asks; what the table does not know
-    does, unless granted in an untouched chat."""
+    """Whether the act of a scope such as "commit:website" asks; an act that the table lacks counts as OTHER."""
     act = ACTS.get(scope.partition(":")[0], OTHER)
     return act.touched if touched else act.untouched
 
@@ -88,21 +87,17 @@ def table() -> str:
 
 
 def named(source: str) -> str:
-    """Where a text comes from, on one bounded line in which nothing can hide."""
+    """A source on one line, shortened, and without invisible characters."""
     line = visible(" ".join(source.split()))
     return line if len(line) <= SOURCE_CHARACTERS else f"{line[: SOURCE_CHARACTERS - 1]}…"
 
 
 def told(taints: Sequence[Taint], zone: str) -> str:
-    """What touched a chat, and when, newest last; empty for none. `zone` is an IANA name."""
-    newest = taints[-NAMED:]
-    lines = [
+    """What has touched a chat, and when, newest last; "" for nothing. `zone` is an IANA name."""
+    parts = [
         f"{retold(taint.source, SOURCES)} ({local_time(taint.at, zone):%d %b %H:%M})"
-        for taint in newest
+        for taint in taints[-NAMED:]
     ]
-    more = (
-        [translated("and {count} more").format(count=len(taints) - NAMED)]
-        if len(taints) > NAMED
-        else []
-    )
-    return "; ".join([*lines, *more])
+    if len(taints) > NAMED:
+        parts.append(translated("and {count} more").format(count=len(taints) - NAMED))
+    return "; ".join(parts)

@@ -37,7 +37,7 @@ from agent.events import Emit, Event, TurnFinished
 from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message, System, User
-from agent.model import Ahead, Completion, Piece, Request
+from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text
 from agent.store import Incoming, open_store
 from agent.tools.context import ToolContext
@@ -225,11 +225,10 @@ class Ends:
         print(f"{chat} waits: {why}", file=sys.stderr)
 
 
-@dataclass
-class Counted:
+@dataclass(frozen=True)
+class Counted(WrappedModel):
     """A model whose completions are kept."""
 
-    model: Any
     chat: str
     calls: list[tuple[str, Completion]]
 
@@ -239,18 +238,6 @@ class Counted:
                 if isinstance(piece, Completion):
                     self.calls.append((self.chat, piece))
                 yield piece
-
-    async def window(self) -> int:
-        window: int = await self.model.window()
-        return window
-
-    async def count(self, request: Request) -> int:
-        tokens: int = await self.model.count(request)
-        return tokens
-
-    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        found: Ahead | None = await self.model.ahead(request, changed=changed)
-        return found
 
 
 @asynccontextmanager

@@ -29,7 +29,7 @@ from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
-from agent.model import Ahead, Model, Piece, Request
+from agent.model import Piece, Request, WrappedModel
 from agent.tools.registry import chosen
 from agent.turn.model_caller import ModelCaller
 from agent.turn.turn import TurnLimits
@@ -124,10 +124,9 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Counted(WrappedModel):
     """A model whose requests are counted."""
 
-    model: Model
     tally: Tally
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
@@ -135,15 +134,6 @@ class Counted:
         async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
                 yield piece
-
-    async def window(self) -> int:
-        return await self.model.window()
-
-    async def count(self, request: Request) -> int:
-        return await self.model.count(request)
-
-    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        return await self.model.ahead(request, changed=changed)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,6 @@
 
 openai/            chat completions over HTTP, the wire form
 tool_call_parser/  tool calls that came as text
-gpu_queue.py       the queue for the GPU; models whose calls stand in it
+gpu_queue.py       the queue for the GPU, and models whose calls wait in it
 selftest.py        whether a model calls tools here
 """

@@ -1,7 +1,7 @@
-"""The queue for the GPU, and models whose calls stand in it.
+"""The queue for the GPU, and models whose calls wait in it.
 
-The GPU is held for one model call at a time, so that a tool that runs long, or a
-question to the owner, delays no other chat. The queue itself is the backend's,
+The GPU is held for one model call at a time, so that a long-running tool or a
+question to the owner delays no other chat. The queue itself is in the backend,
 which all processes share.
 """
 
@@ -19,32 +19,38 @@ from dataclasses import dataclass
 
 from agent.aio import move_on_when
 from agent.errors import BackendAway
-from agent.model import Ahead, Completion, Model, ModelRefused, Piece, PrefillProgress, Request
+from agent.model import (
+    Completion,
+    ModelRefused,
+    Piece,
+    PrefillProgress,
+    Request,
+    WrappedModel,
+)
 from backend.client import BackendClient, BackendUnavailable, GpuLease
 from backend.protocol import PERSON, CompletionReport, Priority, QueueState
 
 HEARTBEAT_SECONDS = 1.0
-BROKEN = 0  # the status of a connection that broke
-OnWait = Callable[
-    [QueueState], None
-]  # called with each new place, and why no call may start (heat)
+BROKEN = 0  # in place of the HTTP status, where the connection broke
+OnWait = Callable[[QueueState], None]
+"""Called with each new place in the queue, and with the reason why no call may start (heat)."""
 
 
 class GpuHold:
-    """The GPU while it is held. `wanted` is set when somebody more urgent waits."""
+    """The GPU while it is held. `wanted` is set when something more urgent waits."""
 
     def __init__(self) -> None:
         self.wanted = asyncio.Event()
 
     async def received(self, piece: Piece) -> None:
-        """A piece of the open request's answer came."""
+        """Report a piece of the open request's answer."""
 
     async def failed(self, error: ModelRefused | BackendAway) -> None:
-        """The open request failed."""
+        """Report that the open request has failed."""
 
 
 GpuQueue = Callable[[str, Priority, OnWait | None], AbstractAsyncContextManager[GpuHold]]
-"""(chat, priority, on_wait): waits for a place, and holds the GPU for the block."""
+"""(chat, priority, on_wait): waits for the GPU, and holds it for the block."""
 
 
 def backend_queue(backend: BackendClient) -> GpuQueue:
@@ -76,7 +82,7 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
 
 
 class ReportingHold(GpuHold):
-    """Tells the backend how each request goes: its speed figures and its stall detector depend on that."""
+    """Reports each request to the backend, for its speed figures and its stall detection."""
 
     def __init__(self, lease: GpuLease, chat: str) -> None:
         self.wanted = lease.wanted
@@ -87,21 +93,19 @@ class ReportingHold(GpuHold):
 
     async def received(self, piece: Piece) -> None:
         if isinstance(piece, Completion):
-            status = BROKEN if piece.finish_reason == "cut" else 200
-            await self._lease.report(
-                CompletionReport(
-                    chat=self._chat,
-                    status=status,
-                    prompt_tokens=piece.prompt_tokens,
-                    cached_tokens=piece.cached_tokens,
-                    completion_tokens=piece.completion_tokens,
-                    ttft_ms=piece.ttft_ms,
-                    prefill_tok_s=piece.prefill_tok_s,
-                    decode_tok_s=piece.decode_tok_s,
-                    draft_tokens=piece.draft_tokens,
-                    draft_accepted=piece.draft_accepted,
-                )
+            report = CompletionReport(
+                chat=self._chat,
+                status=BROKEN if piece.finish_reason == "cut" else 200,
+                prompt_tokens=piece.prompt_tokens,
+                cached_tokens=piece.cached_tokens,
+                completion_tokens=piece.completion_tokens,
+                ttft_ms=piece.ttft_ms,
+                prefill_tok_s=piece.prefill_tok_s,
+                decode_tok_s=piece.decode_tok_s,
+                draft_tokens=piece.draft_tokens,
+                draft_accepted=piece.draft_accepted,
             )
+            await self._lease.report(report)
             return
         if isinstance(piece, PrefillProgress):
             self._read = piece.processed
@@ -117,10 +121,9 @@ class ReportingHold(GpuHold):
 
 
 @dataclass(frozen=True)
-class QueuedModel:
+class QueuedModel(WrappedModel):
     """A model whose every call waits for the GPU."""
 
-    model: Model
     queue: GpuQueue
     chat: str
     priority: Priority = PERSON
@@ -139,21 +142,12 @@ class QueuedModel:
                 await hold.failed(error)
                 raise
 
-    async def window(self) -> int:
-        return await self.model.window()
-
-    async def count(self, request: Request) -> int:
-        return await self.model.count(request)
-
-    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        return await self.model.ahead(request, changed=changed)
-
 
 @asynccontextmanager
 async def profile_held(
     backend: BackendClient, chat: str, stop: asyncio.Event, on_wait: OnWait
 ) -> AsyncIterator[None]:
-    """Keep the model's profile as it is for the block, once a switch that runs is over.
+    """Keep the model's profile for the block, after waiting for a switch that is under way.
 
     The wait ends when `stop` is set. Without a backend nothing is held: the first
     model call raises BackendAway.

@@ -1,10 +1,10 @@
-"""Whether a model can call tools here: one real request, and what its template makes of a conversation.
+"""Tests whether a model can call tools here: by one real request, and by what its template renders.
 
     result = await SelftestStore(store, model, queue, schemas).of(status)
 
 The request begins with the fixed prefix, so it warms what the first conversation
-needs. The result is kept by profile and model file: another file, or another
-profile with other flags and another template, is another model.
+needs. The result is stored by profile and model file: another file, or another
+profile with its own flags and template, counts as another model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +45,11 @@ class RenderingModel(Model, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """`template_error` is the template's own exception over a whole conversation, or empty.
+    """`template_error` is the template's exception about a whole conversation, or empty.
 
-    `keeps_prefix`: each longer conversation, thoughts in it, is rendered with the shorter
-    one at its beginning; None where the server cannot show what it renders. `keeps_turn`:
-    the same within a turn, from one tool call to the next.
+    `keeps_prefix`: a conversation with thoughts that has become longer is rendered with the
+    shorter one at its beginning; None where the server cannot show prompts. `keeps_turn`:
+    that holds within a turn, from one tool call to the next.
     """
 
     verdict: Verdict
@@ -85,7 +85,7 @@ async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]])
 async def check_template(
     model: RenderingModel, question: tuple[Message, ...], schemas: Sequence[Mapping[str, Any]]
 ) -> tuple[str, bool | None, bool | None]:
-    """SelfTest's `template_error`, `keeps_prefix` and `keeps_turn`, from a conversation that grows as in a chat."""
+    """SelfTest's `template_error`, `keeps_prefix` and `keeps_turn`, found with a conversation that grows."""
     calls = (
         ToolCall("call00001", "bash", '{"command": "ls one"}'),
         ToolCall("call00002", "bash", '{"command": "ls two"}'),
@@ -124,15 +124,15 @@ class SelftestStore:
     schemas: Sequence[Mapping[str, Any]]
 
     async def known(self, server: ServerStatus) -> SelfTest | None:
-        """The result on record; None for a model that was never tried."""
+        """The stored result; None for a model that was never tested."""
         return await self.store.key_values.get(record_key(server), SelfTest)
 
     async def of(self, server: ServerStatus) -> SelfTest:
-        """The result on record, else of one real request now. Raises as `self_test` does."""
+        """The stored result, else that of a test now. Raises as `self_test` does."""
         return await self.known(server) or await self.anew(server)
 
     async def anew(self, server: ServerStatus) -> SelfTest:
-        """Try the model that serves now, and keep the result."""
+        """Test the model that serves now, and store the result."""
         async with self.queue("self-test", PERSON, None):
             found = await self_test(self.model, self.schemas)
         await self.store.key_values.put(record_key(server), asdict(found))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from agent.language import translated
 from agent.messages import User
-from agent.model import Ahead, Completion, Model, Piece, Request, TextPiece
+from agent.model import Completion, Piece, Request, TextPiece, WrappedModel
 from agent.prompt import attached_files, context_and_words
 from agent.turn import texts
 
@@ -21,14 +21,13 @@ def blind_answer(message: str, told: str) -> str:
 
 
 @dataclass(frozen=True)
-class FixedAnswers:
-    """A model before which a fixed answer comes; `answer` gives it to a message, "" for none."""
+class FixedAnswers(WrappedModel):
+    """A model that is asked only where `answer` returns "" for the person's message."""
 
-    model: Model
     answer: Callable[[str], str]
 
     def completion(self, request: Request) -> Completion | None:
-        """What the program says itself."""
+        """The program's own answer, if it has one."""
         last = request.messages[-1]
         text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
         return Completion(text, (), "", "stop") if text else None
@@ -42,12 +41,3 @@ class FixedAnswers:
         async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
                 yield piece
-
-    async def window(self) -> int:
-        return await self.model.window()
-
-    async def count(self, request: Request) -> int:
-        return await self.model.count(request)
-
-    async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        return await self.model.ahead(request, changed=changed)

@@ -133,7 +133,7 @@ class TurnLoop:
         for call, result in self.transcript.results():
             self.tools.remember(call, result)
         if open_calls := self.transcript.open_calls():
-            waiting = await self.turn.approvals.not_taken(self.turn.journal.turn)
+            waiting = await self.turn.approvals.rows.not_taken(self.turn.journal.turn)
             await self.tools.run(open_calls, interrupted=self.transcript.started - waiting)
         elif self.transcript.own and isinstance(self.transcript.own[-1], Assistant):
             await self.transcript.note(texts.GO_ON)

@@ -2,9 +2,9 @@
 
 client.py        OpenAIModel: the HTTP conversation, its signs of life
 prompt_form.py   the form that a chat template takes, found by rendering
-wire.py          our messages and requests as JSON, the same bytes every time
-chunks.py        an answer's bytes to pieces, and token counts and speeds from whichever fields the server gives
-values.py        reading JSON of unknown shape
+wire.py          messages and requests as JSON, with the same bytes every time
+chunks.py        an answer's bytes to pieces; token counts and speeds from whichever fields the server gives
+values.py        reads JSON of unknown shape
 errors.py        a server's error as one of the agent's
 """
 

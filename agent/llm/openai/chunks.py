@@ -1,6 +1,6 @@
-"""An answer's bytes to the JSON values in them, and those chunks to pieces. Pure.
+"""Turns an answer's bytes into JSON values, and these chunks into pieces.
 
-Tool calls are joined whole and not parsed.
+The parts of a tool call are joined, and not parsed.
 """
 
 import json
@@ -15,8 +15,8 @@ from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, Text
 DONE = "[DONE]"
 LONGEST_EVENT = 4 << 20  # bytes; a server may repeat the prompt in one
 MOST_LINES = 1000  # of one event
-MOST_VALUES = 200_000  # in one JSON text; more would hold up everything else for 0.1 s
-MOST_TEXT = 4 << 20  # characters of one completion, ten times the longest that a model gives
+MOST_VALUES = 200_000  # in one JSON text; more would block the event loop for 0.1 s
+MOST_TEXT = 4 << 20  # characters of one completion, ten times the longest that models generate
 MOST_CALLS = 500  # of one completion
 FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 _REASONS: dict[str, FinishReason] = {
@@ -29,21 +29,21 @@ _REASONS: dict[str, FinishReason] = {
 
 
 class StreamTooLong(Exception):
-    """An event outgrew `LONGEST_EVENT` or `MOST_LINES`, or a completion `MOST_TEXT` or `MOST_CALLS`."""
+    """An event exceeded `LONGEST_EVENT` or `MOST_LINES`, or a completion `MOST_TEXT` or `MOST_CALLS`."""
 
 
 class Events:
-    """Feed it bytes as they come, split anywhere; it yields each event's JSON value, or `DONE`.
+    """Takes bytes as they arrive, split anywhere, and yields each event's JSON value, or `DONE`.
 
-    Only `data:` lines (and `error:`, an old form of llama-server) count: comments
-    are keep-alives, other fields mean nothing here. What is no JSON is passed over. Raises
+    Only `data:` lines (and `error:`, an old form of llama-server) are read: comments
+    are keep-alives, other fields mean nothing here. Events that are no JSON are skipped. Raises
     StreamTooLong.
     """
 
     def __init__(self) -> None:
         self._line = bytearray()
-        self._data: list[str] = []  # lines of an event of which none is JSON by itself
-        self._size = 0  # of these, in bytes
+        self._data: list[str] = []  # lines of an event, none of which is JSON by itself
+        self._size = 0  # of these lines, in bytes
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
         first, *lines = chunk.split(b"\n")
@@ -55,7 +55,7 @@ class Events:
             raise StreamTooLong
 
     def close(self) -> Iterator[Any]:
-        """What the stream ended in the middle of, if it is whole."""
+        """The event that the end of the stream completes."""
         line, self._line = bytes(self._line), bytearray()
         yield from self._take(line)
         yield from self._dispatch()
@@ -85,7 +85,7 @@ class Events:
 
 
 def parse(text: str) -> Any:
-    """A JSON value, `DONE`, or None for what is neither, or has more than MOST_VALUES."""
+    """A JSON value or `DONE`; None for anything else, and for JSON with more than MOST_VALUES."""
     if text == DONE:
         return DONE
     if sum(map(text.count, ",:[{")) > MOST_VALUES:
@@ -97,7 +97,7 @@ def parse(text: str) -> Any:
 
 
 def native_choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
-    """A chunk of llama-server's own /completions as a choice of OpenAI's."""
+    """A chunk of llama-server's own /completion as a choice in OpenAI's form."""
     reason = "length" if chunk.get("stop_type") == "limit" else "stop"
     ended = chunk.get("stop") is True
     return {"text": chunk.get("content"), "finish_reason": reason if ended else None}
@@ -111,7 +111,7 @@ class _Call:
 
 
 class Chunks:
-    """Feed it each chunk; it yields pieces and keeps what the completion needs."""
+    """Takes the chunks in order, yields their pieces, and keeps what the completion needs."""
 
     def __init__(self) -> None:
         self.finish_reason: FinishReason | None = None
@@ -175,7 +175,7 @@ class Chunks:
         return piece
 
     def _index(self, place: int, delta: Mapping[str, Any]) -> int:
-        """A server that leaves the index out begins each call with an id of its own."""
+        """The call's number. Servers that leave the index out begin each call with a new id."""
         index = whole(delta.get("index"))
         if index is not None:
             return index
@@ -196,7 +196,7 @@ class Chunks:
         if cached is None:
             cached = whole(mapping(usage.get("prompt_tokens_details")).get("cached_tokens"))
         if cached is None and prompt is not None and fresh is not None and usage:
-            cached = max(0, prompt - fresh)  # ik_llama.cpp names only those that it read
+            cached = max(0, prompt - fresh)  # ik_llama.cpp counts only tokens that it has read
         return Completion(
             text="".join(self._text),
             calls=tuple(

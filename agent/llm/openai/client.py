@@ -1,7 +1,7 @@
 """OpenAIModel: chat completions over HTTP, streamed.
 
-There is no total time-out: a long prefill is no fault. What ends a wait is the
-connection refused, broken, or without one byte (a comment is one) for `silence_seconds`.
+There is no total timeout, as a long prefill is no fault. A wait ends when the connection is
+refused, breaks, or carries not one byte (comments count) for `silence_seconds`.
 """
 
 import asyncio
@@ -9,12 +9,14 @@ import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import wraps
 from itertools import takewhile
 from typing import Any, Self, TypeVar
 
 import aiohttp
 from pydantic import TypeAdapter
 
+from agent.bounded_json import PLAIN
 from agent.errors import BackendAway
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
@@ -63,20 +65,48 @@ _LONGEST_ERROR = 65536  # bytes
 _LONGEST_ANSWER = 8 << 20  # bytes of an answer that is not streamed: a long prompt as rendered
 _BLOCK = 1 << 14  # bytes that are parsed at once
 _COMPLETIONS = "/v1/chat/completions"
-_PLAIN = "/v1/completions"
+_COMPLETION = "/v1/completions"
 # llama-server's own form, which alone takes tokens and pictures where a projector is loaded.
 _NATIVE = "/completion"
 NO_ROUTE = (404, 405, 501)
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 T = TypeVar("T")
+Probe = Callable[["OpenAIModel", Endpoint], Awaitable[T]]
+
+
+def probed(what: str, kind: Any) -> Callable[[Probe[T]], Probe[T]]:
+    """A method that probes a model's template runs once for each template and build of the server.
+
+    Its result, of the type `kind`, is kept under the name `what`.
+    """
+
+    def decorated(probe: Probe[T]) -> Probe[T]:
+        @wraps(probe)
+        async def known(model: "OpenAIModel", endpoint: Endpoint) -> T:
+            key = (endpoint.url, endpoint.model, endpoint.profile, what)
+            if key not in model.probes:
+                identity = await model.template_identity(endpoint) if model.kept else ""
+                kept, record = model.kept if identity else None, f"template {identity} {what}"
+                found = await kept.get(record, kind) if kept else None
+                if found is None:
+                    found = await probe(model, endpoint)
+                    if kept:
+                        await kept.put(record, TypeAdapter(kind).dump_python(found, mode="json"))
+                model.probes[key] = found
+            result: T = model.probes[key]
+            return result
+
+        return known
+
+    return decorated
 
 
 class OpenAIModel:
-    """A model behind any OpenAI-compatible server; agent.model.Model says what it does.
+    """An agent.model.Model behind any OpenAI-compatible server.
 
-    `kept` holds what was found of chat templates, by their text. `endpoint` is asked before each call, at
-    most once in FRESH_SECONDS unless a call has failed, so that a restart on another port is followed;
-    backend.client.BackendUnavailable from it means that none is there.
+    `kept` holds what was found out about chat templates, by their text. `endpoint` is asked before each
+    call, but only once in FRESH_SECONDS unless a call has failed, so that a restart on another port is
+    followed. Its backend.client.BackendUnavailable means that there is no server.
     """
 
     def __init__(
@@ -88,7 +118,7 @@ class OpenAIModel:
         kept: KeyValueTable | None = None,
     ) -> None:
         self._fetch_endpoint = endpoint
-        self._kept = kept
+        self.kept = kept
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_seconds, sock_read=silence_seconds
         )
@@ -101,10 +131,8 @@ class OpenAIModel:
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
         connector = aiohttp.TCPConnector(limit=0, force_close=True)
-        # Nothing compressed: it could be a thousand times as much as was received.
-        plain = {"Accept-Encoding": "identity"}
         self._session = aiohttp.ClientSession(
-            connector=connector, timeout=self._timeout, headers=plain, auto_decompress=False
+            connector=connector, timeout=self._timeout, headers=PLAIN, auto_decompress=False
         )
         return self
 
@@ -116,25 +144,24 @@ class OpenAIModel:
         return (await self._endpoint()).n_ctx
 
     async def useful(self) -> int | None:
-        """How much of the window the model uses well, in tokens; None: all of it."""
+        """The part of the window that the model uses well, in tokens; None for all of it."""
         return (await self._endpoint()).useful_context
 
     async def shows_prompts(self) -> bool:
-        """Whether its server renders prompts, so that `ahead` can find something."""
+        """Whether its server renders prompts, which `ahead` needs."""
         return (await self._endpoint()).extras
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         began = asyncio.get_running_loop().time()
-        endpoint = await self._endpoint()
+
+        async def asked(endpoint: Endpoint) -> tuple[Json, aiohttp.ClientResponse]:
+            route, wire = await self._asked(endpoint, request)
+            return wire, await self._call("POST", endpoint, route, wire)
+
         try:
-            route, wire = await self._asked(endpoint, request)
-            answer = await self._call("POST", endpoint, route, wire)
-        except BackendAway as error:
-            endpoint = await self._moved(endpoint, error)
-            route, wire = await self._asked(endpoint, request)
-            answer = await self._call("POST", endpoint, route, wire)
+            wire, answer = await self._followed(asked)
         except ModelRefused as error:
-            if not error.unparsed:  # perhaps another template than the one that was probed
+            if not error.unparsed:  # the template may be another than the one that was probed
                 self._forget()
             raise
         opened = opened_thought(prompt_text(wire)) if request.raw else ""
@@ -177,10 +204,10 @@ class OpenAIModel:
         return await self._followed(shown)
 
     async def ahead(self, request: Request, *, changed: bool = False) -> Ahead | None:
-        """Found by rendering two different messages behind the conversation: what both begin with.
+        """The common beginning of two prompts: the conversation with one and with another message behind it.
 
-        Tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
-        cannot go back. Pictures are no tokens: a conversation with some is a text, cut where its tokens end.
+        In tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
+        cannot go back. Pictures are no tokens: a conversation with some is a text, cut at a token's end.
         """
         messages = with_empty_images(request.messages)
 
@@ -211,7 +238,7 @@ class OpenAIModel:
                 same = takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
             except (
                 ModelRefused
-            ):  # a template that takes no such message, or a server without routes
+            ):  # the template takes no such message, or the server lacks the routes
                 return None
             read = tuple(token for token, _ in same)
             return Ahead(read, endpoint.keeps_prompts)
@@ -222,7 +249,7 @@ class OpenAIModel:
         self, endpoint: Endpoint, prompts: Sequence[str], marker: str, pictures: int
     ) -> str:
         """What both prompts begin with, as far as it gives the same tokens by itself; "" where it does not, or
-        where the template has not a marker for each picture."""
+        where the template shows no marker for some picture."""
         pairs = takewhile(lambda pair: pair[0] == pair[1], zip(*prompts, strict=False))
         same = "".join(letter for letter, _ in pairs)
         if same.count(marker) != pictures:
@@ -236,8 +263,8 @@ class OpenAIModel:
         return ""
 
     async def _media_marker(self, endpoint: Endpoint) -> str:
-        """What stands for a picture in this server's rendered prompts, another word after each of its starts;
-        "" where it takes no pictures in a plain completion."""
+        """What stands for a picture in this server's rendered prompts: another word after each start of the
+        server; "" where it takes no pictures in a plain completion."""
         try:
             return text(mapping(await self._json("GET", endpoint, "/props")).get("media_marker"))
         except ModelRefused:
@@ -249,7 +276,7 @@ class OpenAIModel:
         return [token for token in sequence(found.get("tokens")) if isinstance(token, int)]
 
     async def prefix(self, request: Request) -> Prefix:
-        """What every request begins with, in the form of its messages: of a system text and tools."""
+        """What every request begins with, in wire form. `request` holds the system text and the tools."""
 
         async def formed(endpoint: Endpoint) -> Prefix:
             form = await self._whole_form(endpoint) if endpoint.extras else NATIVE
@@ -260,7 +287,7 @@ class OpenAIModel:
         return await self._followed(formed)
 
     async def _pieces(self, answer: aiohttp.ClientResponse, began: float) -> AsyncGenerator[Piece]:
-        """The answer's pieces; the last one is the completion, "cut" when the stream broke off."""
+        """The answer's pieces; the last one is the completion, "cut" where the stream broke off."""
         chunks, ttft = Chunks(), None
         try:
             async with aclosing(_values(answer)) as values:
@@ -277,22 +304,13 @@ class OpenAIModel:
         yield chunks.completion(chunks.finish_reason or "cut", ttft)
 
     async def _asked(self, endpoint: Endpoint, request: Request) -> tuple[str, Json]:
-        """The route of this server that completes the request, and what it is sent."""
+        """The server's route for the request, and the body to send."""
         images = images_of(request) if endpoint.vision is not False else []
         if request.prompt:
             return _NATIVE, reading_json(request.prompt, images)
-        wire = await self._completion_json(endpoint, request)
-        if not (request.raw and endpoint.extras):
-            return _COMPLETIONS, wire
-        if images and not await self._media_marker(endpoint):
-            return _COMPLETIONS, wire
-        prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
-        return _NATIVE if images else _PLAIN, raw_json(wire, prompt, images)
-
-    async def _completion_json(self, endpoint: Endpoint, request: Request) -> Json:
-        if not endpoint.extras:  # OpenAI's form knows of no thinking
+        if not endpoint.extras:  # OpenAI's form has no fields for thinking
             request = replace(request, thinking=None, brief=False)
-        return request_json(
+        wire = request_json(
             request,
             await self._name(endpoint),
             extras=endpoint.extras,
@@ -300,126 +318,99 @@ class OpenAIModel:
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
+        if not (request.raw and endpoint.extras):
+            return _COMPLETIONS, wire
+        if images and not await self._media_marker(endpoint):
+            return _COMPLETIONS, wire
+        prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
+        return _NATIVE if images else _COMPLETION, raw_json(wire, prompt, images)
 
     async def _prompt_json(self, endpoint: Endpoint, request: Request) -> Json:
         return prompt_json(request, await self._form(endpoint, request), endpoint.template)
 
     async def _form(self, endpoint: Endpoint, request: Request) -> PromptForm:
-        """How this server's template wants the request, tried once where something depends on it."""
-        sees = (
-            endpoint.vision is not False
-        )  # nobody has asked: somebody thought so who kept the picture
+        """The form in which this server's template wants the request; probes what the request depends on."""
+        # Where it is not known whether the model sees, whoever let a picture in has assumed so.
+        sees = endpoint.vision is not False
         if not endpoint.extras:
             return NATIVE if sees else BLIND
-        form = await self._whole_form(endpoint)
         answers = [m for m in request.messages if isinstance(m, Assistant)]
+        raw_calls, thoughts = (
+            any(m.raw and m.calls for m in answers),
+            any(m.thought for m in answers),
+        )
+        words, thinking = any(m.words for m in answers), request.thinking is not None
         return replace(
-            form,
-            raw_calls=any(m.raw and m.calls for m in answers)
-            and await self._takes_raw_calls(endpoint, form),
-            thoughts=await self._thought_form(endpoint)
-            if any(m.thought for m in answers)
-            else "none",
-            gap=await self._gap(endpoint, form) if any(m.words for m in answers) else None,
-            efforts=frozenset() if request.thinking is None else await self._efforts(endpoint),
+            await self._whole_form(endpoint),
+            raw_calls=raw_calls and await self._takes_raw_calls(endpoint),
+            thoughts=await self._thought_form(endpoint) if thoughts else "none",
+            gap=(await self._gap(endpoint))[0] if words else None,
+            efforts=await self._efforts(endpoint) if thinking else frozenset(),
             pictures=sees,
         )
 
+    @probed("form of calls", PromptForm)
     async def _whole_form(self, endpoint: Endpoint) -> PromptForm:
         """The first form in which the template shows all of a conversation with calls."""
+        for form in FORMS:
+            wire = prompt_json(PROBE, form, endpoint.template)
+            try:
+                shown = await self._template(endpoint, wire)
+            except ModelRefused as error:
+                if error.status in NO_ROUTE:
+                    break
+                continue  # the template's complaint: another form may please it
+            if not shown or complete(shown):
+                return form
+        return NATIVE
 
-        async def tried() -> PromptForm:
-            for form in FORMS:
-                wire = prompt_json(PROBE, form, endpoint.template)
-                try:
-                    shown = await self._template(endpoint, wire)
-                except ModelRefused as error:
-                    if error.status in NO_ROUTE:
-                        break
-                    continue  # the template's complaint: another form may please it
-                if not shown or complete(shown):
-                    return form
-            return NATIVE
-
-        return await self._probed(endpoint, "form of calls", PromptForm, tried)
-
-    async def _takes_raw_calls(self, endpoint: Endpoint, form: PromptForm) -> bool:
+    @probed("text calls", bool)
+    async def _takes_raw_calls(self, endpoint: Endpoint) -> bool:
         """Whether the template repeats a call as text to the letter, shows its result, and goes on.
 
         Gemma 4's drops results that follow no structured call, without an error.
         """
+        form = await self._whole_form(endpoint)
+        before = await self._shown(endpoint, ASKED, form)
+        behind = await self._shown(endpoint, RAW_CALLED, replace(form, raw_calls=True))
+        return takes_raw_calls(before, behind) if before and behind else False
 
-        async def tried() -> bool:
-            before = await self._shown(endpoint, ASKED, form)
-            behind = await self._shown(endpoint, RAW_CALLED, replace(form, raw_calls=True))
-            return takes_raw_calls(before, behind) if before and behind else False
-
-        return await self._probed(endpoint, "text calls", bool, tried)
-
+    @probed("thoughts", ThoughtForm)
     async def _thought_form(self, endpoint: Endpoint) -> ThoughtForm:
         """How the template shows what was thought before a call, behind its result.
 
-        It may be sent to a server that cannot show prompts: others pass over what they do not know.
+        "whole" for a server that cannot show prompts: others ignore fields that they do not know.
         """
+        form = replace(await self._whole_form(endpoint), thoughts="whole")
+        wire = prompt_json(THOUGHT_CALLED, form, endpoint.template)
+        try:
+            return thought_form(await self._template(endpoint, wire))
+        except ModelRefused as error:
+            return "whole" if error.status in NO_ROUTE else "none"
 
-        async def tried() -> ThoughtForm:
-            form = replace(await self._whole_form(endpoint), thoughts="whole")
-            wire = prompt_json(THOUGHT_CALLED, form, endpoint.template)
-            try:
-                return thought_form(await self._template(endpoint, wire))
-            except ModelRefused as error:
-                return "whole" if error.status in NO_ROUTE else "none"
-
-        return await self._probed(endpoint, "thoughts", ThoughtForm, tried)
-
-    async def _gap(self, endpoint: Endpoint, form: PromptForm) -> str | None:
+    @probed("words before a call", tuple[str | None])
+    async def _gap(self, endpoint: Endpoint) -> tuple[str | None]:
         """The white space that the template writes between words and a call."""
+        prompt = await self._shown(endpoint, WORDS_CALLED, await self._whole_form(endpoint))
+        return (gap_behind_words(prompt or ""),)
 
-        async def tried() -> tuple[str | None]:
-            prompt = await self._shown(endpoint, WORDS_CALLED, form)
-            return (gap_behind_words(prompt or ""),)
-
-        (gap,) = await self._probed(endpoint, "words before a call", tuple[str | None], tried)
-        return gap
-
+    @probed("efforts", frozenset[str])
     async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
         """The values of `reasoning_effort` that the template takes; none where they change nothing.
 
-        One that takes any word does not say which of them mean "do not think".
+        A template that takes any word does not show which of them mean "do not think".
         """
+        shown = {}
+        for effort in (*EFFORTS, NONSENSE):
+            values = {**endpoint.template, "reasoning_effort": effort}
+            model = endpoint.model_copy(update={"template": values})
+            if prompt := await self._shown(model, ASKED):
+                shown[effort] = prompt
+        unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
+        return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
 
-        async def tried() -> frozenset[str]:
-            shown = {}
-            for effort in (*EFFORTS, NONSENSE):
-                values = {**endpoint.template, "reasoning_effort": effort}
-                model = endpoint.model_copy(update={"template": values})
-                if prompt := await self._shown(model, ASKED):
-                    shown[effort] = prompt
-            unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
-            return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
-
-        return await self._probed(endpoint, "efforts", frozenset[str], tried)
-
-    async def _probed(
-        self, endpoint: Endpoint, what: str, kind: Any, tried: Callable[[], Awaitable[T]]
-    ) -> T:
-        """What a probe found of this model's template, tried once for each template and server's build."""
-        key = (endpoint.url, endpoint.model, endpoint.profile, what)
-        if key not in self.probes:
-            identity = await self._template_identity(endpoint) if self._kept else ""
-            record, found = f"template {identity} {what}", None
-            if self._kept and identity:
-                found = await self._kept.get(record, kind)
-            if found is None:
-                found = await tried()
-                if self._kept and identity:
-                    await self._kept.put(record, TypeAdapter(kind).dump_python(found, mode="json"))
-            self.probes[key] = found
-        known: T = self.probes[key]
-        return known
-
-    async def _template_identity(self, endpoint: Endpoint) -> str:
-        """A digest of the template's text and values, and of the server's build; "" where it does not tell."""
+    async def template_identity(self, endpoint: Endpoint) -> str:
+        """A digest of the template's text and values and of the server's build; "" where it tells none of them."""
         key = (endpoint.url, endpoint.model, endpoint.profile)
         if key not in self._identities:
             try:
@@ -489,37 +480,37 @@ class OpenAIModel:
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
             self._known = None
-            if isinstance(error, aiohttp.ClientConnectorError):  # down; it may come back another
+            if isinstance(
+                error, aiohttp.ClientConnectorError
+            ):  # down; another may come up in its place
                 self._forget()
             raise away_error(error) from None
         answer.close()
-        if endpoint.api_key:  # some servers repeat the key that they refuse, and people read that
+        if (
+            endpoint.api_key
+        ):  # some servers repeat the key that they refuse, in a text that people read
             body = body.replace(endpoint.api_key.encode(), b"[key]")
         raise error_of_answer(answer.status, body)
 
     async def _followed(self, ask: Callable[[Endpoint], Awaitable[T]]) -> T:
-        """What `ask` gets; a server that has moved since we knew of it is asked where it is now."""
+        """The result of `ask`. A server that turns out to have moved is asked at its new address."""
         endpoint = await self._endpoint()
         try:
             return await ask(endpoint)
-        except BackendAway as error:
-            return await ask(await self._moved(endpoint, error))
+        except BackendAway:
+            now = await self._endpoint()
+            if now == endpoint:
+                raise
+            return await ask(now)
 
     def _forget(self) -> None:
-        """Whoever runs a server may start it with another template at the same address."""
+        """Forget what was found: a server may come back with another template at the same address."""
         self.probes.clear()
         self._identities.clear()
         self._names.clear()
 
-    async def _moved(self, endpoint: Endpoint, error: BackendAway) -> Endpoint:
-        """Where the server is now; raises the error when it is where it failed."""
-        now = await self._endpoint()
-        if now == endpoint:
-            raise error
-        return now
-
     async def _endpoint(self) -> Endpoint:
-        """Of a moment ago at most: a turn asks many times over. What failed is asked for anew."""
+        """Where the server is. A turn asks many times, so an answer holds for FRESH_SECONDS or until a call fails."""
         now = asyncio.get_running_loop().time()
         if self._known and now - self._known[0] < FRESH_SECONDS:
             return self._known[1]
@@ -540,7 +531,7 @@ async def _values(answer: aiohttp.ClientResponse) -> AsyncGenerator[Mapping[str,
     async for block in answer.content.iter_chunked(_BLOCK):
         for value in events.feed(block):
             yield _chunk(value)
-        await asyncio.sleep(0)  # what is received already would keep everything else waiting
+        await asyncio.sleep(0)  # parsing a backlog of blocks would hold up every other task
     for value in events.close():
         yield _chunk(value)
 
@@ -555,7 +546,7 @@ async def _whole_text(answer: aiohttp.ClientResponse) -> str:
 
 
 def _chunk(value: Any) -> Mapping[str, Any]:
-    if value == DONE:  # ends a stream that gave no reason before
+    if value == DONE:  # ends a stream that gave no finish reason before
         return {"done": True}
     chunk = mapping(value)
     if error := chunk.get("error"):

@@ -1,4 +1,4 @@
-"""A server's error as one of the agent's: wait, shorten the prompt, or tell a person."""
+"""Maps a server's error to one of the agent's: wait, shorten the prompt, or tell a person."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ _LONGEST_MESSAGE = 300
 
 
 def error_of_answer(status: int, body: bytes) -> AgentError | ModelRefused:
-    """The error for an HTTP answer that is not 200."""
+    """The error for an HTTP answer with another status than 200."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

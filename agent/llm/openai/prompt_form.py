@@ -1,9 +1,9 @@
-"""The form in which a chat template takes a conversation with tools: found by rendering one.
+"""Finds the form in which a chat template takes a conversation with tools, by rendering one.
 
-A template may refuse a role, drop calls or results without a word, take one call a
-message, or show no tools. No list of names tells which: a short conversation is
+A template may refuse a role, silently drop calls or results, take one call a
+message, or show no tools. There is no list of which does what: a short conversation is
 rendered in one form after the other, and the first form in which nothing of it is
-lost is the one.
+lost is taken.
 """
 
 import hashlib
@@ -25,18 +25,19 @@ EMPTY_IMAGE = "data:image/png;base64,AA=="
 
 @dataclass(frozen=True, slots=True)
 class PromptForm:
-    """`calls`: structured, structured with one a message, or as text in the message's content.
+    """`calls`: structured; structured with one a message; or as text in the message's content.
 
     `results`: in a role of their own, else in the user's. `tools`: in their own field,
     else listed in the system text. `system`: in a role of its own, else in front of the
-    first user message. `short_ids`: calls are named by nine letters and digits, whatever the
-    model called them that made them (Mistral). `raw_calls`: calls that came as text go back as that text, which
-    keeps the rendered prompt's tokens. `thoughts`: whether the template repeats what was
-    thought, so that thoughts go back, and the template itself decides how long it keeps
-    them; "stripped" where it ends them with a line break of its own behind theirs (Gemma 4,
-    MiniMax, Nemotron). `gap` is the white space that the template itself writes between words and a
-    call: so much less of the model's own goes back; None where nobody knows, and none does. `efforts` are the values of `reasoning_effort` that it takes. `pictures`: the model
-    sees; to one that does not, each is a line of words.
+    first user message. `short_ids`: ids of calls have nine letters and digits, whatever
+    their model made of them (Mistral). `raw_calls`: calls that came as text go back as that
+    text, which keeps the rendered prompt's tokens. `thoughts`: whether the template repeats
+    thoughts, so that they go back and the template decides how long it keeps them;
+    "stripped" where it adds a line break of its own to theirs (Gemma 4, MiniMax, Nemotron).
+    `gap` is the white space that the template writes between words and a call, and that is
+    therefore left out of what the model wrote there; None where it is not known. `efforts` are
+    the values of `reasoning_effort` that the template takes. `pictures`: the model sees; for
+    one that does not, each picture becomes a line of text.
     """
 
     calls: Literal["native", "single", "text"] = "native"
@@ -54,9 +55,7 @@ class PromptForm:
 NATIVE = PromptForm()
 BLIND = PromptForm(pictures=False)
 SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
-PROBED_ID = (
-    "call_of_another_model_"  # a chat that changes its model brings the ids of the other one
-)
+PROBED_ID = "call_of_another_model_"  # a chat that switches models brings such ids along
 FORMS = [
     PromptForm(calls, results, tools, system, short_ids)  # type: ignore[arg-type]
     for (calls, results, tools), system, short_ids in product(
@@ -107,7 +106,7 @@ def images_of(request: Request) -> list[str]:
 
 
 def with_empty_images(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages as a template renders them, which looks into no picture, without megabytes of them."""
+    """The messages with tiny pictures: templates look into none, so megabytes of them need not be sent."""
     return tuple(
         replace(each, images=(EMPTY_IMAGE,) * len(each.images)) if isinstance(each, User) else each
         for each in messages
@@ -115,14 +114,14 @@ def with_empty_images(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def media_part(url: str) -> Json:
-    """A picture, or a recording as WAV, of a data URL."""
+    """The content part for a data URL of a picture, or of a recording as WAV."""
     if url.startswith(SOUND):
         return {"type": "input_audio", "input_audio": {"data": url[len(SOUND) :], "format": "wav"}}
     return {"type": "image_url", "image_url": {"url": url}}
 
 
 def shown_content(text: str, images: Sequence[str], form: PromptForm) -> str | list[Json]:
-    """A person's message as content: its text alone, or in parts where there is something to see or hear."""
+    """The content of a person's message: its text, or parts where there are pictures or recordings."""
     if not images:
         return text
     if not (form.pictures or images[0].startswith(SOUND)):
@@ -144,9 +143,8 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
         case Assistant(text, calls, raw, thought, words):
             wire: Json = {"role": "assistant"}
             if thought and form.thoughts != "none":
-                wire["reasoning_content"] = (
-                    thought.rstrip("\n") if form.thoughts == "stripped" else thought
-                )
+                stripped = form.thoughts == "stripped"
+                wire["reasoning_content"] = thought.rstrip("\n") if stripped else thought
             if raw and (form.raw_calls or form.calls == "text" or not calls):
                 return {**wire, "content": raw}
             if form.calls == "text":
@@ -166,7 +164,7 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
 
 
 def wire_id(id: str, form: PromptForm) -> str:
-    """A call's id as the template takes it: the same for the call and its result, in every request."""
+    """The call's id as the template takes it, which is the same in every request."""
     if not form.short_ids or SHORT_ID.fullmatch(id):
         return id
     return hashlib.sha256(id.encode()).hexdigest()[:9]
@@ -178,7 +176,7 @@ def call_text(call: ToolCall) -> str:
 
 
 def one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
-    """Messages with several calls become as many, each with its result behind it."""
+    """Each message with several calls becomes several messages of one call, with its result behind it."""
     results = {m.call: m for m in messages if isinstance(m, ToolResult)}
     several: set[str] = set()
     for message in messages:
@@ -194,7 +192,7 @@ def one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
 
 
 def merged(wire: Sequence[Json]) -> list[Json]:
-    """Neighbours of one role in one message, for templates whose roles must alternate."""
+    """The messages with neighbours of one role joined, for templates whose roles must alternate."""
     out: list[Json] = []
     for message in wire:
         if out and out[-1]["role"] == message["role"] and message["role"] in ("user", "assistant"):
@@ -262,7 +260,7 @@ def complete(rendered: str) -> bool:
     return all(mark in rendered for mark in _MARKS)
 
 
-WORDS = ("A", "7 b")  # what messages begin with that have nothing in common
+WORDS = ("A", "7 b")  # two messages whose beginnings have nothing in common
 THOUGHT = "#thought#\n"
 ASKED = replace(PROBE, messages=PROBE.messages[:2])
 RAW_CALLED = replace(
@@ -284,20 +282,20 @@ WORDS_CALLED = replace(PROBE, messages=(*ASKED.messages, Assistant(SAID, (_call(
 
 
 def gap_behind_words(prompt: str) -> str | None:
-    """The white space behind the words in the prompt of WORDS_CALLED; None where they are not shown."""
+    """The white space behind the words in the rendered WORDS_CALLED; None where they are not shown."""
     _, shown, behind = prompt.partition(SAID)
     return behind[: len(behind) - len(behind.lstrip())] if shown else None
 
 
 def thought_form(prompt: str) -> ThoughtForm:
-    """How thoughts go back to a template that made this of THOUGHT_CALLED."""
+    """The form of thoughts for a template that renders THOUGHT_CALLED as this prompt."""
     if f"{THOUGHT}\n" in prompt:
         return "stripped"
     return "whole" if THOUGHT.strip() in prompt else "none"
 
 
 def takes_raw_calls(before: str, behind: str) -> bool:
-    """Whether the prompt of RAW_CALLED repeats that of ASKED, then the call as it was, then the rest."""
+    """Whether the rendered RAW_CALLED (`behind`) repeats the rendered ASKED, then the call, then the rest."""
     generated = before + call_text(_call(1))
     rest = behind[len(generated) :]
     marks = ("#result-1#", "#answer#", "#next#")

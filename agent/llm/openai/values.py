@@ -1,9 +1,9 @@
-"""Reading JSON of unknown shape: what has the wrong type counts as not there."""
+"""Reads JSON of unknown shape: a value of the wrong type counts as missing."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MOST = 1 << 31  # tokens, milliseconds, a status: sums of them stay numbers that a database holds
+MOST = 1 << 31  # tokens, milliseconds, a status: a database can hold sums of such numbers
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
@@ -15,7 +15,7 @@ def sequence(value: Any) -> Sequence[Any]:
 
 
 def text(value: Any) -> str:
-    """A string, or the joined text parts of a list; UTF-8 can hold the result."""
+    """A string, or the joined text parts of a list, without lone surrogates."""
     if isinstance(value, list):
         parts = (mapping(part).get("text") for part in value)
         value = "".join(part for part in parts if isinstance(part, str))
@@ -23,13 +23,13 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A count; one beyond `MOST` is none."""
+    """A count from 0 to `MOST`."""
     counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
     return value if counts else None
 
 
 def number(value: Any) -> float | None:
-    """A finite number that is not negative."""
+    """A number from 0 to 1e15."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e15:
         return None
     return float(value)

@@ -1,10 +1,10 @@
-"""Our messages as JSON: one form, one key order, so that a prompt repeats byte for byte.
+"""Messages and requests as JSON, in one form and key order, so that a prompt repeats byte for byte.
 
 Measured with llama.cpp build 11434: the arguments of a structured call arrive as
 they were generated, white space included, and a template writes them again in
 the form of `tojson` (", " and ": " between parts). So a call in that form is
-rendered token for token as it was generated, with words before it as well; one
-in another form is read again from its arguments on, a few dozen tokens.
+rendered token for token as it was generated, also with words before it. A call in
+another form is read again from its arguments on: a few dozen tokens.
 """
 
 import json
@@ -21,7 +21,7 @@ UNBOUNDED_ROOM = 16_384  # tokens, on top of the answer's, for thought without a
 # Base64 of a token's 40 ms of WAV, mono, 16 bits, 16 kHz: the densest of today's encoders (Qwen2-Audio, Gemma 4).
 SOUND_CHARACTERS = 16_000 * 2 * 4 // 3 // 25
 
-# What only llama-server takes; others may refuse a field that they do not know.
+# Fields for llama-server alone; others may refuse fields that they do not know.
 EXTRAS: Json = {"cache_prompt": True, "return_progress": True, "timings_per_token": True}
 
 
@@ -30,10 +30,10 @@ def prompt_json(
     form: PromptForm = NATIVE,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
-    """What the template renders: messages, then tools (left out where there are none).
+    """The part of a request that the template renders: messages, then tools, if there are any.
 
-    `template` are a profile's values for its template; the request's wish about thinking
-    goes before them.
+    `template` are a profile's values for its template; the request's own wish about thinking
+    overrides them.
     """
     prompt: Json = {"messages": messages_json(request, form)}
     if request.tools and form.tools:
@@ -50,12 +50,12 @@ NONSENSE = "-"  # an effort that no template knows
 
 
 def thinking_values(request: Request, efforts: frozenset[str]) -> Json:
-    """What the families' templates read of a request's wish about thinking.
+    """The values from which templates read the request's wish about thinking.
 
-    `enable_thinking` is read by Qwen's, GLM's, Gemma's and Nemotron's, `thinking` by
-    DeepSeek's and Granite's, `reasoning_effort` by gpt-oss's, which knows nothing below
-    "low", Mistral's, which takes "none" and "high" alone, and Hunyuan's. An effort stands
-    ahead of everything, so that another one for a single call would cost the cached prompt.
+    `enable_thinking` is read by those of Qwen, GLM, Gemma and Nemotron; `thinking` by those of
+    DeepSeek and Granite; `reasoning_effort` by those of gpt-oss, which takes nothing below
+    "low", Mistral, which takes only "none" and "high", and Hunyuan. An effort stands at the
+    beginning of the prompt, so changing it for a single call would cost the cached prompt.
     """
     tokens = request.thinking
     thinks = tokens != 0 and not request.brief
@@ -81,32 +81,31 @@ def request_json(
     sampling: Mapping[str, Any] | None = None,
     template: Mapping[str, Any] | None = None,
 ) -> Json:
-    """A streamed chat completion. `sampling` and `template` are the profile's own fields.
+    """A streamed chat completion. `sampling` and `template` are fields of the profile.
 
-    What is thought comes on top of `max_tokens`, so that it leaves the answer its room.
+    Thought comes on top of `max_tokens`, which is left for the answer.
     """
     prompt, budget = prompt_json(request, form, template), 0 if request.brief else request.thinking
     wire: Json = {"model": model, **prompt}
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
-    if (
-        "tools" in prompt
-    ):  # calls that go back as text come as text: the server is not to parse them
+    if "tools" in prompt:
+        # Where calls go back as text they also come as text, which the server is not to parse.
         wire["tool_choice"] = "none" if form.calls == "text" else request.tool_choice
     if request.max_tokens is not None:
         thought = UNBOUNDED_ROOM if budget == UNBOUNDED else budget or 0
         wire["max_tokens"] = request.max_tokens + thought
     wire |= {**(sampling or {}), **request.sampling}
     if extras and budget is not None and budget != UNBOUNDED:
-        # Versions of llama-server differ in which of the two they read; neither minds the other.
+        # Each version of llama-server reads one of the two, and ignores the other.
         wire |= {"thinking_budget_tokens": budget, "reasoning_budget_tokens": budget}
     return wire | EXTRAS if extras else wire
 
 
 def raw_json(wire: Json, prompt: str, images: Sequence[str] = ()) -> Json:
-    """A chat completion's request as that of a plain one, with the prompt as the template rendered it.
+    """The request for a plain completion, made from that for a chat completion and its rendered prompt.
 
-    Special tokens are part of its text, as our own reader needs them. `images` are what the markers in it stand
-    for, as data URLs.
+    The completion's text has its special tokens, which our own parser needs. `images` are data URLs of
+    what the markers in the prompt stand for.
     """
     chat = ("messages", "tools", "tool_choice", "chat_template_kwargs")
     budgets = ("thinking_budget_tokens", "reasoning_budget_tokens")
@@ -116,13 +115,13 @@ def raw_json(wire: Json, prompt: str, images: Sequence[str] = ()) -> Json:
 
 
 def reading_json(prompt: Sequence[int] | str, images: Sequence[str] = ()) -> Json:
-    """A request that reads a prompt into the cache and generates nothing that is kept."""
+    """A request that only reads a prompt into the cache."""
     fields = {"n_predict": 0, "stream": True, "response_fields": ["stop", "timings"]}
     return {"prompt": plain_prompt(prompt, images), **fields, **EXTRAS}
 
 
 def plain_prompt(prompt: Sequence[int] | str, images: Sequence[str]) -> Json | str | list[int]:
-    """Tokens, a text, or a text with what its markers stand for (llama.cpp, tools/server/README.md)."""
+    """The prompt on the wire: tokens, or a text with what its markers stand for (llama.cpp, tools/server/README.md)."""
     if not isinstance(prompt, str):
         return list(prompt)
     if not images:
@@ -132,19 +131,19 @@ def plain_prompt(prompt: Sequence[int] | str, images: Sequence[str]) -> Json | s
 
 
 def prompt_text(wire: Json) -> str:
-    """The text of a plain completion's prompt; "" where a chat completion is asked for."""
+    """The text of a plain completion's prompt; "" for a chat completion."""
     prompt = wire.get("prompt", "")
     return str(prompt["prompt_string"] if isinstance(prompt, dict) else prompt)
 
 
 def encode(wire: Json) -> bytes:
-    """The request's bytes. Lone surrogates, which UTF-8 cannot hold, become question marks."""
+    """The request's bytes. Lone surrogates, which UTF-8 cannot encode, become question marks."""
     text = json.dumps(wire, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.encode("utf-8", "replace")
 
 
 def estimate(wire: Json) -> int:
-    """Tokens of a prompt on the safe side: English takes about 4 bytes each, here it gets 3."""
+    """A safe estimate of a prompt's tokens: 3 bytes each, where English has about 4."""
     media = [part for message in wire["messages"] for part in media_of(message)]
     size = len(encode(wire)) - sum(map(len, media))
     tokens = sum(

@@ -1,4 +1,4 @@
-"""Tools by name, calls to them, and a parsed value to the calls in it, in the layouts that models write."""
+"""The known tools, and the calls in a parsed value, in the layouts that models write."""
 
 import ast
 import json
@@ -30,7 +30,7 @@ class KnownTools:
 
     @cached_property
     def beginnings(self) -> tuple[str, ...]:
-        """How a Python call of a tool may begin."""
+        """The ways in which a Python call of a tool may begin."""
         before = ("", "default_api.", "functions.")
         dotted = [b + name + "(" for b in before for name in self.tools]
         return (*dotted, *(f"print({call}" for call in dotted))
@@ -39,7 +39,7 @@ class KnownTools:
         return name in self.tools
 
     def value(self, tool: str, argument: str, text: str) -> Any:
-        """An argument written as plain text: JSON, or Python's form of it, where the tool wants no string."""
+        """An argument written as plain text, read as JSON or Python where the tool takes no string."""
         if self.tools.get(tool, {}).get(argument, "string") == "string":
             return text
         for read in (json.loads, ast.literal_eval):
@@ -57,7 +57,7 @@ def argument_types(parameters: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class ParsedCall:
-    """A call as read from text. `arguments` None: it was a call, but cannot be read. `id` is what the model named it."""
+    """A call as read from text; `arguments` is None where they cannot be read, `id` the model's own."""
 
     name: str
     arguments: Mapping[str, Any] | None
@@ -65,7 +65,7 @@ class ParsedCall:
 
 
 def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:
-    """Every call in the value; an empty list when it is something else."""
+    """Every call in the value; empty where it is something else."""
     if depth > _DEEPEST:
         return []
     if isinstance(value, list):
@@ -96,7 +96,7 @@ def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:
 
 
 def python_calls(source: str, known: KnownTools) -> list[ParsedCall]:
-    """`bash(command="ls")`, alone or in a list, with literal arguments only; empty when it is something else."""
+    """`bash(command="ls")`, alone or in a list, with literal arguments only; empty where it is something else."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""Reads a model's text as it streams in: shows what is safe, keeps calls and thoughts back."""
+"""Reads a model's text as it streams in: shows what is safe to show, keeps calls and thoughts back."""
 
 import re
 import time
@@ -60,24 +60,26 @@ _BEGUN = re.compile(r"(?m:^)[ \t]+\Z")
 
 
 class ToolCallParser:
-    """One completion's text. `feed` and `close` return what may be shown, in order.
+    """Parses one completion's text. `feed` and `close` return what may be shown, in order.
 
-    What is held back is what may be the beginning of a call; it is looked at
-    again whenever it has grown by a sixteenth, so that a long one costs little.
+    What may be the beginning of a call is held back. It is parsed again whenever it has
+    grown by a sixteenth, so that a long call costs little.
     """
 
     def __init__(self, known: KnownTools) -> None:
         self._known = known
         self._text = ""
-        self._place = 0  # up to here it is decided
-        self._again = 0  # not worth looking before the text is this long
+        self._place = 0  # up to here the text is decided
+        self._again = 0  # the length of the text at which it is parsed again
         self._shown: list[str] = []
         self._thoughts: list[tuple[int, int]] = []
-        self._reasoning: list[str] = []  # these, without their marks
-        self._fresh_thought: list[str] = []  # of these, what `new_thought` has not told
-        self._thinking: Thinking | None = None  # the thought that goes on, less what was told of it
-        self._spent = 0.0  # seconds of looking for calls
-        self._blank = ""  # white space is shown only before something else
+        self._reasoning: list[str] = []  # the thoughts without their marks
+        self._fresh_thought: list[str] = []  # what `new_thought` has not returned yet
+        self._thinking: Thinking | None = (
+            None  # the thought that goes on, from what is not returned yet
+        )
+        self._spent = 0.0  # seconds of CPU time
+        self._blank = ""  # white space, to be shown before what follows it
         self.calls: list[ParsedCall] = []
 
     @property
@@ -87,7 +89,7 @@ class ToolCallParser:
 
     @property
     def generated(self) -> str:
-        """The text as generated, less reasoning: what is replayed."""
+        """The text as generated without reasoning, which is what later requests repeat."""
         kept, place = [], 0
         for start, end in self._thoughts:
             kept.append(self._text[place:start])
@@ -97,11 +99,11 @@ class ToolCallParser:
 
     @property
     def thought(self) -> str:
-        """What was thought, as far as it has ended."""
+        """The thoughts that have ended."""
         return "".join(self._reasoning).lstrip("\n")
 
     def new_thought(self) -> str:
-        """What is new of its thoughts; what may be the beginning of a closing mark waits."""
+        """Thoughts that were not returned yet, without what may be the beginning of a closing mark."""
         if self._thinking:
             begin, closing = self._thinking.begin, self._thinking.closing
             end = begin
@@ -139,9 +141,9 @@ class ToolCallParser:
         return begun.start() if begun else len(self._text)
 
     def _decide(self, view: ParserView, sign: re.Match[str], fresh: list[str]) -> bool:
-        """Settle what stands at the sign; False when more text must come first.
+        """Settle what stands at the sign; False where more text must come first.
 
-        What is left when the time for it is used up is plain text.
+        Once MOST_SECONDS are used up, the rest counts as plain text.
         """
         outcome: Outcome = None
         if self._spent < MOST_SECONDS:
@@ -188,7 +190,7 @@ class ToolCallParser:
 
 
 def begins(text: str, place: int, mark: str) -> bool:
-    """Whether at `place` the mark stands, or may be beginning."""
+    """Whether the mark stands at `place`, or may be beginning there."""
     there = text[place : place + len(mark)].lower()
     return there == mark or (place + len(there) >= len(text) and mark.startswith(there))
 

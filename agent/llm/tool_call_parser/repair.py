@@ -1,6 +1,6 @@
-"""Broken JSON to a value. What was cut off in the middle is not repaired but refused.
+"""Reads broken JSON. What was cut off in the middle is refused, not repaired.
 
-A library closes whatever is open, so it would complete `rm -rf /workspace/buil`.
+A library closes whatever is open: it would complete `rm -rf /workspace/buil`.
 """
 
 import ast
@@ -11,8 +11,6 @@ from typing import Any
 
 LONGEST = 65536  # the repair library takes seconds beyond it
 _CLOSED = re.compile(r"""["'\]}]\s*\Z|\b(?:true|false|null|True|False|None)\s*\Z""")
-
-
 # Possessive, so that a string of a megabyte that has no end costs one pass.
 _STRINGS = {
     '"': re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL),
@@ -29,24 +27,22 @@ def arguments_of(text: str) -> dict[str, Any] | None:
     value = value_of(text) if text.strip() else {}
     if isinstance(value, str):  # encoded twice
         value = value_of(value)
-    return (
-        {str(k): without_surrogates(v) for k, v in value.items()}
-        if isinstance(value, dict)
-        else None
-    )
+    if not isinstance(value, dict):
+        return None
+    return {str(name): encodable(argument) for name, argument in value.items()}
 
 
-def without_surrogates(value: Any) -> Any:
-    """Without lone surrogates and numbers that are none: Python reads them, others do not."""
+def encodable(value: Any) -> Any:
+    """The value without lone surrogates, NaN and infinities: Python reads them, other programs do not."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return [without_surrogates(item) for item in value] if isinstance(value, list) else value
+    return [encodable(item) for item in value] if isinstance(value, list) else value
 
 
 def value_of(text: str) -> Any:
-    """The JSON value in `text`, as it stands or repaired; None when there is none."""
+    """The JSON value in `text`, repaired if need be; None where there is none."""
     text = text.strip()
     for read in (json.loads, single_braces, ast.literal_eval, repaired):
         try:
@@ -73,7 +69,7 @@ def single_braces(text: str) -> Any:
 def repaired(text: str) -> Any:
     if len(text) > LONGEST or text[:1] not in ("{", "[") or not whole(text):
         raise ValueError
-    import json_repair  # only what is broken needs it, and it takes its time to load
+    import json_repair  # seldom needed, and slow to load
 
     return json_repair.loads(text, skip_json_loads=True)
 
@@ -118,5 +114,5 @@ def value_end(text: str, start: int) -> int | None:
 
 def opens_string(text: str, place: int) -> bool:
     """A single quote opens a string only behind what may stand before a value or key."""
-    before = text[:place].rstrip()[-1:] if place < 64 else text[place - 64 : place].rstrip()[-1:]
+    before = text[max(0, place - 64) : place].rstrip()[-1:]
     return before in ("{", "[", "(", ",", ":", "=")

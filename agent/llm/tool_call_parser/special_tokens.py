@@ -98,13 +98,13 @@ def thought(view: ParserView, start: int) -> Outcome:
 
 
 def opened_thought(prompt: str) -> str:
-    """The mark that a prompt ends with, so that what is generated begins within a thought; or ""."""
+    """The mark of a thought with which a prompt ends, so that the completion begins within it; or ""."""
     end = prompt.rstrip().lower()
     return next((opening for opening in THOUGHTS if end.endswith(opening)), "")
 
 
 def thought_end(view: ParserView, start: int) -> Outcome:
-    """A closing tag alone: the template had opened it, so all before was reasoning."""
+    """A closing tag alone: the template has opened the thought, so all before the tag was reasoning."""
     closing = view.literal(start, LONE_ENDS)
     return Hidden(start + len(closing), drops=True) if isinstance(closing, str) else closing
 
@@ -179,7 +179,7 @@ def mistral(view: ParserView, start: int) -> Outcome:
     begin = head.end() if head else view.space(place)
     end = value_end(view.text, begin) if view.text[begin : begin + 1] in ("{", "[") else None
     if end is None:
-        return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
+        return view.unfinished()
     if head:
         arguments = arguments_of(view.text[begin:end])
         return Hidden(end, (ParsedCall(head[1], arguments, head[2] or ""),))
@@ -194,7 +194,7 @@ def kimi_k3(view: ParserView, start: int) -> Outcome:
         return opening
     call = _K3_CALL.match(view.text, start)
     if call is None:
-        return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
+        return view.unfinished()
     arguments = {
         one[1]: one[3] if one[2] == "string" else view.known.value(call[1], one[1], one[3])
         for one in _K3_ARGUMENT.finditer(call[2])

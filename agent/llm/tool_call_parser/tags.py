@@ -1,8 +1,8 @@
-"""Calls in tags: what opens and closes one differs by family, what stands in it has a few forms.
+"""Calls in tags. Each family of models has tags of its own; what stands in them has a few forms.
 
-JSON, a list of Python calls, blocks of `<function=NAME>` or `<invoke name=NAME>`, a name
-with JSON (DeepSeek, Kimi, Solar), with Gemma's own notation, or with GLM's `<arg_key>`.
-The text in a tag that is surely meant as a call is never shown, readable or not.
+These are JSON, a list of Python calls, blocks of `<function=NAME>` or `<invoke name=NAME>`, and a name
+with JSON (DeepSeek, Kimi, Solar), with Gemma's own notation, or with GLM's `<arg_key>`. The text in a
+tag that is certainly meant as a call (SURE) is never shown, readable or not.
 """
 
 import json
@@ -129,7 +129,8 @@ def tag(view: ParserView, start: int) -> Outcome:
     outcome = _body(view, body)
     if outcome is not None or opening in LIKELY:
         return outcome
-    return unreadable(view, body)
+    closing = _CLOSING.search(view.text, body)
+    return Hidden(closing.end(), (BROKEN,)) if closing else view.unfinished()
 
 
 def _body(view: ParserView, start: int) -> Outcome:
@@ -155,13 +156,6 @@ def _python(view: ParserView, start: int) -> Outcome:
     source = view.text[start:end]
     calls = python_calls(source, view.known) or unescaped_python_call(source, view.known)
     return _closed(view, end, calls or [BROKEN])
-
-
-def unreadable(view: ParserView, body: int) -> Outcome:
-    closing = _CLOSING.search(view.text, body)
-    if closing:
-        return Hidden(closing.end(), (BROKEN,))
-    return Hidden(len(view.text), (BROKEN,)) if view.final else WAIT
 
 
 def _json(view: ParserView, start: int) -> Outcome:
@@ -264,14 +258,14 @@ def _arguments(view: ParserView, tool: str, body: str, *, closed: bool) -> dict[
 
 
 def unwrapped(value: str) -> str:
-    """The line breaks that the form itself puts around a value are not part of it, nor is CDATA."""
+    """The value without CDATA, or without the line breaks that the form puts around it."""
     if inside := _CDATA.match(value):
         return inside[1]
     return value[1:].removesuffix("\n") if value.startswith("\n") else value
 
 
 def named(view: ParserView, start: int) -> Outcome:
-    """A name first: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
+    """A name, then arguments: `bash {json}`, Gemma's `call:bash{...}`, GLM's `bash` with `<arg_key>`."""
     head = _NAME.match(view.text, start)
     if head is None:
         return None
@@ -317,7 +311,7 @@ def _gemma(view: ParserView, name: str, start: int) -> Outcome:
 def glm(view: ParserView, name: str, start: int) -> Outcome:
     closing = _CLOSING.search(view.text, start)
     if closing is None:
-        return Hidden(len(view.text), (ParsedCall(name, None),)) if view.final else WAIT
+        return view.unfinished(ParsedCall(name, None))
     pairs = _GLM.findall(view.text[start : closing.start()])
     arguments = {key.strip(): view.known.value(name, key.strip(), value) for key, value in pairs}
     return Hidden(closing.end(), (ParsedCall(name, arguments),))
@@ -335,7 +329,7 @@ def named_tag(view: ParserView, start: int) -> Outcome:
         return WAIT if body >= len(view.text) and not view.final else None
     closing = view.text.find(f"</{tool}>", body)
     if closing < 0:
-        return Hidden(len(view.text), (ParsedCall(tool, None),)) if view.final else WAIT
+        return view.unfinished(ParsedCall(tool, None))
     pairs = _NAMED.findall(view.text[body:closing])
     arguments = {key: view.known.value(tool, key, unwrapped(value)) for key, value in pairs}
     return Hidden(closing + len(tool) + 3, (ParsedCall(tool, arguments),))

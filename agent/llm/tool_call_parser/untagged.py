@@ -1,7 +1,7 @@
 """Calls without tags: bare JSON, JSON in a Markdown fence, Python calls, a line of words and JSON.
 
-These forms are ordinary text as well, so only a complete call to a known tool
-counts, and whatever turns out to be none is shown.
+Ordinary text has these forms as well: only a complete call to a known tool counts, and whatever
+turns out to be none is shown.
 """
 
 import re
@@ -45,19 +45,13 @@ def bare_json(view: ParserView, start: int) -> Outcome:
     """A JSON object or array that is a call to a known tool."""
     if not may_be_call(view, start):
         return None
-    end = value_end(view.text, start)
+    end = json_end(view, start)
     if end is None:
-        if not view.final:
-            return WAIT
-        end = len(view.text)
+        return WAIT
     calls = calls_in(value_of(view.text[start:end]), view.known)
-    if all_known(view, calls):
+    if calls and all(call.name in view.known for call in calls):
         return Hidden(end, tuple(calls))
-    return cut_short(view, start, end)
-
-
-def cut_short(view: ParserView, start: int, end: int) -> Outcome:
-    """A call to a known tool that cannot be read is a call all the same: hidden, and marked as broken."""
+    # A call to a known tool is hidden even where it cannot be read.
     key = _KEY.match(view.text, start)
     named = key is not None and key[1] in _NAME_KEYS and key[2] in view.known
     return Hidden(end, (BROKEN,)) if named else None
@@ -67,21 +61,26 @@ def may_be_call(view: ParserView, start: int) -> bool:
     """False as soon as the first key cannot begin a call to a known tool."""
     key = _KEY.match(view.text, start)
     assert key is not None
-    if key[1] is None:
-        return in_key(view, key.end())
+    if key[1] is None:  # the text may end within the key
+        rest = view.text[key.end() :]
+        return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
     if key[1] in _NAME_KEYS and key[3]:
         return key[2].removeprefix("functions.") in view.known
     return key[1] in KEYS or key[1] in view.known
 
 
-def in_key(view: ParserView, place: int) -> bool:
-    """Whether the text ends inside what may become one of the keys."""
-    rest = view.text[place:]
-    return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
+def json_end(view: ParserView, start: int) -> int | None:
+    """Where the JSON at `start` ends, at the latest with the text; None while more of it may come."""
+    end = value_end(view.text, start)
+    return len(view.text) if end is None and view.final else end
 
 
-def all_known(view: ParserView, calls: list[ParsedCall]) -> bool:
-    return bool(calls) and all(call.name in view.known for call in calls)
+def json_call(view: ParserView, name: str, start: int) -> Outcome:
+    """A call whose arguments are the JSON object at `start`."""
+    end = json_end(view, start)
+    if end is None:
+        return WAIT
+    return Hidden(end, (ParsedCall(name, arguments_of(view.text[start:end])),))
 
 
 def fence(view: ParserView, start: int) -> Outcome:
@@ -95,9 +94,7 @@ def fence(view: ParserView, start: int) -> Outcome:
         return None
     place = view.space(head.end())
     inner = call_inside(view, place)
-    if not isinstance(inner, Hidden):
-        return inner
-    return fence_end(view, inner)
+    return fence_end(view, inner) if isinstance(inner, Hidden) else inner
 
 
 def call_inside(view: ParserView, place: int) -> Outcome:
@@ -140,7 +137,7 @@ def python_call(view: ParserView, start: int) -> Outcome:
         return None
     end = value_end(view.text, start)
     if end is None:
-        return Hidden(len(view.text), (ParsedCall(head[1], None),)) if view.final else WAIT
+        return view.unfinished(ParsedCall(head[1], None))
     if not view.final and not view.text[end:].lstrip(" \t"):
         return WAIT  # whether it is one depends on what follows
     if not _AFTER_CALL.match(view.text, end):
@@ -164,13 +161,7 @@ def headed(view: ParserView, start: int) -> Outcome:
     name = head[1] or head[2]
     if name is None:
         return fence(view, view.text.rindex("```", start, head.end()))
-    if name not in view.known:
-        return None
-    end = value_end(view.text, head.end())
-    if end is None and not view.final:
-        return WAIT
-    end = len(view.text) if end is None else end
-    return Hidden(end, (ParsedCall(name, arguments_of(view.text[head.end() : end])),))
+    return json_call(view, name, head.end()) if name in view.known else None
 
 
 def _growing(view: ParserView, start: int) -> bool:
@@ -199,13 +190,7 @@ def functionary(view: ParserView, start: int) -> Outcome:
     place = view.space(head.end())
     if place >= len(view.text) and not view.final:
         return WAIT
-    if view.text[place : place + 1] != "{":
-        return None
-    end = value_end(view.text, place)
-    if end is None and not view.final:
-        return WAIT
-    end = len(view.text) if end is None else end
-    return Hidden(end, (ParsedCall(head[2], arguments_of(view.text[place:end])),))
+    return json_call(view, head[2], place) if view.text[place : place + 1] == "{" else None
 
 
 def functools(view: ParserView, start: int) -> Outcome:

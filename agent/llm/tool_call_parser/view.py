@@ -1,6 +1,6 @@
-"""The text so far, as the recognisers of call formats see it, and what they answer.
+"""What a recogniser of a call format gets, the text so far, and what it returns.
 
-A recogniser takes a view and the place of a sign, and answers with an Outcome.
+A recogniser takes a view and the place of a sign, and returns an Outcome.
 """
 
 import re
@@ -17,8 +17,8 @@ _SPACE = re.compile(rf"(?:\s|{re.escape(NOISE)})*")
 class Hidden:
     """The text up to `end` is not shown.
 
-    `thought`: where in it reasoning stands, which is not part of the answer. `drops`: so was
-    all before it (a lone `</think>`).
+    `thought`: where in it reasoning stands, which is not part of the answer. `drops`: all
+    before it was reasoning, too (a lone `</think>`).
     """
 
     end: int
@@ -28,12 +28,12 @@ class Hidden:
 
 
 class Wait:
-    """More text decides."""
+    """More text must come before anything can be decided."""
 
 
 @dataclass(frozen=True)
 class Thinking(Wait):
-    """Reasoning goes on, from `begin` to one of the closing marks, in lower case."""
+    """Reasoning that has not ended: from `begin` to one of the closing marks (in lower case)."""
 
     begin: int
     closing: tuple[str, ...]
@@ -46,19 +46,19 @@ BROKEN = ParsedCall("", None)
 
 @dataclass(frozen=True)
 class ParserView:
-    """`final`: nothing more comes, so nothing is worth waiting for."""
+    """`final`: no more text comes."""
 
     text: str
     final: bool
     known: KnownTools
 
     def space(self, place: int) -> int:
-        """The place behind white space."""
+        """The end of the white space at `place`."""
         found = _SPACE.match(self.text, place)
         return found.end() if found else place
 
     def literal(self, place: int, literals: Iterable[str]) -> str | Wait | None:
-        """Which of the literals stands at `place`, ignoring case; WAIT when one may be beginning."""
+        """The literal that stands at `place`, ignoring case; WAIT where one may be beginning."""
         literals = tuple(literals)
         rest = self.text[place : place + max(map(len, literals))].lower()
         found = [literal for literal in literals if rest.startswith(literal)]
@@ -69,11 +69,15 @@ class ParserView:
         return None
 
     def ends_in(self, place: int, rest: str) -> bool:
-        """Whether the text ends with what was looked at, and may still grow."""
+        """Whether the text ends with `rest`, which stands at `place`, and may still grow."""
         return not self.final and place + len(rest) >= len(self.text)
 
+    def unfinished(self, call: ParsedCall = BROKEN) -> Hidden | Wait:
+        """The outcome for a call that has not ended: `call`, once no more text comes."""
+        return Hidden(len(self.text), (call,)) if self.final else WAIT
+
     def after(self, place: int, literals: Iterable[str]) -> int | Wait:
-        """The place behind white space and one of the literals, if it stands there."""
+        """The place behind white space and one of the literals; `place` where there is none of them."""
         spaced = self.space(place)
         found = self.literal(spaced, literals)
         if isinstance(found, str):

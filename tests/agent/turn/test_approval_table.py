@@ -33,18 +33,18 @@ async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
     async with open_store(path, clock) as store:
         approvals = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
-        while not await approvals.not_taken("t1"):
+        while not await approvals.rows.not_taken("t1"):
             await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.wait([asking])
     async with open_store(path, clock) as store:
         approvals = Approvals(store.approvals, shown, clock=clock)
-        assert await approvals.not_taken("t1") == {"c1"}
+        assert await approvals.rows.not_taken("t1") == {"c1"}
         asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
         assert await approvals.decide(A1, "chat", "111") is not None
         request, decision, _ = await asyncio.wait_for(asking, SECONDS)
         assert (request.id, decision) == (A1, "chat")
-        assert await approvals.not_taken("t1") == frozenset()
+        assert await approvals.rows.not_taken("t1") == frozenset()
         later = GuardedCall("t2", "c9", "tg:1", untouched)
         assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
         assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
@@ -55,7 +55,7 @@ async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
     async with open_store(tmp_path / "v.db", clock) as store:
         first = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
         asking = asyncio.create_task(first.settle(STEP, WHAT, SCOPE))
-        while not await first.not_taken("t1"):
+        while not await first.rows.not_taken("t1"):
             await asyncio.sleep(0.01)
         asking.cancel()
         await asyncio.wait([asking])
@@ -94,7 +94,7 @@ async def test_an_answer_while_the_turn_is_taken_up_again_counts(tmp_path: Path)
         rows = PressedMeanwhile(store.database)
         approvals = Approvals(rows, shown)
         await rows.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, LATER))
-        assert await approvals.not_taken("t1") == {"c1"}
+        assert await approvals.rows.not_taken("t1") == {"c1"}
         assert (await approvals.settle(STEP, WHAT, SCOPE))[1] == "once"
         assert await store.approvals.not_taken("t1") == frozenset()
 
@@ -104,4 +104,4 @@ async def test_a_question_replaced_by_another_holds_no_call_open(tmp_path: Path)
         await store.approvals.open(ApprovalRequest(A1, "t1", "c1", "tg:1", WHAT, SCOPE, LATER))
         approvals = Approvals(store.approvals, None)
         await approvals.settle(STEP, "commit to website: other changes", SCOPE)
-        assert await approvals.not_taken("t1") == frozenset()
+        assert await approvals.rows.not_taken("t1") == frozenset()

@@ -185,4 +185,4 @@ async def test_what_asks_while_it_runs_is_not_run_again(scope: str) -> None:
         await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait([asking])
-    assert await approvals.not_taken("t1") == frozenset()
+    assert await approvals.rows.not_taken("t1") == frozenset()
