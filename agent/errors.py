@@ -22,6 +22,8 @@ from agent.events import Reason
 class AgentError(Exception):
     """`str(error)` is one plain sentence for whoever must act."""
 
+    reason: Reason = "error"  # of TurnFinished, where the error ends a turn
+
 
 class ToolError(AgentError):
     pass
@@ -40,7 +42,7 @@ class StrangersWords(ToolError):
 
 
 class TurnError(AgentError):
-    reason: Reason = "error"  # the `reason` of TurnFinished
+    pass
 
 
 class ContextFull(TurnError):
@@ -60,7 +62,7 @@ class BackendLost(TurnError):
 
 
 class BackendAway(AgentError):
-    pass
+    reason: Reason = "backend"
 
 
 class NothingToDo(Exception):

@@ -1,6 +1,7 @@
 """What a model is to the agent: it takes a request and streams pieces, of which a completion is the last."""
 
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -122,6 +123,15 @@ class Model(Protocol):
         last request and its answer, which the server has cached already.
         """
         ...
+
+
+async def completion_of(model: Model, request: Request) -> Completion:
+    """The completion that ends the model's answer. Raises as `Model.stream` does."""
+    async with aclosing(model.stream(request)) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Completion):
+                return piece
+    raise AssertionError("a model's stream ends with its completion")
 
 
 @dataclass(frozen=True)

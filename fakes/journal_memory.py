@@ -38,11 +38,8 @@ class MemoryJournal:
             tuple(self.messages), self.own, frozenset(self.running), tuple(self.withheld)
         )
 
-    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
-        self.completions.append(completion)
-
-    async def called_aside(self, completion: Completion) -> None:
-        self.asides.append(completion)
+    async def called(self, completion: Completion, sent: Sequence[Message] | None) -> None:
+        (self.asides if sent is None else self.completions).append(completion)
 
     async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
         if isinstance(message, ToolResult):

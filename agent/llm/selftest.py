@@ -8,7 +8,6 @@ profile with its own flags and template, counts as another model.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
@@ -17,7 +16,7 @@ from agent.language import translated
 from agent.llm.gpu_queue import GpuQueue
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
-from agent.model import Completion, Model, ModelRefused, Request, TextPiece
+from agent.model import Model, ModelRefused, Request, completion_of
 from agent.prompt import system_text
 from agent.store import Store
 from backend.protocol import PERSON, ServerStatus
@@ -64,17 +63,13 @@ async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]])
     """Raises BackendAway and ModelRefused as the model does."""
     question = (System(system_text()), User(QUESTION))
     found = await check_template(model, question, schemas)
-    parser, completion = ToolCallParser(KnownTools.of(schemas)), None
     request = Request(question, tuple(schemas), max_tokens=TOKENS)
-    async with aclosing(model.stream(request)) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, TextPiece):
-                parser.feed(piece.text)
-            elif isinstance(piece, Completion):
-                completion = piece
-    parser.close()
-    if completion and completion.calls:
+    completion = await completion_of(model, request)
+    if completion.calls:
         return SelfTest("structured", f"It called {completion.calls[0].name}.", "", *found)
+    parser = ToolCallParser(KnownTools.of(schemas))
+    parser.feed(completion.text)
+    parser.close()
     if parser.calls:
         detail = f"It wrote its call as text: {quoted(parser.generated)}"
         return SelfTest("salvaged", detail, TEXT_REMEDY, *found)

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from shlex import quote
 
 from agent.approvals import DENIED
@@ -22,7 +23,7 @@ from agent.toy import texts
 from agent.toy.languages import answer_in, of_clock, of_other_language, of_timer
 from agent.toy.wishes import (
     Carried,
-    call_of,
+    by_bash,
     carried,
     failed,
     in_columns,
@@ -39,13 +40,8 @@ TOY = "pocket"  # its profile
 PASTE = 1500  # characters
 LONGEST_ANSWER = 500  # tokens; more goes round in circles, for a minute where the machine is busy
 RUNS = {"py": "python3", "sh": "bash", "js": "node", "pl": "perl"}  # by the end of a file's name
-LISTS = (
-    "grep",
-    "list_files",
-    "git_status",
-    "git_diff",
-    "git_log",
-)  # what they found is told as it is
+# Tools whose results are told as they are.
+LISTS = ("grep", "list_files", "git_status", "git_diff", "git_log")
 SHORT = 90  # characters of a question about the program itself
 # Patterns are compiled at their first use: a start does not wait for them.
 SAYS = (
@@ -188,12 +184,10 @@ def wish_of(messages: Sequence[Message]) -> Carried | None:
     last = messages[-1]
     assert isinstance(last, User)
     if command := command_on_file(last.text):
-        return Carried(call=call_of("bash", command=command), tells=result_of)
+        return by_bash(command)
     if path := file_asked_about(last.text):
-        form = translated(texts.SAYS)
-        return Carried(
-            call=reading_call(path), tells=lambda text: form.format(path=path, text=result_of(text))
-        )
+        says = partial(translated(texts.SAYS).format, path=path)
+        return Carried(call=reading_call(path), tells=lambda text: says(text=result_of(text)))
     head, words = context_and_words(last.text)
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d \d\d:\d\d) ", head)
     if now and len(words) <= SHORT and "\nfile: " not in f"\n{head}":
@@ -221,15 +215,14 @@ def checked(completion: Completion, request: Request) -> Completion:
     messages = request.messages
     endless = completion.finish_reason == "length"
     last = messages[-1]
+    instead = partial(replace, completion, calls=(), finish_reason="stop")
     if isinstance(last, ToolResult) and last.text == DENIED:  # which is said to the model
-        denied = translated(texts.DENIED)
-        return replace(completion, text=denied, calls=(), finish_reason="stop")
+        return instead(text=translated(texts.DENIED))
     astray = endless or any(invented(call, messages) for call in completion.calls)
     if isinstance(last, ToolResult) and not failed(last) and (astray or same_again(completion.calls, messages)):  # fmt: skip
-        return replace(completion, text=in_columns(last.text), calls=(), finish_reason="stop")
+        return instead(text=in_columns(last.text))
     if astray:
-        unsure = translated(texts.UNSURE)
-        return replace(completion, text=unsure, calls=(), finish_reason="stop")
+        return instead(text=translated(texts.UNSURE))
     asked = context_and_words(last_words(messages))[1]
     for said, asks in CANNED:
         if completion.text.startswith(said) and not re.search(asks, asked.lower()):

@@ -21,6 +21,7 @@ from agent.toy.wishes import (
     PATH,
     POLITE,
     Carried,
+    by_bash,
     call_of,
     closest,
     content,
@@ -110,13 +111,7 @@ WRITE = {
     "ru": rf"^(?:пожалуйста,? )?(?:запиши|создай|напиши|сделай)(?: мне)?(?: в)?(?: новый)? файл ({PATH}),?(?: с| где)? (.+?)[.!]?$",
     "zh": rf"^(?:请)?(?:写|创建|新建|建)一?个?文件\s*({PATH})[，,]?\s*(?:内容是|内容为|里面写|包含|写上)(.+?)[。！]?$",
 }  # fmt: skip
-LISTED = {
-    "de": r",|\bund\b",
-    "es": r",|\by\b|\be\b",
-    "fr": r",|\bet\b",
-    "ru": r",|\bи\b",
-    "zh": r"[，、]|和",
-}
+LISTED = {"de": r",|\bund\b", "es": r",|\by\b|\be\b", "fr": r",|\bet\b", "ru": r",|\bи\b", "zh": r"[，、]|和"}  # fmt: skip
 REMEMBER = {
     "de": r"^(?:bitte )?merke? dir(?: bitte)?[,:]*(?: dass)? (.+?)[.!]?$",
     "es": r"^(?:por favor,? )?(?:recuerda|(?:apunta|anota)(?= que|:))[,:]*(?: que)? (.+?)[.!]?$",
@@ -194,23 +189,21 @@ def looked_up(name: str, language: str) -> Carried:
         call = call_of("list_files", pattern="*")
         return Carried(call=call, tells=lambda text: in_columns(where("No file ", none)(text)))
     if name == "time":
-        return Carried(call=call_of("bash", command="date '+%Y-%m-%d %H:%M'"), tells=in_columns)
+        return by_bash("date '+%Y-%m-%d %H:%M'", in_columns)
 
     def told(text: str) -> str:
         with speaking(language):
             return "\n".join(retold(line, FACTS) for line in text.splitlines())
 
-    return Carried(call=call_of("bash", command=f"grep '^{name}' /host.txt"), tells=told)
+    return by_bash(f"grep '^{name}' /host.txt", told)
 
 
 def of_file(words: str) -> Carried | None:
     """A file with an item on each line, where several are enumerated."""
     for language, form in WRITE.items():
         if found := re.match(form, words, re.IGNORECASE):
-            lines = items(found[2], LISTED[language])
-            call = call_of(
-                "write_file", path=found[1], content="".join(f"{line}\n" for line in lines)
-            )
+            lines = "".join(f"{item}\n" for item in items(found[2], LISTED[language]))
+            call = call_of("write_file", path=found[1], content=lines)
             with speaking(language):
                 written = translated(texts.WRITTEN).format(path=found[1])
             return Carried(call=call, tells=where(("created", "replaced"), written))
@@ -285,10 +278,10 @@ def of_clock(words: str) -> Carried | None:
 def planned(language: str, when: str, task: str) -> Carried:
     if language == ENGLISH:
         task = re.sub(r"^(?:to|of|about|that) ", "", task)
-        call = call_of("schedule", when=when, task=task, kind="remind")
+    call = call_of("schedule", when=when, task=task, kind="remind")
+    if language == ENGLISH:
         return Carried(call=call, tells=lambda text: re.sub(r"^Planned", "Done: Planned", text))
     told = translated(texts.PLANNED).format(when=when, task=task)
-    call = call_of("schedule", when=when, task=task, kind="remind")
     return Carried(call=call, tells=where("Planned", told))
 
 

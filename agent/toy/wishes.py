@@ -71,7 +71,7 @@ def of_shell(said: str) -> Carried | None:
     """A line that begins as at a prompt, or that is quoted to be run."""
     if not (found := re.match(QUOTED, said, re.IGNORECASE) or re.match(r"^\$ (\S.*)$", said)):
         return None
-    return Carried(call=call_of("bash", command=found[1]), tells=in_columns)
+    return by_bash(found[1], in_columns)
 
 
 def call_of(name: str, **arguments: str) -> ToolCall:
@@ -95,6 +95,11 @@ def in_columns(text: str) -> str:
     return f"```\n{shown}\n```" if "\n" in shown and "```" not in shown else shown
 
 
+def by_bash(command: str, tells: Callable[[str], str] = result_of) -> Carried:
+    """A wish that a command carries out; `tells` makes the answer of its output."""
+    return Carried(call=call_of("bash", command=command), tells=tells)
+
+
 # -- days ---------------------------------------------------------------------
 
 IN_DAYS = (
@@ -112,17 +117,19 @@ def of_days(head: str, words: str) -> Carried | None:
     now = re.search(r"(?m)^now: \w+ (\d{4}-\d\d-\d\d) ", head)
     if now and (found := re.match(IN_DAYS, words, re.IGNORECASE)):
         days = int(found[1]) * (7 if found[2].lower().startswith("week") else 1)
-        when = date.fromisoformat(now[1]) + timedelta(days=-days if found[3] else days)
-        return Carried(f"{when:%A}, {when.day} {when:%B %Y}")
+        return day_of(now[1], -days if found[3] else days)
     if not now or not said & {"day", "date", "weekday"}:
         return None
-    ways = ({"tomorrow", "tomorrow's"}, 1), ({"yesterday", "yesterday's"}, -1)
-    for names, days in ways:
+    for names, days in (({"tomorrow", "tomorrow's"}, 1), ({"yesterday", "yesterday's"}, -1)):
         if said & names:
             twice = 2 if said & {"after", "before"} else 1
-            when = date.fromisoformat(now[1]) + timedelta(days=days * twice)
-            return Carried(f"{when:%A}, {when.day} {when:%B %Y}")
+            return day_of(now[1], days * twice)
     return None
+
+
+def day_of(today: str, days: int) -> Carried:
+    when = date.fromisoformat(today) + timedelta(days=days)
+    return Carried(f"{when:%A}, {when.day} {when:%B %Y}")
 
 
 # -- sums -----------------------------------------------------------------------
@@ -131,13 +138,12 @@ def of_days(head: str, words: str) -> Carried | None:
 def of_sum(words: str) -> Carried | None:
     if not (asked := sum_of(words)):
         return None
-    call = call_of("bash", command=f"python3 -c {quote(program_of(asked))}")
 
     def told(text: str) -> str:
         worked = re.fullmatch(r"-?[\d.e+]+", text.strip())
         return f"{asked} = {worked[0]}" if worked else translated(texts.UNSURE)
 
-    return Carried(call=call, tells=told)
+    return by_bash(f"python3 -c {quote(program_of(asked))}", told)
 
 
 # -- lists, each a file with a line for each item --------------------------------
@@ -177,13 +183,9 @@ def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
     if found := re.match(NEW_LIST, words, re.IGNORECASE):
         return lines_added(list_file(found[1]), items(found[2]))
     if found := re.match(SHOW, words, re.IGNORECASE):
-        if found[1] or known:
-            name = list_file(found[1], known)
-            call = call_of(
-                "bash", command=f"cat {name} 2>/dev/null || echo There is no {name} yet."
-            )
-            return Carried(call=call, tells=lambda text: f"{name}:\n{result_of(text)}")
-        return None
+        name = list_file(found[1], known)
+        command = f"cat {name} 2>/dev/null || echo There is no {name} yet."
+        return by_bash(command, headed(name)) if found[1] or known else None
     if found := re.match(ADD, words, re.IGNORECASE):
         named = found[2] or re.search(r"\blist\b", words, re.IGNORECASE)
         if (named or known) and not re.search(r"\b(?:line|file|note)\b", found[1]):
@@ -242,8 +244,12 @@ def lines_added(name: str, new: Sequence[str]) -> Carried | None:
 
 
 def list_shown(name: str, first: str) -> Carried:
-    call = call_of("bash", command=f"touch {name} && {first} && cat {name}")
-    return Carried(call=call, tells=lambda text: f"{name}:\n{result_of(text)}")
+    return by_bash(f"touch {name} && {first} && cat {name}", headed(name))
+
+
+def headed(name: str) -> Callable[[str], str]:
+    """Tells a file's content under its name."""
+    return lambda text: f"{name}:\n{result_of(text)}"
 
 
 # -- files --------------------------------------------------------------------
@@ -295,8 +301,8 @@ def line_appended(path: str, line: str) -> Carried:
     """On a line of its own, also where the file's last line has no end."""
     file = quote(path)
     ended = f'[ ! -s {file} ] || [ -z "$(tail -c1 {file})" ] || echo >> {file}'
-    call = call_of("bash", command=f"{ended}; printf '%s\\n' {quote(line)} >> {file}; cat {file}")
-    return Carried(call=call, tells=lambda text: f"{path}:\n{result_of(text)}")
+    command = f"{ended}; printf '%s\\n' {quote(line)} >> {file}; cat {file}"
+    return by_bash(command, headed(path))
 
 
 def counted(listing: str) -> str:
@@ -330,10 +336,9 @@ def of_repository(words: str) -> Carried | None:
         return None
 
     def told(text: str) -> str:
-        found = "branch" in text
-        return result_of(text) if found else translated(texts.NO_REPOSITORY)
+        return result_of(text) if "branch" in text else translated(texts.NO_REPOSITORY)
 
-    return Carried(call=call_of("bash", command=FACTS), tells=told)
+    return by_bash(FACTS, told)
 
 
 # -- what one command tells or does -------------------------------------------
@@ -366,7 +371,7 @@ def by_command(words: str) -> Carried | None:
     for form, command in COMMANDS:
         if found := re.search(form, re.sub(POLITE, "", words, flags=re.IGNORECASE), re.IGNORECASE):
             filled = command.format(*map(quote, found.groups())) if found.groups() else command
-            return Carried(call=call_of("bash", command=filled), tells=result_of)
+            return by_bash(filled)
     return None
 
 
@@ -396,12 +401,11 @@ def of_notes(messages: Sequence[Message], words: str) -> Carried | None:
     if re.search(ALL_NOTES, asked):
         lines = "\n".join(f"- {note}" for note in kept) or translated(texts.NO_NOTES)
         return Carried(f"{lines}\n\n{translated(texts.COMMANDS)}" if kept else lines)
+    told = ""
     if re.search(MY_NAME, asked):
         told = next((note for note in reversed(kept) if re.search(NAMED, note)), "")
     elif re.search(ASKED_BACK, asked):
         told = closest(content(words), kept)
-    else:
-        told = ""
     if told:
         return Carried(translated(texts.TOLD).format(note=told))
     if re.search(NEVER_TOLD, asked) and (set(asked.split()) & set(MINE.split()) or not re.search(r"\bmy\b", asked)):  # fmt: skip

@@ -88,10 +88,7 @@ class TransientJournal:
     async def open(self) -> TurnState:
         return TurnState(tuple(self.messages), len(self.messages) - self.before)
 
-    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
-        await self.spend(completion)
-
-    async def called_aside(self, completion: Completion) -> None:
+    async def called(self, completion: Completion, sent: Sequence[Message] | None) -> None:
         await self.spend(completion)
 
     async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:

@@ -45,12 +45,9 @@ class Journal(Protocol):
 
     async def open(self) -> TurnState: ...
 
-    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
-        """Record a model call's token figures, for usage and the cache audit of the `sent` messages."""
-        ...
-
-    async def called_aside(self, completion: Completion) -> None:
-        """Record the token figures of a sub-task's model call, for usage alone."""
+    async def called(self, completion: Completion, sent: Sequence[Message] | None) -> None:
+        """Record a model call's token figures for usage and, for the messages that were `sent`, for the
+        cache audit. `sent` is None for a call with other messages, such as a sub-task's."""
         ...
 
     async def add(self, message: Message, *, own: bool, strangers: Sequence[str] = ()) -> Message:
@@ -153,11 +150,11 @@ class StoredJournal:
         withheld = await self.store.ledger.withheld(self.turn) if resumed else ()
         return TurnState(messages, own, progress.started, withheld)
 
-    async def called(self, completion: Completion, sent: Sequence[Message]) -> None:
-        await self.window.record(self.open_turn, sent, completion)
-
-    async def called_aside(self, completion: Completion) -> None:
+    async def called(self, completion: Completion, sent: Sequence[Message] | None) -> None:
         turn = self.open_turn
+        if sent is not None:
+            await self.window.record(turn, sent, completion)
+            return
         await self.store.usage.add(
             turn.chat, turn.conversation, turn.id, completion, CacheReuse(), "sub-task"
         )

@@ -9,9 +9,10 @@ off anywhere is taken up again by running it once more with the same journal.
 import asyncio
 import logging
 from dataclasses import replace
+from functools import partial
 
 from agent.aio import move_on_when
-from agent.errors import AgentError, BackendAway, ContextFull, ToolLimit, TurnError
+from agent.errors import AgentError, ContextFull, ToolLimit, TurnError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished, TurnStarted
 from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
@@ -56,10 +57,8 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
             ending = await loop.run()
     except StoreError:
         raise
-    except TurnError as error:
-        ending = Ending.said(str(error), error.reason)
     except AgentError as error:
-        ending = Ending.said(str(error), "backend" if isinstance(error, BackendAway) else "error")
+        ending = Ending.said(str(error), error.reason)
     except Exception as error:
         if isinstance(error, TimeoutError) and time_limit.expired():
             ending = Ending.said(loop.tools.report(loop.out_of_time), "tool_limit")
@@ -84,17 +83,16 @@ class TurnLoop:
 
     def __init__(self, turn: Turn, emit: Emit) -> None:
         self.transcript = TurnTranscript(turn.journal)
-        reader = Reader(turn.model, turn.schemas, self.transcript.called_aside)
+        spend = partial(self.transcript.called, aside=True)
+        reader = Reader(turn.model, turn.schemas, spend)
         turn = replace(turn, context=replace(turn.context, read=reader.extract))
         self.guard = LeakGuard(turn, emit)
-        turn = delegating(turn, run_turn, self.transcript.called_aside, self.guard.withhold)
+        turn = delegating(turn, run_turn, spend, self.guard.withhold)
         self.turn = turn
         self.limits = turn.limits
-        self.known = KnownTools.of(turn.schemas)
         self.emit = emit = self.guard.emit
-        self.caller = ModelCaller(
-            turn.model, self.known, turn.limits, turn.ready, emit, turn.answer_now
-        )
+        known = KnownTools.of(turn.schemas)
+        self.caller = ModelCaller(turn.model, known, turn.limits, turn.ready, emit, turn.answer_now)
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks(turn.context.documents)
         self.window = 0  # tokens
@@ -159,7 +157,7 @@ class TurnLoop:
                     request = replace(request, brief=True)
                     continue
                 taken = {call.id for call in calls_of(self.transcript.messages)}
-                return read_step(completion, parser, self.known, taken, self.turn.new_id)
+                return read_step(completion, parser, self.caller.known, taken, self.turn.new_id)
 
     async def compact(self, *, full: bool = False) -> bool:
         """Whether the transcript was shortened; while its summary is written, a notice says so."""

@@ -42,6 +42,12 @@ ANSWER = "an answer, which held {what}"
 HIDDEN = "(not shown: it holds {what})"
 NOTHING_DONE = "(Correction by the program: no tool was called, so nothing was changed.)"
 PAGE_MISSING = "(Correction by the program: {missing})"
+BLIND = "{model} cannot see pictures. /model changes the model:{which}"
+BLIND_SERVER = (
+    "{model} cannot see pictures. Where it can after all, the owner sets `backend.vision = true`; else another"
+    " model can (/model)."
+)
+KEPT = "What you sent is kept as {paths}; say what is to be done with it."
 
 # To the model.
 INTERRUPTED = "interrupted: the program was stopped while this ran; it may have run in part. Check before doing it again."
@@ -69,10 +75,3 @@ CLAIM_DONE = "You said that something is done, but no tool was called in this tu
 NO_SUCH_PAGE = "You cite a page that is not there: {missing} Look with docs search, and cite the page that it names."
 SUB_TASK = "This is a sub-task that you gave to yourself. Nobody reads along, and only your last answer is kept: make it complete and short."
 SHORTENED = "[shortened]"
-
-BLIND = "{model} cannot see pictures. /model changes the model:{which}"
-BLIND_SERVER = (
-    "{model} cannot see pictures. Where it can after all, the owner sets `backend.vision = true`; else another"
-    " model can (/model)."
-)
-KEPT = "What you sent is kept as {paths}; say what is to be done with it."

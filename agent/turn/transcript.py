@@ -42,15 +42,10 @@ class TurnTranscript:
     def open_calls(self) -> list[ToolCall]:
         return unanswered(self.own)
 
-    async def called(self, completion: Completion) -> None:
-        """Count a model call of this transcript."""
+    async def called(self, completion: Completion, *, aside: bool = False) -> None:
+        """Count a model call; `aside`: one that was not about this transcript."""
         self.usage += usage_of(completion)
-        await complete(self._journal.called(completion, self.messages))
-
-    async def called_aside(self, completion: Completion) -> None:
-        """Count a model call of a sub-task: it is not about this transcript."""
-        self.usage += usage_of(completion)
-        await complete(self._journal.called_aside(completion))
+        await complete(self._journal.called(completion, None if aside else self.messages))
 
     async def add(
         self, message: Message, *, own: bool = False, strangers: Sequence[str] = ()

@@ -13,7 +13,7 @@ from typing import Any
 from agent.errors import AgentError
 from agent.language import translated
 from agent.messages import System, User
-from agent.model import Completion, Model, ModelRefused, Request
+from agent.model import Completion, Model, ModelRefused, Request, completion_of
 from agent.prompt import system_text
 
 ANSWER_TOKENS = 800
@@ -51,12 +51,11 @@ class Reader:
             (System(system_text()), User(question)), tuple(self.schemas), "none", ANSWER_TOKENS
         )
         try:
-            async for piece in self.model.stream(request):
-                if isinstance(piece, Completion):
-                    await self.spend(piece)
-                    if words := piece.text.strip():
-                        return words
+            completion = await completion_of(self.model, request)
         except ModelRefused as error:
             form = translated("The model refused: {error}.")
             raise AgentError(form.format(error=error)) from None
+        await self.spend(completion)
+        if words := completion.text.strip():
+            return words
         raise AgentError(translated("The model gave no answer."))

@@ -28,20 +28,11 @@ from agent.llm.tool_call_parser.untagged import (
 )
 from agent.llm.tool_call_parser.view import Hidden, Outcome, ParserView, Thinking, Wait
 
+# Tokens within calls.
 _INNER = (
-    '<|"|>',
-    "[args]",
-    "[call_id]",
-    "<｜tool▁sep｜>",
-    "<|tool_call_argument_begin|>",
-    "<|tool_call:name|>",
-    "<|tool_call:args|>",
-    "<|open|>",
-    "<|close|>",
-    "<|sep|>",
-    "｜DSML｜",
-    "<|channel>",
-)
+    '<|"|> [args] [call_id] <｜tool▁sep｜> <|tool_call_argument_begin|> <|tool_call:name|> <|tool_call:args|>'
+    " <|open|> <|close|> <|sep|> ｜DSML｜ <|channel>"
+).split()
 _LITERALS = {*SURE, *CLOSING, *STRAY, *CHANNELS, *MISTRAL, *THOUGHTS, *THOUGHTS.values(), *_INNER}
 # A model has either spelling as one token of its vocabulary, or neither.
 SPECIAL_TOKENS = tuple(sorted({*_LITERALS, *(token.upper() for token in _LITERALS)}))

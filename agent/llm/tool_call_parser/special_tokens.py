@@ -30,40 +30,15 @@ THOUGHTS = {
 }
 # Gemma's is also written without a thought; Apriel's begins with no sign at all.
 LONE_ENDS = (*(end for end in THOUGHTS.values() if end != "<channel|>"), "[begin final response]")
+# Tokens that mean nothing where they stand in an answer.
 STRAY = (
-    "</tool_call>",
-    "<tool_call|>",
-    "<|im_end|>",
-    "<|im_start|>",
-    "<|eot_id|>",
-    "<|eom_id|>",
-    "<|eot|>",
-    "<|eom|>",
-    "<|endoftext|>",
-    "<|end|>",
-    "<|call|>",
-    "<|calls|>",
-    "<|return|>",
-    "<|message|>",
-    "<|constrain|>",
-    "<|content|>",
-    "<|start_response|>",
-    "<|end_response|>",
-    "<|start_text|>",
-    "<|end_text|>",
-    "<|tool_calls|>",
-    "<|tool_calls_section_begin|>",
-    "<|tool_calls_section_end|>",
-    "<｜tool▁calls▁begin｜>",
-    "<｜tool▁calls▁end｜>",
-    "<tool_calls:opensource>",
-    "</tool_calls:opensource>",
-    "<|open|>response<|sep|>",
-    "<|close|>response<|sep|>",
-    "<|open|>tools<|sep|>",
-    "<|close|>tools<|sep|>",
-    "<|close|>message<|sep|>",
-)
+    "</tool_call> <tool_call|> <|im_end|> <|im_start|> <|eot_id|> <|eom_id|> <|eot|> <|eom|> <|endoftext|>"
+    " <|end|> <|call|> <|calls|> <|return|> <|message|> <|constrain|> <|content|> <|start_response|>"
+    " <|end_response|> <|start_text|> <|end_text|> <|tool_calls|> <|tool_calls_section_begin|>"
+    " <|tool_calls_section_end|> <｜tool▁calls▁begin｜> <｜tool▁calls▁end｜> <tool_calls:opensource>"
+    " </tool_calls:opensource> <|open|>response<|sep|> <|close|>response<|sep|> <|open|>tools<|sep|>"
+    " <|close|>tools<|sep|> <|close|>message<|sep|>"
+).split()
 CHANNELS = ("<|channel|>", "<|start|>")
 MISTRAL = ("[tool_calls]",)
 _HEADER = re.compile(r"<\|(?:channel|start)\|>(.{0,200}?)<\|message\|>", re.DOTALL)

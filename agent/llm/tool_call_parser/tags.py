@@ -26,61 +26,40 @@ from agent.llm.tool_call_parser.view import (
     Wait,
 )
 
-SURE = (
-    "<tool_call>",
-    "<tool_calls>",
-    "<function_call>",
-    "<function_calls>",
-    "<functioncall>",
-    "<|tool_call|>",
-    "<|tool_call>",
-    "<|python_tag|>",
-    "<toolcall>",  # Nemotron v2
-    "<|tools_prefix|>",  # Apertus
-    "<|tool_call_start|>",  # LFM2
-    "<|start_action|>",  # Command R7B
-    "<|function_call|>",  # GigaChat
-    "<|message_sep|>\n\nfunction call<|role_sep|>\n",
-    "<seed:tool_call>",
-    "<minimax:tool_call>",
-    "<atem:function_calls>",
-    "<｜dsml｜function_calls>",  # DeepSeek V3.2
-    "<｜dsml｜tool_calls>",
-    "<｜tool▁call▁begin｜>",
-    "<|tool_call_begin|>",  # Kimi K2
-    "<|tool_call:begin|>",  # Solar
-    "<tool_call:opensource>",  # Hunyuan
-)
-LIKELY = ("<tools>", "<tool>", "<function>")  # shown after all when no call stands in them
+# What closes each opening tag that is certainly meant as a call; for some families that is the next token.
+SURE = {
+    "<tool_call>": "</tool_call>",
+    "<tool_calls>": "</tool_calls>",
+    "<function_call>": "</function_call>",
+    "<function_calls>": "</function_calls>",
+    "<functioncall>": "</functioncall>",
+    "<|tool_call|>": "<|/tool_call|>",
+    "<|tool_call>": "<tool_call|>",  # Gemma 4
+    "<|python_tag|>": "",
+    "<toolcall>": "</toolcall>",  # Nemotron v2
+    "<|tools_prefix|>": "<|tools_suffix|>",  # Apertus
+    "<|tool_call_start|>": "<|tool_call_end|>",  # LFM2
+    "<|start_action|>": "<|end_action|>",  # Command R7B
+    "<|function_call|>": "",  # GigaChat
+    "<|message_sep|>\n\nfunction call<|role_sep|>\n": "",
+    "<seed:tool_call>": "</seed:tool_call>",
+    "<minimax:tool_call>": "</minimax:tool_call>",
+    "<atem:function_calls>": "</atem:function_calls>",
+    "<｜dsml｜function_calls>": "</｜dsml｜function_calls>",  # DeepSeek V3.2
+    "<｜dsml｜tool_calls>": "</｜dsml｜tool_calls>",
+    "<｜tool▁call▁begin｜>": "<｜tool▁call▁end｜>",
+    "<|tool_call_begin|>": "<|tool_call_end|>",  # Kimi K2
+    "<|tool_call:begin|>": "<|tool_call:end|>",  # Solar
+    "<tool_call:opensource>": "</tool_call:opensource>",  # Hunyuan
+}
+# Shown after all where no call stands in them.
+LIKELY = {"<tools>": "</tools>", "<tool>": "</tool>", "<function>": "</function>"}
+CLOSING = tuple(filter(None, dict.fromkeys([*SURE.values(), *LIKELY.values()])))
 _SPACED = r"<(?:｜DSML｜|atem:)?"
 FUNCTIONS = tuple(
     prefix + name
     for prefix in ("<", "<atem:", "<｜dsml｜")
     for name in ("function=", "function name=", "invoke name=")
-)
-CLOSING = (
-    "</tool_call>",
-    "</tool_calls>",
-    "</tools>",
-    "</tool>",
-    "</function>",
-    "</function_call>",
-    "</function_calls>",
-    "</functioncall>",
-    "<|/tool_call|>",
-    "<tool_call|>",
-    "<|tool_call_end|>",
-    "</toolcall>",
-    "<|tools_suffix|>",
-    "<|end_action|>",
-    "</seed:tool_call>",
-    "</minimax:tool_call>",
-    "</atem:function_calls>",
-    "</｜dsml｜function_calls>",
-    "</｜dsml｜tool_calls>",
-    "<｜tool▁call▁end｜>",
-    "<|tool_call:end|>",
-    "</tool_call:opensource>",
 )
 _CLOSING = re.compile("|".join(map(re.escape, CLOSING)), re.IGNORECASE)
 _HEAD = re.compile(

@@ -388,7 +388,7 @@ async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
     journal = StoredJournal(store, await turn(store), window, "UTC", frozenset({"s"}))
     sent = (await journal.open()).messages
     await journal.called(Completion("", (), "", "tool_calls", 1000, 900, 10), sent)
-    await journal.called_aside(Completion("x", (), "", "stop", 400, 0, 20))
+    await journal.called(Completion("x", (), "", "stop", 400, 0, 20), None)
     await journal.called(Completion("done", (), "", "stop", 1100, 1009, 5), sent)
     async with store.database.read() as tx:
         rows = await tx.all("SELECT purpose, turn, prompt_tokens, reread FROM usage ORDER BY id")

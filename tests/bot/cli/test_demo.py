@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.turn.texts import TOY_REAL_MODEL
+from agent.toy.texts import REAL_MODEL
 from backend.models.profile import of_file
 from bot.cli.backend_config import backend_config
 from bot.settings import BackendSection, Settings
@@ -92,7 +92,7 @@ async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
 async def test_the_toy_is_not_asked_what_the_program_knows(tmp_path: Path) -> None:
     async with demo(tmp_path, "--ask", "how do I use a real model?") as process:
         out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    assert (process.returncode, out.decode().strip().splitlines()[-1]) == (0, TOY_REAL_MODEL), err
+    assert (process.returncode, out.decode().strip().splitlines()[-1]) == (0, REAL_MODEL), err
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.turn.texts import TOY_UNSURE
+from agent.toy.texts import UNSURE
 from backend.protocol import Endpoint, ServerStatus, Speed, Status
 from bot.commands.table import COMMANDS
 from bot.localgram import is_final
@@ -95,7 +95,7 @@ async def test_who_is_paired_sees_the_first_screen(scenario: TelegramScenario) -
 
 def test_no_text_promises_more_of_help_than_commands() -> None:
     assert "(/help lists the commands)" in TEXTS.try_these
-    assert "/help" not in TOY_UNSURE and TEXTS.wishes[0] in TOY_UNSURE
+    assert "/help" not in UNSURE and TEXTS.wishes[0] in UNSURE
 
 
 def test_help_has_each_command_once_in_short_groups() -> None:
