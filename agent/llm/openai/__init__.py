@@ -1,8 +1,9 @@
 """The only place that knows the OpenAI wire form.
 
 client.py        OpenAIModel: the HTTP conversation, its signs of life
-prompt_form.py   the form that a chat template takes, found by rendering
-wire.py          messages and requests as JSON, with the same bytes every time
+prompt_form.py   the forms that chat templates take, and messages in them
+template_probes.py  finds the form that a server's template takes, by rendering
+wire.py          requests as JSON, with the same bytes every time
 chunks.py        an answer's bytes to pieces; token counts and speeds from whichever fields the server gives
 values.py        reads JSON of unknown shape
 errors.py        a server's error as one of the agent's

@@ -5,46 +5,22 @@ refused, breaks, or carries not one byte (comments count) for `silence_seconds`.
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from functools import wraps
 from itertools import takewhile
 from typing import Any, Self, TypeVar
 
 import aiohttp
-from pydantic import TypeAdapter
 
 from agent.bounded_json import PLAIN
 from agent.errors import BackendAway
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
-from agent.llm.openai.prompt_form import (
-    ASKED,
-    BLIND,
-    FORMS,
-    NATIVE,
-    PROBE,
-    RAW_CALLED,
-    THOUGHT_CALLED,
-    WORDS,
-    WORDS_CALLED,
-    Json,
-    PromptForm,
-    ThoughtForm,
-    complete,
-    gap_behind_words,
-    images_of,
-    takes_raw_calls,
-    thought_form,
-    with_empty_images,
-)
+from agent.llm.openai.prompt_form import NATIVE, Json, images_of, with_empty_images
+from agent.llm.openai.template_probes import TemplateProbes
 from agent.llm.openai.values import mapping, sequence, text, whole
 from agent.llm.openai.wire import (
-    EFFORTS,
-    NO_EFFORT,
-    NONSENSE,
     encode,
     estimate,
     prompt_json,
@@ -68,37 +44,9 @@ _COMPLETIONS = "/v1/chat/completions"
 _COMPLETION = "/v1/completions"
 # llama-server's own form, which alone takes tokens and pictures where a projector is loaded.
 _NATIVE = "/completion"
-NO_ROUTE = (404, 405, 501)
+WORDS = ("A", "7 b")  # two messages whose beginnings have nothing in common
 FRESH_SECONDS = 1.0  # how old an endpoint may be; a switch of the model takes longer
 T = TypeVar("T")
-Probe = Callable[["OpenAIModel", Endpoint], Awaitable[T]]
-
-
-def probed(what: str, kind: Any) -> Callable[[Probe[T]], Probe[T]]:
-    """A method that probes a model's template runs once for each template and build of the server.
-
-    Its result, of the type `kind`, is kept under the name `what`.
-    """
-
-    def decorated(probe: Probe[T]) -> Probe[T]:
-        @wraps(probe)
-        async def known(model: "OpenAIModel", endpoint: Endpoint) -> T:
-            key = (endpoint.url, endpoint.model, endpoint.profile, what)
-            if key not in model.probes:
-                identity = await model.template_identity(endpoint) if model.kept else ""
-                kept, record = model.kept if identity else None, f"template {identity} {what}"
-                found = await kept.get(record, kind) if kept else None
-                if found is None:
-                    found = await probe(model, endpoint)
-                    if kept:
-                        await kept.put(record, TypeAdapter(kind).dump_python(found, mode="json"))
-                model.probes[key] = found
-            result: T = model.probes[key]
-            return result
-
-        return known
-
-    return decorated
 
 
 class OpenAIModel:
@@ -118,15 +66,13 @@ class OpenAIModel:
         kept: KeyValueTable | None = None,
     ) -> None:
         self._fetch_endpoint = endpoint
-        self.kept = kept
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_seconds, sock_read=silence_seconds
         )
         self._session: aiohttp.ClientSession | None = None
         self._known: tuple[float, Endpoint] | None = None  # with the time when it was fetched
         self._names: dict[str, str] = {}
-        self.probes: dict[tuple[str, str, str | None, str], Any] = {}
-        self._identities: dict[tuple[str, str, str | None], str] = {}
+        self.probes = TemplateProbes(self._json, kept)
 
     async def __aenter__(self) -> Self:
         # A kept connection would be a broken one after each restart of the server.
@@ -199,7 +145,7 @@ class OpenAIModel:
         async def shown(endpoint: Endpoint) -> str | None:
             if not endpoint.extras:
                 return None
-            return await self._template(endpoint, await self._prompt_json(endpoint, request))
+            return await self.probes.rendered(endpoint, await self._prompt_json(endpoint, request))
 
         return await self._followed(shown)
 
@@ -214,7 +160,7 @@ class OpenAIModel:
         async def rendered(endpoint: Endpoint) -> Ahead | None:
             if not endpoint.extras:
                 return None
-            form = await self._form(endpoint, request)
+            form = await self.probes.form(endpoint, request)
             pictures = len(images_of(request)) if form.pictures else 0
             marker = await self._media_marker(endpoint) if pictures else ""
             if pictures and not marker:
@@ -222,7 +168,9 @@ class OpenAIModel:
 
             async def shown(*behind: Message) -> str:
                 asked = replace(request, messages=behind)
-                return await self._template(endpoint, prompt_json(asked, form, endpoint.template))
+                return await self.probes.rendered(
+                    endpoint, prompt_json(asked, form, endpoint.template)
+                )
 
             try:
                 prompts = [await shown(*messages, User(words)) for words in WORDS]
@@ -279,7 +227,7 @@ class OpenAIModel:
         """What every request begins with, in wire form. `request` holds the system text and the tools."""
 
         async def formed(endpoint: Endpoint) -> Prefix:
-            form = await self._whole_form(endpoint) if endpoint.extras else NATIVE
+            form = await self.probes.whole_form(endpoint) if endpoint.extras else NATIVE
             wire = prompt_json(replace(request, messages=(*request.messages, User(""))), form)
             *fixed, last = wire["messages"]
             return Prefix(messages=fixed, tools=wire.get("tools", []), before=last["content"])
@@ -314,128 +262,18 @@ class OpenAIModel:
             request,
             await self._name(endpoint),
             extras=endpoint.extras,
-            form=await self._form(endpoint, request),
+            form=await self.probes.form(endpoint, request),
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
-        if not (request.raw and endpoint.extras):
+        raw = request.raw and endpoint.extras
+        if not raw or (images and not await self._media_marker(endpoint)):
             return _COMPLETIONS, wire
-        if images and not await self._media_marker(endpoint):
-            return _COMPLETIONS, wire
-        prompt = await self._template(endpoint, await self._prompt_json(endpoint, request))
+        prompt = await self.probes.rendered(endpoint, await self._prompt_json(endpoint, request))
         return _NATIVE if images else _COMPLETION, raw_json(wire, prompt, images)
 
     async def _prompt_json(self, endpoint: Endpoint, request: Request) -> Json:
-        return prompt_json(request, await self._form(endpoint, request), endpoint.template)
-
-    async def _form(self, endpoint: Endpoint, request: Request) -> PromptForm:
-        """The form in which this server's template wants the request; probes what the request depends on."""
-        # Where it is not known whether the model sees, whoever let a picture in has assumed so.
-        sees = endpoint.vision is not False
-        if not endpoint.extras:
-            return NATIVE if sees else BLIND
-        answers = [m for m in request.messages if isinstance(m, Assistant)]
-        raw_calls, thoughts = (
-            any(m.raw and m.calls for m in answers),
-            any(m.thought for m in answers),
-        )
-        words, thinking = any(m.words for m in answers), request.thinking is not None
-        return replace(
-            await self._whole_form(endpoint),
-            raw_calls=raw_calls and await self._takes_raw_calls(endpoint),
-            thoughts=await self._thought_form(endpoint) if thoughts else "none",
-            gap=(await self._gap(endpoint))[0] if words else None,
-            efforts=await self._efforts(endpoint) if thinking else frozenset(),
-            pictures=sees,
-        )
-
-    @probed("form of calls", PromptForm)
-    async def _whole_form(self, endpoint: Endpoint) -> PromptForm:
-        """The first form in which the template shows all of a conversation with calls."""
-        for form in FORMS:
-            wire = prompt_json(PROBE, form, endpoint.template)
-            try:
-                shown = await self._template(endpoint, wire)
-            except ModelRefused as error:
-                if error.status in NO_ROUTE:
-                    break
-                continue  # the template's complaint: another form may please it
-            if not shown or complete(shown):
-                return form
-        return NATIVE
-
-    @probed("text calls", bool)
-    async def _takes_raw_calls(self, endpoint: Endpoint) -> bool:
-        """Whether the template repeats a call as text to the letter, shows its result, and goes on.
-
-        Gemma 4's drops results that follow no structured call, without an error.
-        """
-        form = await self._whole_form(endpoint)
-        before = await self._shown(endpoint, ASKED, form)
-        behind = await self._shown(endpoint, RAW_CALLED, replace(form, raw_calls=True))
-        return takes_raw_calls(before, behind) if before and behind else False
-
-    @probed("thoughts", ThoughtForm)
-    async def _thought_form(self, endpoint: Endpoint) -> ThoughtForm:
-        """How the template shows what was thought before a call, behind its result.
-
-        "whole" for a server that cannot show prompts: others ignore fields that they do not know.
-        """
-        form = replace(await self._whole_form(endpoint), thoughts="whole")
-        wire = prompt_json(THOUGHT_CALLED, form, endpoint.template)
-        try:
-            return thought_form(await self._template(endpoint, wire))
-        except ModelRefused as error:
-            return "whole" if error.status in NO_ROUTE else "none"
-
-    @probed("words before a call", tuple[str | None])
-    async def _gap(self, endpoint: Endpoint) -> tuple[str | None]:
-        """The white space that the template writes between words and a call."""
-        prompt = await self._shown(endpoint, WORDS_CALLED, await self._whole_form(endpoint))
-        return (gap_behind_words(prompt or ""),)
-
-    @probed("efforts", frozenset[str])
-    async def _efforts(self, endpoint: Endpoint) -> frozenset[str]:
-        """The values of `reasoning_effort` that the template takes; none where they change nothing.
-
-        A template that takes any word does not show which of them mean "do not think".
-        """
-        shown = {}
-        for effort in (*EFFORTS, NONSENSE):
-            values = {**endpoint.template, "reasoning_effort": effort}
-            model = endpoint.model_copy(update={"template": values})
-            if prompt := await self._shown(model, ASKED):
-                shown[effort] = prompt
-        unsure = {NONSENSE, *NO_EFFORT} if NONSENSE in shown else set[str]()
-        return frozenset(shown.keys() - unsure if len(set(shown.values())) > 1 else ())
-
-    async def template_identity(self, endpoint: Endpoint) -> str:
-        """A digest of the template's text and values and of the server's build; "" where it tells none of them."""
-        key = (endpoint.url, endpoint.model, endpoint.profile)
-        if key not in self._identities:
-            try:
-                props = mapping(await self._json("GET", endpoint, "/props"))
-            except ModelRefused:
-                props = {}
-            told = [text(props.get("chat_template")), text(props.get("chat_template_tool_use"))]
-            parts = [*told, text(props.get("build_info")), endpoint.template, repr(PROBE)]
-            digest = hashlib.sha256(encode({"template": parts})).hexdigest()[:24]
-            self._identities[key] = digest if any(told) else ""
-        return self._identities[key]
-
-    async def _shown(
-        self, endpoint: Endpoint, request: Request, form: PromptForm = NATIVE
-    ) -> str | None:
-        """The prompt of a probe; None where the template refuses it."""
-        try:
-            return await self._template(endpoint, prompt_json(request, form, endpoint.template))
-        except ModelRefused:
-            return None
-
-    async def _template(self, endpoint: Endpoint, wire: Json) -> str:
-        """The prompt as the server's template renders it."""
-        found = await self._json("POST", endpoint, "/apply-template", wire)
-        return text(mapping(found).get("prompt"))
+        return prompt_json(request, await self.probes.form(endpoint, request), endpoint.template)
 
     async def _name(self, endpoint: Endpoint) -> str:
         """The model to ask for: the configured one, else the first that the server lists."""
@@ -505,8 +343,7 @@ class OpenAIModel:
 
     def _forget(self) -> None:
         """Forget what was found: a server may come back with another template at the same address."""
-        self.probes.clear()
-        self._identities.clear()
+        self.probes.forget()
         self._names.clear()
 
     async def _endpoint(self) -> Endpoint:

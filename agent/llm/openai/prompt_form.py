@@ -1,17 +1,10 @@
-"""Finds the form in which a chat template takes a conversation with tools, by rendering one.
-
-A template may refuse a role, silently drop calls or results, take one call a
-message, or show no tools. There is no list of which does what: a short conversation is
-rendered in one form after the other, and the first form in which nothing of it is
-lost is taken.
-"""
+"""The forms in which chat templates take a conversation, and messages as JSON in such a form."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any, Literal
 
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
@@ -55,24 +48,6 @@ class PromptForm:
 NATIVE = PromptForm()
 BLIND = PromptForm(pictures=False)
 SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")
-PROBED_ID = "call_of_another_model_"  # a chat that switches models brings such ids along
-FORMS = [
-    PromptForm(calls, results, tools, system, short_ids)  # type: ignore[arg-type]
-    for (calls, results, tools), system, short_ids in product(
-        (
-            ("native", True, True),
-            ("single", True, True),
-            ("text", True, True),
-            ("text", False, True),
-            ("text", True, False),
-            ("text", False, False),
-        ),
-        (True, False),
-        (False, True),
-    )
-    if not (short_ids and calls == "text" and not results)  # no ids are sent
-]
-
 UNSEEN = "[a picture, which this model cannot see]"
 TOOLS_HEAD = """
 
@@ -207,96 +182,3 @@ def joined(first: str | list[Json], second: str | list[Json]) -> str | list[Json
         return f"{first}\n\n{second}"
     parts = [[{"type": "text", "text": p}] if isinstance(p, str) else p for p in (first, second)]
     return [*parts[0], *parts[1]]
-
-
-def _call(number: int) -> ToolCall:
-    return ToolCall(f"{PROBED_ID}{number}", "look", json.dumps({"at": f"#call-{number}#"}))
-
-
-def _result(number: int) -> ToolResult:
-    return ToolResult(f"{PROBED_ID}{number}", "look", f"#result-{number}#")
-
-
-_LOOK: Mapping[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": "look",
-        "description": "#tool#",
-        "parameters": {
-            "type": "object",
-            # Every type of our tools': some templates cannot write lists (Command R+).
-            "properties": {
-                "at": {"type": "string"},
-                "times": {"type": "integer"},
-                "deep": {"type": "boolean"},
-                "besides": {"type": "array", "items": {"type": "string"}},
-            },
-            "required": ["at"],
-        },
-    },
-}
-PROBE = Request(
-    (
-        System("#system#"),
-        User("#asked#"),
-        Assistant("", (_call(1), _call(2))),
-        _result(1),
-        _result(2),
-        Assistant("#answer#"),
-        User("#next#"),
-        Assistant("Words.", (_call(3),)),
-        _result(3),
-    ),
-    (_LOOK,),
-)
-_MARKS = (
-    *("#system#", "#tool#", "#asked#", "#answer#", "#next#"),
-    *(f"#{kind}-{number}#" for kind in ("call", "result") for number in (1, 2, 3)),
-)
-
-
-def complete(rendered: str) -> bool:
-    """Whether nothing of PROBE is missing."""
-    return all(mark in rendered for mark in _MARKS)
-
-
-WORDS = ("A", "7 b")  # two messages whose beginnings have nothing in common
-THOUGHT = "#thought#\n"
-ASKED = replace(PROBE, messages=PROBE.messages[:2])
-RAW_CALLED = replace(
-    PROBE,
-    messages=(
-        *ASKED.messages,
-        Assistant("", (_call(1),), call_text(_call(1))),
-        _result(1),
-        Assistant("#answer#"),
-        User("#next#"),
-    ),
-)
-THOUGHT_CALLED = replace(
-    PROBE,
-    messages=(*ASKED.messages, Assistant("", (_call(1),), thought=THOUGHT), _result(1)),
-)
-SAID = "#said#"
-WORDS_CALLED = replace(PROBE, messages=(*ASKED.messages, Assistant(SAID, (_call(1),)), _result(1)))
-
-
-def gap_behind_words(prompt: str) -> str | None:
-    """The white space behind the words in the rendered WORDS_CALLED; None where they are not shown."""
-    _, shown, behind = prompt.partition(SAID)
-    return behind[: len(behind) - len(behind.lstrip())] if shown else None
-
-
-def thought_form(prompt: str) -> ThoughtForm:
-    """The form of thoughts for a template that renders THOUGHT_CALLED as this prompt."""
-    if f"{THOUGHT}\n" in prompt:
-        return "stripped"
-    return "whole" if THOUGHT.strip() in prompt else "none"
-
-
-def takes_raw_calls(before: str, behind: str) -> bool:
-    """Whether the rendered RAW_CALLED (`behind`) repeats the rendered ASKED, then the call, then the rest."""
-    generated = before + call_text(_call(1))
-    rest = behind[len(generated) :]
-    marks = ("#result-1#", "#answer#", "#next#")
-    return behind.startswith(generated) and all(mark in rest for mark in marks)

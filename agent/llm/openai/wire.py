@@ -46,7 +46,6 @@ def prompt_json(
 
 NO_EFFORT = ("none", "no_think")
 EFFORTS = (*NO_EFFORT, "low", "medium", "high")
-NONSENSE = "-"  # an effort that no template knows
 
 
 def thinking_values(request: Request, efforts: frozenset[str]) -> Json:

@@ -175,9 +175,11 @@ class Counting(OpenAIModel):
 
     renders = 0
 
-    async def _template(self, endpoint: Endpoint, wire: Json) -> str:
-        self.renders += 1
-        return await super()._template(endpoint, wire)
+    async def _json(
+        self, method: str, endpoint: Endpoint, path: str, wire: Json | None = None
+    ) -> Any:
+        self.renders += path == "/apply-template"
+        return await super()._json(method, endpoint, path, wire)
 
 
 async def test_what_was_found_of_a_template_is_kept_for_the_next_program(tmp_path: Path) -> None:

@@ -67,7 +67,7 @@ async def test_a_template_may_drop_the_thoughts_of_earlier_turns(tmp_path: Path)
 async def test_thoughts_stay_here_where_the_template_has_no_place_for_them(tmp_path: Path) -> None:
     async with model_with(tmp_path, Kind(GEMMA)) as model:
         assert not any("thought" in text for text in await prompts(model))
-        found = {what: value for (*_, what), value in model.probes.items()}
+        found = {what: value for (*_, what), value in model.probes.found.items()}
         assert found["thoughts"] == "none"
 
 
@@ -95,7 +95,7 @@ async def test_the_efforts_that_a_template_takes(
 ) -> None:
     async with model_with(tmp_path, Kind(template)) as model:
         shown = await model.rendered(Request((User("u"),), thinking=512)) or ""
-        found = {what: value for (*_, what), value in model.probes.items()}
+        found = {what: value for (*_, what), value in model.probes.found.items()}
         assert found["efforts"] == taken
     assert ("Reasoning: low" in shown) == ("low" in taken)
 
