@@ -81,7 +81,7 @@ CANNED = (
 
 
 def file_asked_about(message: str) -> str:
-    """The path of the one file that came with a message that asks what it says; "" for any other."""
+    """The path of the file that came with a message that asks what the file says; "" for any other message."""
     head, words = context_and_words(message)
     files = attached_files(head)
     if len(files) != 1 or not re.search(SAYS, words.lower()) or len(words) > SHORT:
@@ -91,7 +91,7 @@ def file_asked_about(message: str) -> str:
 
 
 def command_on_file(message: str) -> str:
-    """The command that counts, begins or runs the one file that came with a message that asks for it; or ""."""
+    """The command for a message that asks to count, begin or run the file that came with it; "" for any other."""
     head, words = context_and_words(message)
     files = attached_files(head)
     asked = words.lower().strip("?!. ")
@@ -114,14 +114,14 @@ def command_on_file(message: str) -> str:
 
 
 def reading_call(path: str) -> ToolCall:
-    """What reads a file: its text is that of a document, or its own."""
+    """The call that reads a file, as a document where it is one."""
     if readable(path, PACKED):
         return ToolCall("", "bash", json.dumps({"command": f"docs show {quote(path)}"}))
     return ToolCall("", "read_file", json.dumps({"path": path}))
 
 
 def fixed_answer(message: str) -> str:
-    """The answer to a person's message as the toy gets it; "" where it is to try."""
+    """The answer to a person's message; "" where the toy is to try."""
     head, words = context_and_words(message)
     path, what = next(iter(attached_files(head)), ("", ""))
     what = what.lower()
@@ -144,8 +144,8 @@ def fixed_answer(message: str) -> str:
 
 
 class ToyAnswers(FixedAnswers):
-    """The toy: it is asked after the program, which carries out the wishes that it knows itself, and
-    stops calls and figures that the model made up."""
+    """The toy behind the program, which carries out the wishes that it knows, and stops calls and figures
+    that the model has made up."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, fixed_answer)
@@ -164,7 +164,7 @@ class ToyAnswers(FixedAnswers):
         return super().completion(request)
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """What it says comes whole, once it is checked: it is short, and there within a moment."""
+        """The model's text comes as one piece, after it was checked: it is short and quickly generated."""
         known = self.completion(request) is not None
         if request.tools:
             most = min(request.max_tokens or LONGEST_ANSWER, LONGEST_ANSWER)
@@ -180,7 +180,7 @@ class ToyAnswers(FixedAnswers):
 
 
 def wish_of(messages: Sequence[Message]) -> Carried | None:
-    """What the program does about the last message, a person's; a question about itself comes first."""
+    """What the program does about the last message, a person's; None where it has a fixed answer or does not know."""
     last = messages[-1]
     assert isinstance(last, User)
     if command := command_on_file(last.text):
@@ -203,13 +203,13 @@ def same(call: ToolCall, made: Sequence[ToolCall]) -> bool:
 
 
 def same_again(calls: Sequence[ToolCall], messages: Sequence[Message]) -> bool:
-    """Whether the model asks once more for what it has just been given."""
+    """Whether the model repeats the call of which it has just got the result."""
     made = messages[-2] if len(messages) > 1 else None
     return len(calls) == 1 and isinstance(made, Assistant) and same(calls[0], made.calls)
 
 
 def checked(completion: Completion, request: Request) -> Completion:
-    """What the model wrote, without what nobody said: such a call is not made, such a figure not told."""
+    """The completion; replaced where its calls or figures are made up."""
     if not request.tools:
         return completion
     messages = request.messages

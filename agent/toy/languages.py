@@ -1,5 +1,5 @@
-"""What the toy, which reads English alone, is asked in other languages: the program knows the commonest,
-what the first screen proposes among them.
+"""Wishes in other languages, as the toy reads only English: the program knows the commonest ones, among
+them those that the first screen proposes.
 
 An answer is in the language of the question, whatever language the chat is set to.
 """
@@ -132,8 +132,8 @@ ABOUT_ME = (
 
 
 def foreign_language(words: str) -> str:
-    """The code of the language in which something certainly not English is said, by its script or by small
-    words; "?" for one that is not known; "" where it may be English."""
+    """The code of the words' language, by their script or by small words; "?" for an unknown one; "" where it
+    may be English."""
     if script := other_script(words):
         return script
     said = set(re.findall(r"[\w']+", words.lower()))
@@ -152,7 +152,7 @@ def other_script(words: str) -> str:
 
 
 def answer_in(words: str) -> str:
-    """What a question in another language is told; "" where it may be English."""
+    """The answer to a question in another language; "" where it may be English."""
     asked = plain(words)
     for answer, forms in ASKED:
         for language, form in forms.items():
@@ -166,8 +166,8 @@ def answer_in(words: str) -> str:
 
 
 def of_other_language(words: str, now: datetime, kept: Sequence[str]) -> Carried | None:
-    """What is looked up, written, kept, told or planned for somebody who does not write English. `kept` are
-    the notes."""
+    """A wish in another language: to look something up, write a file, keep or tell a note, plan a reminder.
+    `kept` are the notes."""
     forms = (of_lookup(words), of_file(words), of_note(words), of_reminder(words, now))
     return next(filter(None, forms), None) or of_question(words, kept)
 
@@ -286,7 +286,7 @@ def planned(language: str, when: str, task: str) -> Carried:
 
 
 def where(beginning: str | tuple[str, ...], told: str) -> Callable[[str], str]:
-    """`told` in place of a result that begins so; any other as it is."""
+    """Replaces a result that begins so by `told`."""
     return lambda text: told if text.startswith(beginning) else text
 
 

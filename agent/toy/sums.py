@@ -1,4 +1,4 @@
-"""Sums that the program has worked out while the toy model serves, asked for in any of the six languages.
+"""Sums that the program works out while the toy model serves, asked for in any of the six languages.
 
     sum_of("how much is 15% of 80?")  -> "15 / 100 * 80"
 
@@ -39,7 +39,7 @@ HIGHEST = 100  # power
 
 
 def sum_of(words: str) -> str:
-    """The sum that is asked for, as Python writes it; "" where something else is."""
+    """The sum that is asked for, as a Python expression; "" where the words ask for anything else."""
     said = " ".join(words.lower().replace("’", "'").split())
     if len(said) > LONGEST:
         return ""
@@ -61,6 +61,6 @@ def sum_of(words: str) -> str:
 
 
 def program_of(sum_: str) -> str:
-    """Python that prints it: whole where it is whole, without the last digits that binary fractions bring."""
+    """A program that prints the result, an integer where it is one, without the noise of binary fractions."""
     whole = not re.search(r"[./]", sum_)
     return f"print({sum_})" if whole else f"print(f'{{{sum_}:.12g}}')"

@@ -1,4 +1,4 @@
-"""Wishes that the program carries out itself while the toy model serves: which tool is called, and what
+"""Wishes that the program carries out itself while the toy model serves: which tool it calls, and what
 the person is told of its result. What a call copies (names, notes, items of a list) it copies exactly.
 """
 
@@ -30,7 +30,7 @@ GROUNDED = 0.7  # of what is written down must have been said
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """A wish that is known: an `answer`, or a `call` whose result makes the answer."""
+    """What the program does about a wish: an `answer`, or a `call` of whose result `tells` makes the answer."""
 
     answer: str = ""
     call: ToolCall | None = None
@@ -52,7 +52,7 @@ def carried(messages: Sequence[Message]) -> Carried | None:
 
 
 def spelled_out(messages: Sequence[Message], words: str) -> str:
-    """The words, with the file that the exchange before was about in place of "it"."""
+    """The words with the file of the previous exchange in place of "it"."""
     asked = [n for n, each in enumerate(messages) if isinstance(each, User)]
     if len(asked) < 2:
         return words
@@ -68,7 +68,7 @@ QUOTED = POLITE + r"(?:run|execute):? `([^`]+)`(?: for me)?(?: please)?[.!]?$"
 
 
 def of_shell(said: str) -> Carried | None:
-    """A line that begins as at a prompt, or that is quoted to be run."""
+    """A command behind a "$", or in backticks with a request to run it."""
     if not (found := re.match(QUOTED, said, re.IGNORECASE) or re.match(r"^\$ (\S.*)$", said)):
         return None
     return by_bash(found[1], in_columns)
@@ -79,18 +79,18 @@ def call_of(name: str, **arguments: str) -> ToolCall:
 
 
 def only(words: str, allowed: str) -> set[str]:
-    """The words, where each is one of the allowed; else none."""
+    """The words, if all are allowed ones; else none."""
     said = set(re.findall(r"[\w']+", words.lower()))
     return said if said <= set(allowed.split()) else set()
 
 
 def result_of(text: str) -> str:
-    """A tool's result for a person: whole, or its beginning."""
+    """A tool's result for a person, shortened where it is long."""
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def in_columns(text: str) -> str:
-    """A result of several lines keeps its columns."""
+    """A tool's result; several lines become a block of code, which keeps their columns."""
     shown = result_of(text)
     return f"```\n{shown}\n```" if "\n" in shown and "```" not in shown else shown
 
@@ -202,7 +202,7 @@ def of_lists(messages: Sequence[Message], words: str) -> Carried | None:
 
 
 def more_plainly(words: str) -> str:
-    """What is said of an item right after its list was shown, with the list named."""
+    """Words about an item that follow its list, with the list named."""
     if found := re.match(DONE, words, re.IGNORECASE):
         return f"mark {found[1]} as done"
     if not re.match(STRIKE, words, re.IGNORECASE) and (found := re.match(GONE, words, re.IGNORECASE)):  # fmt: skip
@@ -211,7 +211,7 @@ def more_plainly(words: str) -> str:
 
 
 def list_before(messages: Sequence[Message]) -> bool:
-    """Whether the exchange before was about a list."""
+    """Whether the previous exchange was about a list."""
     asked = [n for n, each in enumerate(messages) if isinstance(each, User)]
     return len(asked) > 1 and newest_list(messages[asked[-2] :]) != ""
 
@@ -231,7 +231,7 @@ def list_file(kind: str | None, known: str = "") -> str:
 
 
 def items(text: str, between: str = r",|;|\band\b") -> list[str]:
-    """What is enumerated, without "and" and the dots at its end."""
+    """The things that are enumerated."""
     parts = re.split(rf"\s*(?:{between})\s*", text)
     return [part.strip(" .!\"'") for part in parts if part.strip(" .!\"'")]
 
@@ -298,7 +298,7 @@ def of_files(words: str) -> Carried | None:
 
 
 def line_appended(path: str, line: str) -> Carried:
-    """On a line of its own, also where the file's last line has no end."""
+    """Append a line, also where the file's last line has no line break."""
     file = quote(path)
     ended = f'[ ! -s {file} ] || [ -z "$(tail -c1 {file})" ] || echo >> {file}'
     command = f"{ended}; printf '%s\\n' {quote(line)} >> {file}; cat {file}"
@@ -306,7 +306,7 @@ def line_appended(path: str, line: str) -> Carried:
 
 
 def counted(listing: str) -> str:
-    """Their names; how many there are, where there are several."""
+    """The names of a listing, with their number where there are several."""
     if listing.startswith("No file "):
         return translated(texts.NO_FILES)
     names = listing.splitlines()
@@ -414,7 +414,7 @@ def of_notes(messages: Sequence[Message], words: str) -> Carried | None:
 
 
 def notes_in(messages: Sequence[Message]) -> list[str]:
-    """What this conversation was shown of the notes, and what it had saved itself; the newest last."""
+    """The notes that this conversation has seen or saved, the newest last."""
     kept: dict[str, None] = {}
     for each in messages:
         for note in chain(shown_notes(each), saved_notes(each)):
@@ -440,14 +440,14 @@ def saved_notes(message: Message) -> Iterator[str]:
 
 
 def closest(asked: set[str], kept: Sequence[str]) -> str:
-    """The note in which most of what is asked for occurs, if it is more than half of it; "" for none."""
+    """The note that has most of the words asked for, and more than half of them; "" for none."""
     shares = [(len(asked & content(note)) / len(asked), n) for n, note in enumerate(kept)] if asked else []  # fmt: skip
     share, number = max(shares, default=(0.0, 0))
     return kept[number] if share > 0.5 else ""
 
 
 def content(text: str) -> set[str]:
-    """Its words that say something, without endings."""
+    """The words that carry meaning, without a plural's ending."""
     said = re.findall(r"[^\W_]+", text.lower().replace("'s", "").replace("’s", ""))
     said = ["name" if word in ("called", "named") else word for word in said]
     return {word.rstrip("s") or word for word in said if word not in SMALL}
@@ -480,7 +480,7 @@ def arguments_of(call: ToolCall) -> dict[str, object]:
 
 
 def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
-    """Whether a call is about what nobody said: a file, a note, a time, a sum that occurs nowhere before."""
+    """Whether a call is about something that nobody has said: a file, a note, a time, a sum."""
     heard = " ".join(heard_in(messages)).lower()
     given = {name: str(value).lower() for name, value in arguments_of(call).items()}
     said = context_and_words(last_words(messages))[1]
@@ -518,7 +518,7 @@ def invented(call: ToolCall, messages: Sequence[Message]) -> bool:
 
 
 def pasted(said: str) -> bool:
-    """Whether a message is data, or lines of which the first does not ask that they are kept."""
+    """Whether a message is data, or several lines of which the first does not ask to keep them."""
     first, _, more = said.strip().partition("\n")
     keeps = re.search(
         r"\b(?:remember|remind|note|mind|forget|memori|save|keep|store|learn)", first.lower()
@@ -527,20 +527,20 @@ def pasted(said: str) -> bool:
 
 
 def grounded(text: str, spoken: Set[str]) -> bool:
-    """Whether most of its words were said."""
+    """Whether most words of the text were said."""
     new = re.findall(r"[^\W_]+", text)
     return not new or sum(word in spoken for word in new) >= GROUNDED * len(new)
 
 
 def newly_said(messages: Sequence[Message]) -> str:
-    """The newest words of a person; where these are few, with those before them."""
+    """A person's last message; with the one before it where it is short."""
     said = [context_and_words(each.text)[1].lower() for each in messages if isinstance(each, User)]
     few = bool(said) and len(said[-1].split()) <= FEW_WORDS
     return " ".join(said[-2:] if few else said[-1:])
 
 
 def last_words(messages: Sequence[Message]) -> str:
-    """The newest message of a person."""
+    """A person's last message."""
     return next((each.text for each in reversed(messages) if isinstance(each, User)), "")
 
 
@@ -562,7 +562,7 @@ SUMS = r"[-+*/%^×÷=]|\dx\d|\d x \d|\b(?:plus|minus|times|divided?|over|sum|add
 
 
 def meant(command: str, heard: str, asked: str) -> bool:
-    """Whether something was said that asks for a command of the machine's; a sum's figures were said."""
+    """Whether something said asks for this command; for a sum, whether its figures were said."""
     if "python3 -c" in command:
         names = set(re.findall(r"[a-z]\w*", command)) - FUNCTIONS
         figures = Counter(n for n in re.findall(r"\d+", command) if n not in ("3", "100"))
@@ -586,7 +586,7 @@ OWN_WORDS = "done saved noted ok i found it is was you told me said we talked of
 
 
 def heard_in(messages: Sequence[Message]) -> Iterator[str]:
-    """What people said and tools gave in this conversation."""
+    """What people have said and tools returned in this conversation."""
     for each in messages:
         if isinstance(each, User):
             head, words = context_and_words(each.text)
@@ -597,8 +597,8 @@ def heard_in(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def misquoted(answer: str, messages: Sequence[Message]) -> bool:
-    """Whether an answer after a tool's result has a figure that neither the result nor the person gave,
-    or hides that it is none."""
+    """Whether an answer after a tool's result has a figure that neither the result nor the person gave, or
+    hides a failure."""
     last = messages[-1]
     assert isinstance(last, ToolResult)
     if last.name == "schedule" and not last.text.startswith("Planned"):
@@ -618,5 +618,5 @@ def misquoted(answer: str, messages: Sequence[Message]) -> bool:
 
 
 def failed(result: ToolResult) -> bool:
-    """Whether a command of the model's ended in its own mistake."""
+    """Whether a command failed through the model's own mistake."""
     return result.name == "bash" and re.search(r"(?m)^Traceback|^\w+Error: |^\S+: (?:invalid|unrecogni[sz]ed|illegal|extra operand)|--help' for more|^exit code: (?:2|126|127)$", result.text) is not None  # fmt: skip
