@@ -206,9 +206,8 @@ class StreamedText:
         self.leak = self._detector.find(raw) if suspect else None
         if self.leak:
             return b""
-        return self._give(
-            max(0, self._detector.held_from(raw, len(self._shown)) - len(self._shown))
-        )
+        end = self._detector.held_from(raw, len(self._shown))
+        return self._give(max(0, end - len(self._shown)))
 
     def rest(self) -> bytes:
         """What was held back, although nothing has followed it."""

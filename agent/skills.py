@@ -77,21 +77,20 @@ def read_skill(folder: Path) -> Skill:
         raise SkillError(f"{folder} cannot be read: {error.strerror}.") from None
     if GUIDE not in files:
         raise SkillError(f"{folder} holds no {GUIDE}, so it is no skill.")
+    guide = folder / GUIDE
     try:
         facts = front_matter(files[GUIDE][0].decode())
     except UnicodeDecodeError:
-        raise SkillError(f"{folder / GUIDE} is not UTF-8 text.") from None
+        raise SkillError(f"{guide} is not UTF-8 text.") from None
     name, description = facts.get("name", ""), clean(facts.get("description", ""))
     if not all(path.isprintable() for path in files):
         raise SkillError(f"{folder} has a file whose name holds more than can be shown.")
     if not NAME.fullmatch(name):
         raise SkillError(
-            f"{folder / GUIDE}: the name {name!r} must be of small letters, digits and hyphens, at most 64."
+            f"{guide}: the name {name!r} must be of small letters, digits and hyphens, at most 64."
         )
     if not 0 < len(description) <= DESCRIPTION:
-        raise SkillError(
-            f"{folder / GUIDE}: its description must have 1 to {DESCRIPTION} characters."
-        )
+        raise SkillError(f"{guide}: its description must have 1 to {DESCRIPTION} characters.")
     return Skill(name, description, folder, files)
 
 

@@ -10,7 +10,7 @@ from agent.events import Emit, Event, TurnFinished
 from agent.store.chats import Chat
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
-from agent.turn.journal import Compose, Journal, nothing
+from agent.turn.journal import Compose, Journal, compose_nothing
 from backend.protocol import PERSON, SCHEDULED, Priority
 
 
@@ -76,6 +76,6 @@ class ChatOptions:
 
     sources: frozenset[str]
     zone: str = "UTC"
-    compose: Compose = nothing
+    compose: Compose = compose_nothing
     resumes: bool = True
     fetch: Fetch = as_they_are

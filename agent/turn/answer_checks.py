@@ -17,9 +17,8 @@ from agent.turn.step import Step
 if TYPE_CHECKING:
     from agent.documents.library import Library
 
-CITATION = re.compile(
-    r"\.\w{1,8}\b.{0,40}\d", re.DOTALL
-)  # a file's name, soon followed by a number
+# A file's name, soon followed by a number.
+CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)
 
 
 class AnswerChecks:
@@ -30,7 +29,7 @@ class AnswerChecks:
 
     def __init__(self, documents: "Callable[[], Library] | None" = None) -> None:
         self._documents = documents
-        self._missing: list[str] = []  # pages that the newest answer cites
+        self._missing: list[str] = []  # pages that the newest answer cites and that do not exist
         self._made: set[str] = set()
         self._parts: list[str] = []  # of an answer that was cut and is continued
 

@@ -12,7 +12,7 @@ from agent.turn import texts
 
 
 def blind_answer(message: str, told: str) -> str:
-    """`told`, and where the picture is, for a message of nothing but pictures that nobody here sees."""
+    """`told`, and where the pictures are kept, for a message of pictures that the model cannot see; else ""."""
     head, words = context_and_words(message)
     files = attached_files(head)
     if words or not files or not all("cannot see pictures" in what for _, what in files):

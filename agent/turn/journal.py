@@ -115,7 +115,7 @@ Compose = Callable[[TurnReply], Sequence[str]]
 """A pure function of the messaging app: the payloads (JSON) to put into the outbox."""
 
 
-def nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
+def compose_nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
     """The composer of the command line, which shows the events itself and sends nothing."""
     return ()
 
@@ -129,7 +129,7 @@ class StoredJournal:
     window: ModelWindow
     zone: str
     sources: frozenset[str]
-    compose: Compose = nothing
+    compose: Compose = compose_nothing
     fetch: user_message.Fetch = user_message.as_they_are
     answers: list[Incoming] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)

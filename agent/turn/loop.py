@@ -118,9 +118,8 @@ class TurnLoop:
             elif text:
                 return Ending(text, "done", step.message)
             else:
-                return Ending.said(
-                    translated(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER), "error"
-                )
+                why = translated(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER)
+                return Ending.said(why, "error")
         return await self.last_word(limit)
 
     async def resume(self) -> None:

@@ -90,9 +90,8 @@ class ModelCaller:
                     return self._completed(completion)
                 self._breaks += 1
                 if self._breaks >= MOST_BREAKS:
-                    raise BackendLost(
-                        translated(texts.BACKEND_LOST).format(reason=translated(texts.BREAKS_OFF))
-                    )
+                    lost = translated(texts.BACKEND_LOST)
+                    raise BackendLost(lost.format(reason=translated(texts.BREAKS_OFF)))
                 await self._wait(translated(texts.BROKE_OFF))
 
     async def _stream(self, request: Request) -> Completion:
@@ -124,11 +123,8 @@ class ModelCaller:
                     thought += new_thought
                     wanted = not request.brief and self.answer_now.is_set()
                     if wanted or thought_detector.feed(new_thought):
-                        self.emit(
-                            Notice(
-                                translated(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
-                            )
-                        )
+                        why = translated(texts.ANSWER_NOW if wanted else texts.CIRCLING_THOUGHT)
+                        self.emit(Notice(why))
                         completion = Completion("", (), thought, "length")
                         break
         assert completion, "a model's stream ends with its completion"

@@ -88,7 +88,7 @@ class TurnTranscript:
         return True
 
     async def close(self, *, stopped: bool) -> None:
-        """Give every open call a result: servers refuse a transcript with calls that have none."""
+        """Give a result to every open call, as each call of a transcript must have one."""
         interrupted = texts.STOPPED_CALL if stopped else texts.INTERRUPTED
         for call in self.open_calls():
             await self.result(call, interrupted if call.id in self.started else texts.NOT_RUN)

@@ -47,9 +47,8 @@ class Reader:
 
     async def ask(self, question: str) -> str:
         """The model's answer. AgentError where there is none."""
-        request = Request(
-            (System(system_text()), User(question)), tuple(self.schemas), "none", ANSWER_TOKENS
-        )
+        messages = System(system_text()), User(question)
+        request = Request(messages, tuple(self.schemas), "none", ANSWER_TOKENS)
         try:
             completion = await completion_of(self.model, request)
         except ModelRefused as error:

@@ -167,10 +167,8 @@ class OpenAIModel:
                 return None
 
             async def shown(*behind: Message) -> str:
-                asked = replace(request, messages=behind)
-                return await self.probes.rendered(
-                    endpoint, prompt_json(asked, form, endpoint.template)
-                )
+                wire = prompt_json(replace(request, messages=behind), form, endpoint.template)
+                return await self.probes.rendered(endpoint, wire)
 
             try:
                 prompts = [await shown(*messages, User(words)) for words in WORDS]
@@ -318,9 +316,7 @@ class OpenAIModel:
             body = await answer.content.read(_LONGEST_ERROR)
         except _BROKEN as error:
             self._known = None
-            if isinstance(
-                error, aiohttp.ClientConnectorError
-            ):  # down; another may come up in its place
+            if isinstance(error, aiohttp.ClientConnectorError):  # another may come up in its place
                 self._forget()
             raise away_error(error) from None
         answer.close()

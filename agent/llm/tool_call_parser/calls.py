@@ -25,8 +25,12 @@ class KnownTools:
 
     @classmethod
     def of(cls, schemas: Iterable[Mapping[str, Any]]) -> "KnownTools":
-        functions = [schema["function"] for schema in schemas]
-        return cls({f["name"]: argument_types(f.get("parameters", {})) for f in functions})
+        tools = {}
+        for function in (schema["function"] for schema in schemas):
+            arguments = function.get("parameters", {}).get("properties", {})
+            types = {name: str(each.get("type", "string")) for name, each in arguments.items()}
+            tools[function["name"]] = types
+        return cls(tools)
 
     @cached_property
     def beginnings(self) -> tuple[str, ...]:
@@ -48,11 +52,6 @@ class KnownTools:
             except (ValueError, SyntaxError, RecursionError, MemoryError):
                 continue
         return text
-
-
-def argument_types(parameters: Mapping[str, Any]) -> dict[str, str]:
-    properties = parameters.get("properties", {})
-    return {name: str(schema.get("type", "string")) for name, schema in properties.items()}
 
 
 @dataclass(frozen=True)

@@ -66,9 +66,7 @@ class ToolCallParser:
         self._thoughts: list[tuple[int, int]] = []
         self._reasoning: list[str] = []  # the thoughts without their marks
         self._fresh_thought: list[str] = []  # what `new_thought` has not returned yet
-        self._thinking: Thinking | None = (
-            None  # the thought that goes on, from what is not returned yet
-        )
+        self._thinking: Thinking | None = None  # the unfinished thought, less what was returned
         self._spent = 0.0  # seconds of CPU time
         self._blank = ""  # white space, to be shown before what follows it
         self.calls: list[ParsedCall] = []

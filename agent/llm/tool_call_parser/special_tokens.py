@@ -107,10 +107,9 @@ def addressed(view: ParserView, start: int) -> Outcome:
     header = _ADDRESS.match(view.text, start)
     if header is None:
         rest = view.text[start : start + _ADDRESS_LONGEST]
-        growing = rest.lstrip().startswith("to="[: len(rest.lstrip())]) and view.ends_in(
-            start, rest
-        )
-        return WAIT if growing and len(rest) < _ADDRESS_LONGEST and start == 0 else None
+        begun = rest.lstrip().startswith("to="[: len(rest.lstrip())])
+        growing = view.ends_in(start, rest) and len(rest) < _ADDRESS_LONGEST
+        return WAIT if begun and growing and start == 0 else None
     return _addressed(view, header[1], header.end())
 
 

@@ -26,7 +26,7 @@ from agent.llm.tool_call_parser.view import (
     Wait,
 )
 
-# What closes each opening tag that is certainly meant as a call; for some families that is the next token.
+# Tags that are certainly meant as calls, with what closes each; "" where nothing does.
 SURE = {
     "<tool_call>": "</tool_call>",
     "<tool_calls>": "</tool_calls>",
