@@ -1,14 +1,17 @@
 """The reader without hands: what a hostile page can reach through it."""
 
 import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any
 
 from agent.messages import System, User
+from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text
 from agent.tools.context import ToolContext
 from agent.tools.web import web_fetch
 from agent.turn.loop import run_turn
+from agent.turn.untrusted_reader import Reader
 from fakes.model_scripted import ScriptedModel, also, calls, says
 from tests.agent.turn.conftest import Bench
 
@@ -51,3 +54,21 @@ async def test_an_extract_is_a_strangers_and_its_tokens_count(bench: Bench) -> N
     await run(bench, "what does it cost?")
     assert [taint.source for taint in bench.journal.held] == ["page http://x/"]
     assert len(bench.journal.asides) == 1
+
+
+class Held(WrappedModel):
+    """Holds something for the time of a stream, as a queued model does the GPU."""
+
+    held = False
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        Held.held = True
+        try:
+            yield Completion("words", (), "", "stop")
+        finally:
+            Held.held = False
+
+
+async def test_the_gpu_is_free_as_soon_as_the_reader_has_its_answer() -> None:
+    assert await Reader(Held(ScriptedModel.of()), ()).ask("What?") == "words"
+    assert not Held.held
