@@ -329,9 +329,9 @@ class Worker:
         with speaking(self.language):
             told = translated(texts.CHAT_BUSY)
             if turn:
-                known = texts.CHAT_HAS_JOB if turn.kind == "job" else texts.CHAT_ANSWERS
-                seconds = max(1, round(self.store.clock() - turn.started_at))
-                told = translated(known).format(seconds=seconds)
+                job = turn.kind == "job"
+                told = translated(texts.CHAT_HAS_JOB if job else texts.CHAT_ANSWERS)
+                told = told.format(seconds=max(1, round(self.store.clock() - turn.started_at)))
             await self._tell_waiting(told)
 
     async def _tell_waiting(self, why: str) -> None:
