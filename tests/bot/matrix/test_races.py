@@ -2,22 +2,21 @@
 any await, and no message is lost for it, nor is anybody left without its key."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
-from pydantic import Field
 
-from agent.tools.tool import Call, Output, tool
 from bot.channel import OutgoingMessage
 from bot.matrix.encryption import Encryption
 from bot.matrix.rooms import RoomKey
 from fakes.bot_running import RunningBot
 from fakes.homeserver_proxy import HomeserverProxy
-from fakes.matrix_person import MatrixPerson, SeenEvent, matrix_person
+from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import SECONDS, soon
 from fakes.synapse import Synapse
+from tests.bot.matrix.test_talk import is_question, push
 
 QUERY, CLAIM = r"POST .*/keys/query", r"POST .*/keys/claim"
 GIVE_OUT = r"PUT .*/sendToDevice/m\.room\.encrypted"
@@ -206,17 +205,6 @@ async def soon_delivered(run: RunningBot[Any]) -> None:
     async with asyncio.timeout(SECONDS):
         while await run.store.outbox.counts():  # of what is not delivered
             await asyncio.sleep(0.003)
-
-
-@tool
-async def push(call: Call, what: Annotated[str, Field(description="what")]) -> Output:
-    """Push a button."""
-    await call.approve(f"push {what}", scope="commit:push")
-    return Output(f"pushed {what}")
-
-
-def is_question(event: SeenEvent) -> bool:
-    return event.final and event.body.startswith("**May I do this?**")
 
 
 @pytest.mark.parametrize("by", ["a reaction", "a reply"])

@@ -1,6 +1,5 @@
 """Voice messages in and out over a real homeserver: its store has no sound of an encrypted room."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,7 @@ import aiohttp
 import pytest
 from nio.crypto.attachments import decrypt_attachment, encrypt_attachment
 
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.matrix.incoming_message import VOICE
 from bot.matrix.rooms import RoomKey
@@ -35,14 +33,6 @@ class WholeRecognizer:
     async def words(self, box: object, recording: bytes) -> str:
         self.sounds.append(recording)
         return SAID
-
-
-@pytest.fixture
-async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as opened:
-        yield opened
 
 
 class Phone:

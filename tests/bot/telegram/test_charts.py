@@ -2,15 +2,13 @@
 
 import io
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
 from agent.sandbox.host_report import CHARTS, NO_CHARTS, HostReport, has_matplotlib
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.tools.bash import bash
 from agent.tools.send_file import send_file
 from bot.localgram import Message
@@ -41,12 +39,9 @@ def chart(name, heights):
 
 
 @pytest.fixture
-async def drawing(scenario: TelegramScenario, tmp_path: Path) -> AsyncIterator[TelegramScenario]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as sandboxes:
-        scenario.sandbox, scenario.tools = sandboxes.of, [bash, send_file]
-        yield scenario
+def drawing(scenario: TelegramScenario, sandboxes: Sandboxes) -> TelegramScenario:
+    scenario.sandbox, scenario.tools = sandboxes.of, [bash, send_file]
+    return scenario
 
 
 def python(program: str) -> str:

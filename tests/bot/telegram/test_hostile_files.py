@@ -1,7 +1,6 @@
 """Files that would cost a careless reader its memory or its time: the model is told in a sentence, and the file is kept.
 `python -m bench.hostile_files` measures the memory."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from agent.documents.library import Library
 from agent.documents.reading import DocumentReader
 from agent.pictures import VisionLimits
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot import attachments
 from bot.attachments import NAME_CHARACTERS, safe_name
@@ -20,14 +18,6 @@ from fakes.bot_running import TelegramScenario
 from fakes.hostile_files import FILES, HostileFile
 
 CHAT = "tg:111"
-
-
-@pytest.fixture
-async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as opened:
-        yield opened
 
 
 class UnusedEar:

@@ -2,8 +2,7 @@
 
 import base64
 import io
-from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Annotated
 
 import pytest
@@ -14,8 +13,7 @@ from agent.documents.library import Library
 from agent.documents.reading import DocumentReader
 from agent.messages import Message, ToolResult, User
 from agent.pictures import VisionLimits
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.tools.files import read_file
 from agent.tools.tool import Call, Output, tool
 from bot import attachments
@@ -36,14 +34,6 @@ def _png(width: int = 4, height: int = 3) -> bytes:
 
 PNG, WIDE = _png(), _png(400, 200)
 VISION = VisionLimits(pixels=10_000, most=2)
-
-
-@pytest.fixture
-async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as opened:
-        yield opened
 
 
 def told(run: object) -> str:

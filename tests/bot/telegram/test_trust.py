@@ -1,11 +1,8 @@
 """Text of strangers in a Telegram chat: what touches it, what the owner is shown, how they clear it."""
 
-from pathlib import Path
-
 import pytest
 
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.commands.trust import VOUCHING
 from bot.localgram import Message, is_final
@@ -103,22 +100,19 @@ async def test_an_answer_to_what_the_bot_said_of_a_strangers_text_touches(
 
 
 async def test_a_document_touches_the_chat_and_its_files_but_a_voice_does_not(
-    scenario: TelegramScenario, tmp_path: Path
+    scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as sandboxes:
-        scenario.sandbox = sandboxes.of
-        box = await sandboxes.of("tg:111")
-        async with scenario.open() as run:
-            await scenario.owner.send_file("voice", b"ogg", name="voice.oga")
-            await scenario.owner.next_message(where=is_final)
-            assert await run.store.taints.of_chat("tg:111") == []
-            assert await box.files.taints() == []
-            await scenario.owner.send_file("document", b"text", name="offer.txt", caption="read")
-            await scenario.owner.next_message(where=is_final)
-            taints = await run.store.taints.of_chat("tg:111")
-            files = await box.files.taints()
+    scenario.sandbox = sandboxes.of
+    box = await sandboxes.of("tg:111")
+    async with scenario.open() as run:
+        await scenario.owner.send_file("voice", b"ogg", name="voice.oga")
+        await scenario.owner.next_message(where=is_final)
+        assert await run.store.taints.of_chat("tg:111") == []
+        assert await box.files.taints() == []
+        await scenario.owner.send_file("document", b"text", name="offer.txt", caption="read")
+        await scenario.owner.next_message(where=is_final)
+        taints = await run.store.taints.of_chat("tg:111")
+        files = await box.files.taints()
     assert [taint.source for taint in taints] == ["file offer.txt"]
     assert [taint.source for taint in files] == ["file received/offer.txt"]
 

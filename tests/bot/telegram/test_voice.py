@@ -3,15 +3,13 @@ spoken."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
 from agent.events import Reason, TextDelta
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import Sandboxes, open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.store.turns import TurnTable
 from agent.trust import Taint
 from agent.turn.journal import TurnReply
@@ -30,14 +28,6 @@ from fakes.patience import soon
 from fakes.words import saying
 
 CHAT = "tg:111"
-
-
-@pytest.fixture
-async def sandboxes(tmp_path: Path) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as opened:
-        yield opened
 
 
 class ScriptedRecognizer:
