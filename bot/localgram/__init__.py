@@ -3,17 +3,17 @@
 It speaks the Bot API over HTTP on loopback, keeps everything in memory, and is not Telegram;
 README.md says what in it is assumed.
 
-server.py page.py visitor.py views.py  HTTP: the Bot API, the chat page, who asks through it
-wire.py forms.py dispatch.py           a call's envelope, its form, its way through faults and flood control
+server.py page.py visitor.py views.py  HTTP: the Bot API, the chat page and its requests
+wire.py forms.py dispatch.py           calls: their form and errors, the way through faults and flood control
 methods/                               the Bot API's methods, by family
-world.py chat.py message.py people.py profile.py files.py queries.py
-                                       what the server knows
-entities.py nesting.py tdlib.py reactions.py media.py pictures.py
-                                       what Telegram makes of texts, reactions and files
-updates.py webhook.py                  the queue behind getUpdates; carrying updates to a webhook
-person.py speech.py acts.py feed.py    what people do and see, for tests and for the page
+world.py chat.py membership.py message.py people.py profile.py files.py queries.py
+                                       the server's state
+entities.py nesting.py tdlib.py reactions.py pictures.py
+                                       what Telegram makes of texts, reactions and pictures
+updates.py webhook.py                  the queue behind getUpdates; delivery to a webhook
+person.py feed.py                      what people do and see, for tests and for the page
 faults.py flood.py clock.py            faults on demand, flood control, the time
-gram.py                                Localgram, which is all of it
+gram.py                                Localgram, the whole server
 """
 
 from bot.localgram.chat import Chat, Topic

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from bot.localgram.feed import Acted, Drafted, Feed
 from bot.localgram.message import Message
 from bot.localgram.people import Account
-from bot.localgram.wire import Json
+from bot.localgram.wire import Json, given
 
 IN_CHAT = frozenset({"member", "administrator"})
 
@@ -19,14 +19,12 @@ class Topic:
     closed: bool = False
 
     def json(self) -> Json:
-        shown: Json = {
+        return {
             "message_thread_id": self.thread,
             "name": self.name,
             "icon_color": self.color,
+            **given(icon_custom_emoji_id=self.icon),
         }
-        if self.icon:
-            shown["icon_custom_emoji_id"] = self.icon
-        return shown
 
 
 @dataclass(slots=True, eq=False)
@@ -38,9 +36,8 @@ class Chat:
     title: str
     peer: Account | None = None
     forum: bool = False
-    status: str = (
-        "member"  # of the bot: member, administrator, left, kicked; "" before the first word
-    )
+    # Of the bot: member, administrator, left, kicked; "" before the first word.
+    status: str = "member"
     deactivated: bool = False
     migrated_to: int | None = None
     members: dict[int, Account] = field(default_factory=dict)
@@ -59,11 +56,9 @@ class Chat:
 
     def json(self) -> Json:
         if self.peer is not None:
-            return _person_json(self.id, self.peer)
-        shown: Json = {"id": self.id, "type": self.type, "title": self.title}
-        if self.forum:
-            shown["is_forum"] = True
-        return shown
+            return {"id": self.id, "type": "private", **self.peer.names()}
+        forum = given(is_forum=self.forum or None)
+        return {"id": self.id, "type": self.type, "title": self.title, **forum}
 
     def keep(self, message: Message) -> None:
         self.messages[message.id] = message
@@ -72,59 +67,32 @@ class Chat:
         return user in self.members
 
 
-def _person_json(chat: int, peer: Account) -> Json:
-    shown: Json = {"id": chat, "type": "private", "first_name": peer.first_name}
-    if peer.last_name:
-        shown["last_name"] = peer.last_name
-    if peer.username:
-        shown["username"] = peer.username
-    return shown
-
-
 def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
     """The Bot API's Message. A nested one does not show what it replied to."""
-    shown: Json = {
+    media, keyboard = message.media, [list(row) for row in message.keyboard]
+    text, entities = ("caption", "caption_entities") if media else ("text", "entities")
+    shown = {
         "message_id": message.id,
         "from": message.sender.json(),
         "chat": chat.json(),
         "date": message.date,
+        **given(
+            message_thread_id=message.thread,
+            is_topic_message=None if message.thread is None else True,
+            edit_date=message.edited,
+            media_group_id=message.album,
+            forward_origin=message.forward,
+            link_preview_options=message.preview,
+            reply_markup={"inline_keyboard": keyboard} if keyboard else None,
+            **{text: message.text, entities: list(message.entities)},
+        ),
+        **(message.service or {}),
     }
-    shown.update(_place(message))
-    shown.update(_body(message))
-    if not nested:
-        shown.update(_reply(message, chat))
-    return shown
-
-
-def _place(message: Message) -> Json:
-    shown: Json = {}
-    if message.thread is not None:
-        shown.update(message_thread_id=message.thread, is_topic_message=True)
-    if message.edited is not None:
-        shown["edit_date"] = message.edited
-    if message.album:
-        shown["media_group_id"] = message.album
-    if message.forward:
-        shown["forward_origin"] = message.forward
-    return shown
-
-
-def _body(message: Message) -> Json:
-    shown: Json = dict(message.service or {})
-    text, entities = ("caption", "caption_entities") if message.media else ("text", "entities")
-    if message.text:
-        shown[text] = message.text
-    if message.entities:
-        shown[entities] = list(message.entities)
-    if message.media:
-        shown[message.media.kind] = message.media.json()
-    if message.media and message.media.kind == "animation":
-        shown["document"] = message.media.json()
-    if message.keyboard:
-        shown["reply_markup"] = {"inline_keyboard": [list(row) for row in message.keyboard]}
-    if message.preview:
-        shown["link_preview_options"] = message.preview
-    return shown
+    if media:
+        shown[media.kind] = media.json()
+        if media.kind == "animation":
+            shown["document"] = media.json()
+    return shown if nested else {**shown, **_reply(message, chat)}
 
 
 def _reply(message: Message, chat: Chat) -> Json:

@@ -10,7 +10,7 @@ from typing import cast
 
 from bot.localgram.faults import Fault
 from bot.localgram.methods import Method, gestures, identity, media, places, receiving, texts
-from bot.localgram.wire import ApiError, Call, bad_request, envelope, error_envelope, flooded
+from bot.localgram.wire import ApiError, Call, Json, bad_request, flooded
 from bot.localgram.world import Made, World
 
 FAMILIES = (texts, media, places, gestures, identity, receiving)
@@ -35,9 +35,13 @@ CUT = Answer(0, None)
 
 
 def refused(error: ApiError) -> Answer:
-    retry = (error.parameters or {}).get("retry_after")
+    body: Json = {"ok": False, "error_code": error.code, "description": error.description}
+    parameters = error.parameters or {}
+    if parameters:
+        body["parameters"] = parameters
+    retry = parameters.get("retry_after")
     headers = {} if retry is None else {"Retry-After": str(retry)}
-    return Answer(error.code, json.dumps(error_envelope(error)), headers=headers)
+    return Answer(error.code, json.dumps(body), headers=headers)
 
 
 def check_token(given: str, token: str) -> None:
@@ -50,10 +54,9 @@ def check_token(given: str, token: str) -> None:
 
 async def answer(world: World, call: Call) -> Answer:
     """What the server says to one call with the right token."""
-    try:
-        name, method = _lookup(call)
-    except ApiError as error:
-        return refused(error)
+    if call.method.lower() not in TABLE:
+        return refused(ApiError(404, "method not found"))
+    name, method = TABLE[call.method.lower()]
     call = replace(call, method=name)
     fault = world.faults.take(call)
     await world.faults.pause(call, executed=False)
@@ -62,12 +65,6 @@ async def answer(world: World, call: Call) -> Answer:
     said = await _carried_out(world, call, method)
     await world.faults.pause(call, executed=True)
     return await _spoiled(world, fault, said)
-
-
-def _lookup(call: Call) -> tuple[str, Method]:
-    if (found := TABLE.get(call.method.lower())) is None:
-        raise ApiError(404, "method not found")
-    return found
 
 
 def _instead(world: World, fault: Fault | None) -> Answer | None:
@@ -99,7 +96,7 @@ async def _carried_out(world: World, call: Call, method: Method) -> Answer:
         _note(world, call, error.description)
         return refused(error)
     _note(world, call)
-    return Answer(200, json.dumps(envelope(result)))
+    return Answer(200, json.dumps({"ok": True, "result": result}))
 
 
 def _note(world: World, call: Call, error: str = "") -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from bot.localgram.clock import Clock
-from bot.localgram.wire import Json, bad_request
+from bot.localgram.wire import ApiError, Json, bad_request
 
 DOWNLOAD_LIMIT = 20 << 20  # bytes, `Client::MAX_DOWNLOAD_FILE_SIZE`
 UPLOAD_LIMIT = 50 << 20
@@ -74,9 +74,12 @@ class Files:
         self._links[path] = (stored, self._clock() + LINK_SECONDS)
         return {**stored.json(), "file_path": path}
 
-    def fetch(self, path: str) -> StoredFile | None:
+    def fetch(self, path: str) -> StoredFile:
+        """Raises: ApiError 404 for a link that is not there, or no longer valid."""
         stored, until = self._links.get(path, (None, 0.0))
-        return stored if self._clock() < until else None
+        if stored is None or self._clock() >= until:
+            raise ApiError(404)
+        return stored
 
     def expire_links(self) -> None:
         self._links = {path: (stored, 0.0) for path, (stored, _) in self._links.items()}

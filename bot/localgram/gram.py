@@ -3,30 +3,28 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Self, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Self, TypeVar
 
-from bot.localgram.acts import Acts
 from bot.localgram.chat import Chat
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Fault, Hold, Kind
 from bot.localgram.feed import SECONDS
 from bot.localgram.flood import Limits
+from bot.localgram.membership import tell_membership
 from bot.localgram.message import Message
 from bot.localgram.page import Page
 from bot.localgram.people import Account
 from bot.localgram.person import Person
-from bot.localgram.server import BotApi, Listener
-from bot.localgram.speech import Speech, tell_membership
+from bot.localgram.server import BotApi, listening
 from bot.localgram.world import SUPERGROUPS, Made, World
 
 Found = TypeVar("Found")
 
 
 class Localgram:
-    """`port` 0 takes a free one. `limits` None means no flood control of its own (faults can
+    """`port` 0 takes a free one; it is known once entered. `limits` None means no flood control of its own (faults can
     still ask for it). `repeat_seconds` is described at `Updates`. `topics` is topic mode in
     private chats, `privacy` the privacy mode in groups. `key` is asked of whoever opens the
     chat page; left out, any user of this machine may.
@@ -59,41 +57,34 @@ class Localgram:
         )
         self.world.topics_in_private = topics
         self.world.privacy = privacy
-        self._listener = Listener(
-            [
-                *BotApi(self.world, token).routes(),
-                *Page(self.world).routes(),
-                *Acts(self.world).routes(),
-            ],
-            port,
-            key,
-        )
+        self.port = port
         self._user_ids = itertools.count(1001)
         self._group_ids = itertools.count(1)
 
     async def __aenter__(self) -> Self:
-        await self._listener.__aenter__()
-        self._deliveries = asyncio.create_task(self.world.webhook.run())
+        """Raises: OSError when the port is in use."""
+        self._serving = self._serve()
+        await self._serving.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.world.faults.release()
-        self.world.updates.wake("")
-        self.world.feed.close()
-        self._deliveries.cancel()
-        await asyncio.wait([self._deliveries])
-        await self._listener.__aexit__(kind, error, trace)
-        if not self._deliveries.cancelled():
-            self._deliveries.result()
+    async def __aexit__(self, *raised: Any) -> None:
+        await self._serving.__aexit__(*raised)
 
-    @property
-    def port(self) -> int:
-        return self._listener.port
+    @asynccontextmanager
+    async def _serve(self) -> AsyncIterator[None]:
+        routes = [*BotApi(self.world, self.token).routes(), *Page(self.world).routes()]
+        async with listening(routes, self.port, self.key) as self.port:
+            deliveries = asyncio.create_task(self.world.webhook.run())
+            try:
+                yield
+            finally:
+                self.world.faults.release()
+                self.world.updates.wake("")
+                self.world.feed.close()
+                deliveries.cancel()
+                await asyncio.wait([deliveries])
+        if not deliveries.cancelled():
+            deliveries.result()
 
     @property
     def url(self) -> str:
@@ -164,9 +155,9 @@ class Localgram:
         new = Chat(SUPERGROUPS - next(self._group_ids), "supergroup", chat.title)
         new.status, new.members, new.admins = chat.status, dict(chat.members), set(chat.admins)
         self.world.chats[new.id] = new
-        speech = Speech(self.world, owner)
-        speech.say(chat, Message(sender=owner, service={"migrate_to_chat_id": new.id}))
-        speech.say(new, Message(sender=owner, service={"migrate_from_chat_id": chat.id}))
+        person = Person(self.world, owner)
+        person.post(chat, Message(sender=owner, service={"migrate_to_chat_id": new.id}))
+        person.post(new, Message(sender=owner, service={"migrate_from_chat_id": chat.id}))
         chat.migrated_to = new.id
         return new
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot.localgram.wire import Json
+from bot.localgram.wire import Json, given
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +15,16 @@ class Account:
     is_bot: bool = False
 
     def json(self) -> Json:
-        shown: Json = {"id": self.id, "is_bot": self.is_bot, "first_name": self.first_name}
-        if self.last_name:
-            shown["last_name"] = self.last_name
-        if self.username:
-            shown["username"] = self.username
-        if not self.is_bot:
-            shown["language_code"] = self.language
-        return shown
+        return {
+            "id": self.id,
+            "is_bot": self.is_bot,
+            **self.names(),
+            **given(language_code=None if self.is_bot else self.language),
+        }
+
+    def names(self) -> Json:
+        more = given(last_name=self.last_name, username=self.username)
+        return {"first_name": self.first_name, **more}
 
     @property
     def name(self) -> str:

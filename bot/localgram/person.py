@@ -1,20 +1,22 @@
 """A person with a phone, for tests, benches and the demo."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
-from bot.localgram.chat import Chat, Topic
+from bot.localgram.chat import Chat, Topic, message_json
 from bot.localgram.entities import formatted
 from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
-from bot.localgram.media import attach
-from bot.localgram.message import Message
+from bot.localgram.membership import tell_membership
+from bot.localgram.message import Media, Message
 from bot.localgram.people import Account
+from bot.localgram.pictures import dimensions
 from bot.localgram.queries import InlineQuery, Query
-from bot.localgram.speech import Speech
+from bot.localgram.wire import Json
+from bot.localgram.world import World
 
-if TYPE_CHECKING:
-    from bot.localgram.world import World
-
+MIMES = {"photo": "image/jpeg", "voice": "audio/ogg", "video_note": "video/mp4"}
+NAMES = {"photo": "photo.jpg", "voice": "voice.ogg", "video_note": "round.mp4"}
 Found = TypeVar("Found")
 
 
@@ -24,11 +26,10 @@ class Person:
     Waiting methods raise TimeoutError after `seconds`.
     """
 
-    def __init__(self, world: "World", account: Account) -> None:
+    def __init__(self, world: World, account: Account) -> None:
         self.account = account
         self.id = account.id
         self._world = world
-        self._speech = Speech(world, account)
         self._read: dict[int, int] = {}  # by chat: the last event looked at
 
     def chat(self, chat: Chat | int | None = None) -> Chat:
@@ -47,16 +48,7 @@ class Person:
     ) -> Message:
         """Write a message. The first one in a private chat starts it, as /start does."""
         number = reply_to.id if isinstance(reply_to, Message) else reply_to
-        kept, entities = formatted(text, "", [])
-        draft = Message(
-            sender=self.account,
-            text=kept,
-            entities=entities,
-            thread=thread,
-            reply_to=number,
-            quote=quote,
-        )
-        return self._speech.say(self.chat(chat), draft)
+        return self._say(self.chat(chat), text, thread=thread, reply_to=number, quote=quote)
 
     async def send_file(
         self,
@@ -70,22 +62,17 @@ class Person:
         seconds: int = 0,
         size: int | None = None,
         album: str | None = None,
+        mime: str = "",
     ) -> Message:
         """Send a photo, document, voice, audio, video, video_note or animation.
 
         `seconds` is the length of a recording; `size` claims another number of bytes.
+        Raises ValueError for a photo that is no picture.
         """
-        media = attach(self._world.files, kind, content, name, seconds=seconds, size=size)
-        kept, entities = formatted(caption, "", [])
-        draft = Message(
-            sender=self.account,
-            media=media,
-            text=kept,
-            entities=entities,
-            thread=thread,
-            album=album,
-        )
-        return self._speech.say(self.chat(chat), draft)
+        mime = mime or MIMES.get(kind, "")
+        stored = self._world.files.keep(name or NAMES.get(kind, kind), content, mime, size)
+        media = Media(kind, stored, media_details(kind, content, seconds))
+        return self._say(self.chat(chat), caption, media=media, thread=thread, album=album)
 
     async def send_album(
         self, photos: Sequence[bytes], *, caption: str = "", chat: Chat | int | None = None
@@ -107,10 +94,29 @@ class Person:
             media=message.media,
             forward=message.forward or origin,
         )
-        return self._speech.say(self.chat(chat), draft)
+        return self.post(self.chat(chat), draft)
+
+    def _say(self, chat: Chat, text: str, **fields: Any) -> Message:
+        kept, entities = formatted(text, "", [])
+        return self.post(chat, Message(sender=self.account, text=kept, entities=entities, **fields))
+
+    def post(self, chat: Chat, message: Message) -> Message:
+        """Post a message of this person, and let the bot know of it where Telegram would."""
+        begin(chat)
+        posted = self._world.post(chat, message)
+        self._tell("message", chat, posted)
+        return posted
+
+    def _tell(self, kind: str, chat: Chat, message: Message) -> None:
+        if heard(self._world, chat, message):
+            self._world.updates.put(kind, message_json(message, chat))
 
     async def create_topic(self, name: str, *, chat: Chat | int | None = None) -> Topic:
-        return self._speech.create_topic(self.chat(chat), name)
+        place = self.chat(chat)
+        begin(place)
+        topic = self._world.create_topic(place, self.account, name)
+        self._tell("message", place, place.messages[topic.thread])
+        return topic
 
     async def stop_draft(
         self, *, chat: Chat | int | None = None, thread: int | None = None
@@ -119,32 +125,78 @@ class Person:
 
         Raises: LookupError when there is none to stop.
         """
-        self._speech.stop_draft(self.chat(chat), thread)
+        place, draft = self.chat(chat), self.draft(chat=chat, thread=thread)
+        if draft is None or not draft.can_stop:
+            raise LookupError("nothing is being written that can be stopped")
+        self._world.end_draft(place, thread)
+        topic = {} if thread is None else {"message_thread_id": thread}
+        body = {"chat": place.json(), **topic, "draft_id": draft.id}
+        self._world.updates.put("stopped_message_generation", body)
 
     async def edit(self, message: Message, text: str) -> Message:
-        return self._speech.edit(self.chat(message.chat), message, text)
+        chat, (kept, entities) = self.chat(message.chat), formatted(text, "", [])
+        before, now = chat.messages[message.id], self._world.now()
+        edited = replace(before, text=kept, entities=entities, edited=now)
+        self._world.change(chat, edited)
+        self._tell("edited_message", chat, edited)
+        return edited
 
     async def react(self, message: Message, emoji: str) -> None:
         """Put a reaction on a message; an empty one takes it back."""
-        self._speech.react(self.chat(message.chat), message, emoji)
+        chat = self.chat(message.chat)
+        current = chat.messages[message.id]
+        before = [own for user, own in current.reactions if user == self.id]
+        self._world.react(chat, current, self.id, emoji)
+        if not chat.private and chat.status != "administrator":
+            return
+        body = {
+            "chat": chat.json(),
+            "message_id": message.id,
+            "user": self.account.json(),
+            "date": self._world.now(),
+            "old_reaction": [{"type": "emoji", "emoji": own} for own in before],
+            "new_reaction": [{"type": "emoji", "emoji": emoji}] if emoji else [],
+        }
+        self._world.updates.put("message_reaction", body)
 
     async def press(self, message: Message, label: str) -> Query:
         """Press the button with this text under the message as it is now.
 
         Raises: LookupError when there is no such button.
         """
-        return self._speech.press(self.chat(message.chat), message, label)
+        current = self.now(message)
+        buttons = [] if current is None else [button for row in current.keyboard for button in row]
+        for button in buttons:
+            if button["text"] == label and current is not None:
+                return self.press_button(current, button)
+        shown = ", ".join(repr(button["text"]) for button in buttons) or "none"
+        raise LookupError(f"no button {label!r} under message {message.id}; there are: {shown}")
+
+    def press_button(self, message: Message, button: Json) -> Query:
+        """A button without callback data (a link, a text to copy) tells the bot nothing."""
+        chat = self.chat(message.chat)
+        query = self._world.queries.open(Query(self.id, chat.id))
+        if "callback_data" in button:
+            body = {
+                "id": query.id,
+                "from": self.account.json(),
+                "message": message_json(message, chat),
+                "chat_instance": str(chat.id * 7919),
+                "data": button["callback_data"],
+            }
+            self._world.updates.put("callback_query", body)
+        return query
 
     async def inquire(self, words: str) -> InlineQuery:
         """Write "@bot words" in some chat of one's own, without sending it."""
-        query = self._world.queries.ask()
+        query = self._world.queries.open(InlineQuery())
         body = {"id": query.id, "from": self.account.json(), "query": words, "offset": ""}
         self._world.updates.put("inline_query", body)
         return query
 
     async def call_as_guest(self, words: str) -> InlineQuery:
         """Write "@bot words" in a chat that the bot is not in."""
-        query = self._world.queries.ask()
+        query = self._world.queries.open(InlineQuery())
         body = {
             "message_id": 1,
             "date": int(self._world.clock()),
@@ -235,10 +287,10 @@ class Person:
         return await self.next_message(chat=place, where=is_final, seconds=seconds)
 
     async def block(self) -> None:
-        self._speech.stop_bot("kicked")
+        tell_membership(self._world, self.chat(), self.account, "kicked")
 
     async def unblock(self) -> None:
-        self._speech.stop_bot("member")
+        tell_membership(self._world, self.chat(), self.account, "member")
 
     def deactivate(self) -> None:
         """The account is deleted."""
@@ -248,3 +300,52 @@ class Person:
 def is_final(message: Message) -> bool:
     """Progress and tool lines are silent, approvals have buttons: what is left is the answer."""
     return not message.silent and not message.keyboard
+
+
+def media_details(kind: str, content: bytes, seconds: int) -> Json:
+    """What a phone says of a file. Raises ValueError for a photo that is no picture."""
+    match kind:
+        case "photo":
+            sides = dimensions(content)
+            if sides is None:
+                raise ValueError("not a picture: send it as a document")
+            return {"width": sides[0], "height": sides[1]}
+        case "voice" | "audio":
+            return {"duration": seconds}
+        case "video_note":
+            return {"length": 384, "duration": seconds}
+        case "video" | "animation":
+            return {"width": 640, "height": 360, "duration": seconds}
+    return {}
+
+
+def begin(chat: Chat) -> None:
+    """A person's first word makes the private chat known to the bot."""
+    if chat.private and chat.status == "":
+        chat.status = "member"
+
+
+def heard(world: World, chat: Chat, message: Message) -> bool:
+    """Whether the bot gets to know a person's message: in groups with privacy mode only
+    commands, mentions and replies to it."""
+    if chat.private or not world.privacy or chat.status == "administrator":
+        return chat.status in {"member", "administrator"}
+    if chat.status != "member":
+        return False
+    replied = chat.messages.get(message.reply_to or 0)
+    to_bot = replied is not None and replied.sender.is_bot
+    return bool(message.service) or to_bot or addressed(world, message)
+
+
+def addressed(world: World, message: Message) -> bool:
+    """Whether a message begins with a command for any bot, or names this one."""
+    wide = message.text.encode("utf-16-le")
+    for entity in message.entities:
+        start, end = 2 * entity["offset"], 2 * (entity["offset"] + entity["length"])
+        marked = wide[start:end].decode("utf-16-le").lower()
+        _, at, name = marked.partition("@")
+        if entity["type"] == "bot_command" and entity["offset"] == 0 and not at:
+            return True
+        if entity["type"] in {"bot_command", "mention"} and name == world.bot.username.lower():
+            return True
+    return False

@@ -28,9 +28,6 @@ class Profile:
     def set_commands(self, scope: Scope, language: str, commands: list[Json]) -> None:
         self.commands[scope, _language(language)] = [_command(command) for command in commands]
 
-    def drop_commands(self, scope: Scope, language: str) -> None:
-        self.commands.pop((scope, _language(language)), None)
-
     def get_commands(self, scope: Scope, language: str) -> list[Json]:
         return self.commands.get((scope, _language(language)), [])
 

@@ -1,8 +1,9 @@
 """Pressed buttons and inline queries, and their answers."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bot.localgram.clock import Clock
 from bot.localgram.feed import Answered
@@ -18,8 +19,6 @@ class Query:
 
     user: int
     chat: int
-    message: int
-    pressed: float
     id: str = field(default_factory=lambda: str(secrets.randbits(62)))
     answer: Answered | None = None
 
@@ -29,41 +28,28 @@ class InlineQuery:
     """Words behind the bot's name in some chat, or a call there as a guest. `results` stays None until the
     bot answers."""
 
-    asked: float
     id: str = field(default_factory=lambda: str(secrets.randbits(62)))
     results: Sequence[Json] | None = None
+
+
+Asked = TypeVar("Asked", Query, InlineQuery)
 
 
 class Queries:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._open: dict[str, Query] = {}
-        self._inline: dict[str, InlineQuery] = {}
+        self._open: dict[str, tuple[Query | InlineQuery, float]] = {}  # and when it was asked
 
-    def ask(self) -> InlineQuery:
-        query = InlineQuery(self._clock())
-        self._inline[query.id] = query
+    def open(self, query: Asked) -> Asked:
+        self._open[query.id] = query, self._clock()
         return query
 
-    def offer(self, number: str, results: Sequence[Json]) -> None:
-        """Close an inline query. Raises ApiError 400 when it is unknown, late, or answered already."""
-        query = self._inline.pop(number, None)
-        if query is None or self._clock() - query.asked > ANSWER_SECONDS:
-            raise bad_request(TOO_OLD)
-        query.results = results
-
-    def press(self, user: int, chat: int, message: int) -> Query:
-        query = Query(user, chat, message, self._clock())
-        self._open[query.id] = query
-        return query
-
-    def answer(self, number: str, build: Callable[[Query], Answered]) -> Answered:
-        """Close a query with an answer.
+    def close(self, id: str, kind: type[Asked]) -> Asked:
+        """The query that is answered now.
 
         Raises: ApiError 400 when it is unknown, late, or answered already.
         """
-        query = self._open.pop(number, None)
-        if query is None or self._clock() - query.pressed > ANSWER_SECONDS:
+        query, asked = self._open.pop(id, (None, 0.0))
+        if not isinstance(query, kind) or self._clock() - asked > ANSWER_SECONDS:
             raise bad_request(TOO_OLD)
-        query.answer = build(query)
-        return query.answer
+        return query

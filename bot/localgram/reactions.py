@@ -10,9 +10,5 @@ REACTIONS = (
     "😡",
 )  # fmt: skip
 
+# As Telegram writes them, by what is left of them without variation selectors.
 CANONICAL = {emoji.replace("\ufe0f", ""): emoji for emoji in REACTIONS}
-
-
-def canonical(emoji: str) -> str | None:
-    """The reaction as Telegram writes it, whatever variation selectors came; None for none."""
-    return CANONICAL.get(emoji.replace("\ufe0f", ""))

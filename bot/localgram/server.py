@@ -3,9 +3,8 @@
 import re
 import secrets
 import socket
-from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -89,11 +88,9 @@ class BotApi:
     async def download(self, request: web.Request) -> web.StreamResponse:
         try:
             dispatch.check_token(request.match_info["token"], self._token)
+            stored = self._world.files.fetch(request.match_info["path"])
         except ApiError as error:
             return _response(request, dispatch.refused(error))
-        stored = self._world.files.fetch(request.match_info["path"])
-        if stored is None:
-            return _response(request, dispatch.refused(ApiError(404)))
         return web.Response(body=stored.content, content_type="application/octet-stream")
 
 
@@ -107,50 +104,25 @@ def _response(request: web.Request, answer: dispatch.Answer) -> web.StreamRespon
     )
 
 
-class Listener:
-    """A running server; `port` is known once it is entered. `key`, where set, opens the page.
+@asynccontextmanager
+async def listening(routes: list[web.RouteDef], port: int, key: str) -> AsyncIterator[int]:
+    """Serve on a port (0: a free one); which it is. `key`, where set, opens the page.
 
-    Raises: OSError on entering when the port is in use.
+    Raises: OSError when the port is in use.
     """
-
-    def __init__(self, routes: list[web.RouteDef], port: int, key: str) -> None:
-        self.port = port
-        self._routes = routes
-        self._middlewares = [only_loopback, *([only_with(key)] if key else [])]
-        self._stack = AsyncExitStack()
-
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=self._middlewares)
-        app.add_routes(self._routes)
-        runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
-        )
-        async with AsyncExitStack() as stack:
-            listening = _bind(self.port)
-            stack.callback(listening.close)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            self.port = listening.getsockname()[1]
-            await web.SockSite(runner, listening).start()
-            self._stack = stack.pop_all()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._stack.aclose()
-
-
-def _bind(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", port))
-    except OSError:
-        listening.close()
-        raise
-    listening.setblocking(False)
-    return listening
+    middlewares = [only_loopback, *([only_with(key)] if key else [])]
+    app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=middlewares)
+    app.add_routes(routes)
+    runner = web.AppRunner(
+        app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
+    )
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.setblocking(False)
+        await runner.setup()
+        try:
+            await web.SockSite(runner, listener).start()
+            yield listener.getsockname()[1]
+        finally:
+            await runner.cleanup()

@@ -1,5 +1,7 @@
 """What the chat page is told: the Bot API's own shapes, and what only a client knows."""
 
+from dataclasses import asdict
+
 from bot.localgram.chat import Chat, message_json
 from bot.localgram.feed import (
     Acted,
@@ -89,25 +91,13 @@ def _happened(world: World, chat: Chat, event: Event, me: Account) -> Json:
             return {"event": "edited", "message": message_view(chat, message, me)}
         case Deleted(ids=ids):
             return {"event": "deleted", "ids": list(ids)}
-        case Drafted():
-            return {"event": "drafted", **_draft_view(world, event)}
+        case Drafted() | Acted():
+            fields = asdict(event)
+            fields["seconds"] = max(0.0, fields.pop("until") - world.clock())
+            return {"event": "drafted" if isinstance(event, Drafted) else "acted", **fields}
         case DraftEnded(thread=thread):
             return {"event": "draft_ended", "thread": thread}
-        case Acted(thread=thread, action=action, until=until):
-            seconds = max(0.0, until - world.clock())
-            return {"event": "acted", "thread": thread, "action": action, "seconds": seconds}
         case Answered(query=query, text=text, alert=alert, url=url):
             return {"event": "answered", "query": query, "text": text, "alert": alert, "url": url}
         case Changed():
             return {"event": "changed", "view": chat_view(world, chat, me)}
-
-
-def _draft_view(world: World, draft: Drafted) -> Json:
-    return {
-        "id": draft.id,
-        "thread": draft.thread,
-        "text": draft.text,
-        "entities": list(draft.entities),
-        "can_stop": draft.can_stop,
-        "seconds": max(0.0, draft.until - world.clock()),
-    }

@@ -8,7 +8,7 @@ from aiohttp import web
 from bot.localgram.chat import Chat
 from bot.localgram.message import Message
 from bot.localgram.people import Account
-from bot.localgram.speech import Speech
+from bot.localgram.person import Person
 from bot.localgram.wire import Json
 from bot.localgram.world import World
 
@@ -47,7 +47,7 @@ class Visitor:
         self._world = world
         self._request = request
         self.me = self._account()
-        self.speech = Speech(world, self.me)
+        self.person = Person(world, self.me)
 
     def _account(self) -> Account:
         people = self._world.people
@@ -64,6 +64,12 @@ class Visitor:
         if chat is None or not chat.holds(self.me.id):
             raise web.HTTPNotFound(text="no such chat")
         return chat
+
+    def thread(self, given: object) -> int | None:
+        thread = optional(given)
+        if thread is not None and thread not in self.chat().topics:
+            raise web.HTTPNotFound(text="no such topic")
+        return thread
 
     def message(self, body: Json) -> Message:
         message = self.chat().messages.get(number(body.get("message") or 0))

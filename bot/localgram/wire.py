@@ -26,17 +26,17 @@ class ApiError(Exception):
 
     def __init__(self, code: int, text: str = "", parameters: Json | None = None) -> None:
         title = TITLES[code]
+        if not (text[1:2].isupper() or text[1:2] == "_"):  # no code such as BUTTON_DATA_INVALID
+            text = text[:1].lower() + text[1:]
         self.code = code
-        self.description = f"{title}: {lower_first(text)}" if text else title
+        self.description = f"{title}: {text}" if text else title
         self.parameters = parameters
         super().__init__(self.description)
 
 
-def lower_first(text: str) -> str:
-    """Codes such as BUTTON_DATA_INVALID keep their capitals."""
-    if text[1:2].isupper() or text[1:2] == "_":
-        return text
-    return text[:1].lower() + text[1:]
+def given(**fields: Any) -> Json:
+    """The fields that hold something: None, empty texts, lists and objects are left out."""
+    return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
 def bad_request(text: str, **parameters: int) -> ApiError:
@@ -49,17 +49,6 @@ def forbidden(text: str) -> ApiError:
 
 def flooded(seconds: int) -> ApiError:
     return ApiError(429, f"retry after {seconds}", {"retry_after": seconds})
-
-
-def envelope(result: object) -> Json:
-    return {"ok": True, "result": result}
-
-
-def error_envelope(error: ApiError) -> Json:
-    answer: Json = {"ok": False, "error_code": error.code, "description": error.description}
-    if error.parameters:
-        answer["parameters"] = error.parameters
-    return answer
 
 
 @dataclass(frozen=True, slots=True)

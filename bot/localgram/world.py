@@ -4,12 +4,11 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from bot.localgram.chat import IN_CHAT, Chat, Topic, message_json
+from bot.localgram.chat import IN_CHAT, Chat, Topic
 from bot.localgram.clock import Clock
 from bot.localgram.faults import Faults
 from bot.localgram.feed import (
     Acted,
-    Answered,
     Changed,
     Deleted,
     Drafted,
@@ -160,14 +159,8 @@ class World:
         chat.action[action.thread] = action
         self.publish(chat, action)
 
-    def answered(self, answer: Answered) -> None:
-        self.publish(self.chats[answer.chat], answer)
-
     def changed(self, chat: Chat) -> None:
         self.publish(chat, Changed(chat.id))
-
-    def json(self, chat: Chat, message: Message) -> Json:
-        return message_json(message, chat)
 
     def chat_of(self, number: str) -> Chat:
         """The chat a call names, where the bot may act.
@@ -176,40 +169,23 @@ class World:
         """
         if not number:
             raise bad_request("chat_id is empty")
-        chat = self._find(number)
+        chat = self.chats.get(integer(number))
         if chat is None or chat.status == "":
-            raise self._unknown(number)
-        _check_open(chat)
+            met = {
+                user for group in self.chats.values() if not group.private for user in group.members
+            }
+            if integer(number) in met:
+                raise forbidden("bot can't initiate conversation with a user")
+            raise bad_request("chat not found")
+        if chat.migrated_to is not None:
+            raise bad_request(
+                "group chat was upgraded to a supergroup chat", migrate_to_chat_id=chat.migrated_to
+            )
+        if chat.deactivated:
+            raise forbidden("user is deactivated")
+        if chat.status not in IN_CHAT:
+            if chat.private:
+                raise forbidden("bot was blocked by the user")
+            verb = "was kicked from" if chat.status == "kicked" else "is not a member of"
+            raise forbidden(f"bot {verb} the {chat.type} chat")
         return chat
-
-    def _find(self, number: str) -> Chat | None:
-        try:
-            return self.chats.get(int(number))
-        except ValueError:
-            return None
-
-    def _unknown(self, number: str) -> Exception:
-        """A person met in a group can be named, but not written to first."""
-        if any(
-            str(user) == number
-            for chat in self.chats.values()
-            if not chat.private
-            for user in chat.members
-        ):
-            return forbidden("bot can't initiate conversation with a user")
-        return bad_request("chat not found")
-
-
-def _check_open(chat: Chat) -> None:
-    if chat.migrated_to is not None:
-        raise bad_request(
-            "group chat was upgraded to a supergroup chat", migrate_to_chat_id=chat.migrated_to
-        )
-    if chat.deactivated:
-        raise forbidden("user is deactivated")
-    if chat.status in IN_CHAT:
-        return
-    if chat.private:
-        raise forbidden("bot was blocked by the user")
-    verb = "was kicked from" if chat.status == "kicked" else "is not a member of"
-    raise forbidden(f"bot {verb} the {chat.type} chat")

@@ -4,9 +4,9 @@ from bot.localgram.chat import Chat
 from bot.localgram.feed import Acted, Answered
 from bot.localgram.message import Message
 from bot.localgram.methods import Methods
-from bot.localgram.methods.targets import thread_of
-from bot.localgram.queries import Query
-from bot.localgram.reactions import canonical
+from bot.localgram.methods.targets import message_of, thread_of
+from bot.localgram.queries import InlineQuery, Query
+from bot.localgram.reactions import CANONICAL
 from bot.localgram.wire import Call, Json, bad_request
 from bot.localgram.world import World
 
@@ -34,35 +34,28 @@ def send_chat_action(world: World, call: Call) -> bool:
 
 def set_message_reaction(world: World, call: Call) -> bool:
     chat = world.chat_of(call.text("chat_id"))
-    message = chat.messages.get(call.integer("message_id"))
-    if message is None:
-        raise bad_request("message to react not found")
+    message = message_of(chat, call, "react")
     given = call.sequence("reaction")
     if len(given) > 1:
         raise bad_request("REACTIONS_TOO_MANY")
-    emoji = _emoji(given[0]) if given else ""
+    emoji = ""
+    if given:
+        named = str(given[0].get("emoji", "")) if isinstance(given[0], dict) else ""
+        if named.replace("\ufe0f", "") not in CANONICAL:
+            raise bad_request("REACTION_INVALID")
+        emoji = CANONICAL[named.replace("\ufe0f", "")]
     world.react(chat, message, world.bot.id, emoji)
     return True
-
-
-def _emoji(reaction: object) -> str:
-    given = str(reaction.get("emoji", "")) if isinstance(reaction, dict) else ""
-    emoji = canonical(given)
-    if emoji is None:
-        raise bad_request("REACTION_INVALID")
-    return emoji
 
 
 def answer_callback_query(world: World, call: Call) -> bool:
     text = call.text("text")
     if len(text) > ANSWER_LENGTH:
         raise bad_request("MESSAGE_TOO_LONG")
-
-    def build(query: Query) -> Answered:
-        alert, url = call.flag("show_alert"), call.text("url")
-        return Answered(query.chat, query.id, query.user, text, alert, url)
-
-    world.answered(world.queries.answer(call.text("callback_query_id"), build))
+    query = world.queries.close(call.text("callback_query_id"), Query)
+    alert, url = call.flag("show_alert"), call.text("url")
+    query.answer = Answered(query.chat, query.id, query.user, text, alert, url)
+    world.publish(world.chats[query.chat], query.answer)
     return True
 
 
@@ -75,7 +68,7 @@ def answer_inline_query(world: World, call: Call) -> bool:
         raise bad_request("RESULT_ID_DUPLICATE")
     if not all(each.get("title") and each.get("input_message_content") for each in given):
         raise bad_request("can't parse inline query result: Can't find field \"title\"")
-    world.queries.offer(call.text("inline_query_id"), given)
+    world.queries.close(call.text("inline_query_id"), InlineQuery).results = given
     return True
 
 
@@ -84,7 +77,7 @@ def answer_guest_query(world: World, call: Call) -> Json:
     if not result.get("title") or not result.get("input_message_content"):
         raise bad_request("can't parse inline query result: Can't find field \"title\"")
     query = call.text("guest_query_id")
-    world.queries.offer(query, [result])
+    world.queries.close(query, InlineQuery).results = [result]
     return {"inline_message_id": f"guest{query}"}
 
 
@@ -117,10 +110,7 @@ def _pinnable(world: World, call: Call, verb: str) -> tuple[Chat, Message]:
     chat = world.chat_of(call.text("chat_id"))
     if not chat.private and chat.status != "administrator":
         raise bad_request("not enough rights to manage pinned messages in the chat")
-    message = chat.messages.get(call.integer("message_id"))
-    if message is None:
-        raise bad_request(f"message to {verb} not found")
-    return chat, message
+    return chat, message_of(chat, call, verb)
 
 
 METHODS: Methods = {

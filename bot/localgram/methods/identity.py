@@ -35,7 +35,7 @@ def set_my_commands(world: World, call: Call) -> bool:
 
 
 def delete_my_commands(world: World, call: Call) -> bool:
-    world.profile.drop_commands(_scope(world, call), call.text("language_code"))
+    world.profile.set_commands(_scope(world, call), call.text("language_code"), [])
     _menus_changed(world)
     return True
 

@@ -7,7 +7,7 @@ from functools import partial
 from bot.localgram.files import PHOTO_LIMIT, StoredFile
 from bot.localgram.message import Media, Message
 from bot.localgram.methods import Methods
-from bot.localgram.methods.targets import Target, caption_of, keyboard_of, target
+from bot.localgram.methods.targets import caption_of, keyboard_of, outgoing, sent, with_content
 from bot.localgram.methods.texts import changed, editable
 from bot.localgram.pictures import dimensions
 from bot.localgram.wire import Call, Json, Upload, bad_request, integer
@@ -86,35 +86,19 @@ def _picture(stored: StoredFile) -> Json:
 
 
 def send_media(kind: str, world: World, call: Call) -> Json:
-    place = target(world, call)
+    chat, message = outgoing(world, call)
     media = media_of(kind, file_of(world, call, kind, call.text(kind)), call.text)
     text, entities = caption_of(call)
-    message = replace(_blank(world, call, place), media=media, text=text, entities=entities)
-    return world.json(place.chat, world.post(place.chat, message))
-
-
-def _blank(world: World, call: Call, place: Target) -> Message:
-    return Message(
-        sender=world.bot,
-        thread=place.thread,
-        reply_to=place.reply_to,
-        quote=place.quote,
-        keyboard=keyboard_of(call),
-        silent=call.flag("disable_notification"),
-    )
+    return sent(world, chat, replace(message, media=media, text=text, entities=entities))
 
 
 def send_media_group(world: World, call: Call) -> list[Json]:
-    place = target(world, call)
+    chat, message = outgoing(world, call)
     items = [_item(world, call, item) for item in call.sequence("media", "media")]
     _check_album(items)
-    album = str(world.next_album()) if len(items) > 1 else None
-    blank = replace(_blank(world, call, place), album=album)
-    return [world.json(place.chat, world.post(place.chat, _as(blank, item))) for item in items]
-
-
-def _as(blank: Message, item: Message) -> Message:
-    return replace(blank, media=item.media, text=item.text, entities=item.entities)
+    if len(items) > 1:
+        message = replace(message, album=str(world.next_album()))
+    return [sent(world, chat, with_content(message, item)) for item in items]
 
 
 def _check_album(items: list[Message]) -> None:
@@ -143,7 +127,7 @@ def _item(world: World, call: Call, item: Json) -> Message:
 def edit_message_media(world: World, call: Call) -> Json:
     chat, old = editable(world, call)
     new = _item(world, call, call.mapping("media", "input media"))
-    return changed(world, chat, old, replace(_as(old, new), keyboard=keyboard_of(call)))
+    return changed(world, chat, old, replace(with_content(old, new), keyboard=keyboard_of(call)))
 
 
 def get_file(world: World, call: Call) -> Json:

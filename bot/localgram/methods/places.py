@@ -1,10 +1,11 @@
 """Chats and their topics: getChat and its like, forum topics, leaving."""
 
 from dataclasses import replace
+from functools import partial
 
-from bot.localgram.chat import Chat, Topic
+from bot.localgram.chat import Chat, Topic, message_json
+from bot.localgram.membership import member_json
 from bot.localgram.methods import Methods
-from bot.localgram.speech import member_json
 from bot.localgram.wire import Call, Json, bad_request
 from bot.localgram.world import World
 
@@ -23,7 +24,7 @@ def get_chat(world: World, call: Call) -> Json:
         "accepted_gift_types": dict.fromkeys(GIFTS, False),
     }
     if chat.pinned:
-        shown["pinned_message"] = world.json(chat, chat.messages[chat.pinned[-1]])
+        shown["pinned_message"] = message_json(chat.messages[chat.pinned[-1]], chat)
     return shown
 
 
@@ -33,14 +34,10 @@ def get_chat_member(world: World, call: Call) -> Json:
     if user == world.bot.id:
         return member_json(world.bot, chat.status)
     if user in chat.members:
-        return member_json(chat.members[user], _standing(chat, user))
+        return member_json(chat.members[user], "creator" if user in chat.admins else "member")
     if user not in world.people:
         raise bad_request("PARTICIPANT_ID_INVALID")
     return member_json(world.people[user], "left")
-
-
-def _standing(chat: Chat, user: int) -> str:
-    return "creator" if user in chat.admins else "member"
 
 
 def get_chat_administrators(world: World, call: Call) -> list[Json]:
@@ -98,14 +95,9 @@ def edit_forum_topic(world: World, call: Call) -> bool:
     return _put(world, chat, replace(topic, name=call.text("name")[:TOPIC_NAME] or topic.name))
 
 
-def close_forum_topic(world: World, call: Call) -> bool:
+def set_topic_closed(closed: bool, world: World, call: Call) -> bool:
     chat, topic = _named(world, call)
-    return _put(world, chat, replace(topic, closed=True))
-
-
-def reopen_forum_topic(world: World, call: Call) -> bool:
-    chat, topic = _named(world, call)
-    return _put(world, chat, replace(topic, closed=False))
+    return _put(world, chat, replace(topic, closed=closed))
 
 
 def _put(world: World, chat: Chat, topic: Topic) -> bool:
@@ -136,8 +128,8 @@ METHODS: Methods = {
     "leaveChat": leave_chat,
     "createForumTopic": create_forum_topic,
     "editForumTopic": edit_forum_topic,
-    "closeForumTopic": close_forum_topic,
-    "reopenForumTopic": reopen_forum_topic,
+    "closeForumTopic": partial(set_topic_closed, True),
+    "reopenForumTopic": partial(set_topic_closed, False),
     "deleteForumTopic": delete_forum_topic,
     "getUserProfilePhotos": get_user_profile_photos,
 }

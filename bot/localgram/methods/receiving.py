@@ -1,7 +1,6 @@
 """How the bot hears: getUpdates or a webhook."""
 
 import re
-from typing import Any
 
 from bot.localgram.methods import Methods
 from bot.localgram.wire import Call, Json, bad_request
@@ -15,10 +14,9 @@ BATCH = 100
 
 def allowed_of(call: Call) -> list[str] | None:
     """The kinds asked for; None where the call says nothing about them."""
-    given: list[Any] | None = (
-        call.sequence("allowed_updates") if call.text("allowed_updates") else None
-    )
-    return None if given is None else [str(kind) for kind in given]
+    if not call.text("allowed_updates"):
+        return None
+    return [str(kind) for kind in call.sequence("allowed_updates")]
 
 
 async def get_updates(world: World, call: Call) -> list[Json]:

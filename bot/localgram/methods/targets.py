@@ -1,8 +1,8 @@
 """Where a message goes and what hangs on it: chat, topic, reply, keyboard."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from bot.localgram.chat import Chat
+from bot.localgram.chat import Chat, message_json
 from bot.localgram.entities import checked_url, formatted
 from bot.localgram.message import Keyboard, Message
 from bot.localgram.wire import Call, Json, bad_request, integer
@@ -24,22 +24,43 @@ ACTIONS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    chat: Chat
-    thread: int | None
-    reply_to: int | None
-    quote: str
+def outgoing(world: World, call: Call) -> tuple[Chat, Message]:
+    """The chat that a call sends to, and the message but for its content.
 
-
-def target(world: World, call: Call) -> Target:
-    """Raises: ApiError for a chat, topic or replied message that is not there."""
+    Raises: ApiError for a chat, topic or replied message that is not there, and for a wrong keyboard.
+    """
     chat = world.chat_of(call.text("chat_id"))
     replied, quote = _replied(chat, call)
     thread = thread_of(chat, call)
     if thread is None and replied is not None:
         thread = replied.thread
-    return Target(chat, thread, replied.id if replied else None, quote)
+    message = Message(
+        sender=world.bot,
+        thread=thread,
+        reply_to=replied.id if replied else None,
+        quote=quote,
+        keyboard=keyboard_of(call),
+        silent=call.flag("disable_notification"),
+    )
+    return chat, message
+
+
+def sent(world: World, chat: Chat, message: Message) -> Json:
+    """Post a message; it as the answer of a call."""
+    return message_json(world.post(chat, message), chat)
+
+
+def message_of(chat: Chat, call: Call, purpose: str) -> Message:
+    """Raises: ApiError 400 for a message that is not there."""
+    message = chat.messages.get(call.integer("message_id"))
+    if message is None:
+        raise bad_request(f"message to {purpose} not found")
+    return message
+
+
+def with_content(message: Message, source: Message) -> Message:
+    """The message with the words and files of another one."""
+    return replace(message, media=source.media, text=source.text, entities=source.entities)
 
 
 def thread_of(chat: Chat, call: Call) -> int | None:
@@ -62,10 +83,8 @@ def _replied(chat: Chat, call: Call) -> tuple[Message | None, str]:
     if not number:
         return None, ""
     replied = chat.messages.get(integer(number))
-    lenient = parameters.get("allow_sending_without_reply") or call.flag(
-        "allow_sending_without_reply"
-    )
-    if replied is None and not lenient:
+    lenient = "allow_sending_without_reply"
+    if replied is None and not (parameters.get(lenient) or call.flag(lenient)):
         raise bad_request("message to be replied not found")
     quote = str(parameters.get("quote") or "")
     if replied is not None and quote not in replied.text:
@@ -88,15 +107,9 @@ def text_of(call: Call) -> tuple[str, tuple[Json, ...]]:
 def caption_of(call: Call, fields: Json | None = None) -> tuple[str, tuple[Json, ...]]:
     """The caption of a call, or of one item of an album (`fields`)."""
     if fields is None:
-        raw, mode, given = (
-            call.text("caption"),
-            call.text("parse_mode"),
-            call.sequence("caption_entities"),
-        )
-    else:
-        raw, mode = str(fields.get("caption") or ""), str(fields.get("parse_mode") or "")
-        given = fields.get("caption_entities") or []
-    text, entities = formatted(raw, mode, given)
+        fields = {**call.fields, "caption_entities": call.sequence("caption_entities")}
+    raw, mode = str(fields.get("caption") or ""), str(fields.get("parse_mode") or "")
+    text, entities = formatted(raw, mode, fields.get("caption_entities") or [])
     if len(text) > CAPTION_LIMIT:
         raise bad_request("message caption is too long")
     return text, entities

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from bot.localgram.chat import Chat
+from bot.localgram.chat import Chat, message_json
 from bot.localgram.entities import formatted
 from bot.localgram.feed import Drafted
 from bot.localgram.message import Message
@@ -12,9 +12,12 @@ from bot.localgram.methods.targets import (
     TEXT_LIMIT,
     caption_of,
     keyboard_of,
-    target,
+    message_of,
+    outgoing,
+    sent,
     text_of,
     thread_of,
+    with_content,
 )
 from bot.localgram.wire import Call, Json, bad_request, integer
 from bot.localgram.world import World
@@ -29,19 +32,9 @@ NOT_MODIFIED = (
 
 def send_message(world: World, call: Call) -> Json:
     text, entities = text_of(call)
-    place = target(world, call)
-    message = Message(
-        sender=world.bot,
-        text=text,
-        entities=entities,
-        thread=place.thread,
-        reply_to=place.reply_to,
-        quote=place.quote,
-        keyboard=keyboard_of(call),
-        silent=call.flag("disable_notification"),
-        preview=call.nested("link_preview_options"),
-    )
-    return world.json(place.chat, world.post(place.chat, message))
+    chat, message = outgoing(world, call)
+    preview = call.nested("link_preview_options")
+    return sent(world, chat, replace(message, text=text, entities=entities, preview=preview))
 
 
 def send_rich_message(world: World, call: Call) -> Json:
@@ -49,17 +42,8 @@ def send_rich_message(world: World, call: Call) -> Json:
     html = str(call.mapping("rich_message").get("html") or "")
     if not html:
         raise bad_request("rich message must be non-empty")
-    place = target(world, call)
-    message = Message(
-        sender=world.bot,
-        text=rich_text(html),
-        rich=html,
-        thread=place.thread,
-        reply_to=place.reply_to,
-        quote=place.quote,
-        silent=call.flag("disable_notification"),
-    )
-    return world.json(place.chat, world.post(place.chat, message))
+    chat, message = outgoing(world, call)
+    return sent(world, chat, replace(message, text=rich_text(html), rich=html))
 
 
 def send_message_draft(world: World, call: Call) -> bool:
@@ -89,9 +73,7 @@ def editable(world: World, call: Call) -> tuple[Chat, Message]:
     chat = world.chat_of(call.text("chat_id"))
     if not call.integer("message_id"):
         raise bad_request("message identifier is not specified")
-    message = chat.messages.get(call.integer("message_id"))
-    if message is None:
-        raise bad_request("message to edit not found")
+    message = message_of(chat, call, "edit")
     if message.sender.id != world.bot.id or message.service:
         raise bad_request("message can't be edited")
     return chat, message
@@ -100,7 +82,7 @@ def editable(world: World, call: Call) -> tuple[Chat, Message]:
 def changed(world: World, chat: Chat, old: Message, new: Message) -> Json:
     if old.content() == new.content():
         raise bad_request(NOT_MODIFIED)
-    return world.json(chat, world.change(chat, replace(new, edited=world.now())))
+    return message_json(world.change(chat, replace(new, edited=world.now())), chat)
 
 
 def edit_message_text(world: World, call: Call) -> Json:
@@ -130,9 +112,7 @@ def edit_message_reply_markup(world: World, call: Call) -> Json:
 
 def delete_message(world: World, call: Call) -> bool:
     chat = world.chat_of(call.text("chat_id"))
-    message = chat.messages.get(call.integer("message_id"))
-    if message is None:
-        raise bad_request("message to delete not found")
+    message = message_of(chat, call, "delete")
     if not _deletable(world, chat, message):
         raise bad_request("message can't be deleted")
     world.delete(chat, [message.id])
@@ -166,29 +146,15 @@ def copy_message(world: World, call: Call) -> Json:
 
 
 def _source(world: World, call: Call, verb: str) -> Message:
-    origin = world.chat_of(call.text("from_chat_id"))
-    message = origin.messages.get(call.integer("message_id"))
-    if message is None:
-        raise bad_request(f"message to {verb} not found")
+    message = message_of(world.chat_of(call.text("from_chat_id")), call, verb)
     if message.service:
         raise bad_request(f"message can't be {'forwarded' if verb == 'forward' else 'copied'}")
     return message
 
 
 def _repost(world: World, call: Call, source: Message) -> Json:
-    place = target(world, call)
-    bare = Message(
-        sender=world.bot,
-        text=source.text,
-        entities=source.entities,
-        media=source.media,
-        forward=source.forward,
-        thread=place.thread,
-        reply_to=place.reply_to,
-        keyboard=keyboard_of(call),
-        silent=call.flag("disable_notification"),
-    )
-    return world.json(place.chat, world.post(place.chat, bare))
+    chat, message = outgoing(world, call)
+    return sent(world, chat, replace(with_content(message, source), forward=source.forward))
 
 
 METHODS: Methods = {

@@ -85,9 +85,7 @@ async def test_an_old_button_says_expired_and_does_nothing(scenario: TelegramSce
         await scenario.owner.next_message(where=is_final)
         expired = await scenario.owner.until(asked, lambda m: not m.keyboard)
         old = asked.keyboard[0][0]
-        late = await scenario.owner.answer(
-            scenario.owner._speech.press_button(scenario.owner.chat(), asked, old)
-        )
+        late = await scenario.owner.answer(scenario.owner.press_button(asked, old))
     assert expired.text == saying("push A\n\n✗", "expired")
     assert late.text == "This has expired."
 
@@ -142,7 +140,7 @@ async def test_an_expired_button_says_so_to_whoever_presses_it(scenario: Telegra
         await mia.next_message(chat=group, where=is_final)
         await run.bot.access.put(str(group.id), "refused", "Team", "1")
         run.bot.access.members = frozenset()
-        press = mia._speech.press_button(mia.chat(group), asked, asked.keyboard[0][0])
+        press = mia.press_button(asked, asked.keyboard[0][0])
         late = await mia.answer(press)
     assert late.text == "This has expired."
 
@@ -185,7 +183,7 @@ async def test_a_press_after_stop_grants_nothing(scenario: TelegramScenario) -> 
         await scenario.owner.send("/stop")
         await scenario.owner.next_message(where=is_final)
         stopped = await scenario.owner.until(asked, lambda m: not m.keyboard)
-        press = scenario.owner._speech.press_button(scenario.owner.chat(), asked, always)
+        press = scenario.owner.press_button(asked, always)
         late = await scenario.owner.answer(press)
         grants = await run.store.approvals.grants(f"tg:{scenario.owner.id}")
     assert stopped.text.startswith("push A\n\n✗ Stopped at ")

@@ -423,9 +423,8 @@ async def test_a_button_of_a_made_up_key_has_expired(
     scenario.plans = True
     async with scenario.open() as run:
         card = await scenario.owner.ask("/jobs")
-        speech, chat = scenario.owner._speech, scenario.owner.chat()
         for kind in BUTTONS:
             for key in (f"{kind}:{number}", f"{kind}:yes:{number}", f"{kind}:{number}:yes"):
-                query = speech.press_button(chat, card, {"callback_data": key})
+                query = scenario.owner.press_button(card, {"callback_data": key})
                 await scenario.owner.answer(query)
         assert await run.store.set_aside.all() == []

@@ -91,7 +91,7 @@ async def test_freezing_stops_the_turn_and_its_question(frozen: TelegramScenario
         button = asked.keyboard[0][0]
         await owner.send("/freeze")
         ended = await owner.next_message(where=lambda m: is_final(m) and "Stopped" in m.text)
-        late = owner._speech.press_button(owner.chat(), asked, button)
+        late = owner.press_button(asked, button)
         assert (await owner.answer(late)).text == TEXTS.expired
         await owner.send("/thaw 123456")  # codes are not set up
         told = await owner.next_message(where=is_answer)

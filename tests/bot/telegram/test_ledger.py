@@ -3,11 +3,9 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from agent.sandbox.limits import SandboxLimits
-from agent.sandbox.sandbox import open_sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
@@ -90,37 +88,32 @@ async def test_taints_and_who_cleared_them(scenario: TelegramScenario) -> None:
 
 
 async def test_files_notes_and_jobs_that_an_owner_vouches_for(
-    scenario: TelegramScenario, tmp_path: Path
+    scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:
     owner = scenario.owner
     chat = f"tg:{owner.id}"
-    async with open_sandboxes(
-        tmp_path / "boxes", limits=SandboxLimits(), repos=[], zone="UTC", report=str
-    ) as sandboxes:
 
-        def services(run: RunningBot[Any]) -> dict[str, Any]:
-            return {"sandbox": sandboxes.of}
+    def services(run: RunningBot[Any]) -> dict[str, Any]:
+        return {"sandbox": sandboxes.of}
 
-        scenario.services = services
-        async with scenario.open() as run:
-            await (await sandboxes.of(chat)).files.mark("file a.txt")
-            note, _ = await run.store.notes.add(chat, "Tea at five.", stranger="page x")
-            spec = JobSpec(chat, "remind", "", dump(Once(datetime.now(UTC))), "UTC", "drink", {})
-            job = await run.store.jobs.add(replace(spec, stranger="page x"))
-            await owner.send("/trust")
-            listed = await owner.next_message(where=lambda m: m.keyboard)
-            shown = listed.text
-            for label in [b["text"] for row in listed.keyboard for b in row]:
-                await owner.press(listed, label)
-                await owner.until(listed, lambda m: label not in str(m.keyboard))  # noqa: B023
-            query = scenario.owner._speech.press_button(
-                owner.chat(), listed, {"callback_data": "trust:files:1"}
-            )
-            assert (await owner.answer(query)).text == run.bot.texts.expired  # was cleared before
-            cleared = await entries(run.store, "taint-cleared")
-            assert (await run.store.notes.all(chat))[0].stranger == ""
-            assert (await run.store.jobs.of_chat(chat))[0].spec.stranger == ""
-            assert await (await sandboxes.of(chat)).files.taints() == []
+    scenario.services = services
+    async with scenario.open() as run:
+        await (await sandboxes.of(chat)).files.mark("file a.txt")
+        note, _ = await run.store.notes.add(chat, "Tea at five.", stranger="page x")
+        spec = JobSpec(chat, "remind", "", dump(Once(datetime.now(UTC))), "UTC", "drink", {})
+        job = await run.store.jobs.add(replace(spec, stranger="page x"))
+        await owner.send("/trust")
+        listed = await owner.next_message(where=lambda m: m.keyboard)
+        shown = listed.text
+        for label in [b["text"] for row in listed.keyboard for b in row]:
+            await owner.press(listed, label)
+            await owner.until(listed, lambda m: label not in str(m.keyboard))  # noqa: B023
+        query = owner.press_button(listed, {"callback_data": "trust:files:1"})
+        assert (await owner.answer(query)).text == run.bot.texts.expired  # was cleared before
+        cleared = await entries(run.store, "taint-cleared")
+        assert (await run.store.notes.all(chat))[0].stranger == ""
+        assert (await run.store.jobs.of_chat(chat))[0].spec.stranger == ""
+        assert await (await sandboxes.of(chat)).files.taints() == []
     assert all(word in shown for word in ("file a.txt", "Tea at five.", "drink"))
     by = {"by": "Olga Owner"}
     assert cleared == [
