@@ -36,6 +36,9 @@ class Button(NamedTuple):
     page: str = ""
 
 
+MOST_PARTS = 4  # messages; of a longer answer the beginning, and the whole as this file
+ANSWER_FILE = "answer.md"
+
 Keyboard = Sequence[Sequence[Button]]
 NamedFile = tuple[BinaryIO, str]  # an open file and its name
 

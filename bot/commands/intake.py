@@ -11,6 +11,7 @@ from typing import Literal
 from agent.language import ENGLISH, speaking, spoken
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
+from agent.trust import Origin
 from bot import attachments
 from bot.access import AccessLevel, Sender
 from bot.attachments import MIB
@@ -25,6 +26,10 @@ BACKLOG_PAUSE = 1.0
 BACKLOG_BUTTON = "held"
 LET_IN = "in"
 REFUSE = "out"
+
+
+def origin(level: AccessLevel) -> Origin:
+    return "owner" if level == "owner" else "person"
 
 
 async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
@@ -162,6 +167,17 @@ async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[Te
                 Button(f"{REFUSE}:{user}", texts.refuse),
             ]
             await context.send(chat, question, [buttons])
+
+
+async def offer_to_let_in_group(
+    context: HandlerContext, chat: str, group: str, added_by: str
+) -> None:
+    """Ask an owner who has added the bot to a group whether everybody there may talk to it."""
+    access, texts = context.access, context.texts
+    if added_by in access.owners and access.groups != "off" and group not in access.members:
+        await context.send(
+            chat, texts.added_to_group, [[Button(f"{LET_IN}:{group}", texts.let_in)]]
+        )
 
 
 async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:

@@ -30,11 +30,10 @@ from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
 from bot.telegram.update_gate import UpdateGate
 from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, Webhook, why
-from bot.texts import TEXTS
 
 
 class TelegramConfig(TelegramSection):
-    """The settings' section, with what else the app needs of them. `run_dir` holds the lock."""
+    """The section of the settings, and the other settings that the app needs. `run_dir` holds the lock."""
 
     run_dir: Path
     timezone: str = "UTC"
@@ -71,7 +70,7 @@ class TelegramApp(MessagingApp):
         )
         self.bot = self.application.bot
         self.calls = MessageCalls(self.bot, Pacers())
-        self.unfinished = LiveMessageStore(store.key_values, TEXTS)
+        self.unfinished = LiveMessageStore(store.key_values)
         owners, allow = (frozenset(map(str, ids)) for ids in (config.owners, config.allow))
         super().__init__(
             store,
@@ -79,7 +78,6 @@ class TelegramApp(MessagingApp):
                 self.calls,
                 self.unfinished,
                 leaks,
-                TEXTS,
                 own_server=own_server,
                 rich=config.rich_messages,
             ),
@@ -100,7 +98,7 @@ class TelegramApp(MessagingApp):
         return AppHealth(username, self.poll.last_at, self.poll.problem())
 
     async def connect(self) -> None:
-        """Find the Bot API server and learn who we are, however long it is away."""
+        """Reach the Bot API server, however long it is away, and learn the bot's name."""
         pause = 0.5
         while True:
             try:
@@ -137,7 +135,8 @@ class TelegramApp(MessagingApp):
 async def telegram_app(
     config: TelegramConfig, store: Store, leaks: LeakDetector
 ) -> AsyncIterator[TelegramApp]:
-    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable where another process polls this token."""
+    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable if another
+    process polls with this token."""
     with only_process(config.lock, "token"):
         app = TelegramApp(config, store, leaks)
         await app.unfinished.load()

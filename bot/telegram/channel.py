@@ -7,11 +7,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
-from telegram.error import BadRequest, EndPointNotFound, InvalidToken, RetryAfter, TelegramError
+from telegram.error import BadRequest, EndPointNotFound, InvalidToken, TelegramError
 
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
 from bot.channel import (
+    ANSWER_FILE,
+    MOST_PARTS,
+    Channel,
     ChannelLimits,
     Keyboard,
     LiveView,
@@ -28,11 +31,11 @@ from bot.telegram.markdown import render
 from bot.telegram.message_calls import (
     PREFIX,
     SOURCE,
-    ChatKey,
     MessageCalls,
     channel_errors,
     inline_keyboard,
     parse,
+    place,
 )
 from bot.telegram.rich import rich_html
 from bot.telegram.styled import (
@@ -47,35 +50,30 @@ from bot.telegram.styled import (
     prose,
     split,
 )
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
-MOST_PARTS = 4  # longer answers come as a document
-ANSWER_FILE = "answer.md"
 PHOTO_SUFFIXES = (".jpg", ".jpeg", ".png", ".webp")
 PHOTO_BYTES = 10 * MIB
 SOUND_SUFFIXES = (".mp3", ".m4a", ".ogg", ".opus", ".flac", ".wav")
 FileKind = Literal["photo", "audio", "document"]
-ALBUMS = {"photo": InputMediaPhoto, "audio": InputMediaAudio, "document": InputMediaDocument}
 UPLOAD_SECONDS = 120.0
 NAME_SECONDS = 3.0
 
 
-class TelegramChannel:
-    """A Channel over one bot. `leaks` knows what must not leave; `own_server` is a Bot API server of
-    one's own, with its larger limits; `rich`: tables and headings go out as rich messages."""
+class TelegramChannel(Channel):
+    """One bot. `leaks` knows what must not be sent; `own_server` is a Bot API server of one's own, with
+    its larger limits; `rich`: tables and headings go out as rich messages."""
 
     source = SOURCE
     prefix = PREFIX
-    repeat_seconds = 0.0
 
     def __init__(
         self,
         calls: MessageCalls,
         unfinished: LiveMessageStore,
         leaks: LeakDetector,
-        texts: Texts,
         *,
         own_server: bool = False,
         rich: bool = False,
@@ -83,14 +81,10 @@ class TelegramChannel:
         self._calls = calls
         self._bot = calls.bot
         self._unfinished = unfinished
-        self._texts = texts
         self._leaks = leaks
         self._own_server = own_server
         self._rich = rich
         self._newest: dict[str, int] = {}
-
-    def private_chat(self, user: str) -> str:
-        return str(ChatKey(int(user)))
 
     def user_of(self, chat: str) -> str | None:
         key = parse(chat)
@@ -121,146 +115,127 @@ class TelegramChannel:
         if message.sound is not None:
             with suppress(
                 MessageRefused
-            ):  # a person may have forbidden them: then it comes as text
+            ):  # a person may forbid voice messages: then it comes as text
                 return await self._send_voice(chat, message, message.sound)
-        if self._rich and (html := rich_html(message.text)) and not message.keyboard:
-            with channel_errors():
-                if id := await self._send_rich(chat, html, message):
-                    return id, None
-        parts = message_parts(message.text, self._texts)
+        rich = self._rich and not message.keyboard and not message.part
+        if rich and (id := await self._send_rich(chat, message)):
+            return id, None
+        parts = message_parts(message.text)
         part, last = parts[message.part], message.part + 1 >= len(parts)
         keyboard = message.keyboard if last else ()
-        with channel_errors():
-            try:
-                if isinstance(part, str):
-                    id = await self._send_document(chat, part, keyboard, silent=message.silent)
-                else:
-                    id = await self._send_text(chat, part, keyboard, message)
-            except RetryAfter as refusal:
-                self._calls.pacer(chat).pause(refusal)
-                raise
+        with self._calls.pausing(chat):
+            if isinstance(part, str):
+                id = await self._send_document(chat, part, keyboard, silent=message.silent)
+            else:
+                id = await self._send_text(chat, part, keyboard, message)
         return id, None if last else replace(message, part=message.part + 1)
 
-    async def _send_rich(self, chat: str, html: str, message: OutgoingMessage) -> str:
-        """ "" where the server knows no rich messages, or takes this one for none."""
-        if message.part:
+    async def _send_rich(self, chat: str, message: OutgoingMessage) -> str:
+        """The message's id; "" where it gains nothing, or the server does not accept it."""
+        if (html := rich_html(message.text)) is None:
             return ""
-        try:
-            reply_to = self._quoted(chat, message)
-            return await self._calls.send_rich(chat, html, silent=message.silent, reply_to=reply_to)
-        except EndPointNotFound:
-            self._rich = False
-        except BadRequest as refusal:
-            log.warning("a rich message was refused: %s", refusal)
-        except RetryAfter as refusal:
-            self._calls.pacer(chat).pause(refusal)
-            raise
+        reply_to = self._quoted(chat, message)
+        with self._calls.pausing(chat):
+            try:
+                return await self._calls.send_rich(
+                    chat, html, silent=message.silent, reply_to=reply_to
+                )
+            except EndPointNotFound:
+                self._rich = False
+            except BadRequest as refusal:
+                log.warning("a rich message was refused: %s", refusal)
         return ""
 
     async def _send_voice(
         self, chat: str, message: OutgoingMessage, sound: VoiceSound
     ) -> tuple[str, OutgoingMessage | None]:
-        """The text under it where it is short enough, else in messages of its own."""
-        key, styled = parse(chat), render(message.text)
+        """With the text as its caption where that is short enough, else followed by the text."""
+        styled = render(message.text)
         whole = fits(styled, CAPTION_UNITS)
-        with channel_errors():
-            try:
-                sent = await self._bot.send_voice(
-                    key.chat_id,
-                    InputFile(sound.ogg, filename="voice.ogg"),
-                    duration=max(1, round(sound.seconds)),
-                    caption=styled.text if whole else None,
-                    caption_entities=entities(styled) if whole else None,
-                    message_thread_id=key.thread_id,
-                    disable_notification=message.silent,
-                    reply_markup=inline_keyboard(message.keyboard) if whole else None,
-                    write_timeout=UPLOAD_SECONDS,
-                    read_timeout=UPLOAD_SECONDS,
-                )
-            except RetryAfter as refusal:
-                self._calls.pacer(chat).pause(refusal)
-                raise
+        with self._calls.pausing(chat):
+            sent = await self._bot.send_voice(
+                voice=InputFile(sound.ogg, filename="voice.ogg"),
+                duration=max(1, round(sound.seconds)),
+                disable_notification=message.silent,
+                reply_markup=inline_keyboard(message.keyboard) if whole else None,
+                write_timeout=UPLOAD_SECONDS,
+                read_timeout=UPLOAD_SECONDS,
+                **place(chat),
+                **(caption_fields(styled) if whole else {}),
+            )
         rest = None if whole else replace(message, voice=False, sound=None)
         return str(sent.message_id), rest
 
     async def _send_text(
         self, chat: str, part: Styled, keyboard: Keyboard, message: OutgoingMessage
     ) -> str:
-        reply_to = self._quoted(chat, message, keyboard)
+        options: dict[str, Any] = {
+            "silent": message.silent,
+            "reply_to": self._quoted(chat, message, keyboard),
+        }
         try:
-            return await self._calls.send_text(
-                chat, part, keyboard, silent=message.silent, reply_to=reply_to
-            )
+            return await self._calls.send_text(chat, part, keyboard, **options)
         except BadRequest:  # perhaps of the formatting
             if not part.spans:
                 raise
-            return await self._calls.send_text(
-                chat, plain(part.text), keyboard, silent=message.silent, reply_to=reply_to
-            )
+            return await self._calls.send_text(chat, plain(part.text), keyboard, **options)
 
     def _quoted(self, chat: str, message: OutgoingMessage, keyboard: Keyboard = ()) -> str:
         """In a private chat the answer to the newest message needs no quote of it; a question does."""
-        reply_to = message.reply_to if not message.part else ""
-        if reply_to and parse(chat).private and not keyboard:
-            reply_to = reply_to if int(reply_to) < self._newest.get(chat, 0) else ""
-        return reply_to
+        if message.part or not message.reply_to:
+            return ""
+        newest = int(message.reply_to) >= self._newest.get(chat, 0)
+        return "" if newest and parse(chat).private and not keyboard else message.reply_to
 
     async def _send_document(
         self, chat: str, text: str, keyboard: Keyboard, *, silent: bool
     ) -> str:
-        key = parse(chat)
         sent = await self._bot.send_document(
-            key.chat_id,
-            InputFile(text.encode(), filename=ANSWER_FILE),
-            message_thread_id=key.thread_id,
+            document=InputFile(text.encode(), filename=ANSWER_FILE),
             disable_notification=silent,
             reply_markup=inline_keyboard(keyboard),
             write_timeout=UPLOAD_SECONDS,
+            **place(chat),
         )
         return str(sent.message_id)
 
     async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        """Pictures and sound are shown as such; with anything else among them all are sent as documents."""
+        """Send photos and sound as such; if they are not all of one of these kinds, all as documents."""
         refuse_secret(self._leaks, caption)
         await refuse_secret_files(self._leaks, files)
-        pacer = self._calls.pacer(chat)
+        pacer, kind = self._calls.pacer(chat), kind_of(files)
         with channel_errors():
-            if (kind := kind_of(files)) != "document":
-                try:
-                    sent = await pacer.run(lambda: self._upload(chat, files, caption, kind))
-                    return [str(message.message_id) for message in sent]
-                except BadRequest:
-                    pass  # nothing that Telegram can show or play: a document takes anything
-            sent = await pacer.run(lambda: self._upload(chat, files, caption, "document"))
+            try:
+                sent = await pacer.run(lambda: self._upload(chat, files, caption, kind))
+            except BadRequest:
+                if kind == "document":
+                    raise
+                # Telegram cannot show or play it; a document may be anything.
+                sent = await pacer.run(lambda: self._upload(chat, files, caption, "document"))
         return [str(message.message_id) for message in sent]
 
     async def _upload(
         self, chat: str, files: Sequence[NamedFile], caption: str, kind: FileKind
     ) -> Sequence[Message]:
-        key, styled = parse(chat), head(render(caption), CAPTION_UNITS)
-        under: dict[str, Any] = {
-            "caption": styled.text or None,
-            "caption_entities": entities(styled),
-        }
-        options: dict[str, Any] = {
-            "chat_id": key.chat_id,
-            "message_thread_id": key.thread_id,
+        under = caption_fields(head(render(caption), CAPTION_UNITS))
+        options = {
+            **place(chat),
             "write_timeout": UPLOAD_SECONDS,
             "read_timeout": UPLOAD_SECONDS,
         }
-        if len(files) > 1:
-            made: Any = ALBUMS[kind]
-            media = [
-                made(input_file(file, attach=True), **(under if number == 0 else {}))
-                for number, file in enumerate(files)
-            ]
-            return await self._bot.send_media_group(media=media, **options)
-        content = input_file(files[0])
-        if kind == "photo":
-            return [await self._bot.send_photo(photo=content, **options, **under)]
-        if kind == "audio":
-            return [await self._bot.send_audio(audio=content, **options, **under)]
-        return [await self._bot.send_document(document=content, **options, **under)]
+        methods: dict[FileKind, tuple[Any, Any]] = {
+            "photo": (InputMediaPhoto, self._bot.send_photo),
+            "audio": (InputMediaAudio, self._bot.send_audio),
+            "document": (InputMediaDocument, self._bot.send_document),
+        }
+        media_type, send = methods[kind]
+        if len(files) == 1:
+            return [await send(**{kind: input_file(files[0])}, **options, **under)]
+        media = [
+            media_type(input_file(file, attach=True), **(under if number == 0 else {}))
+            for number, file in enumerate(files)
+        ]
+        return await self._bot.send_media_group(media=media, **options)
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         refuse_secret(self._leaks, text)
@@ -299,28 +274,31 @@ class TelegramChannel:
 
 
 def download_limit(own_server: bool) -> int:
-    """Bytes of a file that is received."""
+    """The size in bytes of the largest file that can be received."""
     return 200 * MIB if own_server else 20 * MIB
 
 
-def message_parts(text: str, texts: Texts) -> list[Styled | str]:
-    """The messages of a text: at least one, and where they would be many, a beginning and the
-    whole text, to be sent as a file."""
+def message_parts(text: str) -> list[Styled | str]:
+    """The messages of a text, at least one; of a long text a beginning, and the whole as a string, to be sent
+    as a file."""
     styled = render(text)
     parts = split(styled) or [Styled("…")]
     if len(parts) <= MOST_PARTS:
         return [*parts]
-    below = texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
+    below = TEXTS.whole_in_file.format(count=len(text), name=ANSWER_FILE)
     return [join([head(styled, TEXT_UNITS // 2), prose(below).within("italic")], "\n\n"), text]
 
 
 def kind_of(files: Sequence[NamedFile]) -> FileKind:
-    """As what these files are sent together."""
-
+    """How these files are sent, all in the same way."""
     if all(n.lower().endswith(PHOTO_SUFFIXES) and f.seek(0, 2) <= PHOTO_BYTES for f, n in files):
         return "photo"
     sound = all(name.lower().endswith(SOUND_SUFFIXES) for _, name in files)
     return "audio" if sound else "document"
+
+
+def caption_fields(styled: Styled) -> dict[str, Any]:
+    return {"caption": styled.text or None, "caption_entities": entities(styled)}
 
 
 def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:

@@ -37,10 +37,10 @@ from telegram.ext import (
 )
 
 from agent.language import CATALOGUES, catalogue, languages, speaking
+from agent.store import Incoming
 from agent.store.errors import StoreError
-from agent.trust import Origin
 from bot.access import AccessLevel, Sender
-from bot.channel import Button, ChannelError, OutgoingMessage, send
+from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands import intake
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
@@ -70,7 +70,7 @@ UPDATES = [
     "guest_message",
     STOPPED,
 ]
-REGISTERED = "telegram.registered"  # what was told to Telegram in other languages, as a digest
+REGISTERED = "telegram.registered"  # a digest of what was registered in other languages
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
 
@@ -109,33 +109,38 @@ async def on_message(context: HandlerContext, update: Update) -> None:
     """A message that is no command."""
     message = update.message
     assert message
-    if (sender := meant_from(context, message)) is None:
+    if (sender := addressing_sender(context, message)) is None:
         return
     level = context.access.level(sender)
     if await intake.may_write(context, str(chat_of(message)), sender, level):
-        me, origin = message.get_bot().bot, origin_of(level)
-        incoming = incoming_message(update.update_id, message, me, origin=origin)
-        incoming = await intake.with_answered(context, incoming, answered(message, me))
-        await intake.receive(context, incoming)
+        await intake.receive(context, await inbox_row(context, update, message, level))
 
 
 async def on_edit(context: HandlerContext, update: Update) -> None:
-    """A message was corrected: in its place while it waits, else a correction of its own."""
+    """A message was edited: it replaces the one that still waits, else it is a correction of its own."""
     message = update.edited_message
     assert message
-    sender = meant_from(context, message)
+    sender = addressing_sender(context, message)
     if sender is None or (level := context.access.level(sender)) == "stranger":
         return
     if message.text is not None or message.caption is not None:
-        me, origin = message.get_bot().bot, origin_of(level)
-        edited = incoming_message(update.update_id, message, me, edited=True, origin=origin)
-        edited = await intake.with_answered(context, edited, answered(message, me))
-        await context.services.chats.submit(edited)
+        await context.services.chats.submit(await inbox_row(context, update, message, level))
+
+
+async def inbox_row(
+    context: HandlerContext, update: Update, message: Message, level: AccessLevel
+) -> Incoming:
+    me = message.get_bot().bot
+    edited = update.edited_message is not None
+    row = incoming_message(
+        update.update_id, message, me, edited=edited, origin=intake.origin(level)
+    )
+    return await intake.with_answered(context, row, answered(message, me))
 
 
 def on_command(command: Command) -> Handler:
     async def handler(context: HandlerContext, update: Update) -> None:
-        if call := invocation(context, update):
+        if call := command_call(context, update):
             await run_command(context, command, call)
 
     return handler
@@ -143,7 +148,7 @@ def on_command(command: Command) -> Handler:
 
 async def on_unknown_command(context: HandlerContext, update: Update) -> None:
     """Help; but in a group it may be another bot's command."""
-    message, call = update.message, invocation(context, update)
+    message, call = update.message, command_call(context, update)
     if call is None or message is None or message.text is None:
         return
     _, _, name = message.text.split()[0].partition("@")
@@ -153,7 +158,7 @@ async def on_unknown_command(context: HandlerContext, update: Update) -> None:
 
 
 async def on_press(context: HandlerContext, update: Update) -> None:
-    """Decide at once, then answer and edit beside the updates."""
+    """Decide at once; answer the press and edit its message in the background."""
     query = update.callback_query
     assert query
     if not isinstance(query.message, Message):  # too old to be known
@@ -178,7 +183,7 @@ async def on_press(context: HandlerContext, update: Update) -> None:
 
 
 async def on_reaction(context: HandlerContext, update: Update) -> None:
-    """👍 and 👎 on an answer are kept with its turn; without them nothing is."""
+    """Store 👍 or 👎 on an answer with its turn; taking it back clears that."""
     change = update.message_reaction
     if change is None or change.user is None:
         return
@@ -192,7 +197,7 @@ async def on_reaction(context: HandlerContext, update: Update) -> None:
 
 
 async def on_business(context: HandlerContext, update: Update) -> None:
-    """Somebody has put the bot into their business account, whose messages it does not ask for."""
+    """Somebody connected the bot to their business account: tell them that it does not answer there."""
     connection = update.business_connection
     assert connection
     level = context.access.level(Sender(str(connection.user.id), connection.user.full_name))
@@ -202,7 +207,7 @@ async def on_business(context: HandlerContext, update: Update) -> None:
 
 
 async def on_inline(context: HandlerContext, update: Update) -> None:
-    """ "@bot disk?" in another chat: facts for an owner, silence for anybody else."""
+    """ "@bot disk?" in another chat: facts for an owner, no answer for anybody else."""
     query = update.inline_query
     assert query
     if str(query.from_user.id) in context.access.owners:
@@ -212,7 +217,7 @@ async def on_inline(context: HandlerContext, update: Update) -> None:
 
 
 async def on_guest_message(context: HandlerContext, update: Update) -> None:
-    """Somebody calls the bot into a chat that it is not in: one line there, silence for strangers."""
+    """The bot is mentioned in a chat that it is not in: one line there, no answer for strangers."""
     message = update.guest_message
     if message is None or message.from_user is None or message.guest_query_id is None:
         return
@@ -232,7 +237,7 @@ async def on_stop_button(context: HandlerContext, update: Update) -> None:
 
 
 async def on_membership(context: HandlerContext, update: Update) -> None:
-    """Our own membership changed: a chat that has put us out is blocked until it takes us back.
+    """The bot's membership changed: a chat that removed it is blocked until it is let in again.
 
     An owner who adds the bot to a group is asked whether everybody there may talk to it.
     """
@@ -244,16 +249,13 @@ async def on_membership(context: HandlerContext, update: Update) -> None:
     if out:
         return
     context.store.outbox.wake()  # what waited for this chat may go out
-    group, access = str(change.chat.id), context.access
-    added = change.chat.id < 0 and change.old_chat_member.status in NOT_THERE
-    by_owner = str(change.from_user.id) in access.owners
-    if added and by_owner and access.groups != "off" and group not in access.members:
-        keyboard = [[Button(f"{intake.LET_IN}:{group}", context.texts.let_in)]]
-        await context.send(chat, context.texts.added_to_group, keyboard)
+    if change.chat.id < 0 and change.old_chat_member.status in NOT_THERE:
+        by = str(change.from_user.id)
+        await intake.offer_to_let_in_group(context, chat, str(change.chat.id), by)
 
 
 async def on_migration(context: HandlerContext, update: Update) -> None:
-    """A group became a supergroup, with another id; both chats are told so, once each."""
+    """A group became a supergroup, with another id; a message in each of the two says so."""
     message = update.message
     assert message
     old = message.migrate_from_chat_id or message.chat.id
@@ -264,24 +266,28 @@ async def on_migration(context: HandlerContext, update: Update) -> None:
 
 
 def on_wait(context: HandlerContext, update: Update, error: StoreError) -> None:
-    """Tell whoever may write that what they sent waits; past the outbox, which cannot be written either."""
+    """Tell a person who may write that their message waits; sent directly, as the outbox cannot be written
+    either."""
     chat, user = update.effective_chat, update.effective_user
     if chat is None or user is None:
         return
     sender = Sender(str(user.id), user.full_name, str(chat.id) if chat.id < 0 else None)
     if context.access.level(sender) != "stranger":
-        notice = OutgoingMessage(context.texts.not_kept.format(why=error))
-        context.start(told(context, str(ChatKey(chat.id)), notice))
+        key, notice = (
+            str(ChatKey(chat.id)),
+            OutgoingMessage(context.texts.not_kept.format(why=error)),
+        )
 
+        async def tell() -> None:
+            with suppress(ChannelError):
+                await send(context.channel, key, notice)
 
-async def told(context: HandlerContext, chat: str, notice: OutgoingMessage) -> None:
-    with suppress(ChannelError):
-        await send(context.channel, chat, notice)
+        context.start(tell())
 
 
 async def register_commands(context: HandlerContext, bot: Bot) -> None:
-    """Tell Telegram in every language which commands to list where, and what to show before the first
-    word: once, until that or the owners change. Errors are ignored."""
+    """Register in every language the commands to list and the description that a new chat shows. Done again
+    only when a text or the owners change. Errors are ignored."""
     owners = sorted(context.access.owners)
     if context.language:
         with speaking(context.language), suppress(TelegramError):
@@ -304,8 +310,8 @@ async def register_commands(context: HandlerContext, bot: Bot) -> None:
 async def register_texts(
     context: HandlerContext, bot: Bot, code: str, owners: Sequence[str]
 ) -> None:
-    """The same in the language that is spoken; `code` "" for all whose language has nothing of its own.
-    Raises TelegramError."""
+    """Register commands and descriptions in the language spoken, for users of the language `code`; "" is
+    everybody whose language has none of its own. Raises TelegramError."""
     texts = context.texts
     about = texts.description_demo if context.demo else texts.description
 
@@ -324,7 +330,7 @@ async def register_texts(
         await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)), spoken)
 
 
-def invocation(context: HandlerContext, update: Update) -> CommandCall | None:
+def command_call(context: HandlerContext, update: Update) -> CommandCall | None:
     """The command of an update; None where nobody sent it."""
     message = update.message
     if message is None or message.from_user is None:
@@ -339,8 +345,9 @@ def sender_of(message: Message, user: User) -> Sender:
     return Sender(str(user.id), user.full_name, group, user.language_code or "")
 
 
-def meant_from(context: HandlerContext, message: Message) -> Sender | None:
-    """Who sent a message that is for the bot; of bots only an admin who speaks as the group."""
+def addressing_sender(context: HandlerContext, message: Message) -> Sender | None:
+    """The sender of a message that is addressed to the bot, else None. Of bots, only an admin who writes as
+    the group."""
     user = message.from_user
     if user is None:
         return None
@@ -350,10 +357,6 @@ def meant_from(context: HandlerContext, message: Message) -> Sender | None:
         meant = message.chat.id > 0 or context.access.groups == "all"
         meant = meant or addressed(message, message.get_bot().bot)
     return sender_of(message, user) if meant else None
-
-
-def origin_of(level: AccessLevel) -> Origin:
-    return "owner" if level == "owner" else "person"
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:

@@ -117,14 +117,14 @@ def message_text(message: Message, me: User) -> str:
 
 
 def kind_of(message: Message) -> str:
-    """The field of a message that holds what neither text nor file does, in words."""
+    """What a message without text and files holds, in words."""
     known = ("game", "gift", "giveaway", "invoice", "paid_media", "live_photo")
     kind = next((name for name in known if getattr(message, name, None)), "unknown")
     return kind.replace("_", " ")
 
 
 def quoted_text(message: Message, me: User) -> str:
-    """What a reply answers: the part that was marked, else the beginning of the message."""
+    """The text that a reply refers to: the part that was quoted, else the beginning of the message."""
     replied = message.reply_to_message
     if replied is None or replied.forum_topic_created is not None:
         return message.quote.text[:QUOTE] if message.quote else ""
@@ -137,7 +137,7 @@ def quoted_text(message: Message, me: User) -> str:
 
 
 def answered(message: Message, me: User) -> str:
-    """The id of the message of ours that it answers, or ""."""
+    """The id of the bot's own message that it replies to, or ""."""
     replied = message.reply_to_message
     if replied is None or replied.from_user is None or replied.from_user.id != me.id:
         return ""
@@ -155,7 +155,7 @@ def forward_note(message: Message) -> tuple[str, ...]:
 
 
 def strangers_text(message: Message, me: User) -> list[str]:
-    """What in it the person who sends it need not have written; files are judged when they are fetched."""
+    """The parts of a message that its sender need not have written; files are judged when they are fetched."""
     found = [note.replace("forwarded", "message", 1) for note in forward_note(message)]
     if message.via_bot:
         found.append(f"message by the bot {display_name(message.via_bot)}")
@@ -167,10 +167,8 @@ def strangers_text(message: Message, me: User) -> list[str]:
         found.append(f"story of {message.story.chat.effective_name or 'somebody'}")
     if message.checklist and message.checklist.others_can_add_tasks:
         found.append("checklist")
-    replied, own = (
-        message.reply_to_message,
-        {me.id, message.from_user.id if message.from_user else 0},
-    )
+    replied = message.reply_to_message
+    own = {me.id, message.from_user.id if message.from_user else 0}
     if replied is not None:
         author = replied.from_user.id if replied.from_user else None
         others = replied.forward_origin or replied.via_bot or attachments(replied)
@@ -188,7 +186,7 @@ def display_name(user: User | None) -> str:
 
 
 def attachments(message: Message) -> list[Attachment]:
-    """A message has one at most; of a photo's sizes the largest counts."""
+    """One at most; of a photo the largest size."""
     files: dict[str, Any] = {
         "photo": message.photo[-1] if message.photo else None,
         "animation": message.animation,

@@ -1,7 +1,7 @@
-"""The bot in chats that it is not in. Inline mode, for owners: "@bot disk?" offers lines about the machine,
-to be sent there. Guest mode is declined in one line.
+"""Inline and guest queries, from chats that the bot is not in. "@bot disk?" offers an owner lines about the
+machine, to be sent there; a guest query is declined in one line.
 
-No model and no turn: Telegram waits for an answer for seconds, and there is no chat of ours to answer in.
+They begin no turn: Telegram waits only seconds for the answer, and the bot has no chat to answer in.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ LEFT_OUT = "charts"  # what only the agent needs
 
 
 async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
-    """Answers with the facts that the words name, all where they name none; kept by nobody else."""
+    """Answer an inline query with the facts that its words name, or with all; Telegram caches none."""
     if (state := context.services.state) is None:
         return
     status = None
@@ -50,15 +50,15 @@ async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
 
 
 async def decline_guest(bot: Bot, query: str, told: str) -> None:
-    """Answers a guest query with `told`, which is then said in that chat. Errors are ignored."""
+    """Answer a guest query with a text, which Telegram shows in that chat. Errors are ignored."""
     result = InlineQueryResultArticle("no", told, InputTextMessageContent(told))
     with suppress(TelegramError):
         await bot.answer_guest_query(query, result, read_timeout=ANSWER_SECONDS)
 
 
 def facts(report: str, words: str) -> list[str]:
-    """The report's lines ("disk /: 200.0 GiB total") of which the words are the name, in the language spoken,
-    and in English, too."""
+    """The report's lines ("disk /: 200.0 GiB total") that have one of the words in their names, in the language
+    spoken or in English; all lines if none has."""
     lines = [line for line in report.splitlines() if line and not line.startswith(LEFT_OUT)]
     told = {retold(line, FACTS): line for line in lines}
     asked = {ALIKE.get(word, word) for word in words_of(words)}

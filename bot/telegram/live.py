@@ -1,35 +1,28 @@
 """The live view of a turn: a draft in private chats, an edited message in groups.
 
-The tools' lines are a silent message that stays. A send of progress that got no
-answer is not repeated: that part of the view is given up for the turn.
+The lines of tool calls are a silent message that stays. If a send of it gets no answer, it is not
+repeated: that part of the view is left out for the rest of the turn.
 """
 
 import asyncio
-import logging
 import secrets
-from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from telegram.error import TelegramError
 
-from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.channel import ChannelError, DeliveryUncertain, Keyboard, NotSent, ToolCallView, TurnView
+from bot.live_views import DETAIL_CHARACTERS, MARKS, UnfinishedViews, plan_steps
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import MessageCalls, parse
 from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, prose, tail, units
-from bot.texts import Texts
+from bot.texts import TEXTS
 
-log = logging.getLogger(__name__)
-
-KEY_PREFIX = "live:"
 RETRY_SECONDS = 10.0
-DETAIL_CHARACTERS = 700  # of a tool's output in its quote
 LOG_UNITS = 3500
 STILL = "💭"
-MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
 
 
 class LiveMessage:
@@ -40,11 +33,11 @@ class LiveMessage:
         self._chat = chat
         self._unfinished = unfinished
         self._draft = secrets.randbelow(2**31 - 1) + 1
-        self._message = ""
+        self._message = ""  # the id of the silent message
         self._given_up = False  # its send got no answer
-        self._stands: tuple[Styled, Keyboard] | None = None  # what that message says
-        self._shown = TurnView()  # of it, what that message says
-        self._kept: TurnView | None = None
+        self._stands: tuple[Styled, Keyboard] | None = None  # what it says
+        self._shown = TurnView()  # what of the view it shows
+        self._kept: TurnView | None = None  # what `unfinished` has of it
         self._open = True
 
     async def show(self, view: TurnView) -> None:
@@ -58,8 +51,7 @@ class LiveMessage:
             # A draft has no buttons: they stand under the tools' lines, or under a line of their own.
             lone = plain(STILL if view.buttons and not view.stays else "")
             if self._message and not view.stays and not view.buttons:
-                await self._calls.delete(self._chat, self._message)
-                await self._unfinished.remove(self._chat, self._message)
+                await self._delete()
                 self._message, self._kept = "", None
             else:
                 await self._put(join([lasting_text(view), lone]), view.buttons)
@@ -86,13 +78,14 @@ class LiveMessage:
         self._open = True
         if not self._message:
             return  # what was too quick to be shown is not put behind its own answer
-        ended = True
-        if view.stays:
-            ended = await self._put(lasting_text(view))
-        else:
-            await self._calls.delete(self._chat, self._message)
-        if ended:
-            await self._unfinished.remove(self._chat, self._message)
+        if not view.stays:
+            await self._delete()
+        elif await self._put(lasting_text(view)):
+            await self._unfinished.remove(message_key(self._chat, self._message))
+
+    async def _delete(self) -> None:
+        await self._calls.delete(self._chat, self._message)
+        await self._unfinished.remove(message_key(self._chat, self._message))
 
     async def _put(self, text: Styled, keyboard: Keyboard = ()) -> bool:
         """Whether it is shown now."""
@@ -116,60 +109,42 @@ class LiveMessage:
         lasting = TurnView(view.calls, plan=view.plan)
         if self._message and self._kept != lasting:
             self._kept = lasting
-            await self._unfinished.keep(self._chat, self._message, lasting)
+            await self._unfinished.keep_view(message_key(self._chat, self._message), lasting)
 
 
 class LeftMessage(NamedTuple):
+    """The text that is to remain of a live message; empty: nothing."""
+
     text: str
     spans: list[tuple[Any, ...]]
 
 
-@dataclass
-class LiveMessageStore:
-    """Live messages that no turn has finished yet, each with the text that is to remain of it.
+class LiveMessageStore(UnfinishedViews[LeftMessage]):
+    """Keys are those of `message_key`."""
 
-    After a kill the next start ends them so: calls that ran are marked as interrupted.
-    """
+    def __init__(self, key_values: KeyValueTable) -> None:
+        super().__init__(key_values, "live:", LeftMessage)
 
-    key_values: KeyValueTable
-    texts: Texts
-    _left: Mapping[str, LeftMessage] = field(default_factory=dict)
+    async def keep_view(self, key: str, view: TurnView) -> None:
+        """Calls that still run are to be marked as interrupted."""
 
-    async def load(self) -> None:
-        """Read what a killed process left; before any turn goes on."""
-        self._left = await self.key_values.with_prefix(KEY_PREFIX, LeftMessage)
+        def ended(call: ToolCallView) -> ToolCallView:
+            detail = "\n".join(filter(None, [call.detail, TEXTS.interrupted]))
+            return replace(call, state="failed", detail=detail) if call.state == "running" else call
 
-    async def keep(self, chat: str, message: str, view: TurnView) -> None:
-        interrupted = self.texts.interrupted
-        calls = tuple(
-            replace(c, state="failed", detail="\n".join(filter(None, [c.detail, interrupted])))
-            if c.state == "running"
-            else c
-            for c in view.calls
-        )
+        calls = tuple(map(ended, view.calls))
         end = lasting_text(replace(view, calls=calls))
-        try:
-            await self.key_values.put(
-                row_key(chat, message), [end.text, [*map(astuple, end.spans)]]
-            )
-        except StoreError as error:
-            log.warning("a live message of %s is not kept: %s", chat, error)
-
-    async def remove(self, chat: str, message: str) -> None:
-        try:
-            await self.key_values.remove(row_key(chat, message))
-        except StoreError as error:
-            log.warning("a live message of %s is not forgotten: %s", chat, error)
+        await self.keep(key, LeftMessage(end.text, [astuple(span) for span in end.spans]))
 
     async def end_all(self, calls: MessageCalls) -> None:
         """End what was left, each until it has succeeded or its chat is gone."""
         async with asyncio.TaskGroup() as group:
-            for key, (text, spans) in self._left.items():
-                styled = Styled(text, tuple(Span(*span) for span in spans))
-                chat, _, message = key.removeprefix(KEY_PREFIX).rpartition("/")
-                group.create_task(self._end(calls, chat, message, styled))
+            for key, left in self.left.items():
+                group.create_task(self._end(calls, key, left))
 
-    async def _end(self, calls: MessageCalls, chat: str, message: str, text: Styled) -> None:
+    async def _end(self, calls: MessageCalls, key: str, left: LeftMessage) -> None:
+        chat, _, message = key.rpartition("/")
+        text = Styled(left.text, tuple(Span(*span) for span in left.spans))
         while True:
             try:
                 if text.text:
@@ -181,16 +156,16 @@ class LiveMessageStore:
                 continue
             except ChannelError:
                 pass  # it is gone, or its chat is
-            return await self.remove(chat, message)
+            return await self.remove(key)
 
 
-def row_key(chat: str, message: str) -> str:
-    return f"{KEY_PREFIX}{chat}/{message}"
+def message_key(chat: str, message: str) -> str:
+    return f"{chat}/{message}"
 
 
 def lasting_text(view: TurnView) -> Styled:
     """What stays of a view: the plan, and the tools' lines below it."""
-    steps = join([prose(f"{'☑' if each.done else '☐'} {each.text}") for each in view.plan])
+    steps = join(map(prose, plan_steps(view.plan)))
     log = tool_log(view.calls, TEXT_UNITS - units(steps.text) - 2)
     return join([steps, log], "\n\n")
 

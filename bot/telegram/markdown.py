@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bot.telegram.styled import FILE_NAME, Styled, StyledWriter, plain
+from bot.telegram.styled import FILE_NAME, SpanKind, Styled, StyledWriter, plain
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 LINKABLE = re.compile(r"https?://[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", re.ASCII)
 FENCE_LANGUAGE = re.compile(r"[\w+#./-]{1,30}")
 FENCE_TITLE = re.compile(r"""(?:title|file|filename)=(["']?)([^"'\s]+)\1""")
+SPANS: dict[str, SpanKind] = {
+    "strong": "bold",
+    "em": "italic",
+    "s": "strikethrough",
+    "spoiler": "spoiler",
+    "heading": "bold",
+}
 TABLE_COLUMNS = 35  # what a phone shows of a code block without wrapping, about
 
 
@@ -88,7 +95,7 @@ class Renderer:
 
     def render_heading(self, node: "Node") -> None:
         self.out.gap(2)
-        self.render_strong(node)
+        self.render_span(node)
         self.out.gap(2)
 
     def render_hr(self, _: "Node") -> None:
@@ -97,10 +104,10 @@ class Renderer:
 
     def render_blockquote(self, node: "Node") -> None:
         self.out.gap(2)
-        inner = self.out.open("blockquote")  # Telegram does not nest quotes
+        bar = "│ " if self.out.open("blockquote") else ""  # Telegram does not nest quotes
         with self.out.span("blockquote"):
-            self.out.mark("│ " if inner else "")
-            with self.out.indented("│ " if inner else ""):
+            self.out.mark(bar)
+            with self.out.indented(bar):
                 self.children(node)
         self.out.gap(2)
 
@@ -154,11 +161,8 @@ class Renderer:
         self.out.gap(2)
         header, *body = table_rows(node)
         linked = any(child.type in ("link", "image") for child in node.walk())
-        if not linked and (
-            lines := aligned_table(
-                [[self.text_of(cell) for cell in row] for row in [header, *body]]
-            )
-        ):
+        texts = [[self.text_of(cell) for cell in row] for row in [header, *body]]
+        if not linked and (lines := aligned_table(texts)):
             self.code_block(lines)
             return
         for number, row in enumerate(body or [header]):
@@ -202,21 +206,11 @@ class Renderer:
 
     render_image = render_link
 
-    def render_strong(self, node: "Node") -> None:
-        with self.out.span("bold"):
+    def render_span(self, node: "Node") -> None:
+        with self.out.span(SPANS[node.type]):
             self.children(node)
 
-    def render_em(self, node: "Node") -> None:
-        with self.out.span("italic"):
-            self.children(node)
-
-    def render_spoiler(self, node: "Node") -> None:
-        with self.out.span("spoiler"):
-            self.children(node)
-
-    def render_s(self, node: "Node") -> None:
-        with self.out.span("strikethrough"):
-            self.children(node)
+    render_strong = render_em = render_s = render_spoiler = render_span
 
 
 def table_rows(node: "Node") -> "list[list[Node | str]]":

@@ -80,8 +80,14 @@ def parse(key: str) -> ChatKey:
     return ChatKey(int(chat_id), int(thread) if thread else None)
 
 
+def place(chat: str) -> dict[str, Any]:
+    """The chat as arguments of a Bot API call."""
+    key = parse(chat)
+    return {"chat_id": key.chat_id, "message_thread_id": key.thread_id}
+
+
 class MessageCalls:
-    """`drafts` tells whether the server knows drafts; an older one does not."""
+    """`drafts`: whether the server knows drafts; an older one does not."""
 
     def __init__(self, bot: Bot, pacers: Pacers) -> None:
         self.bot = bot
@@ -90,6 +96,16 @@ class MessageCalls:
 
     def pacer(self, chat: str) -> Pacer:
         return self._pacers.of(parse(chat).chat_id)
+
+    @contextmanager
+    def pausing(self, chat: str) -> Iterator[None]:
+        """Within a permit: a 429 pauses the chat, and errors are raised as those of a channel."""
+        with channel_errors():
+            try:
+                yield
+            except RetryAfter as refusal:
+                self.pacer(chat).pause(refusal)
+                raise
 
     async def send_text(
         self,
@@ -101,16 +117,14 @@ class MessageCalls:
         reply_to: str = "",
     ) -> str:
         """The new message's id. Raises TelegramError; not paced: the caller holds a permit."""
-        key = parse(chat)
         sent = await self.bot.send_message(
-            key.chat_id,
-            text.text,
+            text=text.text,
             entities=entities(text),
-            message_thread_id=key.thread_id,
             disable_notification=silent,
             reply_parameters=reply_parameters(reply_to),
             reply_markup=inline_keyboard(keyboard),
             link_preview_options=NO_PREVIEW,
+            **place(chat),
         )
         return str(sent.message_id)
 
@@ -118,10 +132,8 @@ class MessageCalls:
         self, chat: str, html: str, *, silent: bool = False, reply_to: str = ""
     ) -> str:
         """The new message's id. Raises TelegramError; not paced."""
-        key = parse(chat)
         call: dict[str, Any] = {
-            "chat_id": key.chat_id,
-            "message_thread_id": key.thread_id,
+            **place(chat),
             "rich_message": {"html": html},
             "disable_notification": silent or None,
             "reply_parameters": reply_parameters(reply_to),
@@ -177,17 +189,15 @@ class MessageCalls:
         self, chat: str, draft: int, text: Styled, wanted: Callable[[], bool]
     ) -> None:
         """Show a draft where it is still wanted when its turn comes. Errors are ignored."""
-        key = parse(chat)
 
         async def call() -> None:
             if wanted():
                 await self.bot.send_message_draft(
-                    key.chat_id,
-                    draft,
-                    text.text,
-                    key.thread_id,
+                    draft_id=draft,
+                    text=text.text,
                     entities=entities(text),
                     api_kwargs=CAN_STOP,
+                    **place(chat),
                 )
 
         try:
@@ -205,7 +215,7 @@ class MessageCalls:
     async def unless_paused(
         self, kind: str, chat: str, call: Callable[[ChatKey], Awaitable[object]]
     ) -> None:
-        """A call on which nothing depends: left out while the chat, or its kind, is paused, its errors
+        """Make a call on which nothing depends: not while the chat, or its kind, is paused. Errors are
         ignored."""
         key = parse(chat)
         try:

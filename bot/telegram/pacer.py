@@ -1,4 +1,4 @@
-"""When something may be sent: one rate limit per chat, one over all chats.
+"""Rate limits: one for each chat, and one for all of them.
 
 Telegram's rates are flexible and undocumented beyond its FAQ
 (https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this):
@@ -25,7 +25,7 @@ OVERALL_CALLS = 100  # in flight at a time
 
 
 class Pacer:
-    """All that is sent to one chat, one call at a time."""
+    """The calls to one chat, one at a time."""
 
     def __init__(self, rate: Rate, overall: RateLimiter) -> None:
         self._chat = RateLimiter(rate, calls=1)
@@ -52,8 +52,8 @@ class Pacer:
                     self.pause(refusal)
 
     async def run_unless_paused(self, kind: str, call: Callable[[], Awaitable[object]]) -> None:
-        """A call that may be left out: it never waits, and is not made while the chat is paused. A 429
-        keeps back calls of its own kind, and nothing else."""
+        """Make a call that may be left out: it never waits, and is not made while the chat is paused. A 429
+        holds back calls of its kind only."""
         if self._chat.paused or self._left_out_until.get(kind, 0.0) > now():
             return
         try:

@@ -22,19 +22,17 @@ from bot.telegram.message_calls import SOURCE
 
 URGENT = re.compile(r"/(status|stop)(?=[\s@]|$)")
 KNOWN = 2000  # update ids kept to pass over a second delivery
-Waits = Callable[[Update, StoreError], None]
-"""Told of an update that cannot be stored now."""
 
 
 class UpdateGate:
-    """Passes updates to the application's handlers, each once. `waits` is called once for each chat
-    until an update can be stored again."""
+    """Passes updates to the application's handlers, each once. While updates cannot be stored, `waits` is
+    called with the first one of each chat."""
 
     def __init__(
         self,
         application: Application[Any, Any, Any, Any, Any, Any],
         set_aside: SetAsideTable,
-        waits: Waits = lambda update, error: None,
+        waits: Callable[[Update, StoreError], None],
     ) -> None:
         self._application = application
         self._gate = EventGate(SOURCE, set_aside)
@@ -91,34 +89,31 @@ def urgent_first(updates: Sequence[object]) -> Sequence[object]:
     others: list[object] = []
     waiting: set[str] = set()  # chats with an update in `others`
     for raw in updates:
-        chat = chat_in(raw)
-        if chat in waiting or not is_urgent(raw):
+        chat, text = chat_in(raw), field(field(raw, "message"), "text")
+        if chat not in waiting and isinstance(text, str) and URGENT.match(text):
+            urgent.append(raw)
+        else:
             waiting.add(chat)
             others.append(raw)
-        else:
-            urgent.append(raw)
     return urgent + others
-
-
-def is_urgent(raw: object) -> bool:
-    message = raw.get("message") if isinstance(raw, dict) else None
-    text = message.get("text") if isinstance(message, dict) else None
-    return isinstance(text, str) and URGENT.match(text) is not None
 
 
 def chat_in(raw: object) -> str:
     """The id of the chat that an update in JSON belongs to; "" where none is found."""
     for body in raw.values() if isinstance(raw, dict) else ():
-        for each in (body, body.get("message")) if isinstance(body, dict) else ():
-            chat = each.get("chat") if isinstance(each, dict) else None
+        for chat in (field(body, "chat"), field(field(body, "message"), "chat")):
             if isinstance(chat, dict):
                 return str(chat.get("id"))
     return ""
 
 
+def field(raw: object, name: str) -> object:
+    return raw.get(name) if isinstance(raw, dict) else None
+
+
 def update_number(raw: object) -> int | None:
     """The update_id of an update; None where it has none that Telegram would give."""
-    number = raw.get("update_id") if isinstance(raw, dict) else None
+    number = field(raw, "update_id")
     return number if type(number) is int and 0 <= number < 1 << 63 else None
 
 

@@ -1,4 +1,4 @@
-"""Updates by long polling, one poller per token, or by a webhook; going on after whatever happens."""
+"""Updates by long polling, one poller per token, or by a webhook; both go on after any failure."""
 
 import asyncio
 import hmac
@@ -42,6 +42,11 @@ def why(error: TelegramError) -> str:
     if isinstance(error, InvalidToken):
         return "Telegram no longer accepts the bot token; see @BotFather."
     return f"Telegram cannot be reached ({error})."
+
+
+def wait_of(error: TelegramError) -> float:
+    """Seconds for which Telegram wants to be left alone, 0 where it does not say."""
+    return error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
 
 
 class Poller:
@@ -120,9 +125,7 @@ class Poller:
                 await self._bot.delete_webhook()
         if isinstance(error, TimedOut):
             return  # the call itself has waited
-        after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
-        least = CONFLICT_BACKOFF if isinstance(error, Conflict) else 0.0
-        await self._pause(max(after, least))
+        await self._pause(CONFLICT_BACKOFF if isinstance(error, Conflict) else wait_of(error))
 
     async def _pause(self, least: float) -> None:
         await asyncio.sleep(max(least, self._backoff))
@@ -180,8 +183,7 @@ class Webhook:
                 )
             except TelegramError as error:
                 self._state.failed(why(error))
-                after = error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0
-                await asyncio.sleep(max(after, pause))
+                await asyncio.sleep(max(wait_of(error), pause))
                 pause = min(LONGEST_BACKOFF, 2 * pause)
             else:
                 self._state.answered()

@@ -9,7 +9,6 @@ from bot.telegram.channel import message_parts
 from bot.telegram.live import progress_text
 from bot.telegram.markdown import render
 from bot.telegram.styled import Styled, entities
-from bot.texts import TEXTS
 
 
 def pressed(styled: Styled) -> list[str]:
@@ -51,7 +50,7 @@ def test_the_names_around_an_answer_are_none() -> None:
 
 
 def test_the_file_that_holds_a_long_answer_is_none() -> None:
-    [head, _] = message_parts("word " * 5000, TEXTS)
+    [head, _] = message_parts("word " * 5000)
     assert isinstance(head, Styled)
     assert "answer.md" in head.text
     assert pressed(head) == []

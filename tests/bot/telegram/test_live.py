@@ -18,7 +18,6 @@ from bot.telegram.channel import TelegramChannel
 from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import MessageCalls
 from bot.telegram.pacer import Pacers
-from bot.texts import Texts
 
 TOKEN, CHAT = os.environ.get("TELEGRAM_TEST_TOKEN"), os.environ.get("TELEGRAM_TEST_CHAT")
 
@@ -30,9 +29,9 @@ pytestmark = [
 
 async def test_what_a_turn_sends_is_taken(tmp_path: Path) -> None:
     async with Bot(TOKEN or "") as bot, open_store(tmp_path / "voltaire.db") as store:
-        unfinished = LiveMessageStore(store.key_values, Texts())
+        unfinished = LiveMessageStore(store.key_values)
         calls, chat = MessageCalls(bot, Pacers()), f"tg:{CHAT}"
-        channel = TelegramChannel(calls, unfinished, LeakDetector(), Texts())
+        channel = TelegramChannel(calls, unfinished, LeakDetector())
         await channel.typing(chat)
         live = channel.live_view(chat)
         steps = (ToolCallView("c", "bash", "df -h", "ok", "12 GB free"),)

@@ -6,7 +6,6 @@ from typing import Any
 from agent.store import open_store
 from bot.channel import ToolCallView, TurnView
 from bot.telegram.live import LiveMessage, LiveMessageStore
-from bot.texts import Texts
 
 
 class Edits:
@@ -25,7 +24,7 @@ class Edits:
 async def test_what_stands_there_already_takes_no_request(tmp_path: Path) -> None:
     edits: Any = Edits()
     async with open_store(tmp_path / "v.db") as store:
-        live = LiveMessage(edits, "tg:-5", LiveMessageStore(store.key_values, Texts()))
+        live = LiveMessage(edits, "tg:-5", LiveMessageStore(store.key_values))
         running = ToolCallView("c", "bash", "make")
         for seconds in (5, 5, 10):
             await live.show(TurnView((running,), status=f"running bash for {seconds} s"))
