@@ -88,7 +88,7 @@ from bot.matrix.channel import decrypted_file
 from bot.matrix.formatted import PART_BYTES, message_content, split
 from bot.matrix.incoming_message import Quotation, incoming_message
 from bot.matrix.incoming_message import parsed as room_message
-from bot.matrix.keyboards import meant
+from bot.matrix.keyboards import chosen_button
 from bot.matrix.rooms import JoinedRoom
 from bot.matrix.sync import sent_at
 from bot.page.mini_app import SignInRefused, signed_fields
@@ -325,7 +325,7 @@ def room_event(event: Any) -> None:
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return  # as Timeline takes them
     message.mentions("@b:x", "bot")
-    meant(message.body, [("Allow once", "ok"), ("Deny", "no")])
+    chosen_button(message.body, [("Allow once", "ok"), ("Deny", "no")])
     assert message.command is None or message.command[0]
     assert all(safe_name(file.name) == file.name for file in stored_files(row.body))
 

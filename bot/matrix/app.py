@@ -1,7 +1,6 @@
 """The Matrix bot: one account, its session and its keys in the state folder.
 
-async with matrix_app(config, store, leaks) as app:
-    await app.serve(Services(chats, ...))      # until cancelled
+Used like bot.telegram.app.
 """
 
 import asyncio
@@ -23,17 +22,15 @@ from bot.matrix.live import LiveEventStore
 from bot.matrix.rooms import SOURCE
 from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
 from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, Syncs
-from bot.matrix.timeline import Timeline
-from bot.matrix.verification import DeviceVerification
 from bot.messaging_apps import AppHealth, MessagingApp, only_process
 from bot.settings import MatrixSection
-from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
 
 class MatrixConfig(MatrixSection):
-    """The settings' section, with what else the app needs. `folder` holds the session and the keys."""
+    """The section of the settings, and the other settings that the app needs. `folder` holds the session and
+    the keys."""
 
     folder: Path
     timezone: str = "UTC"
@@ -48,13 +45,11 @@ class MatrixApp(MessagingApp):
     def __init__(self, config: MatrixConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config
         self.server = Homeserver(config.homeserver)
-        self.unfinished = LiveEventStore(store.key_values, TEXTS)
+        self.unfinished = LiveEventStore(store.key_values)
         self._leaks = leaks
         super().__init__(
             store,
-            MatrixChannel(
-                self.server, KeyboardStore(store.key_values), self.unfinished, leaks, TEXTS
-            ),
+            MatrixChannel(self.server, KeyboardStore(store.key_values), self.unfinished, leaks),
             Access(
                 store.people,
                 SOURCE,
@@ -75,10 +70,14 @@ class MatrixApp(MessagingApp):
 
     async def connect(self) -> None:
         """Log in, the first time; the homeserver may be away for as long as it likes."""
-        await self._open(self._known_session() or self._new_device())
+        await self._open(read_session(*self._account) or new_device(*self._account))
+
+    @property
+    def _account(self) -> tuple[Path, str, str]:
+        return self.config.folder, self.config.homeserver, self.config.user
 
     async def _open(self, session: MatrixSession) -> None:
-        """Be that device, logged in."""
+        """Log in as that device, where it is not logged in, and open its keys."""
         pause = 0.5
         secret = Secret.of(self.config.password_file, self.config.token_file)
         while not session.token:
@@ -92,9 +91,6 @@ class MatrixApp(MessagingApp):
                 await self.store.ledger.secret_used("matrix.session", self.server.url)
         self.server.token = session.token
         self._leaks.watch("of the Matrix session", session.token)
-        self.channel.synced.clear()
-        if self.channel.encryption is not None:
-            self.channel.encryption.close()
         self.channel.encryption = Encryption(session, self.config.folder, self.server)
 
     async def listen(self, context: HandlerContext) -> None:
@@ -103,46 +99,23 @@ class MatrixApp(MessagingApp):
             while True:
                 encryption = self.channel.encryption
                 assert encryption
-                timeline = Timeline(self.channel, encryption, context)
-                await timeline.load()
-                syncs = Syncs(
-                    self.server,
-                    self.channel,
-                    encryption,
-                    timeline,
-                    self.sync_health,
-                    self.store.key_values,
-                    DeviceVerification(
-                        encryption,
-                        self.store.key_values,
-                        lambda user: user in self.access.owners,
-                        context.start,
-                    ),
-                )
                 try:
-                    await syncs.run()
+                    await Syncs(self.channel, encryption, context, self.sync_health).run()
                 except LoggedOut as ended:
                     await self._log_in_again(soft=ended.soft)
 
     async def _log_in_again(self, *, soft: bool) -> None:
-        """Our device was deleted, or has to show its password once more."""
+        """The homeserver has ended the session: a `soft` logout keeps the device, else a new one is made."""
         self.sync_health.failed("Matrix: the homeserver has ended the bot's session.")
         self.server.token = ""
         self.channel.synced.clear()
         if self.channel.encryption is not None:
             self.channel.encryption.close()
             self.channel.encryption = None
-        known = self._known_session()
-        if soft and known:
-            await self._open(known.model_copy(update={"token": ""}))
-        else:
-            await self._open(self._new_device())
-
-    def _known_session(self) -> MatrixSession | None:
-        return read_session(self.config.folder, self.config.homeserver, self.config.user)
-
-    def _new_device(self) -> MatrixSession:
-        return new_device(self.config.folder, self.config.homeserver, self.config.user)
+        known = read_session(*self._account) if soft else None
+        if known:
+            known = known.model_copy(update={"token": ""})
+        await self._open(known or new_device(*self._account))
 
     async def close(self) -> None:
         await self.server.close()
@@ -154,7 +127,7 @@ class MatrixApp(MessagingApp):
 async def matrix_app(
     config: MatrixConfig, store: Store, leaks: LeakDetector
 ) -> AsyncIterator[MatrixApp]:
-    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable where another
+    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable if another
     process has this account's keys."""
     with only_process(config.folder.parent / "run" / "matrix.lock", "Matrix account"):
         app = MatrixApp(config, store, leaks)

@@ -1,6 +1,7 @@
-"""Matrix as a channel: texts in parts, files, edits, receipts; in an encrypted room nothing in plain.
+"""Matrix as a channel: texts in parts, files, edits, receipts; in an encrypted room all is encrypted but
+reactions.
 
-A send is repeated safely: the homeserver knows its transaction for a day.
+A send may be repeated safely: the homeserver remembers its transaction for a day.
 """
 
 import asyncio
@@ -19,6 +20,9 @@ from agent.aio import BackgroundTasks
 from agent.leaks import LeakDetector
 from bot.attachments import MIB
 from bot.channel import (
+    ANSWER_FILE,
+    MOST_PARTS,
+    Channel,
     ChannelError,
     ChannelLimits,
     ChatGone,
@@ -51,29 +55,24 @@ from bot.matrix.live import LiveEvent, LiveEventStore
 from bot.matrix.rooms import PREFIX, SOURCE, JoinedRoom, RoomKey, parse
 from bot.rate_limiter import Rate, RateLimiter, Urgency
 from bot.reactions import SEEN
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
-REPEAT_SECONDS = 20 * 3600.0  # Synapse keeps transactions for 24 hours
-MOST_PARTS = 4  # longer answers come as a document
-ANSWER_FILE = "answer.md"
 LIMIT = 50 * MIB  # Synapse's own for uploads
 TYPING_MS = 10_000
-UPDATE_SECONDS = 1.5
 # Synapse takes ten events of an account at once and then one in five seconds (rc_message); progress
 # leaves half of that to answers.
 PROGRESS = Rate(burst=5, seconds=10.0, spare=0)
 GONE = ("M_FORBIDDEN", "M_NOT_FOUND", "M_UNKNOWN_ROOM")
 
 
-class MatrixChannel:
-    """A Channel of one account. `leaks` knows what must not leave. `encryption` is there once it has
-    logged in."""
+class MatrixChannel(Channel):
+    """One account. `leaks` knows what must not be sent; `encryption` is there once it has logged in."""
 
     source = SOURCE
     prefix = PREFIX
-    repeat_seconds = REPEAT_SECONDS
+    repeat_seconds = 20 * 3600.0  # Synapse keeps transactions for 24 hours
 
     def __init__(
         self,
@@ -81,7 +80,6 @@ class MatrixChannel:
         keyboards: KeyboardStore,
         unfinished: LiveEventStore,
         leaks: LeakDetector,
-        texts: Texts,
     ) -> None:
         self.server = server
         self.encryption: Encryption | None = None
@@ -90,7 +88,6 @@ class MatrixChannel:
         self._keyboards = keyboards
         self._unfinished = unfinished
         self._leaks = leaks
-        self._texts = texts
         self._locks: dict[str, asyncio.Lock] = {}
         self._progress = RateLimiter(PROGRESS, calls=4)
         self._newest: dict[str, str] = {}
@@ -100,9 +97,6 @@ class MatrixChannel:
         self.invited_by: Callable[[str], str | None] = lambda user: None
 
     # -- names ----------------------------------------------------------------
-
-    def private_chat(self, user: str) -> str:
-        return str(RoomKey(user))
 
     def user_of(self, chat: str) -> str | None:
         room = parse(chat).room
@@ -114,15 +108,14 @@ class MatrixChannel:
         return self.encryption.rooms.called(parse(chat).room) if self.encryption else ""
 
     def limits(self, chat: str) -> ChannelLimits:
-        return ChannelLimits(LIMIT, LIMIT, UPDATE_SECONDS)
+        return ChannelLimits(upload=LIMIT, download=LIMIT, update_seconds=1.5)
 
     def received(self, chat: str, message: str) -> None:
         self._newest[chat] = message
 
     @asynccontextmanager
     async def permit(self, chat: str) -> AsyncIterator[None]:
-        """One message after the other in a room, once the homeserver was reached; a 429 tells when the
-        next may be tried."""
+        """One message after the other in a room, once the homeserver was reached."""
         await self.synced.wait()
         async with self._locks.setdefault(parse(chat).room, asyncio.Lock()):
             yield
@@ -143,7 +136,7 @@ class MatrixChannel:
             milliseconds = round(message.sound.seconds * 1000)
             content["info"]["duration"] = milliseconds
             content |= {VOICE: {}, "org.matrix.msc1767.audio": {"duration": milliseconds}}
-            id = await self._send(chat, content, f"{transaction}.voice", "")
+            id = await self.send_content(chat, content, f"{transaction}.voice")
             return id, None if whole else replace(message, voice=False, sound=None)
         kind = "m.notice" if message.silent else "m.text"
         reply_to = "" if message.part else self._quoted(chat, message)
@@ -152,13 +145,13 @@ class MatrixChannel:
         if message.part == len(parts):
             file = BytesIO(message.text.encode())
             content = await self._file_content(chat, (file, ANSWER_FILE), "")
-            return await self._send(chat, content, transaction, ""), None
+            return await self.send_content(chat, content, transaction), None
         last = message.part + 1 == len(parts)
         keyboard = message.keyboard if last else ()
-        text = with_buttons(parts[message.part], keyboard, self._texts)
+        text = with_buttons(parts[message.part], keyboard)
         if keyboard:
             self._asked[transaction] = chat, keyboard
-        id = await self._send(chat, message_content(text, kind), transaction, reply_to)
+        id = await self.send_content(chat, message_content(text, kind), transaction, reply_to)
         if keyboard:
             await self.keep_keyboard(chat, id, keyboard)
             self._asked.pop(transaction, None)
@@ -168,12 +161,12 @@ class MatrixChannel:
 
     def _beginning(self, text: str) -> str:
         """What stands above a text that is sent as a file."""
-        below = self._texts.whole_in_file.format(count=len(text), name=ANSWER_FILE)
+        below = TEXTS.whole_in_file.format(count=len(text), name=ANSWER_FILE)
         return f"{split(text, PART_BYTES // 2)[0]}\n\n*{below}*"
 
     async def seen(self, transaction: str, id: str) -> None:
-        """An event of ours has come by a sync, before the answer to its send perhaps: a question may be
-        answered from now on."""
+        """An event of the bot's came by a sync, perhaps before the answer to its send: its buttons work from now
+        on."""
         if asked := self._asked.pop(transaction, None):
             await self.keep_keyboard(asked[0], id, asked[1])
 
@@ -183,18 +176,22 @@ class MatrixChannel:
         return "" if newest and not message.keyboard else message.reply_to
 
     async def _offer(self, chat: str, id: str, keyboard: Keyboard, transaction: str) -> None:
-        """Put the numbers under a question, as far as the homeserver lets us."""
+        """React with the numbers of a question's buttons. ChannelErrors are ignored."""
         for number, sign in enumerate(offered(keyboard)):
-            relation = {"rel_type": "m.annotation", "event_id": id, "key": sign}
             with suppress(ChannelError):
                 async with self._progress.permit(Urgency.FINAL, self._progress.ticket()):
-                    room = await self._room(chat)
-                    content = {"m.relates_to": relation}
-                    await self.put_event(
-                        room, "m.reaction", content, f"{transaction}.r{number}", plain=True
-                    )
+                    await self._annotate(chat, id, sign, f"{transaction}.r{number}")
 
-    async def _send(self, chat: str, content: MatrixJson, transaction: str, reply_to: str) -> str:
+    async def _annotate(self, chat: str, message: str, emoji: str, transaction: str) -> None:
+        """React to a message. Raises ChannelError."""
+        relation = {"rel_type": "m.annotation", "event_id": message, "key": emoji}
+        content, room = {"m.relates_to": relation}, await self._room(chat)
+        await self.put_event(room, "m.reaction", content, transaction, plain=True)
+
+    async def send_content(
+        self, chat: str, content: MatrixJson, transaction: str, reply_to: str = ""
+    ) -> str:
+        """Send an m.room.message, into the chat's thread where it is one; its id. Raises ChannelError."""
         thread = parse(chat).thread
         relation: MatrixJson = {"m.in_reply_to": {"event_id": reply_to}} if reply_to else {}
         if thread:
@@ -214,8 +211,8 @@ class MatrixChannel:
         *,
         plain: bool = False,
     ) -> str:
-        """Send an event, encrypted where the room is; its id. Apps read reactions in plain alone: they
-        are sent so, and hold no words. Raises ChannelError."""
+        """Send an event, encrypted if the room is; its id. Reactions are sent `plain`, as apps read no others,
+        and hold no words. Raises ChannelError."""
         encryption = self._logged_in()
         with channel_errors(room):
             await self._learn_encryption(room)
@@ -230,14 +227,14 @@ class MatrixChannel:
             return str((await self.server.put(path, content))["event_id"])
 
     def _logged_in(self, since: Encryption | None = None) -> Encryption:
-        """Our keys. Raises NotSent where the homeserver has ended the session, also if only `since` then:
-        with the keys of one device nothing is sent as another."""
+        """The keys of the session. Raises NotSent if there is none, or another one than `since`: nothing is sent as
+        one device with the keys of another."""
         if self.encryption is None or since not in (None, self.encryption):
             raise NotSent("the bot logs in anew", 1.0)
         return self.encryption
 
     async def _learn_encryption(self, room: JoinedRoom) -> None:
-        """The first time, a room that no sync has called encrypted is asked whether it is."""
+        """Ask the homeserver once about each room that no sync has called encrypted."""
         if room.encrypted or room.id in self._looked_up:
             return
         encryption = self._logged_in()
@@ -253,8 +250,7 @@ class MatrixChannel:
         self._looked_up.add(room.id)
 
     async def _room(self, chat: str) -> JoinedRoom:
-        """The chat's room, once it is known; one of a user's own is made where there is none. Raises
-        ChannelError."""
+        """The chat's room. For a user's private chat one is created if there is none. Raises ChannelError."""
         id = parse(chat).room
         if self.encryption is None or not self.synced.is_set():
             raise NotSent("the homeserver has not been reached yet", 1.0)
@@ -299,16 +295,16 @@ class MatrixChannel:
         sent: list[str] = []
         for number, file in enumerate(files):
             content = await self._file_content(chat, file, "" if number else caption)
-            sent.append(await self._patiently(chat, content))
+            sent.append(await self._send_repeatedly(chat, content))
         return sent
 
-    async def _patiently(self, chat: str, content: MatrixJson) -> str:
-        """Send once more what got no answer or came too fast: the transaction is the same."""
+    async def _send_repeatedly(self, chat: str, content: MatrixJson) -> str:
+        """Send, and repeat with the same transaction what got no answer or came too fast."""
         transaction = uuid.uuid4().hex
         for pause in (1.0, 4.0, 10.0, 0.0):
             try:
                 async with self.permit(chat):
-                    return await self._send(chat, content, transaction, "")
+                    return await self.send_content(chat, content, transaction)
             except (NotSent, DeliveryUncertain) as error:
                 if not pause:
                     raise
@@ -339,14 +335,14 @@ class MatrixChannel:
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         refuse_secret(self._leaks, text)
-        new = message_content(with_buttons(split(text)[0], keyboard, self._texts))
+        new = message_content(with_buttons(split(text)[0], keyboard))
         kept = await self._keyboards.of(message)
         await self.replace_event(kept.chat if kept else chat, message, new)
         await self.keep_keyboard(chat, message, keyboard)
 
     async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None:
-        """The buttons of a message, kept by its room's own key: a press counts in the room where the message
-        is. Raises ChannelError and StoreError."""
+        """Store the buttons of a message under its room's own key, as a press counts only in that room. Raises
+        ChannelError and StoreError."""
         room = await self._room(chat)
         await self._keyboards.keep(message, str(RoomKey(room.id, parse(chat).thread)), keyboard)
 
@@ -392,32 +388,25 @@ class MatrixChannel:
                 if message:
                     await self.replace_event(chat, message, content)
                     return message
-                return await self._send(chat, content, transaction, "")
+                return await self.send_content(chat, content, transaction)
             except NotSent as error:
                 self._progress.pause(error.after)
                 raise
 
-    async def send_progress(self, chat: str, content: MatrixJson, transaction: str) -> str:
-        """Send an event of progress at once. Raises ChannelError."""
-        return await self._send(chat, content, transaction, "")
-
     async def react(self, chat: str, message: str, emoji: str) -> None:
-        """That a message was seen is a receipt."""
+        """SEEN is sent as a read receipt."""
         with suppress(ChannelError, HomeserverError):
-            room = await self._room(chat)
             if emoji == SEEN:
+                room = await self._room(chat)
                 await self.server.post(room_path(room.id, "receipt", "m.read", message), {})
             elif emoji:
-                relation = {"rel_type": "m.annotation", "event_id": message, "key": emoji}
-                content = {"m.relates_to": relation}
-                await self.put_event(room, "m.reaction", content, uuid.uuid4().hex, plain=True)
+                await self._annotate(chat, message, emoji, uuid.uuid4().hex)
 
     async def typing(self, chat: str) -> None:
         with suppress(ChannelError, HomeserverError):
-            room, me = await self._room(chat), self.encryption.rooms.me if self.encryption else ""
-            await self.server.put(
-                room_path(room.id, "typing", me), {"typing": True, "timeout": TYPING_MS}
-            )
+            room, me = await self._room(chat), self._logged_in().rooms.me
+            path = room_path(room.id, "typing", me)
+            await self.server.put(path, {"typing": True, "timeout": TYPING_MS})
 
     async def download(self, file: str) -> bytes:
         """`file` is an mxc address, or the JSON of an encrypted file."""

@@ -1,19 +1,19 @@
 """End-to-end encryption by matrix-nio's machine (Olm and Megolm of vodozemac), with its own key store.
 
-What nio leaves to its caller, or does so that a kill or a server could harm, is done here: one-time keys
-are on the disk before they are offered, a message counts as its sender's only where the key came from
-a device of theirs, and a key may be passed on by the device that made it alone.
+Done here is what nio leaves to its caller, or does in a way that a kill or a hostile server could harm:
+one-time keys are on the disk before they are offered, a message counts as its sender's only if its key came
+from a device of theirs, and only the device that made a key may forward it.
 
-Everybody's devices in a room are given its keys, as the usual apps do.
+All devices of a room's members get its keys, verified or not, as in the usual apps.
 """
 
 import asyncio
 import json
 import logging
 import uuid
-from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from nio.crypto.olm_machine import Olm
@@ -30,7 +30,7 @@ from bot.matrix.session import KEYS, MatrixSession, read_session
 log = logging.getLogger(__name__)
 
 MEGOLM = "m.megolm.v1.aes-sha2"
-SHARES = 8  # times that a room's key is given out anew for one message, as its members change
+SHARES = 8  # attempts at giving out a room's key for one message, while its members change
 FAULTS = (EncryptionError, LookupError, TypeError, ValueError)  # the last: of vodozemac, too
 
 
@@ -43,7 +43,7 @@ class Undecryptable(Exception):
 
 
 class KeyMachine(Olm):
-    """nio's machine, which takes a forwarded key from its maker's device too."""
+    """nio's machine, but it also accepts a forwarded key from the device that made it."""
 
     def _should_accept_forward(
         self, sender: str, sender_key: str, event: ForwardedRoomKeyEvent
@@ -80,7 +80,7 @@ class Encryption:
     # -- what a sync brings ---------------------------------------------------
 
     def receive(self, sync: MatrixJson) -> bool:
-        """Take in what a sync tells of keys and devices; whether a key came for messages."""
+        """Process the keys and device lists of a sync; whether a key for messages came."""
         came = False
         for raw in sync.get("to_device", {}).get("events", []):
             came |= self.receive_event(raw)
@@ -95,7 +95,7 @@ class Encryption:
         return came
 
     def receive_event(self, raw: MatrixJson) -> bool:
-        """Take in a to-device event; whether it was a key for messages."""
+        """Process a to-device event; whether it was a key for messages."""
         try:
             event = ToDeviceEvent.parse_event(raw)
             return self.machine.handle_to_device_event(event) is not None
@@ -104,23 +104,27 @@ class Encryption:
             return False
 
     def change(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """Take in a room's state event: who joins or leaves gets other keys than those before. Whose
-        devices are not known is looked up before the next message, which may go out at any await."""
+        """Apply a room's state event. When its members change, the next message gets a new key; unknown devices
+        are marked at once to be looked up, as a message may be sent at any await."""
         encrypted, machine = room.encrypted, self.machine
         if room.change(event):
             machine.outbound_group_sessions.pop(room.id, None)
             if encrypted and (user := event["state_key"]) in room.members:
                 machine.add_changed_users({user} - machine.tracked_users)
         if room.encrypted and not encrypted:
-            machine.update_tracked_users(_Readers(room))
+            self._track(room)
 
     def settle(self, room: JoinedRoom) -> None:
-        """What has changed of a room lasts, and the devices of whoever is new there are looked up."""
+        """Store that a room is encrypted, and have the devices of new members looked up."""
         if room.encrypted:
-            self.machine.update_tracked_users(_Readers(room))
+            self._track(room)
             if room.id not in self._remembered:
                 self._remembered.add(room.id)
                 self._store.save_encrypted_rooms({room.id})
+
+    def _track(self, room: JoinedRoom) -> None:
+        """Have the devices of the room's members looked up, as far as they are not known."""
+        self.machine.update_tracked_users(SimpleNamespace(users=room.members))
 
     def _readers(self) -> set[str]:
         return {user for room in self.rooms.values() if room.encrypted for user in room.members}
@@ -193,8 +197,8 @@ class Encryption:
     # -- keys, ours and others' -----------------------------------------------
 
     async def tend(self) -> None:
-        """Upload what keys of ours are missing, look up devices, and send what is due. Raises
-        HomeserverError; what was left undone is done the next time."""
+        """Upload missing keys of ours, look up devices, and send queued to-device messages. Raises
+        HomeserverError; what is left is done by the next call."""
         async with self._keys:
             self._check_open()
             await self._upload()
@@ -210,7 +214,8 @@ class Encryption:
         machine = self.machine
         if not machine.should_upload_keys:
             return
-        if machine.account.shared and (machine.uploaded_key_count or 0) >= _enough(machine):
+        enough = int(machine.account.max_one_time_keys) // 2  # lest they are refilled one by one
+        if machine.account.shared and (machine.uploaded_key_count or 0) >= enough:
             return
         keys = machine.share_keys()
         machine.save_account()  # before anybody can use them
@@ -258,7 +263,7 @@ class Encryption:
         return response
 
     def _check_open(self) -> None:
-        """While something was waited for the session may have ended, and its keys with it."""
+        """Raise HomeserverAway if the session, and its keys, ended during an await."""
         if self._closed:
             raise HomeserverAway("the bot logs in anew")
 
@@ -271,7 +276,7 @@ class Encryption:
     # -- writing --------------------------------------------------------------
 
     async def encrypt(self, room: JoinedRoom, kind: str, content: MatrixJson) -> MatrixJson:
-        """The content of an m.room.encrypted event, once all who may read it have its key. Raises
+        """The content of an m.room.encrypted event, once all of the room's members have its key. Raises
         HomeserverError."""
         async with self._keys:
             self._check_open()
@@ -291,8 +296,8 @@ class Encryption:
         return dict(written)
 
     async def _share(self, room: JoinedRoom) -> None:
-        """Give the room's readers a key, unless others read it meanwhile. One that the room has dropped
-        stays unused."""
+        """Give the room's members a new key, unless they change meanwhile; a key that the room has dropped since
+        is not used."""
         machine, readers = self.machine, sorted(room.members)
         if missing := machine.get_missing_sessions(readers):
             await self._claim(missing)
@@ -310,8 +315,8 @@ class Encryption:
 
 
 def export_keys(folder: Path, target: Path, passphrase: str) -> int:
-    """Write the keys of all messages that could be read into a file as Matrix apps import it; how many.
-    `folder` holds the session and its keys, which nobody uses meanwhile."""
+    """Write the keys of all readable messages into a file that Matrix apps can import; how many. `folder` holds
+    the session and its keys, which no other process uses meanwhile."""
     session = read_session(folder)
     assert session
     store = SqliteStore(session.user, session.device, str(folder), session.pickle_key, KEYS)
@@ -321,15 +326,3 @@ def export_keys(folder: Path, target: Path, passphrase: str) -> int:
     finally:
         store.database.close()
     return len(sessions)
-
-
-class _Readers:
-    """A room as nio's update_tracked_users wants it."""
-
-    def __init__(self, room: JoinedRoom) -> None:
-        self.users: Collection[str] = room.members
-
-
-def _enough(machine: Olm) -> int:
-    """One-time keys are refilled at a half, not one by one."""
-    return int(machine.account.max_one_time_keys) // 2

@@ -1,4 +1,4 @@
-"""Requests to the homeserver (https://spec.matrix.org/v1.16/client-server-api/), and what can go wrong."""
+"""Requests to the homeserver (https://spec.matrix.org/v1.16/client-server-api/), and their errors."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ class HomeserverRefused(HomeserverError):
 
 
 class Homeserver:
-    """Its requests are made in the name of `token`, once there is one."""
+    """Requests are made with the access token `token`, once it is set."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
@@ -75,7 +75,7 @@ class Homeserver:
         return await self._json("POST", path, json.dumps(body).encode())
 
     async def upload(self, content: bytes, mime: str, name: str) -> str:
-        """The content's mxc address."""
+        """Upload a file; its mxc address."""
         asked = f"?{urlencode({'filename': name})}" if name else ""
         path = f"/_matrix/media/v3/upload{asked}"
         answer = await self._json("POST", path, content, mime, seconds=UPLOAD_SECONDS)

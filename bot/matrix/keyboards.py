@@ -11,7 +11,7 @@ from typing import NamedTuple
 from agent.store.key_values import KeyValueTable
 from bot.approval_question import APPROVAL, DECISIONS
 from bot.channel import Button, Keyboard
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 KEY_PREFIX = "matrix-buttons:"
 KEPT_SECONDS = 30 * 86_400.0
@@ -32,13 +32,13 @@ def flat(keyboard: Keyboard) -> list[Button]:
     return [button for row in keyboard for button in row]
 
 
-def with_buttons(text: str, keyboard: Keyboard, texts: Texts) -> str:
+def with_buttons(text: str, keyboard: Keyboard) -> str:
     """The text with the buttons' labels below."""
     buttons = flat(keyboard)
     if not buttons:
         return text
     lines = [f"{mark(number)} {button.label}" for number, button in enumerate(buttons)]
-    return "\n\n".join([text, "\n".join(lines), texts.buttons_how])
+    return "\n\n".join([text, "\n".join(lines), TEXTS.buttons_how])
 
 
 def mark(number: int) -> str:
@@ -46,13 +46,13 @@ def mark(number: int) -> str:
 
 
 def offered(keyboard: Keyboard) -> list[str]:
-    """The reactions that stand under a question for a thumb to press."""
+    """The reactions to put under an approval question, so that one tap answers it."""
     buttons = flat(keyboard)
     asks = any(button.key.startswith(f"{APPROVAL}:") for button in buttons)
     return list(NUMBERS[: len(buttons)]) if asks else []
 
 
-def meant(said: str, buttons: Sequence[tuple[str, str]]) -> str | None:
+def chosen_button(said: str, buttons: Sequence[tuple[str, str]]) -> str | None:
     """The key of the button that a reaction or the text of a reply means; None for none."""
     said = said.replace("\ufe0f", "").strip().casefold()
     for number, (key, label) in enumerate(buttons):

@@ -1,59 +1,34 @@
 """The live view of a turn: one event, edited at the homeserver's pace.
 
-It makes no sound. The tools' lines stay; where there were none, it is taken away once the answer is
-there. A quick answer has none: that the bot types is shown at once.
+It is silent. The lines of tool calls stay; if there are none, the event is deleted once the answer is sent. A
+quick answer has no event: only that the bot is typing is shown.
 """
 
-import asyncio
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.approval_question import code
 from bot.channel import ChannelError, Keyboard, ToolCallView, TurnView, refuse_secret
+from bot.live_views import DETAIL_CHARACTERS, MARKS, UnfinishedViews, plan_steps
 from bot.matrix.formatted import message_content
 from bot.matrix.keyboards import with_buttons
-from bot.texts import Texts
+from bot.texts import TEXTS
+
+if TYPE_CHECKING:
+    from bot.matrix.channel import MatrixChannel
 
 log = logging.getLogger(__name__)
 
-KEY_PREFIX = "matrix-live:"
 QUIET_SECONDS = 3.0  # of a turn without tools, before anything is shown
 TEXT_CHARACTERS = 6000  # the newest of a growing answer
 THOUGHT_CHARACTERS = 500
-DETAIL_CHARACTERS = 700  # of the newest tool's output
 LOG_LINES = 40
-MARKS = {"running": "⏳", "ok": "✓", "failed": "✗"}
-
-
-class ProgressEvents(Protocol):
-    """What a live view needs of a bot.matrix.channel.MatrixChannel."""
-
-    synced: asyncio.Event
-
-    async def send_progress(self, chat: str, content: dict[str, Any], transaction: str) -> str: ...
-
-    async def put_progress(
-        self,
-        chat: str,
-        message: str,
-        content: dict[str, Any],
-        wanted: Callable[[], bool],
-        transaction: str,
-    ) -> str: ...
-
-    async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None: ...
-
-    async def replace_event(self, chat: str, message: str, content: dict[str, Any]) -> None: ...
-
-    async def redact(self, chat: str, message: str) -> None: ...
 
 
 class LeftEvent(NamedTuple):
@@ -68,7 +43,7 @@ class LiveEvent:
 
     def __init__(
         self,
-        channel: ProgressEvents,
+        channel: "MatrixChannel",
         chat: str,
         unfinished: "LiveEventStore",
         leaks: LeakDetector,
@@ -95,13 +70,13 @@ class LiveEvent:
         self._open = False
 
     async def settle(self, view: TurnView) -> None:
-        """The answer is waited for: what has been shown is brought up to date after it."""
+        """Send only what is not there yet, as the answer waits: `finish` updates the rest."""
         if view.stays and not self._event:
             with suppress(ChannelError):
                 text = lasting_text(view)
                 refuse_secret(self._leaks, text)
                 content = message_content(text, "m.notice")
-                self._event = await self._channel.send_progress(
+                self._event = await self._channel.send_content(
                     self._chat, content, self._transaction
                 )
                 self._stands = text
@@ -110,10 +85,7 @@ class LiveEvent:
         self._open = True
         if not self._event:
             return
-        if view.stays:
-            ended = await self._put(lasting_text(view))
-        else:
-            ended = await self._redact()
+        ended = await (self._put(lasting_text(view)) if view.stays else self._redact())
         await self._offer(())
         if ended:
             await self._unfinished.remove(self._event)
@@ -121,7 +93,7 @@ class LiveEvent:
     async def _put(self, text: str, keyboard: Keyboard = ()) -> bool:
         """Whether it is shown now."""
         if self._event:  # what is not sent yet has no id that buttons could be kept by
-            text = with_buttons(text, keyboard, self._unfinished.texts)
+            text = with_buttons(text, keyboard)
         if not text or text == self._stands:
             return bool(text)
         await self._offer(keyboard)
@@ -138,7 +110,7 @@ class LiveEvent:
         return True
 
     async def _offer(self, keyboard: Keyboard) -> None:
-        """Let these buttons be pressed, and no others; without them a turn goes on all the same."""
+        """Make these the buttons that can be pressed. StoreError and ChannelError are logged."""
         if not self._event or keyboard == self._buttons:
             return
         try:
@@ -158,59 +130,35 @@ class LiveEvent:
     async def _keep(self, view: TurnView) -> None:
         if self._event and self._kept != (left := lasting_text(view)):
             self._kept = left
-            await self._unfinished.keep(self._event, self._chat, left)
+            await self._unfinished.keep(self._event, LeftEvent(self._chat, left))
 
 
-@dataclass
-class LiveEventStore:
-    """Live events that no turn has finished yet; after a kill the next start ends them."""
+class LiveEventStore(UnfinishedViews[LeftEvent]):
+    """Keys are ids of events."""
 
-    key_values: KeyValueTable
-    texts: Texts
-    _left: Mapping[str, LeftEvent] = field(default_factory=dict)
+    def __init__(self, key_values: KeyValueTable) -> None:
+        super().__init__(key_values, "matrix-live:", LeftEvent)
 
-    async def load(self) -> None:
-        """Read what a killed process left; before any turn goes on."""
-        self._left = await self.key_values.with_prefix(KEY_PREFIX, LeftEvent)
-
-    async def keep(self, event: str, chat: str, log_text: str) -> None:
-        try:
-            await self.key_values.put(KEY_PREFIX + event, [chat, log_text])
-        except StoreError as error:
-            log.warning("a live message of %s is not kept: %s", chat, error)
-
-    async def remove(self, event: str) -> None:
-        try:
-            await self.key_values.remove(KEY_PREFIX + event)
-        except StoreError as error:
-            log.warning("a live message is not forgotten: %s", error)
-
-    async def end_all(self, channel: ProgressEvents) -> None:
+    async def end_all(self, channel: "MatrixChannel") -> None:
         """End what was left; what cannot be ended now is at the next start."""
         await channel.synced.wait()
-        for key, (chat, left) in self._left.items():
-            event = key.removeprefix(KEY_PREFIX)
+        for event, (chat, lasting) in self.left.items():
             try:
-                if left:
-                    text = f"{left}\n\n{self.texts.interrupted}"
+                if lasting:
+                    text = f"{lasting}\n\n{TEXTS.interrupted}"
                     await channel.replace_event(chat, event, message_content(text, "m.notice"))
                 else:
                     await channel.redact(chat, event)
             except ChannelError as error:
                 log.warning("a live message of %s stays as it was: %s", chat, error)
-                continue
-            await self.remove(event)
+            else:
+                await self.remove(event)
 
 
 def lasting_text(view: TurnView) -> str:
     """What stays of a view: the plan, and the tools' lines below it."""
-    steps = [f"{'☑' if step.done else '☐'} {step.text}" for step in view.plan]
-    return "\n\n".join(filter(None, ["\n".join(steps), tool_log(view.calls)]))
-
-
-def tool_log(calls: tuple[ToolCallView, ...]) -> str:
-    """The tools' lines."""
-    return "\n".join(headline(call) for call in calls[-LOG_LINES:])
+    calls = map(headline, view.calls[-LOG_LINES:])
+    return "\n\n".join(filter(None, ["\n".join(plan_steps(view.plan)), "\n".join(calls)]))
 
 
 def progress_text(view: TurnView) -> str:

@@ -37,7 +37,7 @@ class JoinedRoom:
     successor: str = ""  # the room that replaces it
 
     def change(self, event: Mapping[str, Any]) -> bool:
-        """Take in a state event; whether who reads the room changed."""
+        """Apply a state event; whether the members changed."""
         kind, key, content = event.get("type"), event.get("state_key"), event.get("content")
         if not isinstance(key, str) or not isinstance(content, dict):
             return False
@@ -66,7 +66,7 @@ class JoinedRoom:
 
 
 class JoinedRooms(dict[str, JoinedRoom]):
-    """By their ids. `me` is the bot's user id; `last_used` rooms come last."""
+    """By their ids. `me` is the bot's user id; `encrypted` are rooms known to be so from earlier runs."""
 
     def __init__(self, me: str, encrypted: set[str]) -> None:
         self.me = me
@@ -84,7 +84,7 @@ class JoinedRooms(dict[str, JoinedRoom]):
         return others.pop() if len(others) == 1 else None
 
     def called(self, id: str) -> str:
-        """What people call a room, or a user by its id; "" where nobody does."""
+        """The name of a room, or of a user by its id; "" if it has none."""
         if id.startswith("@"):
             return next((r.members[id] for r in self.values() if id in r.members), id)
         if partner := self.partner(id):

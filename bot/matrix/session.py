@@ -48,9 +48,9 @@ def write_session(folder: Path, session: MatrixSession) -> None:
 
 
 def new_device(folder: Path, homeserver: str, user: str) -> MatrixSession:
-    """A device that has not logged in; the keys of the one before are of no more use.
+    """A device that has not logged in; the keys of the device before are deleted.
 
-    Its id is ours, and kept before it logs in: a login that is killed leaves no other device behind.
+    Its id is chosen here and stored before it logs in, so that a killed login leaves no other device behind.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     for kept in folder.glob(f"{KEYS}*"):

@@ -1,4 +1,4 @@
-"""Long syncs: each answer is kept before the next one acknowledges it; going on after whatever happens."""
+"""Long polling of /sync: each answer is stored before the next request acknowledges it, whatever fails."""
 
 import asyncio
 import json
@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from agent.aio import complete
 from agent.store.errors import StoreError
-from agent.store.key_values import KeyValueTable
+from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import (
     CLIENT,
-    Homeserver,
     HomeserverBusy,
     HomeserverError,
     HomeserverRefused,
@@ -51,7 +50,7 @@ FILTER = {
 
 
 class SyncPlace(NamedTuple):
-    """Where the syncs have come to: the token of the next, and when the newest event was sent, in
+    """How far the syncs have come: the token of the next one, and when the newest event was sent, in
     milliseconds since the epoch."""
 
     token: str = ""
@@ -67,25 +66,22 @@ class LoggedOut(Exception):
 
 
 class Syncs:
-    """Takes what comes in, until cancelled."""
+    """Syncs until cancelled, and handles what comes in."""
 
     def __init__(
         self,
-        server: Homeserver,
         channel: MatrixChannel,
         encryption: Encryption,
-        timeline: Timeline,
+        context: HandlerContext,
         health: InboundHealth,
-        key_values: KeyValueTable,
-        verification: DeviceVerification,
     ) -> None:
-        self._verification = verification
-        self._server = server
         self._channel = channel
+        self._server = channel.server
         self._encryption = encryption
-        self._timeline = timeline
+        self._timeline = Timeline(channel, encryption, context)
+        self._verification = DeviceVerification(encryption, context)
         self._health = health
-        self._key_values = key_values
+        self._key_values = context.store.key_values
         self._place = SyncPlace()
         self._horizon = 0  # what was sent until then is known; in milliseconds since the epoch
         self._backoff = FIRST_BACKOFF
@@ -94,6 +90,7 @@ class Syncs:
 
     async def run(self) -> None:
         """Raises LoggedOut."""
+        await self._timeline.load()
         self._place = await self._key_values.get(PLACE, SyncPlace) or SyncPlace()
         if not self._place.newest:  # what was said before the bot's first day is not answered
             self._place = SyncPlace(newest=int(time.time() * 1000))
@@ -148,22 +145,22 @@ class Syncs:
     # -- one answer -----------------------------------------------------------
 
     async def _take(self, answer: MatrixJson) -> None:
-        """Keep everything of it; then the place moves on."""
+        """Handle and store all of an answer; then the place moves on."""
         keys_came = self._encryption.receive(answer)
         for event in answer.get("to_device", {}).get("events", []):
             if str(event.get("type")).startswith(EVENTS):
-                await self._patiently(partial(self._verification.take, event))
+                await self._until_stored(partial(self._verification.take, event))
         rooms = answer.get("rooms", {})
         for id, invited in rooms.get("invite", {}).items():
-            await self._patiently(partial(self._invited, id, invited))
+            await self._until_stored(partial(self._invited, id, invited))
         newest = self._place.newest
         for id, told in rooms.get("join", {}).items():
             newest = max(newest, await self._take_room(id, told))
         for id, told in rooms.get("leave", {}).items():
-            await self._patiently(partial(self._timeline.put_out, id, told))
+            await self._until_stored(partial(self._timeline.put_out, id, told))
         place = SyncPlace(str(answer["next_batch"]), newest)
         # From an older place events come once more, which the inbox knows: no turn waits for the disk.
-        await self._patiently(lambda: self._key_values.put(PLACE, place, durable=False))
+        await self._until_stored(lambda: self._key_values.put(PLACE, place, durable=False))
         self._place = place
         first = not self._channel.synced.is_set()
         self._channel.synced.set()
@@ -179,7 +176,7 @@ class Syncs:
             log.warning("an invitation to %s cannot be read (%s)", id, error)
 
     async def _take_room(self, id: str, told: MatrixJson) -> int:
-        """When the newest of its events was sent."""
+        """Handle a room's part of an answer; when its newest event was sent."""
         room = self._encryption.rooms.opened(id)
         timeline = told.get("timeline", {})
         events: list[MatrixJson] = [e for e in timeline.get("events", []) if isinstance(e, dict)]
@@ -189,7 +186,7 @@ class Syncs:
         if newly is None and timeline.get("limited") and self._place.token:
             events = [*await self._missed(id, str(timeline.get("prev_batch"))), *events]
         for old in [each for each in self._encryption.rooms.values() if each.successor == id]:
-            await self._patiently(partial(self._timeline.moved, old))
+            await self._until_stored(partial(self._timeline.moved, old))
         oldest = self._horizon if self._place.token else self._place.newest
         for number, event in enumerate(events):
             if "state_key" in event:
@@ -202,14 +199,14 @@ class Syncs:
                 await self._timeline.take(room, event)
         self._encryption.settle(room)
         if newly is not None:
-            await self._patiently(partial(self._timeline.joined, room))
+            await self._until_stored(partial(self._timeline.joined, room))
         if room.successor:
-            await self._patiently(partial(self._timeline.moved, room))
+            await self._until_stored(partial(self._timeline.moved, room))
         return max(map(sent_at, events), default=0)
 
     def _joined_at(self, events: list[MatrixJson]) -> int | None:
-        """Where the bot's invitation, or else its joining, stands among the events; None where it was in
-        the room before."""
+        """The index of the bot's invitation, or else of its joining, among the events; None if it was in the
+        room before."""
         ours = [
             (number, event.get("content", {}).get("membership"), event.get("unsigned", {}))
             for number, event in enumerate(events)
@@ -240,8 +237,8 @@ class Syncs:
                 break
         return found[::-1]
 
-    async def _patiently(self, write: Callable[[], Awaitable[object]]) -> None:
-        """However long the disk is full or the database locked."""
+    async def _until_stored(self, write: Callable[[], Awaitable[object]]) -> None:
+        """Retry for as long as the disk is full or the database locked."""
         while True:
             try:
                 await write()
@@ -251,7 +248,7 @@ class Syncs:
                 await asyncio.sleep(1.0)
 
     def _tend(self) -> None:
-        """Look after the keys beside the syncs; once more for what came while that went on."""
+        """Upload and look up keys in the background; once more for what came meanwhile."""
         self._tend_again = True
         if self._tending is None or self._tending.done():
             self._tending = asyncio.create_task(self._tend_keys())
@@ -264,7 +261,7 @@ class Syncs:
 
 
 def sent_at(event: MatrixJson) -> int:
-    """Milliseconds since the epoch. Its sender's server says it: one that lies in the future would have all that
-    follows taken for known."""
+    """Milliseconds since the epoch. The sender's server sets it: a time in the future would make all later events
+    count as known, so it is at most now."""
     at = event.get("origin_server_ts")
     return max(0, min(at, int(time.time() * 1000))) if isinstance(at, int) else 0

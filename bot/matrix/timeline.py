@@ -1,7 +1,7 @@
-"""What comes in from rooms, to what the handlers of any app (bot.commands) work with.
+"""Events of rooms, turned into what the handlers of any app (bot.commands) work with.
 
-An event is handled for good when its handler returns: the sync token moves on only then. Events are
-seen once more after a kill; the inbox knows those that it has.
+The sync token moves on only when an event's handler has returned. After a kill events come again; the inbox
+ignores those that it has.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot.access import AccessLevel, Sender
-from bot.channel import Button, OutgoingMessage
+from bot.channel import OutgoingMessage
 from bot.commands import intake
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
@@ -40,7 +40,7 @@ from bot.matrix.homeserver import (
     room_path,
 )
 from bot.matrix.incoming_message import Quotation, RoomMessage, incoming_message, parsed
-from bot.matrix.keyboards import KeyboardStore, meant
+from bot.matrix.keyboards import KeyboardStore, chosen_button
 from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
 from bot.reactions import FEEDBACK
 
@@ -48,8 +48,8 @@ log = logging.getLogger(__name__)
 
 WAITS = "matrix-waits:"  # messages without their key, by event
 INVITATIONS = "matrix-invitation:"  # who has invited the bot, by room
-TOLD = "matrix-told:"  # what owners were told of rooms, once
-SAID = 500  # messages remembered, to be quoted
+TOLD = "matrix-told:"  # what owners were told about rooms
+REMEMBERED = 500  # messages remembered, to be quoted
 NAMES = {command.name for command in (*COMMANDS, *HIDDEN)}
 RETRY_SECONDS = 10.0
 
@@ -74,7 +74,7 @@ class Timeline:
         self._waiting: dict[str, WaitingEvent] = {}
         self.invitations: dict[str, str] = {}
         self._followed: set[str] = set()  # rooms that replace others
-        self._said: OrderedDict[str, tuple[str, str]] = OrderedDict()  # sender and text, by event
+        self._recent: OrderedDict[str, tuple[str, str]] = OrderedDict()  # sender and text, by event
         self.me = encryption.rooms.me
 
     async def load(self) -> None:
@@ -139,7 +139,7 @@ class Timeline:
             room, message.answers, message.body, message.sender
         ):
             return
-        meant = await self._meant(room, message, sender)
+        addressed = await self._is_addressed(room, message, sender)
         if (command := message.command) and not message.replaces:
             name, argument = command
             known = name in NAMES
@@ -147,15 +147,19 @@ class Timeline:
                 call = CommandCall(message.chat, sender, level, argument)
                 await run_command(self._context, command_named(name), call)
                 return
-        if not meant:
+        if not addressed:
             return
         if message.replaces:
             if level != "stranger":
-                await self._context.services.chats.submit(await self._row(room, message, level))
+                await self._context.services.chats.submit(
+                    await self._inbox_row(room, message, level)
+                )
         elif await intake.may_write(self._context, message.chat, sender, level):
-            await intake.receive(self._context, await self._row(room, message, level))
+            await intake.receive(self._context, await self._inbox_row(room, message, level))
 
-    async def _row(self, room: JoinedRoom, message: RoomMessage, level: AccessLevel) -> Incoming:
+    async def _inbox_row(
+        self, room: JoinedRoom, message: RoomMessage, level: AccessLevel
+    ) -> Incoming:
         several = self._encryption.rooms.partner(room.id) is None
         quoted = await self._quoted(room, message)
         incoming = incoming_message(
@@ -163,25 +167,25 @@ class Timeline:
             sender=room.name(message.sender) if several else "",
             me=(self.me, room.name(self.me)),
             quote=quoted,
-            origin="owner" if level == "owner" else "person",
+            origin=intake.origin(level),
         )
         ours = message.answers if quoted and quoted.ours else ""
         return await intake.with_answered(self._context, incoming, ours)
 
     async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> Quotation | None:
-        if not message.answers or (found := await self._said_in(room, message.answers)) is None:
+        if not message.answers or (found := await self._earlier(room, message.answers)) is None:
             return None
         author, text = found
         if author == self.me:
             return Quotation("you", text, ours=True)
         return Quotation("they" if author == message.sender else room.name(author), text)
 
-    async def _meant(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
+    async def _is_addressed(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
         if sender.group is None or self._context.access.groups == "all":
             return True
         if message.mentions(self.me, room.name(self.me)):
             return True
-        answered = await self._said_in(room, message.answers) if message.answers else None
+        answered = await self._earlier(room, message.answers) if message.answers else None
         return answered is not None and answered[0] == self.me
 
     def sender_of(self, room: JoinedRoom, user: str) -> Sender:
@@ -189,24 +193,25 @@ class Timeline:
         return Sender(user, room.name(user), group)
 
     def _remember(self, message: RoomMessage) -> None:
-        self._said[message.replaces or message.id] = message.sender, message.body
-        if len(self._said) > SAID:
-            self._said.popitem(last=False)
+        self._recent[message.replaces or message.id] = message.sender, message.body
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
 
-    async def _said_in(self, room: JoinedRoom, event: str) -> tuple[str, str] | None:
-        """Who said what in an older message; None where that cannot be had."""
-        if event not in self._said:
+    async def _earlier(self, room: JoinedRoom, event: str) -> tuple[str, str] | None:
+        """The sender and text of an older message; None if it cannot be fetched or read."""
+        if event not in self._recent:
             with suppress(HomeserverError, Undecryptable, *FAULTS):
                 raw = await self._channel.server.get(room_path(room.id, "event", event))
                 if raw["type"] == "m.room.encrypted":
                     raw = self._encryption.decrypt(room.id, raw)
                 self._remember(parsed(room.id, raw))
-        return self._said.get(event)
+        return self._recent.get(event)
 
     # -- what cannot be read --------------------------------------------------
 
     async def _in_plain(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """Whoever runs the homeserver can write in plain in anybody's name."""
+        """Answer an unencrypted message in an encrypted room with a warning: whoever runs the homeserver can write
+        one in anybody's name."""
         sender = self.sender_of(room, str(event.get("sender")))
         content = event.get("content") or {}
         level = self._context.access.level(sender)
@@ -215,7 +220,7 @@ class Timeline:
         await self._context.send(str(RoomKey(room.id)), self._context.texts.in_plain)
 
     async def _wait(self, room: JoinedRoom, raw: MatrixJson, why: Undecryptable) -> None:
-        """Keep a message until its key has come, and ask for the key. Raises StoreError."""
+        """Keep a message until its key comes, and ask for the key. Raises StoreError."""
         sender = self.sender_of(room, str(raw.get("sender")))
         id, level = str(raw.get("event_id")), self._context.access.level(sender)
         if sender.user == self.me or level == "stranger" or id in self._waiting:
@@ -230,7 +235,7 @@ class Timeline:
         self._context.start(self._seek_key(room, id, raw, str(why)))
 
     async def _seek_key(self, room: JoinedRoom, id: str, raw: MatrixJson, why: str) -> None:
-        """The key often comes a moment later; who wrote is told where it does not."""
+        """The key often comes a moment later; if it does not, the sender is told."""
         with suppress(HomeserverError):
             await self._encryption.tend()
         await self.try_again()
@@ -246,7 +251,7 @@ class Timeline:
             await self._context.send(str(RoomKey(room.id)), text)
 
     async def try_again(self) -> None:
-        """Handle the messages whose keys have come."""
+        """Handle the messages whose keys have come meanwhile."""
         for id, (room_id, raw) in list(self._waiting.items()):
             room = self._encryption.rooms.get(room_id)
             if room is None:
@@ -276,10 +281,9 @@ class Timeline:
             await self._store.turns.judge(str(RoomKey(room.id)), message, liked)
 
     async def _pressed(self, room: JoinedRoom, message: str, said: str, user: str) -> bool:
-        """Press the button of a message of ours in that room that a reaction or a reply means; whether
-        there is one."""
+        """Press the button that a reaction or a reply to a message of the bot's means; whether there is one."""
         kept = await self._keyboards.of(message)
-        key = meant(said, kept.buttons) if kept else None
+        key = chosen_button(said, kept.buttons) if kept else None
         if kept is None or key is None or parse(kept.chat).room != room.id:
             return False
         context, sender = self._context, self.sender_of(room, user)
@@ -295,9 +299,9 @@ class Timeline:
         return True
 
     async def _redaction(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """Whoever takes a message back has it not answered."""
+        """A message that its sender deletes is not answered."""
         gone = str(event.get("redacts") or (event.get("content") or {}).get("redacts") or "")
-        self._said.pop(gone, None)
+        self._recent.pop(gone, None)
         if taken := await self._store.inbox.take_back(SOURCE, gone):
             await self._context.services.chats.stop(taken)
         if self._waiting.pop(gone, None):
@@ -306,7 +310,7 @@ class Timeline:
     # -- invitations ----------------------------------------------------------
 
     async def invited(self, room: str, state: list[MatrixJson]) -> None:
-        """Keep an invitation: of somebody who may talk it is accepted, of others an owner decides."""
+        """Accept the invitation of somebody who may talk; ask the owners about others."""
         of_me = [
             e for e in state if e.get("type") == "m.room.member" and e.get("state_key") == self.me
         ]
@@ -332,7 +336,7 @@ class Timeline:
         return next((room for room, by in self.invitations.items() if by == user), None)
 
     async def answer_invitation(self, room: str) -> None:
-        """Join, however long that takes."""
+        """Join a room, however long that takes."""
         by = self.invitations.get(room, "")
         if by != self.me and self._context.access.level(Sender(by, "", room)) == "stranger":
             return
@@ -348,28 +352,21 @@ class Timeline:
                 return
 
     async def forget_invitation(self, room: str) -> str:
-        """It was answered; who had invited."""
+        """Remove an invitation; who had sent it, or ""."""
         by = self.invitations.pop(room, "")
         if by:
             await self._store.key_values.remove(INVITATIONS + room)
         return by
 
     async def joined(self, room: JoinedRoom) -> None:
-        """The bot is in a room: what waits for it goes out, and of a larger one an owner who invited is
-        asked whether everybody there may talk."""
+        """The bot joined a room: send what waits for it; if the room has more than two members, ask an owner who
+        invited the bot whether everybody there may talk."""
         by = await self.forget_invitation(room.id)
-        await self._store.chats.set_blocked(str(RoomKey(room.id)), blocked=False)
+        chat = str(RoomKey(room.id))
+        await self._store.chats.set_blocked(chat, blocked=False)
         self._store.outbox.wake()
-        access, texts = self._context.access, self._context.texts
-        larger = self._encryption.rooms.partner(room.id) is None
-        if (
-            larger
-            and by in access.owners
-            and access.groups != "off"
-            and room.id not in access.members
-        ):
-            keyboard = [[Button(f"{intake.LET_IN}:{room.id}", texts.let_in)]]
-            await self._context.send(str(RoomKey(room.id)), texts.added_to_group, keyboard)
+        if self._encryption.rooms.partner(room.id) is None:
+            await intake.offer_to_let_in_group(self._context, chat, room.id, by)
 
     async def moved(self, room: JoinedRoom) -> None:
         """The room was replaced by another one: its chat goes on there."""
@@ -379,7 +376,7 @@ class Timeline:
         if new in self._encryption.rooms:
             log.info("the room %s was replaced by %s: its chat goes on there", room.id, new)
             if await self._store.chats.get(chat):
-                text = self._context.texts.upgraded.format(room=self._called(room))
+                text = self._context.texts.upgraded.format(room=self._room_name(room))
                 await self._tell_owners(f"{TOLD}{room.id} {new}", text)
             self._followed.add(new)
             await self._store.chats.rename(chat, str(RoomKey(new)))
@@ -392,7 +389,7 @@ class Timeline:
             self._context.start(self.answer_invitation(new))
 
     async def put_out(self, id: str, told: MatrixJson) -> None:
-        """The bot was put out of a room, or an invitation was taken back."""
+        """The bot was removed from a room, or an invitation was withdrawn."""
         await self.forget_invitation(id)
         known = id in self._encryption.rooms
         room = self._encryption.rooms.get(id) or JoinedRoom(id)
@@ -409,19 +406,19 @@ class Timeline:
         await self._store.chats.set_blocked(str(RoomKey(id)), blocked=True)
         if by not in ("", self.me):
             who = f"{visible(room.name(by))} ({by})"
-            text = self._context.texts.put_out.format(by=who, room=self._called(room))
+            text = self._context.texts.put_out.format(by=who, room=self._room_name(room))
             await self._tell_owners(key, text, by, id)
         if known or by:
             log.warning("the bot was put out of the room %s: what it has to say there waits", id)
         self._encryption.rooms.pop(id, None)
 
-    def _called(self, room: JoinedRoom) -> str:
-        """What owners know a room by."""
+    def _room_name(self, room: JoinedRoom) -> str:
+        """The name by which owners know a room."""
         return visible(room.title or self._encryption.rooms.called(room.id)) or room.id
 
     async def _tell_owners(self, key: str, text: str, by: str = "", of: str = "") -> None:
-        """Once, whatever comes again after a kill. Who did it is told where another room than that is
-        open with them."""
+        """Tell each owner once, also if the event comes again after a kill. An owner who caused it (`by`) is told only
+        in another room than `of`."""
         direct = self._encryption.rooms.direct
         chats = [
             self._channel.private_chat(owner)

@@ -1,19 +1,20 @@
 """Devices verified by emoji: begun in an owner's app while `voltaire matrix verify` waits in a terminal.
 
-The terminal and the bot are two processes: what they tell each other is one value in the database.
-nio's Sas does the reckoning. Verified are single devices, each by the other; nio knows no cross-signing.
+The terminal and the bot are two processes, which exchange one value in the database. nio's Sas does the
+cryptography. Single devices verify each other; nio has no cross-signing.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from typing import Literal, NamedTuple
 
 from nio.crypto.sas import Sas
 from nio.exceptions import LocalProtocolError
 
 from agent.store.key_values import KeyValueTable
+from bot.commands.context import HandlerContext
 from bot.matrix.encryption import FAULTS, Encryption
 from bot.matrix.homeserver import HomeserverError, MatrixJson
 
@@ -22,14 +23,14 @@ log = logging.getLogger(__name__)
 EVENTS = "m.key.verification."
 VERIFICATION = "matrix-verification"
 LOOK_SECONDS = 0.5
-# What nio calls v1 is reckoned as v2 is (https://spec.matrix.org/v1.16/client-server-api/#mac-calculation):
-# apps understand each other by v2 alone, another nio by v1.
+# What nio calls v1 is computed like v2 (https://spec.matrix.org/v1.16/client-server-api/#mac-calculation):
+# apps offer v2 only, another nio v1 only.
 MAC_V2 = "hkdf-hmac-sha256.v2"
 NOT_NOW = "run `voltaire matrix verify` on the bot's machine first"
 
 
 class VerificationTalk(NamedTuple):
-    """`until`: when the terminal ceases to wait, in seconds since the epoch. `told`: the emoji that are
+    """`until`: when the terminal stops waiting, in seconds since the epoch. `told`: the emoji that are
     shown, or why it failed."""
 
     until: float
@@ -39,19 +40,15 @@ class VerificationTalk(NamedTuple):
 
 
 class DeviceVerification:
-    """`is_owner` tells of a user id; `start` does something beside the syncs."""
+    """The bot's side of a verification: its answers to the events of an owner's app."""
 
-    def __init__(
-        self,
-        encryption: Encryption,
-        key_values: KeyValueTable,
-        is_owner: Callable[[str], bool],
-        start: Callable[[Coroutine[Any, Any, object]], None],
-    ) -> None:
+    def __init__(self, encryption: Encryption, context: HandlerContext) -> None:
         self._encryption = encryption
-        self._key_values = key_values
-        self._is_owner = is_owner
-        self._start = start
+        self._context = context
+        self._key_values = context.store.key_values
+
+    def _is_owner(self, user: str) -> bool:
+        return user in self._context.access.owners
 
     async def take(self, raw: MatrixJson) -> None:
         """An event of a verification, after nio's machine has seen it. Raises StoreError."""
@@ -84,7 +81,7 @@ class DeviceVerification:
             emoji = "emoji" in sas.short_auth_string
             shown = ", ".join(signs if emoji else map(str, sas.get_decimals()))
             await self._tell("shown", sas.other_olm_device.id, shown)
-            self._start(self._answered(sas, shown))
+            self._context.start(self._answered(sas, shown))
         elif kind == "mac" and sas and sas.sas_accepted:
             await self._finish(sas)
         elif kind == "cancel" and self._is_owner(sender) and await self._awaited():
@@ -103,7 +100,7 @@ class DeviceVerification:
             await self._encryption.send_to_device(accepted)
 
     async def _answered(self, sas: Sas, shown: str) -> None:
-        """Wait for what the person says of these emoji, and act on it."""
+        """Wait for the person's answer about these emoji, and act on it."""
         talk = await self._talk()
         while talk and (talk.stage, talk.told) == ("shown", shown) and time.time() < talk.until:
             await asyncio.sleep(LOOK_SECONDS)
@@ -124,12 +121,11 @@ class DeviceVerification:
             await self._tell("failed", told=str(error))
 
     async def _finish(self, sas: Sas) -> None:
-        """Both have said yes, and the other has shown whose key it holds."""
+        """Both sides have confirmed, and the app has sent its MAC."""
         machine, device = self._encryption.machine, sas.other_olm_device
         machine.key_verifications.pop(sas.transaction_id, None)
-        if (
-            sas.canceled or device.id not in sas.verified_devices
-        ):  # nio looks at the latter too late
+        # nio looks at the latter too late.
+        if sas.canceled or device.id not in sas.verified_devices:
             machine.unverify_device(device)
             await self._tell("failed", told="the app's key is another one")
             return
@@ -148,15 +144,16 @@ class DeviceVerification:
         return await self._key_values.get(VERIFICATION, VerificationTalk)
 
     async def _awaited(self) -> bool:
-        """Whether somebody sits at a terminal."""
+        """Whether `voltaire matrix verify` is waiting."""
         talk = await self._talk()
         return talk is not None and time.time() < talk.until
 
     async def _tell(
         self, stage: Literal["shown", "verified", "failed"], device: str = "", told: str = ""
     ) -> None:
+        """Tell the terminal, unless it was told of an end already."""
         talk = await self._talk()
-        if talk and talk.stage not in ("verified", "failed"):  # the first reason is the one
+        if talk and talk.stage not in ("verified", "failed"):
             new = talk._replace(stage=stage, device=device or talk.device, told=told)
             await self._key_values.put(VERIFICATION, new)
 
