@@ -1,4 +1,4 @@
-"""Where the server's time comes from: the wall, or a test's hand."""
+"""The server's time: the system clock, or one that a test moves."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ Clock = Callable[[], float]  # Unix time in seconds
 
 
 class VirtualClock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that stands still until `advance` is called."""
 
     def __init__(self, start: float = 1_800_000_000.0) -> None:
         self._now = start

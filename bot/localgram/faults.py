@@ -1,4 +1,4 @@
-"""What can go wrong on the wire, on demand."""
+"""Faults of the connection, on demand."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a person would see happen in a chat, in order, for those who wait for it."""
+"""The events that a person sees in a chat, in order, and waiting for them."""
 
 import asyncio
 import secrets

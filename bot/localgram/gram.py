@@ -1,4 +1,4 @@
-"""A Telegram of one's own: the server, its people and its groups, for as long as it is entered."""
+"""The local server with its people and groups, which runs while it is entered."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""The HTTP face: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>, on loopback only."""
+"""The HTTP server: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>, on loopback only."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""Who asks through the page, about which chat, and what the request says."""
+"""Requests of the chat page: the account that makes them, the chat that they are about, their body."""
 
 import re
 from dataclasses import replace

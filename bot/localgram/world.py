@@ -1,4 +1,4 @@
-"""Everything the server knows: the bot, people, chats, files, and the updates that wait."""
+"""The server's state: the bot, people, chats, files, and the updates that wait."""
 
 from collections import deque
 from collections.abc import Mapping

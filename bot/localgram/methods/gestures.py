@@ -1,4 +1,4 @@
-"""What is not a message: typing, reactions, answers to buttons and inline queries, pins."""
+"""Calls that send no message: typing, reactions, answers to buttons and inline queries, pins."""
 
 from bot.localgram.chat import Chat
 from bot.localgram.feed import Acted, Answered

@@ -1,4 +1,4 @@
-"""How the bot hears: getUpdates or a webhook."""
+"""Receiving updates: getUpdates and webhooks."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The HTML of rich messages: which tags it may have, and its words."""
+"""The HTML of rich messages: its tags are checked, its text is taken out."""
 
 from html.parser import HTMLParser
 
@@ -14,7 +14,7 @@ TAGS = EMPTY | frozenset(
 
 
 def rich_text(html: str) -> str:
-    """Its words. Raises: ApiError 400."""
+    """The text of a rich message. Raises: ApiError 400 for a tag that Telegram does not take."""
     reader = RichReader()
     reader.feed(html)
     reader.close()

@@ -1,4 +1,4 @@
-"""Where a message goes and what hangs on it: chat, topic, reply, keyboard."""
+"""What calls that send have in common: chat, topic, reply, text, keyboard."""
 
 from dataclasses import replace
 
