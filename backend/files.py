@@ -1,11 +1,17 @@
 """Files and folders of the backend's state: replaced in one step, private, locked by one process."""
 
 import fcntl
+import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class ForeignFolder(Exception):
@@ -25,6 +31,28 @@ def replace_text(path: Path, text: str, *, sync: bool = False) -> None:
             file.flush()
             os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def read_json_lines(path: Path, kind: type[Model], most: int) -> list[Model]:
+    """The last `most` values of a JSON Lines file; lines that cannot be parsed are skipped."""
+    values = []
+    with suppress(OSError):
+        for line in path.read_text("utf-8", "replace").splitlines():
+            with suppress(ValueError):
+                values.append(kind.model_validate_json(line))
+    return values[-most:]
+
+
+def write_json_lines(path: Path, values: Iterable[BaseModel]) -> None:
+    """Replace a JSON Lines file; the old one stays where it cannot be written (a full disk)."""
+    with suppress(OSError):
+        replace_text(path, "".join(f"{value.model_dump_json()}\n" for value in values))
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file in hexadecimal. Blocks."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def private_folder(path: Path) -> None:

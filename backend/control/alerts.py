@@ -8,7 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from backend.files import replace_text
+from backend.files import read_json_lines, write_json_lines
 from backend.protocol import Alert
 
 log = logging.getLogger(__name__)
@@ -26,12 +26,8 @@ class Alerts:
 
     def read(self) -> None:
         """Load what an earlier backend kept, and shorten the file to it."""
-        with suppress(OSError):
-            for line in self.path.read_text("utf-8").splitlines()[-KEPT:]:
-                with suppress(ValueError):
-                    self.kept.append(Alert.model_validate_json(line))
-        with suppress(OSError):  # on a full disk the long file stays
-            replace_text(self.path, "".join(f"{kept.model_dump_json()}\n" for kept in self.kept))
+        self.kept.extend(read_json_lines(self.path, Alert, KEPT))
+        write_json_lines(self.path, self.kept)
 
     def add(self, name: str, level: str, text: str) -> None:
         now = datetime.now(UTC)

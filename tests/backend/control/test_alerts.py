@@ -36,6 +36,16 @@ async def test_an_alert_file_that_cannot_be_rewritten_is_kept(tmp_path: Path) ->
     assert alerts.path.read_bytes() == written
 
 
+def test_a_damaged_alert_file_keeps_no_backend_from_starting(tmp_path: Path) -> None:
+    alerts = Alerts(tmp_path / "alerts.jsonl")
+    alerts.add("heat", "warning", "Hot.")
+    with alerts.path.open("ab") as file:
+        file.write(b"\xff\xfe half a line, as a power cut leaves it\n")
+    later = Alerts(alerts.path)
+    later.read()
+    assert [alert.text for alert in later.kept] == ["Hot."]
+
+
 def test_each_alert_is_one_line_of_the_log(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
