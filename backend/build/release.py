@@ -10,7 +10,6 @@ their libraries and one library for each backend, for Ubuntu 22.04 or newer.
 """
 
 import asyncio
-import hashlib
 import os
 import platform
 import re
@@ -28,7 +27,7 @@ import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from backend.build.build import Say, use_server
-from backend.files import exclusive_lock
+from backend.files import exclusive_lock, sha256
 from backend.models.placement import parse_devices
 from backend.programs import output_of
 
@@ -203,7 +202,7 @@ async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, s
         say(f"It was cut at {part.stat().st_size / 1e6:.0f} MB and goes on.")
     else:
         raise CannotGet(f"The download of {asset.name} is cut again and again; try later.")
-    if await asyncio.to_thread(sha256, part) != asset.digest:
+    if f"sha256:{await asyncio.to_thread(sha256, part)}" != asset.digest:
         part.unlink()
         raise CannotGet(
             f"{asset.name} is not what the release published (its digest differs); it was removed."
@@ -235,12 +234,6 @@ async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> Non
     if part.stat().st_size > asset.size:
         part.unlink()
         raise CannotGet(f"{asset.name} is longer than the release says; it was removed.")
-
-
-def sha256(path: Path) -> str:
-    """As releases publish it."""
-    with path.open("rb") as file:
-        return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def reason(error: Exception) -> str:

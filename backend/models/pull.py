@@ -1,6 +1,5 @@
 """Models from the Hugging Face hub: resumed where they were cut, checked, never in part under their name."""
 
-import hashlib
 import io
 import os
 import shutil
@@ -13,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from backend.config import BackendConfig
+from backend.files import sha256
 from backend.models.gguf_header import Header, read_open
 from backend.models.profile import Source, locate
 
@@ -56,11 +56,6 @@ def pull_one(source: Source, folder: Path, say: Callable[[str], None]) -> None:
         raise PullError(f"{path.name} arrived damaged (checksum); it was removed. Pull it again.")
     if part != path:
         part.replace(path)
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_disk(folder: Path, name: str, size: int | None) -> None:

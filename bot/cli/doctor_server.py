@@ -15,13 +15,13 @@ from agent.model import ModelRefused, Request
 from agent.prompt import system_text
 from agent.tools.registry import chosen
 from backend.client import BackendUnavailable
+from backend.files import sha256
 from backend.gpu.nvml import InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, ProfileError, Source, locate
 from backend.models.projector import with_projector
-from backend.models.pull import sha256
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
 from bot.cli.backend_config import backend_config, profile_of
 from bot.cli.connect import backend_client
