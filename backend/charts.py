@@ -1,7 +1,7 @@
-"""Line charts and bar charts as SVG, upright and large enough to be read on a phone.
+"""Line charts and bar charts as SVG, in portrait format and large enough to be read on a phone.
 
-Lengths are in the drawing's own units, of which a phone of 390 points shows 2.8 to a point. What is
-drawn has classes; a theme gives them colours, or the style sheet of the page that shows it.
+Lengths are in the drawing's own units; a phone 390 points wide shows 2.8 of them to a point.
+Elements have classes, which get their colours from a theme or from the page's style sheet.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,13 @@ from math import ceil, floor, log10
 
 WIDTH, HEIGHT = 1080, 1350  # at most
 PANEL_HEIGHT = 500
-LEFT, RIGHT, TOP = 108, 1040, 30  # of what is plotted; the scale stands left of it
-TITLE, TEXT, LINE = 40, 32, 46  # sizes of letters, and the height of a line of text
-GAP = timedelta(minutes=5)  # a longer one is no line, in a drawing of so many hours that
-GAPS = 200  # of a drawing's hours are longer, one of these
-DASHES = ("", "18 9", "18 8 4 8", "4 8")  # readable without colour, too
+LEFT, RIGHT, TOP = 108, 1040, 30  # of the plot area; the scale is left of it
+TITLE, TEXT, LINE = 40, 32, 46  # font sizes, and the height of a line of text
+# A curve is interrupted where nothing was measured for longer than this, or than
+# one GAPS-th of the time span that is drawn.
+GAP = timedelta(minutes=5)
+GAPS = 200
+DASHES = ("", "18 9", "18 8 4 8", "4 8")  # curves can be told apart without colour
 TICK_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
 MOST_TICKS = 6
 BAR, BAR_GAP, BAR_WIDTH = 48, 34, 620
@@ -31,7 +33,7 @@ class Theme:
     lines: tuple[str, ...]
 
 
-# Lines keep a contrast of at least 4.5 to their paper.
+# Lines have a contrast of at least 4.5 to the background.
 THEMES = {
     "light": Theme("#ffffff", "#1b1f24", "#d5dae0", ("#c2410c", "#1d4ed8", "#15803d", "#86198f")),
     "dark": Theme("#17212b", "#f1f5f9", "#3b4754", ("#fb923c", "#60a5fa", "#4ade80", "#e879f9")),
@@ -50,20 +52,20 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`from_zero`: its scale begins there. Values are told with so many `digits` behind the point."""
+    """`from_zero`: its scale begins at 0. Values are written with `digits` decimals."""
 
     title: str
     curves: list[Curve]
     from_zero: bool = True
     digits: int = 0
 
-    def told(self, curve: Curve) -> str:
+    def legend(self, curve: Curve) -> str:
         return f"{curve.label}: {curve.values[-1]:,.{self.digits}f}".removeprefix(": ")
 
     def in_words(self) -> str:
-        """What it shows, for those who do not see it."""
+        """A text alternative for screen readers."""
         curves = (
-            f"{self.told(curve)} (from {min(curve.values):,.{self.digits}f}"
+            f"{self.legend(curve)} (from {min(curve.values):,.{self.digits}f}"
             f" to {max(curve.values):,.{self.digits}f})"
             for curve in self.curves
         )
@@ -72,7 +74,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`doubt` says why the value may be wrong: the bar is hatched."""
+    """`doubt` says why the value may be wrong; such a bar is hatched."""
 
     name: str
     value: float
@@ -87,8 +89,10 @@ def line_charts(
     theme: Theme | None,
     marked: Sequence[TimeSpan] = (),
 ) -> str:
-    """Panels below each other, over the same hours, some of them `marked`; times are written in the zone
-    of `until`."""
+    """Panels below each other, over the same hours, with `marked` time spans in each.
+
+    Times are written in the zone of `until`.
+    """
     height = min(HEIGHT, TOP + LINE + PANEL_HEIGHT * len(panels))
     each = (height - TOP - LINE) / len(panels)
     parts = [
@@ -139,15 +143,15 @@ def line_chart(
         style += ' stroke-linejoin="round"'
         x, row = LEFT + number % 2 * (RIGHT - LEFT) / 2, top + TITLE + (number // 2 + 1) * LINE
         yield f'<path d="M{x} {row - 10}h64" {style}/>'
-        yield text(x + 80, row, panel.told(curve))
+        yield text(x + 80, row, panel.legend(curve))
         for piece in pieces(curve, max(GAP, (until - since) / GAPS)):
             points = [f"{along(at, since, until):.1f} {y(value):.1f}" for at, value in piece]
-            dot = "h.1" if len(points) == 1 else ""  # a line of no length is not drawn
+            dot = "h.1" if len(points) == 1 else ""  # a line without length is not drawn
             yield f'<path d="M{" ".join(points)}{dot}" {style} stroke-linecap="round"/>'
 
 
 def pieces(curve: Curve, gap: timedelta = GAP) -> list[list[tuple[datetime, float]]]:
-    """The curve's points, parted where nothing was measured for longer than `gap`."""
+    """The curve's points, split where nothing was measured for longer than `gap`."""
     found: list[list[tuple[datetime, float]]] = []
     for point in zip(curve.times, curve.values, strict=True):
         if not found or point[0] - found[-1][-1][0] > gap:
@@ -161,7 +165,7 @@ def along(moment: datetime, since: datetime, until: datetime) -> float:
 
 
 def scale(values: Sequence[float], from_zero: bool) -> tuple[float, float, list[float]]:
-    """The scale's ends around the values, and three to seven round numbers on it."""
+    """The scale's lower and upper end, and three to seven round numbers between them."""
     low, high = min(values), max(values)
     low = min(0.0, low) if from_zero else low
     spare = (high - low) * 0.08 or max(1.0, abs(high) * 0.1)
@@ -172,7 +176,7 @@ def scale(values: Sequence[float], from_zero: bool) -> tuple[float, float, list[
 
 
 def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
-    """The minutes between two marks of time, and the marks; at round times of `until`'s zone."""
+    """The minutes between two ticks, and the ticks, at round times in the zone of `until`."""
     minutes = (until - since) / timedelta(minutes=1)
     step = next((m for m in TICK_MINUTES if minutes / m <= MOST_TICKS), TICK_MINUTES[-1])
     first = since.astimezone(until.tzinfo).replace(second=0, microsecond=0)
@@ -183,7 +187,7 @@ def time_ticks(since: datetime, until: datetime) -> tuple[int, list[datetime]]:
 
 
 def bar_charts(charts: Sequence[tuple[str, Sequence[Bar]]], theme: Theme) -> str:
-    """Charts below each other: a title, then a bar for each value."""
+    """Charts below each other, each a title and a bar for each value."""
     parts, at = [], float(TOP)
     pattern = '<path d="M-4 4 4-4M0 16 16 0M12 20 20 12" class="hatch" stroke-width="5"/>'
     parts.append(

@@ -1,7 +1,6 @@
-"""The pictures of the GPU's last hours and of a bench: an SVG, as the owner's page shows it, and for a chat
-a PNG of it.
+"""The pictures of the GPU's last hours and of a bench, as SVG (for the owner's page) or as PNG (for a chat).
 
-The PNG is made by a process of its own: resvg holds the interpreter for the tenth of a second that it takes.
+The PNG is rendered in a separate process: resvg holds the GIL for the tenth of a second that it takes.
 """
 
 import asyncio
@@ -20,12 +19,12 @@ from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0
 MINUTE = timedelta(minutes=1)
-SHORTEST = timedelta(minutes=2)  # that a picture spans
+SHORTEST = timedelta(minutes=2)  # the least that a picture spans
 NOTHING = "There is nothing to draw yet: no GPU and no answers in that time."
 SPEEDS = (("prefill_tok_s", "Prefill, tokens/s"), ("decode_tok_s", "Decode, tokens/s"))
 ENGLISH: Mapping[str, str] = {}
 Rows = Sequence[Mapping[str, Any]]  # backend.measure.bench.BenchRow as JSON
-# A family and the file of its upright letters, the one to be preferred first.
+# Font families and the file of their regular face, the preferred one first.
 FONTS = {
     "DejaVu Sans": "DejaVuSans.ttf",
     "Noto Sans": "NotoSans-Regular.ttf",
@@ -46,25 +45,8 @@ class DrawFailed(Exception):
     """There is no picture; `str` is one plain sentence."""
 
 
-async def draw_gpu(
-    minutes: Sequence[GpuMinute],
-    *,
-    hours: float,
-    theme: str = "light",
-    zone: str = "UTC",
-    words: Mapping[str, str] = ENGLISH,
-) -> bytes:
-    """A PNG of the last `hours`; DrawFailed when there is nothing to draw or the process failed."""
-    return await rasterized(gpu_svg(minutes, hours=hours, theme=theme, zone=zone, words=words))
-
-
-async def draw_bench(rows: Rows) -> bytes:
-    """A PNG; DrawFailed when no row has a speed, or the process failed."""
-    return await rasterized(bench_svg(rows))
-
-
-async def rasterized(svg: str) -> bytes:
-    """A PNG of an SVG, with a font of this machine; DrawFailed where there is none."""
+async def rasterize(svg: str) -> bytes:
+    """A PNG of an SVG; DrawFailed when this machine has no known font, or the process fails."""
     family, files = await asyncio.to_thread(find_font, font_folders())
     command = (sys.executable, "-I", "-c", RASTERIZE, family, *map(str, files))
     try:
@@ -84,7 +66,7 @@ def font_folders() -> list[Path]:
 
 
 def find_font(folders: Iterable[Path]) -> tuple[str, list[Path]]:
-    """A family, and its files of upright and of bold letters; DrawFailed where none is known."""
+    """A family, and the files of its regular and bold faces; DrawFailed if none is known."""
     here = {path.name: path for folder in folders for path in folder.rglob("*.ttf")}
     for family, name in FONTS.items():
         if name in here:
@@ -102,7 +84,9 @@ def gpu_svg(
     words: Mapping[str, str] = ENGLISH,
 ) -> str:
     """The last `hours` of each GPU, or as many as are known; DrawFailed when there is nothing to draw.
-    `words` stand in place of the English ones."""
+
+    `words` maps the English labels to their translations.
+    """
     if not (found := panels(minutes, ZoneInfo(zone), words)):
         raise DrawFailed(NOTHING)
     since, until = hours_of(minutes, hours, zone)
@@ -110,7 +94,7 @@ def gpu_svg(
 
 
 def gpu_drawings(minutes: Sequence[GpuMinute], *, hours: float, zone: str = "UTC") -> list[str]:
-    """The same as an SVG for each panel, and more of them, for a page whose style sheet gives the colours."""
+    """An SVG for each panel, clock and memory included, for a page whose style sheet has the colours."""
     if not (found := panels(minutes, ZoneInfo(zone), more=True)):
         raise DrawFailed(NOTHING)
     since, until = hours_of(minutes, hours, zone)
@@ -125,7 +109,7 @@ def hours_of(minutes: Sequence[GpuMinute], hours: float, zone: str) -> TimeSpan:
 
 
 def slowed(minutes: Iterable[GpuMinute]) -> list[TimeSpan]:
-    """From when to when some GPU was slowed by heat or power."""
+    """The time spans in which some GPU was throttled by heat or power."""
     found: list[TimeSpan] = []
     for at in sorted({minute.at for minute in minutes if minute.throttled}):
         if found and at - found[-1][1] <= MINUTE:
@@ -142,8 +126,7 @@ def panels(
     *,
     more: bool = False,
 ) -> list[Panel]:
-    """What is drawn, each GPU by itself; nothing that has no values. `more` than a chat's picture has room
-    for: clock and memory."""
+    """The panels that have values, with a curve for each GPU; `more` adds clock and memory."""
     kept = list(minutes)
     gpus = sorted({minute.gpu for minute in kept if minute.gpu is not None})
     several = len(gpus) > 1
@@ -178,7 +161,10 @@ def panels(
 
 
 def bench_svg(rows: Rows) -> str:
-    """Bars for each speed, those of one name side by side; a throttled row is hatched."""
+    """Bars for each speed, rows of the same name side by side; a throttled row is hatched.
+
+    Raises DrawFailed when no row has a speed.
+    """
     names = [row["name"] for row in rows]
     rows = sorted(rows, key=lambda row: names.index(row["name"]))
     several = len({row["setting"]["server"] for row in rows}) > 1

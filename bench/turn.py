@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from backend.pictures import draw_gpu
+from backend.pictures import gpu_svg, rasterize
 from backend.protocol import GpuMinute
 from bench.installation import READING_SECONDS, Installation, installation
 from bench.matrix_turn import matrix_turns
@@ -221,7 +221,7 @@ async def picture() -> dict[str, float]:
         for gpu in range(2)
     ]
     began = time.perf_counter()
-    await draw_gpu(minutes, hours=3)
+    await rasterize(gpu_svg(minutes, hours=3))
     return {"first_picture_s": round(time.perf_counter() - began, 2)}
 
 

@@ -20,7 +20,7 @@ from backend.control.mcp_relay import mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.models.profile import ProfileError
-from backend.pictures import DrawFailed, draw_gpu, gpu_drawings
+from backend.pictures import DrawFailed, gpu_drawings, gpu_svg, rasterize
 from backend.protocol import (
     CompletionReport,
     Endpoint,
@@ -40,21 +40,21 @@ from backend.state import BackendState
 
 Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
-PING_SECONDS = 20.0  # a client that no longer answers loses what it holds
+PING_SECONDS = 20.0  # a client that no longer answers pings loses its places in the queue
 CLOSING_SECONDS = 0.5
 LEASES = web.AppKey("LEASES", set[web.WebSocketResponse])  # the open connections to the queue
 
 
 class JsonBody(RootModel[dict[str, Any]]):
-    """What is handed on as it is; pydantic's parser refuses what is nested too deep."""
+    """A JSON object that is passed on unchanged; pydantic's parser rejects one nested too deeply."""
 
 
 class NotReady(Exception):
-    """There is no endpoint now; `str` says why."""
+    """There is no endpoint at present; `str` says why."""
 
 
 class ModelServer(Protocol):
-    """What the API serves for: the supervised server, or servers of others."""
+    """What the API controls: the supervised server, or external servers."""
 
     async def run(self) -> None: ...
     async def endpoint(self) -> Endpoint: ...
@@ -65,7 +65,7 @@ class ModelServer(Protocol):
     def logs(self, lines: int) -> list[str]: ...
     def completed(self, report: CompletionReport) -> None: ...
     def profiles(self) -> list[ProfileSummary]: ...
-    async def tried(self, endpoint: Endpoint) -> Endpoint: ...
+    async def with_vision_tested(self, endpoint: Endpoint) -> Endpoint: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +97,13 @@ class Api:
         ]
 
     async def get_status(self, request: web.Request) -> web.Response:
-        told = {"embedding": self.embedding.status}
-        return json_response(self.state.snapshot().model_copy(update=told))
+        embedding = {"embedding": self.embedding.status}
+        return json_response(self.state.snapshot().model_copy(update=embedding))
 
     async def post_embeddings(self, request: web.Request) -> web.Response:
         try:
-            wanted = await body(request, JsonBody)
-            return web.json_response(await self.embedding.vectors(wanted.root))
+            parsed = await body(request, JsonBody)
+            return web.json_response(await self.embedding.vectors(parsed.root))
         except ServerAway as error:
             raise NotReady(f"There are no vectors now: {error}") from None
         except ServerRefused as error:
@@ -119,7 +119,7 @@ class Api:
     async def get_endpoint(self, request: web.Request) -> web.Response:
         found = await self.server.endpoint()
         if found.vision is None and request.query.get("vision"):
-            found = await self.server.tried(found)
+            found = await self.server.with_vision_tested(found)
         return json_response(found)
 
     async def get_logs(self, request: web.Request) -> web.Response:
@@ -135,8 +135,8 @@ class Api:
         zone = request.query.get("zone", "UTC")
         words = json.loads(request.query.get("words", "{}"))
         kept = await self.minutes(60 * hours)
-        picture = await draw_gpu(kept, hours=hours, theme=theme, zone=zone, words=words)
-        return web.Response(body=picture, content_type="image/png")
+        svg = gpu_svg(kept, hours=hours, theme=theme, zone=zone, words=words)
+        return web.Response(body=await rasterize(svg), content_type="image/png")
 
     async def get_drawings(self, request: web.Request) -> web.Response:
         count, step = number(request, "minutes", 180), max(1, number(request, "step", 1))
@@ -162,7 +162,7 @@ class Api:
 
     async def post_ready(self, request: web.Request) -> web.StreamResponse:
         answer = await start_stream(request)
-        with suppress(ConnectionError):  # the client has hung up
+        with suppress(ConnectionError):  # the client has disconnected
             async for status in self.server.changes():
                 await write_line(answer, state_of(status))
                 if status.serving or status.state == "failed":
@@ -186,9 +186,9 @@ class Api:
     async def stream_states(self, answer: web.StreamResponse) -> None:
         with suppress(ConnectionError):
             async for status in self.server.changes():
-                if status.state != "failed":  # the old profile may yet come back
+                if status.state != "failed":  # the old profile may yet be restored
                     await write_line(answer, state_of(status))
-        await asyncio.Event().wait()  # the client has hung up; the switch goes on
+        await asyncio.Event().wait()  # the client has disconnected; the switch continues
 
     async def get_events(self, request: web.Request) -> web.StreamResponse:
         answer = await start_stream(request)
@@ -198,7 +198,7 @@ class Api:
         return answer
 
     async def get_leases(self, request: web.Request) -> web.WebSocketResponse:
-        """The places in the queue of one client; those it has not left end with the connection."""
+        """One client's connection to the queue; its places end with the connection."""
         states: asyncio.Queue[QueueAnswer] = asyncio.Queue()
         socket = web.WebSocketResponse(heartbeat=PING_SECONDS, timeout=CLOSING_SECONDS)
         await socket.prepare(request)
@@ -256,7 +256,7 @@ class Api:
 
 @asynccontextmanager
 async def listening(api: Api, path: Path, *, group_status: bool = False) -> AsyncIterator[None]:
-    """Serve on the socket at `path`, 0600 in a folder of 0700; or the status alone, for the group too."""
+    """Serve on the socket at `path` with mode 0600; with `group_status` only the status, with mode 0660."""
     app = web.Application(client_max_size=LARGEST_BODY, middlewares=[plain_errors])
     app.add_routes(api.routes()[:1] if group_status else api.routes())
     app[LEASES] = set()
@@ -275,7 +275,7 @@ async def listening(api: Api, path: Path, *, group_status: bool = False) -> Asyn
 
 @asynccontextmanager
 async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
-    """A runner that cancels the handlers of clients that have gone."""
+    """A runner that cancels the handlers of clients that have disconnected."""
     runner = web.AppRunner(
         app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
     )
@@ -287,7 +287,7 @@ async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
 
 
 async def close_leases(app: web.Application) -> None:
-    """Programs keep theirs open: the end of the backend would wait for them."""
+    """Close the clients' connections to the queue, which would delay the shutdown."""
     await asyncio.gather(*(socket.close() for socket in app[LEASES]))
 
 
@@ -311,9 +311,7 @@ def sentence(error: ValidationError) -> str:
 
 
 def state_of(status: ServerStatus) -> ServerState:
-    return ServerState(
-        state=status.state, reason=status.reason, done=status.done, total=status.total
-    )
+    return ServerState.model_validate(status.model_dump())
 
 
 def json_response(value: BaseModel) -> web.Response:

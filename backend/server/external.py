@@ -63,10 +63,10 @@ class ExternalServers:
             raise NotReady(self.status.current.reason or "No model server can be reached.")
         return found
 
-    async def tried(self, endpoint: Endpoint) -> Endpoint:
-        """The same, knowing whether it takes pictures: shown a tiny one, once for each server and model.
+    async def with_vision_tested(self, endpoint: Endpoint) -> Endpoint:
+        """Test whether the model accepts pictures by sending a tiny one, once for each server and model.
 
-        What is no answer to that (a refused key, a limit of requests, silence) leaves it unknown.
+        `vision` stays None after an error that is not about pictures (a wrong key, a rate limit, a time-out).
         """
         seconds = self.config.connect_seconds
         async with self._trying, llama_server(endpoint.url, endpoint.api_key, seconds) as server:

@@ -64,8 +64,8 @@ class ManagedServer:
             keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )
 
-    async def tried(self, endpoint: Endpoint) -> Endpoint:
-        return endpoint  # what it takes is known
+    async def with_vision_tested(self, endpoint: Endpoint) -> Endpoint:
+        return endpoint  # llama-server itself says what it accepts
 
     def changes(self) -> AsyncIterator[ServerStatus]:
         return self.state.status.changes()

@@ -39,7 +39,7 @@ from backend.models.fit import FreeMemory, run_options
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.memory import checkpoint_bytes
 from backend.models.profile import Profile, ProfileError, locate
-from backend.pictures import DrawFailed, draw_bench
+from backend.pictures import DrawFailed, bench_svg, rasterize
 from backend.server.flags import known
 from backend.server.launch import CannotStart, find_binary, with_context
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
@@ -85,7 +85,7 @@ async def measure(
     output.end()
     if picture:
         try:
-            drawn = await draw_bench([asdict(row) for row in output.rows])
+            drawn = await rasterize(bench_svg([asdict(row) for row in output.rows]))
         except DrawFailed as error:
             raise Failed(str(error)) from None
         await asyncio.to_thread(picture.write_bytes, drawn)

@@ -16,11 +16,11 @@ from backend.gpu.history import History
 from backend.pictures import (
     DrawFailed,
     bench_svg,
-    draw_gpu,
     find_font,
     gpu_drawings,
     gpu_svg,
     panels,
+    rasterize,
     slowed,
 )
 from backend.protocol import GpuMinute
@@ -69,15 +69,15 @@ def test_text_and_lines_stand_out_from_their_paper(theme: str) -> None:
 
 
 async def test_a_picture_for_a_phone() -> None:
-    picture = await draw_gpu(hours(), hours=3, theme="dark", zone="Europe/Paris")
+    picture = await rasterize(gpu_svg(hours(), hours=3, theme="dark", zone="Europe/Paris"))
     assert picture.startswith(b"\x89PNG")
     width, height = (int.from_bytes(picture[i : i + 4], "big") for i in (16, 20))
     assert (width, height) == (1080, 1350)
 
 
-async def test_nothing_to_draw_is_one_sentence() -> None:
+def test_nothing_to_draw_is_one_sentence() -> None:
     with pytest.raises(DrawFailed, match=r"^There is nothing to draw yet"):
-        await draw_gpu([], hours=3)
+        gpu_svg([], hours=3)
 
 
 async def test_the_picture_comes_over_the_control_api(config: BackendConfig) -> None:

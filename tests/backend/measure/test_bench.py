@@ -25,7 +25,7 @@ from backend.measure.bench import (
 from backend.measure.probe import CannotMeasure
 from backend.measure.sweep import Choices, changed_flags, sweep, turn_seconds
 from backend.models.profile import Profile, Source, load
-from backend.pictures import DrawFailed, draw_bench
+from backend.pictures import DrawFailed, bench_svg, rasterize
 from backend.protocol import Gpu
 from fakes import gguf_maker
 from fakes.gguf_maker import Shape
@@ -145,9 +145,9 @@ def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
 
 async def test_rows_become_a_picture(tmp_path: Path) -> None:
     row = BenchRow("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
-    assert (await draw_bench([asdict(row)])).startswith(b"\x89PNG")
+    assert (await rasterize(bench_svg([asdict(row)]))).startswith(b"\x89PNG")
     with pytest.raises(DrawFailed, match="nothing to draw"):
-        await draw_bench([asdict(BenchRow("x", SETTING, Conditions()))])
+        bench_svg([asdict(BenchRow("x", SETTING, Conditions()))])
 
 
 # -- choosing flags -----------------------------------------------------------
