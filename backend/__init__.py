@@ -1,18 +1,18 @@
 """Keeps one llama-server alive on one machine. Knows no agent.
 
-protocol.py client.py   what others may import: the control API's values, and its client
-service.py              serve_backend: all of it for as long as a block lasts; start here
+protocol.py client.py   the only modules that other packages import: the control API's types and its client
+service.py              serve_backend: runs a whole backend inside a context manager; start here
 config.py state.py      what a backend is started with; what its parts share
-control/                the control API, and what it serves: status, GPU queue, alerts, metrics
-server/                 llama-server: started, warmed, watched, restarted; and servers of others
-models/                 profiles, what a model needs, which GPU it gets, downloads
-gpu/                    the cards through NVML: heat, errors, history
-measure/                how fast this machine is: bench, sweep, comparison
-build/                  compiling a llama-server for this machine
-embedded/               llama.cpp inside a process of ours, with llama-server's flags and routes
+control/                the control API and what it serves: status, GPU queue, alerts, metrics
+server/                 starts, warms, watches and restarts llama-server; uses external servers
+models/                 profiles, memory estimates, GPU placement, downloads
+gpu/                    the GPUs through NVML: heat, errors, history
+measure/                measures this machine: bench, sweep, comparison
+build/                  downloads or compiles a llama-server for this machine
+embedded/               llama.cpp inside a Python process, with llama-server's flags and routes
 aio.py                  waits that asyncio lacks
-proc.py programs.py     processes as /proc shows them; programs that answer and end
-files.py                files replaced in one step, private folders, locks
-pictures.py             the pictures of the last hours and of a bench
-charts.py               lines and bars as SVG
+proc.py programs.py     processes as /proc shows them; programs run to their end
+files.py                files replaced atomically, JSON Lines, private folders, locks
+pictures.py             pictures of the GPU's last hours and of a bench
+charts.py               line charts and bar charts as SVG
 """

@@ -40,10 +40,10 @@ from backend.protocol import (
 )
 
 ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
-ENDPOINT_SECONDS = 30.0  # servers of others are asked first
-PICTURE_SECONDS = 70.0  # drawn in a process of its own
-CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a backend that hangs says no goodbye
-RETRY_SECONDS = 0.1  # between two looks for a backend that may come
+ENDPOINT_SECONDS = 30.0  # external servers are queried first
+PICTURE_SECONDS = 70.0  # drawn in a separate process
+CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a hanging backend never answers a close
+RETRY_SECONDS = 0.1  # between two attempts to find a backend
 PUBLIC_SOCKET = "status.sock"  # in the unit's RUNTIME_DIRECTORY: GET /v1/status, for the group
 LONGEST_SOCKET = 100  # bytes
 NO_ANSWER = "The model backend does not answer."
@@ -55,13 +55,13 @@ class BackendUnavailable(Exception):
 
 
 class BackendRefused(Exception):
-    """The backend answered no; `str` is its sentence."""
+    """The backend rejected the request; `str` is its sentence."""
 
 
 class GpuLease:
-    """A place in the queue, and once `granted` the right to one request on the GPU.
+    """A place in the queue and, once granted, the right to one request on the GPU.
 
-    `wanted` is set when somebody more urgent waits, so that idle work can stop.
+    `wanted` is set when something more urgent waits, so that idle work can stop.
     """
 
     def __init__(self, queue: "QueueConnection", id: int) -> None:
@@ -71,7 +71,7 @@ class GpuLease:
         self._id = id
 
     async def granted(self, on_wait: OnQueueState | None) -> None:
-        """Wait for the grant; `on_wait` gets each state until then."""
+        """Wait for the grant; `on_wait` is called with each state until then."""
         while (state := await self.states.get()) and state.state == "waiting":
             if on_wait:
                 on_wait(state)
@@ -79,17 +79,19 @@ class GpuLease:
             raise BackendUnavailable("The model backend ended while the GPU was waited for.")
 
     async def heartbeat(self, tokens: int) -> None:
-        """Send a sign of life of the open request: tokens read and written so far."""
+        """Show that the open request makes progress: tokens read and written so far."""
         await self._queue.send(QueueMessage(id=self._id, tokens=tokens))
 
     async def report(self, report: CompletionReport) -> None:
-        """Report how a request ended; feeds the speed figures and the stall detector. It is taken into
-        account before the lease ends."""
+        """Report how a request ended, for the speed figures and the stall detector.
+
+        The backend processes it before the lease ends.
+        """
         await self._queue.send(QueueMessage(id=self._id, report=report))
 
 
 class QueueConnection:
-    """A program's connection to the queue, for all its leases; they end with it, however it ends."""
+    """A program's connection to the queue, which carries all its leases; they end with it."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -105,7 +107,7 @@ class QueueConnection:
     async def lease(
         self, place: QueuePlace, on_wait: OnQueueState | None
     ) -> AsyncIterator[GpuLease]:
-        """Take the place, and hold what is granted for the block."""
+        """Join the queue, wait for the grant, and hold it for the block."""
         number = next(self._numbers)
         lease = self._leases[number] = GpuLease(self, number)
         try:
@@ -117,7 +119,7 @@ class QueueConnection:
             await self.send(QueueMessage(id=number, left=True))
 
     async def send(self, message: QueueMessage) -> None:
-        with suppress(ConnectionError, aiohttp.ClientError):  # no fault of the request
+        with suppress(ConnectionError, aiohttp.ClientError):  # must not fail the request itself
             await self._socket.send_str(message.model_dump_json(exclude_defaults=True))
 
     async def close(self) -> None:
@@ -139,10 +141,10 @@ class QueueConnection:
 
 
 def default_socket(state_dir: Path) -> Path:
-    """Where the control API listens unless the configuration says otherwise.
+    """Where the control API listens by default.
 
-    AF_UNIX paths end at 107 bytes; where the path would be longer, it is in a folder
-    of the user's own under /tmp.
+    AF_UNIX paths are limited to 107 bytes; a longer one is replaced by a path in a private
+    folder under /tmp.
     """
     path = state_dir / "run" / "backend.sock"
     if len(os.fsencode(path)) <= LONGEST_SOCKET:
@@ -152,12 +154,12 @@ def default_socket(state_dir: Path) -> Path:
 
 
 def control_socket(named: str, state_dir: Path) -> Path:
-    """The socket that the configuration names, else the usual one."""
+    """The socket that the configuration names, else the default one."""
     return Path(named) if named else default_socket(state_dir)
 
 
 class BackendClient:
-    """Speaks to the backend on `socket`. Every method may raise BackendUnavailable."""
+    """Talks to the backend on `socket`. Every method may raise BackendUnavailable."""
 
     def __init__(self, socket: Path, *, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.socket = socket
@@ -207,7 +209,7 @@ class BackendClient:
     async def endpoint(self, *, vision: bool = False) -> Endpoint:
         """Where completions go now; may change with every restart of llama-server.
 
-        With `vision` a server that does not say whether it takes pictures is tried with a tiny one, once.
+        With `vision`, a server that does not say whether it accepts pictures is tested with a tiny one, once.
         """
         path = "/v1/endpoint?vision=1" if vision else "/v1/endpoint"
         text = await self._request("GET", path, seconds=ENDPOINT_SECONDS)
@@ -216,13 +218,13 @@ class BackendClient:
     async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
         """Each change of the server's state until it serves (the last one yielded).
 
-        Raises BackendUnavailable with the reason when it has failed, or after
-        `deadline` seconds; without one it waits as long as the backend lives.
+        Raises BackendUnavailable with the reason when the server has failed, when the backend
+        ends, or after `deadline` seconds.
         """
         until = None if deadline is None else asyncio.get_running_loop().time() + deadline
         async with self._open("POST", "/v1/ready") as answer:
             while True:
-                # Around the read alone: a deadline around the generator would cancel its user.
+                # Only around the read: a deadline around the whole generator would cancel its consumer.
                 try:
                     async with asyncio.timeout_at(until):
                         line = await answer.content.readline()
@@ -242,19 +244,19 @@ class BackendClient:
     async def warm(
         self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = (), before: str = ""
     ) -> None:
-        """Register the fixed prefix, to be kept warm. Returns at once."""
+        """Register the fixed prefix that is kept warm. Returns at once."""
         prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], before=before)
         await self._request("POST", "/v1/warm", prefix.model_dump_json())
 
     async def restart(self) -> None:
-        """Restart llama-server at once, with its full settings; open turns go on when it is ready."""
+        """Restart llama-server at once with its full settings; open turns continue when it is ready."""
         await self._request("POST", "/v1/restart", "{}")
 
     async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:
-        """Switch the profile, never mid-turn; yields states until the new one serves.
+        """Switch the profile between turns; yields states until the new one serves.
 
-        Raises BackendRefused when there is no such profile, or it did not start and
-        the old one is back.
+        Raises BackendRefused when there is no such profile, or when it did not start and
+        the old one was restored.
         """
         body = ProfileChoice(name=name).model_dump_json()
         async with self._open("POST", "/v1/profile", body) as answer:
@@ -265,14 +267,13 @@ class BackendClient:
                 yield state
 
     async def profiles(self) -> list[ProfileSummary]:
-        """Every profile, those that can start now first; none with an external server."""
+        """Every profile, those whose model is here first; none with an external server."""
         lines = (await self._request("GET", "/v1/profiles")).splitlines()
         return [ProfileSummary.model_validate_json(line) for line in lines]
 
-    async def gpu_history(self, minutes: int, step: int = 1) -> list[GpuMinute]:
-        """The last minutes, oldest first; averages of `step` of them."""
-        path = f"/v1/gpu/history?minutes={minutes}&step={step}"
-        lines = (await self._request("GET", path)).splitlines()
+    async def gpu_history(self, minutes: int) -> list[GpuMinute]:
+        """The last minutes, oldest first."""
+        lines = (await self._request("GET", f"/v1/gpu/history?minutes={minutes}")).splitlines()
         return [GpuMinute.model_validate_json(line) for line in lines]
 
     async def gpu_picture(
@@ -283,10 +284,10 @@ class BackendClient:
         zone: str = "UTC",
         words: Mapping[str, str] | None = None,
     ) -> bytes:
-        """A PNG of temperature, power and speed over the last hours, upright for a phone.
+        """A PNG of temperature, power and speed over the last hours, in portrait format for a phone.
 
-        `theme` is light or dark, `zone` an IANA name, `words` what stands in place of the
-        English ones. BackendRefused when there is nothing to draw yet.
+        `theme` is light or dark, `zone` an IANA name, `words` maps the English labels to their
+        translations. BackendRefused when there is nothing to draw yet.
         """
         asked = {"hours": hours, "theme": theme, "zone": zone, "words": json.dumps(words or {})}
         path = f"/v1/gpu/picture?{urlencode(asked)}"
@@ -294,9 +295,12 @@ class BackendClient:
             return await answer.read()
 
     async def gpu_drawings(self, minutes: int, step: int = 1, *, zone: str = "UTC") -> list[str]:
-        """The same of the last minutes as an SVG for each panel, and clock and memory besides, without
-        colours: its classes are ink, faint, marked (slowed) and line0 to line3. Averages of `step` minutes.
-        BackendRefused when there is nothing to draw yet."""
+        """An SVG for each of temperature, power, speed, clock and memory over the last minutes.
+
+        They have no colours but the classes ink, faint, marked (throttled) and line0 to line3, for the
+        page's style sheet. Values are averages of `step` minutes. BackendRefused when there is nothing
+        to draw yet.
+        """
         asked = {"minutes": minutes, "step": step, "zone": zone}
         found = json.loads(await self._request("GET", f"/v1/gpu/drawings?{urlencode(asked)}"))
         return [str(drawing) for drawing in found]
@@ -309,7 +313,7 @@ class BackendClient:
         return await self._request("GET", "/metrics")
 
     async def events(self, after: int = 0) -> AsyncGenerator[Alert]:
-        """Alerts with an id above `after`: those kept first, then each as it comes."""
+        """Alerts with an id above `after`: the stored ones first, then each new one."""
         async with self._open("GET", f"/v1/events?after={after}") as answer:
             async for line in answer.content:
                 if line.strip():
@@ -319,20 +323,23 @@ class BackendClient:
     async def acquire_gpu(
         self, chat: str, priority: Priority = 0, on_wait: OnQueueState | None = None
     ) -> AsyncIterator[GpuLease]:
-        """Wait for the GPU and hold it for the block, one model call. `on_wait` gets each change."""
+        """Wait for the GPU and hold it for the block, one model call.
+
+        `on_wait` is called with each change while waiting.
+        """
         queue = await self._connected()
         async with queue.lease(QueuePlace(chat=chat, priority=priority), on_wait) as lease:
             yield lease
 
     @asynccontextmanager
     async def turn(self, chat: str, on_wait: OnQueueState | None = None) -> AsyncIterator[None]:
-        """Keep the profile as it is for the block; `on_wait` gets why a turn cannot begin yet."""
+        """Prevent a switch of the profile for the block; `on_wait` is told why a turn cannot begin yet."""
         queue = await self._connected()
         async with queue.lease(QueuePlace(chat=chat, turn=True), on_wait):
             yield
 
     async def _connected(self) -> QueueConnection:
-        """The connection to the queue; a new one where there is none, or it has ended."""
+        """The open connection to the queue, or a new one."""
         async with self._connecting:
             if not self._queue or not self._queue.open:
                 try:
@@ -347,7 +354,7 @@ class BackendClient:
     async def _request(
         self, method: str, path: str, body: str | None = None, seconds: float | None = None
     ) -> str:
-        """The text of an answer that is complete within `seconds`."""
+        """The text of the answer; BackendUnavailable unless it is complete within `seconds`."""
         async with (
             within(seconds or self._answer_seconds),
             self._open(method, path, body) as answer,

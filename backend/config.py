@@ -1,4 +1,4 @@
-"""What a backend is started with: plain values, made by whoever composes it."""
+"""What a backend is started with: plain values, filled in by the command line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from backend.protocol import BackendKind
 
 @dataclass(frozen=True, slots=True)
 class ThermalLimits:
-    """°C, of the hottest of core and memory of any card. V100s throttle at 82-85."""
+    """Limits in °C for the hottest core or memory of any GPU. V100s throttle at 82-85."""
 
     warn_c: float = 80
     hold_c: float = 84
@@ -28,15 +28,16 @@ class ScheduledProfile:
 class BackendConfig:
     """`socket` None means `state_dir/run/backend.sock`, or a short path where that is too long.
 
-    `server` is "auto" (llama-server on PATH, else the embedded one), "embedded", or a path.
-    `model` (a GGUF) is used in place of the profile's own, or (`bare`) by flags that suit any; with `kind` external it is the
-    name to ask for. `embedding`: what a second server, for
-    vectors, runs; empty: none. `context` 0 takes the profile's (managed) or asks the server
-    (external). `profiles` is the user's folder, over the built-in ones.
-    `reschedule` gives the schedule as it is by now; None: it stays as it was at the start.
-    `vision`: whether an external server takes pictures; None: it is asked, or tried.
+    `server` is "auto" (an installed llama-server, else the embedded one), "embedded", or a path.
+    `model` is a GGUF that replaces the profile's model or, with `bare`, is run without a profile, with
+    flags that suit any model; with `kind` "external" it is the model name to request.
+    `embedding` names the model of a second server, for embeddings; empty for none.
+    `context` 0 takes the profile's window (managed) or asks the server for it (external).
+    `profiles` is the user's folder of profiles, which take precedence over the built-in ones.
+    `reschedule` returns the current schedule; None if it cannot change.
+    `vision` says whether an external server accepts pictures; None asks or tests the server.
     `proxy_port` and `proxy_key` open the server to other local programs.
-    `nvml` is the path of a libnvidia-ml.so.1 in place of the system's.
+    `nvml` is the path of a libnvidia-ml.so.1 that replaces the system's.
     """
 
     state_dir: Path
@@ -68,5 +69,5 @@ class BackendConfig:
 
     @property
     def slots_folder(self) -> Path:
-        """Of llama-server's saved slots."""
+        """Where llama-server saves slots."""
         return self.state_dir / "slots"

@@ -15,13 +15,13 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class ForeignFolder(Exception):
-    """A folder is a link, or another user's, who could put a socket or a link in it."""
+    """A folder is a link, or belongs to another user, who could put a socket or a link in it."""
 
 
 def replace_text(path: Path, text: str, *, sync: bool = False) -> None:
-    """Write the file so that a reader sees the old or the new text, never a part.
+    """Replace the file atomically: a reader sees the old or the new text, never a part.
 
-    `sync` flushes it to disk first, for what must outlive a power cut. Raises OSError.
+    `sync` flushes it to disk first, so that it survives a power cut. Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")
@@ -67,7 +67,7 @@ def private_folder(path: Path) -> None:
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Hold a lock file for the block; BlockingIOError when another process holds it.
 
-    The kernel releases it when the process ends, however it ends.
+    The kernel releases it even if the process is killed.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""Processes and memory as /proc and cgroups show them. None where there is no such process.
+"""Processes and memory as /proc and cgroups show them. Functions return None if the process is gone.
 
 Not psutil: it adds a tenth of a second to each start, and has no session, OOM kill count or boot id.
 """
@@ -13,7 +13,7 @@ PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 
 
 def stat_fields(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on (state, ppid, ...)."""
+    """The fields of /proc/PID/stat, starting with the third (state, ppid, ...)."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
@@ -28,13 +28,13 @@ def state(pid: int) -> str | None:
 
 
 def started(pid: int) -> int | None:
-    """Start time in ticks since boot: with the pid, the identity of a process."""
+    """Start time in ticks since boot; together with the pid it identifies a process."""
     fields = stat_fields(pid)
     return int(fields[19]) if fields else None
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """User and system time so far, all threads."""
+    """User and system time of all threads so far."""
     fields = stat_fields(pid)
     return (int(fields[11]) + int(fields[12])) * TICK_SECONDS if fields else None
 
@@ -54,10 +54,10 @@ def read_bytes(pid: int) -> int | None:
 
 
 def session(leader: int) -> list[int]:
-    """The pids of the session that `leader` began, whether or not it still runs."""
+    """The pids in the session that `leader` created, even if `leader` itself has ended."""
     found = []
     for path in Path("/proc").iterdir():
-        with suppress(ValueError, OSError):  # no process, or one that has just ended
+        with suppress(ValueError, OSError):  # not a process, or one that has just ended
             if os.getsid(int(path.name)) == leader:
                 found.append(int(path.name))
     return found
@@ -65,18 +65,18 @@ def session(leader: int) -> list[int]:
 
 @cache
 def boot() -> str:
-    """An id of this boot of the machine."""
+    """The id of the current boot."""
     return Path("/proc/sys/kernel/random/boot_id").read_text("utf-8").strip()
 
 
 def oom_kills() -> int:
-    """Processes that the kernel has killed for want of memory since boot."""
+    """The number of processes that the kernel's OOM killer has ended since boot."""
     lines = Path("/proc/vmstat").read_text("utf-8").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
 
 
 def available_mib() -> float:
-    """Host memory that can be had without swapping; a container's own limit counts too."""
+    """Host memory available without swapping, or less where a container's limit is lower."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
     host = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 1024
     try:

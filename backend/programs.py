@@ -1,4 +1,4 @@
-"""Programs that answer and end."""
+"""Programs that are run to their end, for their output."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ class ProgramOutput:
 
     @property
     def text(self) -> str:
-        """Everything that the program printed."""
+        """Standard output and standard error together."""
         return (self.stdout + self.stderr).decode("utf-8", "replace")
 
 

@@ -1,6 +1,6 @@
-"""The control API's values: what crosses the UNIX socket, and the `backend` part of `status --json`.
+"""The control API's types: what crosses the UNIX socket, and the `backend` part of `status --json`.
 
-What is not known is None, never zero.
+An unknown value is None, never zero.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ Priority = Literal[0, 1, 2]
 PERSON: Final = 0
 SCHEDULED: Final = 1
 IDLE: Final = 2
-PICTURE_PIXELS: Final = 1280 * 960  # as many as Telegram sends; about 1,200 tokens of Qwen's
-EVAL: Final = "eval"  # the chat under which the task suite queues, at IDLE
+PICTURE_PIXELS: Final = 1280 * 960  # the largest that Telegram sends; about 1,200 tokens in Qwen
+EVAL: Final = "eval"  # the chat name under which the task suite queues, at IDLE
 
 
 class Value(BaseModel):
-    """Frozen; fields that a newer peer sends are ignored, so that bot and backend update apart."""
+    """Frozen. Unknown fields are ignored, so that bot and backend can be updated independently."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
@@ -36,7 +36,7 @@ class Restart(Value):
 
 
 class WarmPrefix(Value):
-    """The fixed prefix as measured: `cached_tokens` of `tokens` are in the server's cache."""
+    """The measured state of the fixed prefix: `cached_tokens` of `tokens` are in the server's cache."""
 
     tokens: int
     cached_tokens: int
@@ -47,8 +47,8 @@ class WarmPrefix(Value):
 class ServerState(Value):
     """The model server's state.
 
-    `reason` is one plain sentence when it is not serving (or serves worse than
-    it should); `done` of `total` counts tokens while it warms.
+    `reason` is one plain sentence when it is not serving, or is degraded; `done` of `total`
+    counts tokens during warm-up.
     """
 
     state: StateName
@@ -62,7 +62,7 @@ class ServerState(Value):
 
 
 class ServerStatus(ServerState):
-    """The contract's `backend` part."""
+    """The `backend` part of the status."""
 
     kind: BackendKind = "managed"
     profile: str | None = None
@@ -73,11 +73,11 @@ class ServerStatus(ServerState):
     last_restart: Restart | None = None
     warm: WarmPrefix | None = None
     held: str | None = None  # why new requests wait (heat, a switch), as a sentence
-    less_memory: list[str] = Field(default_factory=list)  # given up when memory ran out, in words
+    less_memory: list[str] = Field(default_factory=list)  # reductions made when memory ran out
 
 
 class Speed(Value):
-    """Rolling over the last requests: tokens/s, milliseconds, shares of 1."""
+    """Rolling means over the last requests: tokens/s, milliseconds, fractions of 1."""
 
     decode_tok_s: float | None = None
     prefill_tok_s: float | None = None
@@ -88,7 +88,7 @@ class Speed(Value):
 
 
 class Gpu(Value):
-    """One card, one sample: °C, watts, per cent, MiB, MHz."""
+    """One sample of one GPU: °C, watts, per cent, MiB, MHz."""
 
     index: int
     name: str
@@ -109,14 +109,14 @@ class Gpu(Value):
 
 
 class MemoryUse(Value):
-    """Resident MiB of our process and of llama-server."""
+    """Resident MiB of the backend's process and of llama-server."""
 
     backend: float | None = None
     server: float | None = None
 
 
 class IdleWork(Value):
-    """What the GPU did between turns in the last 24 hours: seconds, and watt-hours where a card tells."""
+    """GPU work between turns in the last 24 hours: seconds, and watt-hours if the GPU reports power."""
 
     seconds: float = 0
     wh: float | None = None
@@ -126,7 +126,7 @@ EmbeddingState = Literal["loading", "ready", "restarting", "failed"]
 
 
 class EmbeddingStatus(Value):
-    """The second server, for vectors."""
+    """The second server, for embeddings."""
 
     profile: str
     state: EmbeddingState
@@ -140,16 +140,17 @@ class Status(Value):
     speed: Speed
     gpus: list[Gpu] = Field(default_factory=list)
     memory_mib: MemoryUse = MemoryUse()
-    waiting: int = 0  # for the GPU
+    waiting: int = 0  # requests that wait for the GPU
     idle: IdleWork = IdleWork()
-    embedding: EmbeddingStatus | None = None  # where one is configured
+    embedding: EmbeddingStatus | None = None  # None if no embedding server is configured
 
 
 class Endpoint(Value):
-    """Where completions go. `extras`: llama-server's own routes and fields are there.
+    """Where completions go. `extras`: the server has llama-server's own routes and fields.
 
-    `keeps_prompts`: a prompt that gives way to another chat's is kept in host memory.
-    `vision`: whether it takes pictures, None where nobody has asked it yet; of one, `picture_pixels` are used.
+    `keeps_prompts`: the prompt of a chat that loses its slot is kept in host memory.
+    `vision`: whether it accepts pictures, None if not yet tested; it uses at most
+    `picture_pixels` of each.
     `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
     in every request's body; `useful_context` is in tokens, from the profile.
     """
@@ -162,7 +163,7 @@ class Endpoint(Value):
     extras: bool = True
     vision: bool | None = False
     picture_pixels: int = PICTURE_PIXELS
-    audio: bool = False  # takes sound
+    audio: bool = False  # accepts sound
     keeps_prompts: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
@@ -171,7 +172,7 @@ class Endpoint(Value):
 
 
 class CompletionReport(Value):
-    """One completion as its caller saw it: tokens, milliseconds, tokens/s.
+    """One completion as its client saw it: tokens, milliseconds, tokens/s.
 
     `status` is the HTTP status; 0 when the connection broke.
     """
@@ -189,9 +190,9 @@ class CompletionReport(Value):
 
 
 class Prefix(Value):
-    """What every request begins with: messages and tools in wire form.
+    """What every request begins with: messages and tools as they are sent.
 
-    `before` stands in front of the first message's words, for templates without a system role.
+    `before` is put in front of the first user message, for templates without a system role.
     """
 
     messages: list[dict[str, Any]]
@@ -204,7 +205,7 @@ class ProfileChoice(Value):
 
 
 class ProfileSummary(Value):
-    """A profile to choose from. `here`: its model is on this machine; `source`: where the speed is from."""
+    """A profile to choose from. `here`: its model is on this machine; `source`: who measured the speed."""
 
     name: str
     title: str
@@ -214,11 +215,11 @@ class ProfileSummary(Value):
     verified: bool = False
     decode_tok_s: float | None = None
     source: str = ""
-    sees: bool = False  # has a projector of pictures
+    sees: bool = False  # accepts pictures
 
 
 class Alert(Value):
-    """An alert for the owner. `id` grows with time, also across restarts.
+    """An alert for the owner. `id` increases with time, also across restarts.
 
     `level` "over" ends an earlier alert of the same name.
     """
@@ -231,7 +232,7 @@ class Alert(Value):
 
 
 class GpuMinute(Value):
-    """Averages of one minute of one card; `gpu` is None for the server's speed."""
+    """Averages over one minute of one GPU; `gpu` is None for the server's speed."""
 
     at: datetime
     gpu: int | None = None
@@ -246,10 +247,10 @@ class GpuMinute(Value):
 
 
 class QueueState(Value):
-    """The place of a request or turn in the queue for the GPU.
+    """The state of a request or turn in the queue for the GPU.
 
-    `waiting` behind `ahead` others (`reason`: why nobody is let in), `held`, or
-    `wanted`: held, and somebody more urgent waits.
+    `waiting` behind `ahead` others (`reason`: why the queue is closed), `held`, or
+    `wanted`: held while something more urgent waits.
     """
 
     state: Literal["waiting", "held", "wanted"]
@@ -258,7 +259,7 @@ class QueueState(Value):
 
 
 class QueuePlace(Value):
-    """A place to be taken in the queue: for one model call, or, with `turn`, to keep the profile."""
+    """A request to join the queue: for one model call or, with `turn`, to keep the profile as it is."""
 
     chat: str = ""
     priority: Priority = PERSON
@@ -266,9 +267,11 @@ class QueuePlace(Value):
 
 
 class QueueMessage(Value):
-    """What a client of the queue sends. `id` is its number for a place that it will `enter`, has entered,
-    or has `left`; of a call that holds the GPU, `tokens` are those read and written so far, as a sign of
-    life, and `report` says how a request ended."""
+    """What a client of the queue sends about its place number `id`.
+
+    It will `enter`, or has `left`. For a call that holds the GPU, `tokens` is a heartbeat with the
+    number read and written so far, and `report` says how a request ended.
+    """
 
     id: int
     enter: QueuePlace | None = None
@@ -278,7 +281,7 @@ class QueueMessage(Value):
 
 
 class QueueAnswer(Value):
-    """What a client of the queue hears: the new `state` of its place number `id`."""
+    """What a client of the queue receives: the new `state` of its place number `id`."""
 
     id: int
     state: QueueState

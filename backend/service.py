@@ -1,4 +1,4 @@
-"""A whole backend, composed, for as long as a block lasts.
+"""A whole backend, running for the duration of a context manager.
 
 async with serve_backend(config) as backend:
     await backend.ended()
@@ -27,19 +27,19 @@ from backend.state import BackendState, Timing
 
 
 class AlreadyRunning(Exception):
-    """A backend already works on this state; `str` is one plain sentence."""
+    """A backend already uses this state folder; `str` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBackend:
-    """A running backend. `socket` is where clients find it."""
+    """A running backend. Clients connect to `socket`."""
 
     socket: Path
     state: BackendState
     _running: asyncio.Task[None]
 
     async def ended(self) -> None:
-        """Never returns; raises what ended the backend, should it fail."""
+        """Wait forever; raise the error that ended the backend, if it fails."""
         await asyncio.shield(self._running)
 
 
@@ -47,15 +47,15 @@ class RunningBackend:
 async def serve_backend(
     config: BackendConfig, *, timing: Timing | None = None
 ) -> AsyncIterator[RunningBackend]:
-    """Start supervisor, sampler and control API; all of it is gone when the block ends.
+    """Start supervisor, sampler and control API; everything is stopped when the block ends.
 
-    Returns as soon as the API answers; the server starts behind it. Raises
-    AlreadyRunning when another backend works on this state.
+    Enters the block as soon as the API answers; the server starts in the background. Raises
+    AlreadyRunning when another backend uses this state folder.
     """
     socket = config.socket or default_socket(config.state_dir)
     async with AsyncExitStack() as stack:
         try:
-            private_folder(config.state_dir.resolve())  # a link there is of who may configure
+            private_folder(config.state_dir.resolve())  # its path may be a link that the owner made
             for folder in (config.state_dir / "run", socket.parent):
                 private_folder(folder)
             stack.enter_context(exclusive_lock(config.state_dir / "run" / "backend.lock"))
@@ -81,9 +81,8 @@ async def serve_backend(
         embedding = EmbeddingServer(state)
         api = Api(state, server, health, history, embedding)
         await stack.enter_async_context(listening(api, socket))
-        if shared := os.environ.get(
-            "RUNTIME_DIRECTORY"
-        ):  # of the machine's unit, open to its group
+        # Set by the system-wide systemd unit, whose group may read the status.
+        if shared := os.environ.get("RUNTIME_DIRECTORY"):
             public = Path(shared) / PUBLIC_SOCKET
             await stack.enter_async_context(listening(api, public, group_status=True))
         if config.proxy_port and config.proxy_key:

@@ -41,13 +41,13 @@ class Timing:
     longest_load: float = 1800.0
     look_busy: float = 1.0
     look_idle: float = 5.0
-    restore: float = 86_400.0  # with less memory, before the full settings are tried again
+    restore: float = 86_400.0  # at reduced memory before the full settings are tried again
     look_schedule: float = 30.0
-    clock: Callable[[], float] = time.time  # since the epoch; the schedule goes by it
+    clock: Callable[[], float] = time.time  # since the epoch; used by the schedule
 
 
 class StatusBoard:
-    """The model server's status, and who waits for it to change. The supervisor alone writes it."""
+    """The model server's status, with a stream of its changes. Only the supervisor writes it."""
 
     def __init__(self, status: ServerStatus) -> None:
         self.current = status
@@ -71,7 +71,7 @@ class StatusBoard:
         changed.set()
 
     async def changes(self) -> AsyncGenerator[ServerStatus]:
-        """The status as it is, then after each change; a slow reader sees the newest only."""
+        """The current status, then the status after each change; a slow reader sees only the newest."""
         while True:
             changed = self._changed
             yield self.current
@@ -80,9 +80,9 @@ class StatusBoard:
 
 @dataclass(slots=True)
 class ClientActivity:
-    """What clients show of their open requests."""
+    """Activity of clients' open requests."""
 
-    heartbeats: int = 0  # any change is a sign of life for the stall detector
+    heartbeats: int = 0  # any change counts as progress for the stall detector
     proxied: int = 0  # open requests of other local programs
 
 
@@ -103,7 +103,7 @@ class BackendState:
 
     @classmethod
     def load(cls, config: BackendConfig, timing: Timing) -> "BackendState":
-        """A starting backend, with the alerts and the prefix that earlier ones kept."""
+        """The state of a starting backend, with what earlier ones saved. Blocks."""
         history = RestartHistory(config.state_dir / "restarts.jsonl")
         earlier = history.read()
         last = earlier[-1] if earlier else None
@@ -120,11 +120,11 @@ class BackendState:
 
     @property
     def server_record(self) -> Path:
-        """The file that names the running server, so that a later backend can end it."""
+        """The file that identifies the running server, so that a later backend can end it."""
         return self.config.state_dir / "run" / "server.json"
 
     def snapshot(self) -> Status:
-        """The whole status, as `GET /v1/status` gives it."""
+        """The whole status, as `GET /v1/status` returns it."""
         server, sample = self.status.current, self.sampler.fresh
         if server.state == "ready" and (self.gpu_queue.holders or self.activity.proxied):
             server = server.model_copy(update={"state": "busy"})

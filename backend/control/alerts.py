@@ -1,4 +1,4 @@
-"""Alerts for the owner: numbered, kept in a file as JSON Lines, and streamed."""
+"""Alerts for the owner: numbered, stored in a JSON Lines file, and streamed."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from backend.protocol import Alert
 log = logging.getLogger(__name__)
 
 KEPT = 200
-REPEAT_SECONDS = 300.0  # the same text again within this time is not a new alert
+REPEAT_SECONDS = 300.0  # an alert with the same name and text within this time is dropped
 AddAlert = Callable[[str, str, str], None]  # name, level, text
 
 
@@ -25,7 +25,7 @@ class Alerts:
         self._added = asyncio.Event()
 
     def read(self) -> None:
-        """Load what an earlier backend kept, and shorten the file to it."""
+        """Load the last KEPT alerts of earlier backends, and truncate the file to them."""
         self.kept.extend(read_json_lines(self.path, Alert, KEPT))
         write_json_lines(self.path, self.kept)
 
@@ -53,7 +53,7 @@ class Alerts:
         added.set()
 
     async def stream(self, after: int) -> AsyncGenerator[Alert]:
-        """The kept alerts with an id above `after`, then each new one."""
+        """The stored alerts with an id above `after`, then each new one."""
         while True:
             added = self._added
             for alert in [alert for alert in self.kept if alert.id > after]:

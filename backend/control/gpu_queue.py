@@ -1,10 +1,10 @@
-"""Whose request runs on the GPU next, over all chats and processes of this machine.
+"""Whose request runs on the GPU next, across all chats and processes of this machine.
 
 More urgent requests go first; among equals the chat that was served longest
-ago. Scheduled work that has waited two minutes counts as a person's. Idle work is
-let in while no turn is open: the slot's cache is that turn's until it ends. The GPU is
-held for one request at a time. A turn is open from its message to its answer;
-a change of the model waits for `between_turns`.
+ago. Scheduled work that has waited two minutes gets a person's priority. Idle work is
+admitted only while no turn is open, because it would evict that turn's cache. A lease
+covers a single request. A turn is open from its message to its answer; a change of the
+model waits for the open turns (`between_turns`).
 """
 
 import asyncio
@@ -17,15 +17,15 @@ from backend.protocol import EVAL, IDLE, PERSON, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
-LONGEST_TURN_SECONDS = 600.0  # a turn may wait for a person's approval longer than others can wait
+LONGEST_TURN_SECONDS = 600.0  # a turn may wait longer than this for a person's approval
 HEAT = "heat"  # the key under which the thermal guard closes the queue
 OnChange = Callable[[QueueState], None]
-OnIdle = Callable[[float, float], None]  # when idle work began and ended to hold the GPU
+OnIdle = Callable[[float, float], None]  # start and end of the time that idle work held the GPU
 
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """One waiter or holder; `on_change` gets each new state once."""
+    """One waiter or holder; `on_change` is called once with each new state."""
 
     chat: str
     priority: int
@@ -57,15 +57,15 @@ class GpuRequestQueue:
         self.open_turns: list[Ticket] = []
         self.demand = asyncio.Event()  # set while somebody waits
         self._new_turns: list[Ticket] = []  # wait to be opened
-        self._ending_turns: dict[str, str] = {}  # open turns may end, no new one begins: reasons
-        self._closed: dict[str, str] = {}  # nobody is let in: reasons
-        self._left = asyncio.Event()  # a holder or an open turn is gone
-        self._served_at: dict[str, float] = {}  # by chat, the longest ago first
+        self._ending_turns: dict[str, str] = {}  # reasons why no new turn begins, by key
+        self._closed: dict[str, str] = {}  # reasons why no request is admitted, by key
+        self._left = asyncio.Event()  # a holder or an open turn has ended
+        self._served_at: dict[str, float] = {}  # by chat, oldest first
         self._now = now
 
     @property
     def reason(self) -> str | None:
-        """Why nobody is let in now, as a sentence."""
+        """Why no new request is admitted now, as a sentence."""
         return next(iter([*self._closed.values(), *self._ending_turns.values()]), None)
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ class GpuRequestQueue:
 
     @contextmanager
     def enqueue(self, chat: str, priority: int, on_change: OnChange) -> Iterator[Ticket]:
-        """Wait, then hold, for the block; `on_change` hears which."""
+        """Be in the queue for the block; `on_change` is told when the GPU is held."""
         ticket = Ticket(chat, priority, self._now(), on_change)
         self.waiters.append(ticket)
         self._update()
@@ -101,7 +101,7 @@ class GpuRequestQueue:
 
     @contextmanager
     def turn(self, chat: str, on_change: OnChange) -> Iterator[Ticket]:
-        """An open turn for the block, once `on_change` has heard "held"."""
+        """Be in the queue for a turn for the block; it is open once `on_change` is told "held"."""
         ticket = Ticket(chat, PERSON, self._now(), on_change)
         self._new_turns.append(ticket)
         self._update()
@@ -113,7 +113,7 @@ class GpuRequestQueue:
             self._update()
 
     def close(self, key: str, reason: str) -> None:
-        """Let nobody in until `open(key)`; holders go on."""
+        """Admit no request until `open(key)`; holders continue."""
         self._closed[key] = reason
         self._update()
 
@@ -127,7 +127,7 @@ class GpuRequestQueue:
 
     @asynccontextmanager
     async def drained(self, key: str, reason: str) -> AsyncIterator[None]:
-        """Wait until nobody holds the GPU, and let nobody in for the block."""
+        """Wait until nobody holds the GPU, and admit no request for the block."""
         self.close(key, reason)
         try:
             await self._until_none(self.holders)
@@ -139,7 +139,7 @@ class GpuRequestQueue:
     async def between_turns(
         self, key: str, reason: str, patience: float = LONGEST_TURN_SECONDS
     ) -> AsyncIterator[None]:
-        """Let open turns end, for at most `patience` seconds, and let nobody in for the block."""
+        """Wait for open turns to end, at most `patience` seconds, and admit no request for the block."""
         self._ending_turns[key] = reason
         self._update()
         try:
@@ -158,7 +158,7 @@ class GpuRequestQueue:
             await self._left.wait()
 
     def _update(self) -> None:
-        """Open turns, let waiters in as far as the capacity goes, and show each its new state."""
+        """Open turns, admit waiters up to the capacity, and tell each ticket its new state."""
         for turn in self._new_turns:
             if self._ending_turns:
                 turn.show(QueueState(state="waiting", reason=self.reason))
@@ -187,7 +187,7 @@ class GpuRequestQueue:
             self.demand.clear()
 
     def _allowed(self) -> list[Ticket]:
-        """The waiters that may be let in now."""
+        """The waiters that may be admitted now."""
         if self._closed:
             return []
         if not self._ending_turns:

@@ -1,4 +1,4 @@
-"""What work between turns costs: seconds of the GPU, and joules as its samples tell. Pure but for its file."""
+"""What work between turns costs: GPU seconds, and joules computed from samples. Pure except for its file."""
 
 import json
 import time
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from backend.files import replace_text
@@ -13,23 +14,24 @@ from backend.gpu.nvml import Sample
 from backend.protocol import IdleWork
 
 HOUR, HOURS = 3600, 24
-KEPT_SAMPLES = 600  # ten minutes of them
+KEPT_SAMPLES = 600  # ten minutes
 
 
 @dataclass(slots=True)
 class IdleCost:
-    """Sums by the hour, kept in `path`. Holds and samples are on the steady clock.
+    """Hourly sums, stored in `path`. Times of holds and samples are on the monotonic clock.
 
-    A hold is often shorter than the second between two samples. It is charged what the
-    card drew from the sample before it to the one behind it, less the lowest power seen
-    for the time in which it did not run. What gave way to a request may so be charged with
-    some of that, at most a second.
+    A hold is often shorter than the second between two samples. It is charged with the energy
+    drawn from the last sample before it to the first one after it, minus the lowest power seen
+    times the part of that interval in which it did not run. Work that was interrupted by a
+    request may therefore be charged with up to a second of that request.
     """
 
     path: Path
     clock: Callable[[], float] = time.time
     hours: dict[int, tuple[float, float | None]] = field(default_factory=dict)  # seconds, joules
-    _drawn: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
+    # Time and the joules drawn until then, by sample.
+    _energy: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
     _holds: list[tuple[float, float]] = field(default_factory=list)  # not yet charged
 
     def read(self) -> None:
@@ -38,20 +40,20 @@ class IdleCost:
             self.hours = {int(hour): (float(s), j) for hour, s, j in rows}
 
     def held(self, began: float, ended: float) -> None:
-        """Idle work has held the GPU."""
-        if self._drawn:
+        """Record that idle work held the GPU from `began` to `ended`."""
+        if self._energy:
             self._holds.append((began, ended))
         self._add(ended - began, None)
 
     def sample(self, sample: Sample) -> None:
-        """`joules` since the driver was loaded where the card counts them (Volta and later), else by its power."""
-        at, joules = self._drawn[-1] if self._drawn else (sample.at, 0.0)
+        """Take the energy from the GPU's own counter (Volta and later), else integrate its power."""
+        at, joules = self._energy[-1] if self._energy else (sample.at, 0.0)
         counted = sample.joules
         if counted is None:
             if sample.watts is None:
                 return
             counted = joules + sample.watts * (sample.at - at)
-        self._drawn.append((sample.at, counted))
+        self._energy.append((sample.at, counted))
         due = [hold for hold in self._holds if hold[1] <= sample.at]
         if due:
             self._holds = [hold for hold in self._holds if hold[1] > sample.at]
@@ -67,7 +69,8 @@ class IdleCost:
         )
 
     def _joules(self, began: float, ended: float) -> float:
-        spans = list(zip(self._drawn, list(self._drawn)[1:], strict=False))
+        """The energy charged to one hold."""
+        spans = list(pairwise(self._energy))
         watts = [(j - i) / (b - a) for (a, i), (b, j) in spans if b > a]
         touched = [((a, i), (b, j)) for (a, i), (b, j) in spans if b > began and a < ended]
         if not touched or not watts:
@@ -83,6 +86,6 @@ class IdleCost:
         both = None if joules is None and known is None else (known or 0.0) + (joules or 0.0)
         self.hours[now] = before + seconds, both
         self.hours = {hour: sums for hour, sums in self.hours.items() if hour > now - HOURS}
-        with suppress(OSError):  # a full disk costs the count, nothing else
+        with suppress(OSError):  # a full disk must not stop a turn
             rows = [(hour, *sums) for hour, sums in self.hours.items()]
             replace_text(self.path, json.dumps(rows))

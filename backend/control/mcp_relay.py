@@ -1,5 +1,4 @@
-"""/v1/mcp of the control API: what programs ask of Voltaire as an MCP server (streamable HTTP) goes on to
-`voltaire mcp serve --socket`, where that runs beside this backend."""
+"""/v1/mcp of the control API: forwards MCP requests (streamable HTTP) to `voltaire mcp serve --socket`."""
 
 from pathlib import Path
 
@@ -9,10 +8,10 @@ from aiohttp import web
 from backend.client import default_socket
 from backend.config import BackendConfig
 
-SOCKET = "mcp.sock"  # beside the control socket
-NOBODY = "Nobody offers MCP here: voltaire mcp serve --socket"
-OF_ONE_CONNECTION = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding"})
-WAITS = aiohttp.ClientTimeout(total=None, sock_connect=5)  # a turn may take half an hour
+SOCKET = "mcp.sock"  # in the folder of the control socket
+NO_SERVER = "Nobody offers MCP here: voltaire mcp serve --socket"
+HOP_BY_HOP = frozenset({"connection", "content-length", "keep-alive", "transfer-encoding"})
+TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=5)  # a turn may take half an hour
 
 
 def mcp_socket(config: BackendConfig) -> Path:
@@ -20,13 +19,13 @@ def mcp_socket(config: BackendConfig) -> Path:
 
 
 async def relay_mcp(request: web.Request, socket: Path) -> web.StreamResponse:
-    headers = {k: v for k, v in request.headers.items() if k.lower() not in OF_ONE_CONNECTION}
+    headers = {k: v for k, v in request.headers.items() if k.lower() not in HOP_BY_HOP}
     body = await request.read()
     connector = aiohttp.UnixConnector(str(socket))
     try:
         async with (
             aiohttp.ClientSession(
-                connector=connector, timeout=WAITS, auto_decompress=False
+                connector=connector, timeout=TIMEOUT, auto_decompress=False
             ) as session,
             session.request(
                 request.method,
@@ -36,13 +35,13 @@ async def relay_mcp(request: web.Request, socket: Path) -> web.StreamResponse:
                 allow_redirects=False,
             ) as answer,
         ):
-            kept = {k: v for k, v in answer.headers.items() if k.lower() not in OF_ONE_CONNECTION}
-            back = web.StreamResponse(status=answer.status, headers=kept)
-            await back.prepare(request)
-            async for piece in answer.content.iter_any():
-                await back.write(piece)
-            return back
+            kept = {k: v for k, v in answer.headers.items() if k.lower() not in HOP_BY_HOP}
+            response = web.StreamResponse(status=answer.status, headers=kept)
+            await response.prepare(request)
+            async for chunk in answer.content.iter_any():
+                await response.write(chunk)
+            return response
     except aiohttp.ClientConnectorError:
-        return web.Response(status=503, text=NOBODY)
+        return web.Response(status=503, text=NO_SERVER)
     except (OSError, aiohttp.ClientError):
         return web.Response(status=502, text="What offers MCP here went away.")

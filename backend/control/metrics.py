@@ -1,7 +1,7 @@
 """Prometheus text (exposition format 0.0.4) of one Status. Pure.
 
-By hand: the format takes a dozen lines. prometheus_client, which the bot has, would take every backend 45 ms of
-its start and 1 MiB, asked for figures or not, and would write each 1 as 1.0.
+Written by hand, which takes a dozen lines. prometheus_client, which the bot uses, would cost every
+backend 45 ms of its start and 1 MiB even if nobody reads the metrics, and would write each 1 as 1.0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ def lines(status: Status) -> Iterator[str]:
 def metric(
     name: str, what: str, values: Mapping[str, float | None], kind: str = "gauge"
 ) -> Iterator[str]:
-    """One metric's lines, by labels; none where no value is known."""
+    """The lines of one metric, a line for each set of labels; none if no value is known."""
     known = [(labels, value) for labels, value in values.items() if value is not None]
     if known:
         yield f"# HELP voltaire_{name} {what}"

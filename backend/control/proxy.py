@@ -1,7 +1,7 @@
 """A fixed port and key for other local programs (an IDE, a coding agent) on the same server.
 
-Their requests pass through unchanged but for the key. They queue behind
-people's chats, and count as signs of life.
+Their requests are forwarded unchanged except for the key. They queue behind people's chats, and
+their output counts as progress for the stall detector.
 """
 
 import hmac
@@ -25,7 +25,7 @@ GENERATES = (
     "/completion",
     "/infill",
 )
-OWN_HEADERS = frozenset(  # of one connection: not passed on
+NOT_FORWARDED = frozenset(
     {"host", "authorization", "connection", "content-length", "transfer-encoding", "x-api-key"}
 )
 
@@ -60,19 +60,19 @@ class CompletionProxy:
 
     async def forward(self, request: web.Request) -> web.StreamResponse:
         endpoint = await self.endpoint()
-        headers = {k: v for k, v in request.headers.items() if k.lower() not in OWN_HEADERS}
+        headers = {k: v for k, v in request.headers.items() if k.lower() not in NOT_FORWARDED}
         headers["Authorization"] = f"Bearer {endpoint.api_key}"
         url, body = endpoint.url + request.path_qs, await request.read()
         async with self.session.request(
             request.method, url, headers=headers, data=body or None
         ) as answer:
-            back = web.StreamResponse(status=answer.status)
-            back.content_type = answer.content_type
-            await back.prepare(request)
+            response = web.StreamResponse(status=answer.status)
+            response.content_type = answer.content_type
+            await response.prepare(request)
             async for chunk in answer.content.iter_any():
                 self.state.activity.heartbeats += 1
-                await back.write(chunk)
-            return back
+                await response.write(chunk)
+            return response
 
 
 def refusal(status: int, message: str) -> web.Response:
@@ -83,7 +83,7 @@ def refusal(status: int, message: str) -> web.Response:
 async def proxying(
     state: BackendState, endpoint: Callable[[], Awaitable[Endpoint]]
 ) -> AsyncIterator[None]:
-    """Listen on loopback for the block; a port that is in use raises OSError."""
+    """Listen on loopback for the block. Raises OSError if the port is in use."""
     timeout = aiohttp.ClientTimeout(total=None)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         app = web.Application(client_max_size=LARGEST_BODY)

@@ -1,4 +1,4 @@
-"""When the model server was started again, and why: kept over the backend's own restarts."""
+"""When the model server was restarted, and why; it survives restarts of the backend."""
 
 import logging
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ FILE = "restarts.jsonl"  # in the state folder
 
 
 class RestartHistory:
-    """JSON Lines at `path`, the newest last."""
+    """A JSON Lines file at `path`, the newest restart last."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""systemd's notifications (sd_notify): nothing happens where there is no NOTIFY_SOCKET."""
+"""Notifications to systemd (sd_notify); a no-op without NOTIFY_SOCKET."""
 
 import asyncio
 import os
@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # the bot tells systemd of itself by notify() and loads nothing of the backend
+if TYPE_CHECKING:  # the bot imports only notify() and must not load the backend
     from backend.state import StatusBoard
 
 
@@ -24,7 +24,7 @@ def notify(*lines: str) -> None:
 
 
 async def report_to_systemd(board: "StatusBoard") -> None:
-    """READY at once, STATUS with each change, WATCHDOG for as long as the event loop runs."""
+    """Send READY at once, STATUS at each change, and WATCHDOG as long as the event loop runs."""
     notify("READY=1")
     async with asyncio.TaskGroup() as group:
         group.create_task(feed_watchdog())
@@ -36,7 +36,7 @@ async def report_to_systemd(board: "StatusBoard") -> None:
 
 
 async def feed_watchdog() -> None:
-    """Send a sign of life in half the time that systemd allows; return where it asks for none."""
+    """Notify the watchdog at half the interval that systemd allows; return if it has none."""
     allowed = os.environ.get("WATCHDOG_USEC", "")
     while allowed.isdigit() and int(allowed):
         notify("WATCHDOG=1")

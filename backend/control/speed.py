@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 from backend.protocol import CompletionReport, Speed
 
 KEPT = 50
-LOADING = 503  # the server is not ready yet, which is no error
+LOADING = 503  # the server is not ready yet, which does not count as an error
 MEDIAN_OF = 500
-LEAST_TOKENS = 16  # shorter answers are too noisy to measure speed by
+LEAST_TOKENS = 16  # the speed of shorter answers is too noisy
 LEAST_FOR_MEDIAN = 20
-NOW_OF = 5  # completions whose median is the present speed
+CURRENT_OF = 5  # completions whose median is the current speed
 
 
 @dataclass(slots=True)
 class SpeedSamples:
-    """The last completions of one profile: each model has its own usual speed."""
+    """The last completions of one profile."""
 
     reports: deque[CompletionReport] = field(default_factory=lambda: deque(maxlen=KEPT))
     decoded: deque[float] = field(default_factory=lambda: deque(maxlen=MEDIAN_OF))
-    joules: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
+    tokens_per_joule: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT))
 
 
 @dataclass(slots=True)
 class Speedometer:
-    """Takes reports; `errors` counts 5xx in a row, `served` completions that gave tokens."""
+    """Collects reports; `errors` counts 5xx in a row, `served` completions that wrote tokens."""
 
     errors: int = 0
     served: int = 0
@@ -34,11 +34,11 @@ class Speedometer:
     _profile: str = ""
 
     def begin(self, profile: str) -> None:
-        """Reports are of this profile from now on."""
+        """Count the following reports for this profile."""
         self.errors, self._profile = 0, profile
 
     @property
-    def now(self) -> SpeedSamples:
+    def current(self) -> SpeedSamples:
         return self._samples[self._profile]
 
     def add(self, report: CompletionReport, watts: float | None = None) -> None:
@@ -49,15 +49,15 @@ class Speedometer:
         self.errors = 0
         if report.completion_tokens:
             self.served += 1
-        now = self.now
-        now.reports.append(report)
+        samples = self.current
+        samples.reports.append(report)
         if report.decode_tok_s and (report.completion_tokens or 0) >= LEAST_TOKENS:
-            now.decoded.append(report.decode_tok_s)
+            samples.decoded.append(report.decode_tok_s)
             if watts:
-                now.joules.append(report.decode_tok_s / watts)
+                samples.tokens_per_joule.append(report.decode_tok_s / watts)
 
     def speed(self) -> Speed:
-        reports = self.now.reports
+        reports = self.current.reports
         return Speed(
             decode_tok_s=_mean(r.decode_tok_s for r in reports),
             prefill_tok_s=_mean(r.prefill_tok_s for r in reports),
@@ -69,20 +69,20 @@ class Speedometer:
 
     @property
     def tokens_per_joule(self) -> float | None:
-        joules = self.now.joules
-        return round(statistics.fmean(joules), 3) if joules else None
+        measured = self.current.tokens_per_joule
+        return round(statistics.fmean(measured), 3) if measured else None
 
     @property
     def median(self) -> float | None:
-        decoded = self.now.decoded
+        decoded = self.current.decoded
         return statistics.median(decoded) if len(decoded) >= LEAST_FOR_MEDIAN else None
 
     @property
     def share(self) -> float | None:
-        """The present speed as a share of this profile's median; None while there is no median."""
+        """The current speed as a fraction of this profile's median; None while there is no median."""
         if self.median is None:
             return None
-        return statistics.median(list(self.now.decoded)[-NOW_OF:]) / self.median
+        return statistics.median(list(self.current.decoded)[-CURRENT_OF:]) / self.median
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
