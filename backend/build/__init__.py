@@ -1,6 +1,6 @@
 """A llama-server for this machine: released (`voltaire server get`) or compiled (`voltaire server build`).
 
-release.py  the project's own build: which, fetched, checked, installed
-recipe.py   compiling: toolkits, compilers, CMake's arguments; or what is missing
-build.py    sources, configuring, compiling, installing
+release.py  downloads, checks and installs a build released by the llama.cpp project
+recipe.py   toolkits, compilers and CMake's arguments for compiling; or what is missing
+build.py    fetches the sources, configures, compiles, installs
 """

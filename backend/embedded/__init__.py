@@ -1,1 +1,1 @@
-"""The llama.cpp server inside a Python process, and pocket.gguf, the model of the demo."""
+"""The llama.cpp server inside a Python process, and pocket.gguf, the demo's model."""

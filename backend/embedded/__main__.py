@@ -1,8 +1,8 @@
 """The embedded llama.cpp server: `python -m backend.embedded FLAGS`, with llama-server's flags.
 
-It is xllamacpp's server in this process. Like llama-server it logs to stderr,
-takes its key from LLAMA_API_KEY (an argument would be visible to others),
-exits 1 with the reason in its last lines, and ends at once on SIGTERM. Unlike
+It runs xllamacpp's server in this process. Like llama-server it logs to stderr,
+reads its key from LLAMA_API_KEY (an argument would be visible to other users),
+exits with 1 and the reason in its last lines, and ends at once on SIGTERM. Unlike
 llama-server it dies with its parent.
 """
 
@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from backend.embedded.flags import FLAGS, Params, library, preserve_thoughts
 
 PR_SET_PDEATHSIG = 1
-kept: list[Any] = []  # the server object: the server ends when it is collected
+kept: list[Any] = []  # holds the server object, because garbage collection would end the server
 
 
 class Parser(argparse.ArgumentParser):
@@ -40,7 +40,7 @@ def command_line() -> Parser:
 
 
 def params_of(chosen: argparse.Namespace) -> Params:
-    """The library's parameters; exits 1 on a value that the library refuses."""
+    """The library's parameters; exits with 1 on a value that the library rejects."""
     params = library().CommonParams()
     params.endpoint_slots = True
     params.ui = False
@@ -63,7 +63,7 @@ def fail(reason: str) -> NoReturn:
 
 
 def exit_now(*_: object) -> None:
-    # The library's own shutdown waits for open streams; nothing here needs it.
+    # The library's own shutdown would wait for open streams.
     os._exit(0)
 
 
@@ -73,16 +73,16 @@ def serve(params: Params) -> NoReturn:
     signal.signal(signal.SIGINT, exit_now)
     if not Path(params.model.path).is_file():
         fail(f"failed to open GGUF file '{params.model.path}': no such file")
-    # The library loads in its constructor; in a thread, signals still end the process.
+    # The library loads in its constructor; in a thread, so that signals still end the process.
     failed = threading.Event()
     threading.Thread(target=load, args=(params, failed), daemon=True).start()
     failed.wait()
-    # An orderly exit: the library writes its log, the reason in it, in a thread of its own.
+    # Not os._exit: the library writes its log, with the reason in it, from its own thread.
     sys.exit(1)
 
 
 def load(params: Params, failed: threading.Event) -> None:
-    """Load the model and listen; sets `failed` when the library refuses."""
+    """Load the model and listen; set `failed` if the library raises an error."""
     try:
         server = library().Server(params)
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""The flags of llama-server that the embedded server takes, and where each is stored in the library."""
+"""The flags of llama-server that the embedded server accepts, and where the library stores each."""
 
 import json
 from collections.abc import Callable
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Params = Any  # xllamacpp.CommonParams, whose members are made at run time
+Params = Any  # xllamacpp.CommonParams, whose attributes are created at run time
 Apply = Callable[[Params, Any], None]
 
 
 def library() -> Any:
-    """xllamacpp, imported when it is needed: `--help` answers without it."""
+    """xllamacpp, imported only when needed, so that `--help` works without it."""
     import xllamacpp
 
     return xllamacpp
@@ -19,7 +19,7 @@ def library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`apply` stores the parsed value in the parameters; `metavar` None: a switch without a value."""
+    """`apply` stores the parsed value in the parameters; `metavar` is None for a switch."""
 
     names: tuple[str, ...]
     metavar: str | None
@@ -29,7 +29,7 @@ class Flag:
 
 
 def option(usage: str, kind: Callable[[str], Any], where: str | Apply, help_text: str) -> Flag:
-    """A flag with a value, from its line of `--help`; `where` is an attribute or a function."""
+    """A flag with a value, from its usage in `--help`; `where` is an attribute or a function."""
     *names, last = usage.split(", ")
     name, metavar = last.split()
     apply = to(where) if isinstance(where, str) else where
@@ -58,7 +58,7 @@ def constant(attribute: str, value: Any) -> Apply:
 
 
 def named(enum: str, prefix: str) -> Callable[[str], Any]:
-    """A converter of a value's name in llama-server to the member of the library's enum."""
+    """A converter from the value's name in llama-server to the member of the library's enum."""
 
     def convert(name: str) -> Any:
         members = {member.name.upper(): member for member in getattr(library(), enum)}
@@ -91,7 +91,7 @@ def load_mode(value: str) -> Any:
 
 
 def experts_on_host(params: Params, layers: int) -> None:
-    """As llama-server's own `--n-cpu-moe`: a pattern of tensor names for each layer."""
+    """Like llama-server's `--n-cpu-moe`: a pattern of tensor names for each layer."""
     if layers < 0:
         raise ValueError("it cannot be negative")
     patterns = (rf"blk\.{n}\.ffn_(up|down|gate|gate_up)_(ch|)exps=CPU" for n in range(layers))
@@ -99,13 +99,13 @@ def experts_on_host(params: Params, layers: int) -> None:
 
 
 def tensors_elsewhere(params: Params, overrides: str) -> None:
-    """PATTERN=BUFFER, separated by commas, beside those that were given before."""
+    """Add PATTERN=BUFFER pairs, separated by commas, to those given before."""
     given = (params.tensor_buft_overrides, overrides)
     params.tensor_buft_overrides = ",".join(filter(None, given))
 
 
 def tensor_split(params: Params, value: str) -> None:
-    """Shares of the cards, such as "3,1"; those that are not named get none."""
+    """The GPUs' shares of the model, such as "3,1"; GPUs without a number get none."""
     shares, devices = [float(share) for share in value.split(",")], len(params.tensor_split)
     if len(shares) > devices:
         raise ValueError(f"there can be {devices} devices")
@@ -124,7 +124,7 @@ def add_template_values(params: Params, text: str) -> None:
 
 
 def preserve_thoughts(value: str) -> Apply:
-    """llama-server sets this value, true, in its own reading of flags, which the library has not."""
+    """Set the template value that llama-server's flag parser sets to true, and the library does not."""
 
     def apply(params: Params, _: Any) -> None:
         values = {**params.default_template_kwargs, "preserve_reasoning": value}
