@@ -1,6 +1,6 @@
-"""The GPUs of this machine: what NVML tells, and what it means.
+"""The GPUs of this machine: what NVML reports, and what it means.
 
 nvml.py      samples, once a second
-health.py    heat, throttling, errors and slow answers as alerts
-history.py   minutes kept a month; the last sample before a power cut
+health.py    alerts for heat, throttling, errors and slow answers
+history.py   averages per minute, kept for a month; the last sample before a power cut
 """

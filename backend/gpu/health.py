@@ -1,4 +1,4 @@
-"""What the GPUs' samples mean: heat holds work, trouble becomes alerts, minutes become history."""
+"""Evaluates the GPUs' samples: heat holds work, problems become alerts, averages go into the history."""
 
 import asyncio
 import logging
@@ -27,14 +27,14 @@ Change = Literal["warn", "cooled", "hold", "resume"]
 
 @dataclass(slots=True)
 class ThermalGuard:
-    """Takes the hottest temperature in °C; gives what changes. Each threshold has its own way back."""
+    """Turns the hottest temperature in °C into changes of state, with hysteresis."""
 
     limits: ThermalLimits
     warned: bool = False
     holding: bool = False
 
     def take(self, hottest: float) -> Change | None:
-        """At most one change a sample; holding warns as well."""
+        """The change caused by this sample, if any; "hold" implies a warning."""
         if not self.holding and hottest >= self.limits.hold_c:
             self.holding = self.warned = True
             return "hold"
@@ -52,25 +52,25 @@ class ThermalGuard:
 
 @dataclass(slots=True)
 class Debounce:
-    """A condition that counts once it held for `on` samples, and is over after `off` without it."""
+    """A condition that becomes active after `on` samples in a row, and inactive after `off` without it."""
 
     on: int
     off: int
     active: bool = False
-    run: int = 0
+    streak: int = 0
 
     def take(self, now: bool) -> bool:
-        """True when `active` changed."""
-        self.run = self.run + 1 if now != self.active else 0
-        if self.run < (self.off if self.active else self.on):
+        """Take a sample; return whether `active` changed."""
+        self.streak = self.streak + 1 if now != self.active else 0
+        if self.streak < (self.off if self.active else self.on):
             return False
-        self.active, self.run = now, 0
+        self.active, self.streak = now, 0
         return True
 
 
 @dataclass(slots=True)
 class Health:
-    """Takes samples and completion reports; `collect` gives minutes for the history."""
+    """Takes samples and completion reports; `collect` returns averages per minute for the history."""
 
     thermal: ThermalLimits
     gpu_queue: GpuRequestQueue
@@ -79,7 +79,7 @@ class Health:
     clock: Callable[[], float] = time.time
     guard: ThermalGuard = field(init=False)
     latest: Sample | None = None
-    temperature_known_at: float = 0.0  # steady clock
+    temperature_known_at: float = 0.0  # monotonic clock
     throttling: Debounce = field(default_factory=lambda: Debounce(THROTTLED_AFTER, CLEAR_AFTER))
     slow: bool = False
     lost: frozenset[int] = frozenset()
@@ -110,7 +110,7 @@ class Health:
         if report.decode_tok_s:
             self.running_minute.speeds.append(report.decode_tok_s)
         share = self.speed.share
-        if share is None:  # another profile serves, whose usual speed is not known yet
+        if share is None:  # the usual speed of this profile is not known yet
             self.slow = False
         elif not self.slow and share < SLOW:
             self.slow = True
@@ -121,19 +121,19 @@ class Health:
             self.alert("speed", "over", "The model writes at its usual speed again.")
 
     def collect(self) -> list[GpuMinute]:
-        """Finished minutes, once."""
+        """The minutes finished since the last call."""
         self._turn_minute()
         finished, self.finished_minutes = self.finished_minutes, []
         return finished
 
     def finish(self) -> list[GpuMinute]:
-        """Everything not yet collected, the running minute too."""
+        """All minutes not yet collected, including the current one."""
         finished = [*self.finished_minutes, *self.running_minute.minutes()]
         self.finished_minutes, self.running_minute = [], MinuteSamples(self._minute())
         return finished
 
     def release_if_unknown(self, now: float) -> None:
-        """Let work go on when no temperature came for UNKNOWN_SECONDS; `now` of the steady clock."""
+        """Stop holding work if no temperature came for UNKNOWN_SECONDS; `now` on the monotonic clock."""
         if self.guard.holding and now - self.temperature_known_at > UNKNOWN_SECONDS:
             self.guard = ThermalGuard(self.thermal)
             self.gpu_queue.open(HEAT)
@@ -150,7 +150,7 @@ class Health:
 
     def _heat(self, sample: Sample) -> None:
         hottest, limits = sample.hottest, self.thermal
-        if hottest is None:  # a GPU that stopped answering says nothing of heat
+        if hottest is None:  # a GPU that does not answer reports no temperature
             return
         self.temperature_known_at = sample.at
         at, cooled = f"The GPU is at {hottest:.0f} °C", f"The GPU has cooled to {hottest:.0f} °C"
@@ -207,10 +207,10 @@ XIDS = {
 
 
 async def keep_history(health: Health, history: History, last: LastSampleFile) -> None:
-    """Write minutes as they end, and the last sample; on cancellation the rest is written."""
+    """Write minutes as they end, and the last sample regularly; on cancellation write the rest."""
 
     def write(minutes: list[GpuMinute], *, flush: bool, busy: bool, clean: bool = False) -> None:
-        # A full disk costs the history, never a reply.
+        # A full disk must not end the backend.
         try:
             if minutes:
                 history.write(minutes)

@@ -1,4 +1,4 @@
-"""Minutes kept a month in the backend's own SQLite file, and the last sample for after a power cut.
+"""Averages per minute, kept for a month in an SQLite file, and the last sample before a power cut.
 
 All methods block and are called in a thread.
 """
@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS minutes (
 
 @dataclass(slots=True)
 class MinuteSamples:
-    """What came within one minute: samples of each GPU, and speeds in tokens/s."""
+    """The samples of each GPU and the decode speeds (tokens/s) within one minute."""
 
     began: int  # seconds since 1970, a whole minute
     gpus: dict[int, list[Gpu]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class History:
     path: Path
 
     def write(self, minutes: Sequence[GpuMinute]) -> None:
-        """Add minutes and drop those older than a month."""
+        """Add minutes, and delete those older than a month."""
         rows = [_row(minute) for minute in minutes]
         marks = ", ".join("?" * (2 + len(COLUMNS)))
         with closing(self._opened()) as db, db:
@@ -84,7 +84,7 @@ class History:
             db.execute("DELETE FROM minutes WHERE at < ?", (newest - DAYS * 86400,))
 
     def read(self, since: int, step: int = 1) -> list[GpuMinute]:
-        """Minutes from `since` (seconds since 1970) on, oldest first; averages of `step` of them."""
+        """Minutes since `since` (seconds since 1970), oldest first, averaged over `step` minutes each."""
         if not self.path.exists():
             return []
         means = ", ".join(f"avg({column})" for column in COLUMNS)
@@ -96,11 +96,11 @@ class History:
             return [_read(row) for row in db.execute(sql, (since, 60 * step))]
 
     def _opened(self) -> sqlite3.Connection:
-        """The file, or a new one in place of a damaged one: it only held averages of a month."""
+        """Open the file, or replace a damaged one: it only holds averages of a month."""
         try:
             return self._open()
         except sqlite3.OperationalError:
-            raise  # locked, or the disk is full: the file itself is sound
+            raise  # locked, or the disk is full: the file itself is intact
         except sqlite3.DatabaseError:
             self.path.replace(self.path.with_suffix(".damaged"))
             return self._open()
@@ -127,7 +127,7 @@ def _read(row: tuple[float, ...]) -> GpuMinute:
 
 @dataclass(frozen=True, slots=True)
 class LastSampleFile:
-    """The last sample, flushed to disk, so that a power cut can be reported with what came before it."""
+    """The last sample, flushed to disk, so that it can be reported after a power cut."""
 
     path: Path
 
@@ -145,7 +145,7 @@ class LastSampleFile:
         replace_text(self.path, json.dumps(sample), sync=True)
 
     def unclean_reboot(self) -> str | None:
-        """What to tell of a reboot without a shutdown since the last write; None when there was none."""
+        """A text about a reboot without a shutdown since the last write; None if there was none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             last = json.loads(self.path.read_text("utf-8"))
             if last["boot"] != proc.boot() and not last["clean"]:

@@ -1,7 +1,7 @@
-"""GPUs through NVML, once a second: the only file that knows the binding.
+"""GPUs through NVML, sampled once a second: the only module that knows the binding.
 
-Sampling runs in a daemon thread, because a call into a driver in trouble may
-never return; the loop only ever sees the last sample, or that it is stale.
+Sampling runs in a daemon thread, because a call into a broken driver may never
+return; the event loop only sees the last sample, or that it is stale.
 A machine without NVML has no GPUs, which is no error.
 """
 
@@ -19,9 +19,9 @@ from backend.protocol import Gpu
 
 STALE_SECONDS = 10.0
 LIBRARY = "libnvidia-ml.so.1"
-EMPTY_MIB = 600  # less than any context with a model takes
+EMPTY_MIB = 600  # less than a CUDA context with any model takes
 LINKS = 6  # NVLinks of a V100
-# Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h); idle and clock settings are no trouble.
+# Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h) without idle and clock settings, which are normal.
 THROTTLE = {
     0x4: "power cap",
     0x8: "hardware slowdown",
@@ -38,7 +38,7 @@ HOT = frozenset({"thermal", "hardware slowdown"})
 class Sample:
     """All GPUs at one moment. `lost` are indices that no longer answer; `xids` are new (GPU, number)."""
 
-    at: float  # steady clock, seconds
+    at: float  # monotonic clock, seconds
     gpus: tuple[Gpu, ...] = ()
     lost: tuple[int, ...] = ()
     xids: tuple[tuple[int, int], ...] = ()
@@ -46,17 +46,17 @@ class Sample:
     joules: float | None = None  # drawn by all GPUs since the driver was loaded
 
     def holds(self, pid: int) -> bool | None:
-        """Whether a process has memory on a GPU; None when that cannot be known."""
+        """Whether a process has memory on a GPU; None if that cannot be known."""
         if pid in self.pids:
             return True
-        # In a container NVML names other pids, or none.
+        # In a container NVML reports the host's pids, or none.
         used = [gpu.memory_used_mib for gpu in self.gpus]
         empty = bool(used) and all(mib is not None and mib < EMPTY_MIB for mib in used)
         return False if empty else None
 
     @property
     def hottest(self) -> float | None:
-        """°C of the hottest of core and memory of any GPU."""
+        """The highest temperature of any GPU's core or memory, in °C."""
         both = [t for g in self.gpus for t in (g.temperature_c, g.memory_temperature_c)]
         return max((t for t in both if t is not None), default=None)
 
@@ -67,16 +67,16 @@ class Sample:
 
     @property
     def load(self) -> float | None:
-        """Of the busiest GPU, 0 to 1."""
+        """The utilization of the busiest GPU, 0 to 1."""
         known = [g.utilization for g in self.gpus if g.utilization is not None]
         return max(known) / 100 if known else None
 
 
 @dataclass(slots=True)
 class Sampler:
-    """`latest` is the last sample, `fresh` the same if it is of now.
+    """`latest` is the last sample, `fresh` the last one unless it is older than STALE_SECONDS.
 
-    `answered` is set by the first sample, and where there is no usable NVML.
+    `answered` is set after the first sample, or if NVML cannot be used.
     """
 
     listeners: list[Callable[[Sample], None]] = field(default_factory=list)
@@ -99,12 +99,12 @@ class Sampler:
 async def sampling(
     sampler: Sampler, library: str | None = None, every: float = 1.0
 ) -> AsyncIterator[None]:
-    """Feed `sampler` for the block. Without a usable NVML nothing happens."""
+    """Feed `sampler` for the block; without a usable NVML it gets no sample."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
 
     def in_loop(call: Callable[..., None], *arguments: Any) -> None:
-        with suppress(RuntimeError):  # the loop has closed meanwhile
+        with suppress(RuntimeError):  # the loop has been closed
             loop.call_soon_threadsafe(call, *arguments)
 
     def sample_until_stopped() -> None:
@@ -127,7 +127,7 @@ async def sampling(
 
 
 def load_library(path: str | None) -> bool:
-    """Whether NVML is there. A library loaded from `path` with NVML's name serves the binding."""
+    """Load NVML; return whether it exists. The binding then uses a library loaded from `path`."""
     try:
         ctypes.CDLL(path or LIBRARY, mode=ctypes.RTLD_GLOBAL)
     except OSError:
@@ -135,8 +135,8 @@ def load_library(path: str | None) -> bool:
     return True
 
 
-async def look(library: str | None = None, seconds: float = STALE_SECONDS) -> Sample | None:
-    """One sample of now; None without a usable NVML, or when it does not answer in time."""
+async def sample_once(library: str | None = None, seconds: float = STALE_SECONDS) -> Sample | None:
+    """A current sample; None without a usable NVML, or if it does not answer in time."""
     sampler = Sampler()
     async with sampling(sampler, library):
         await set_within(sampler.answered, seconds)
@@ -149,7 +149,7 @@ class NvmlUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpu:
-    """`capability` is (major, minor) of CUDA's, `memory` in bytes; None: not told."""
+    """`capability` is CUDA's compute capability (major, minor), `memory` in bytes; None: unknown."""
 
     name: str
     capability: tuple[int, int] | None
@@ -158,7 +158,7 @@ class InstalledGpu:
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpus:
-    """The GPUs of this machine; `problem` says why NVML cannot tell, empty where it can."""
+    """The GPUs of this machine; `problem` says why NVML cannot be used, empty if it can."""
 
     driver: str | None = None
     gpus: tuple[InstalledGpu, ...] = ()
@@ -246,7 +246,7 @@ class Nvml:
         )
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """The answer, or None where this GPU or driver has none."""
+        """Call an NVML function; None if this GPU or driver does not support it."""
         nvml = self._nvml
         try:
             return getattr(nvml, name)(*arguments)
@@ -291,8 +291,8 @@ class Nvml:
         return events
 
     def _xids(self) -> Iterator[tuple[int, int]]:
-        """Xid events since the last look, without waiting."""
-        with suppress(self._nvml.NVMLError):  # a time-out: there is none
+        """The Xid events since the last sample, without waiting."""
+        with suppress(self._nvml.NVMLError):  # a time-out: there is no further event
             while self._events is not None:
                 event = self._nvml.nvmlEventSetWait_v2(self._events, 0)
                 yield self._index(event.device), int(event.eventData)
@@ -313,5 +313,5 @@ def mib(value: int) -> float:
 
 
 def throttled(gpus: Sequence[Gpu]) -> bool:
-    """Whether a GPU is slowed for heat."""
+    """Whether a GPU is throttled because of heat."""
     return any(HOT & set(gpu.throttle) for gpu in gpus)

@@ -1,4 +1,4 @@
-"""What `voltaire bench` measures on a user's machine, as rows with the conditions they were taken under.
+"""What `voltaire bench` measures on a user's machine, as rows with the conditions of the GPUs.
 
 (The repository's own bench/ prints the figures of this project for its README
 and is not installed.)
@@ -6,8 +6,8 @@ and is not installed.)
     async with gpu_sampler() as sampler, bench_server(config, profile, sampler) as bench:
         async for row in bench.rows([512, 8192]):
 
-A row whose GPU was slowed (heat, power, a fault of the board) is marked and
-never counts as a reference: a throttled card once made a gain of 8 % look like
+A row whose GPU was throttled (heat, power, a fault of the board) is marked and
+never used for a comparison: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
@@ -34,18 +34,18 @@ from backend.server.process import ServerProcess, server_process
 
 STREAMS = (1, 4, 8)
 UNDRAFTED = ", no drafting"
-FIRST_SECONDS = 2.0  # for the first sample of the GPUs
+FIRST_SECONDS = 2.0  # for the first GPU sample
 LOAD_SECONDS, POLL_SECONDS = 1800.0, 0.2
 MARGIN = 512  # tokens of the window left for the reply
 CACHE_FLAGS = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
-# Flags that differ from start to start, or say nothing of speed.
-UNNAMED = ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv")
+# Flags that differ between starts, or do not affect speed.
+OMITTED = ("--port", "--host", "--api-key", "--api-key-file", "--slot-save-path", "-lv")
 FIGURES = (("prefill", "prefill_tok_s"), ("decode", "decode_tok_s"))
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a row was measured on; None is unknown."""
+    """What a row was measured on; None means unknown."""
 
     profile: str
     build: str
@@ -57,7 +57,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The GPUs meanwhile: mean watts of all, the hottest °C, the lowest MHz, reasons for slowing."""
+    """The GPUs during a measurement: mean total watts, highest °C, lowest MHz, throttle reasons."""
 
     watts: float | None = None
     temperature_c: float | None = None
@@ -67,7 +67,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One measurement: tokens/s, milliseconds, shares of 1, tokens per joule."""
+    """One measurement: tokens/s, milliseconds, fractions of 1, tokens per joule."""
 
     name: str
     setting: Setting
@@ -88,7 +88,7 @@ class BenchRow:
 
 @dataclass(slots=True)
 class Recording:
-    """The GPUs' samples while something is measured."""
+    """The GPUs' samples during a measurement."""
 
     samples: list[Sample] = field(default_factory=list)
 
@@ -107,7 +107,7 @@ class Recording:
 
 @asynccontextmanager
 async def recording(sampler: Sampler) -> AsyncIterator[Recording]:
-    """The samples taken during the block; for a block shorter than an interval, the one before it."""
+    """Record the samples taken during the block, or the one before it if none was taken."""
     found = Recording([sampler.fresh] if sampler.fresh else [])
     take = found.samples.append
     sampler.listeners.append(take)
@@ -128,13 +128,13 @@ class Bench:
     sampler: Sampler
 
     async def rows(self, sizes: Sequence[int], slots: int = 1) -> AsyncIterator[BenchRow]:
-        """Everything, a row at a time."""
+        """Measure everything, one row after the other."""
         for size in sizes:
             row = await self.at(size)
             yield row
         if row.acceptance is not None:
             plain = await self.at(sizes[-1], draft=False)
-            # llama.cpp's server could leave drafting off for a request, until before build 11434.
+            # llama-server before build 11434 could turn drafting off for a single request.
             if plain.acceptance is None:
                 yield plain
         async for row in self._first_tokens(sizes[len(sizes) // 2]):
@@ -147,7 +147,7 @@ class Bench:
                 yield await self._concurrent(count)
 
     async def at(self, context: int, *, draft: bool = True) -> BenchRow:
-        """Prefill and decode with so many tokens in the window."""
+        """Prefill and decode speed with `context` tokens in the window."""
         async with recording(self.sampler) as seen:
             timed = await self.probe.complete(await self.probe.tokens(context), draft=draft)
         conditions, joule = seen.conditions(), None
@@ -166,7 +166,7 @@ class Bench:
         )
 
     async def rewind_ms(self, context: int) -> float:
-        """Milliseconds to the first token of a prompt whose end has changed since it was read."""
+        """Milliseconds to the first token of a prompt whose end was changed after it had been read."""
         return (await self.probe.rewound(context)).ttft_ms
 
     async def _first_tokens(self, context: int) -> AsyncIterator[BenchRow]:
@@ -186,10 +186,10 @@ class Bench:
 
 @asynccontextmanager
 async def gpu_sampler(nvml: str | None = None) -> AsyncIterator[Sampler]:
-    """A sampler of our own, four times a second; it stays empty without NVML."""
+    """A sampler that runs four times a second; it stays empty without NVML."""
     sampler = Sampler()
     async with sampling(sampler, nvml, every=0.25):
-        await set_within(sampler.answered, FIRST_SECONDS)  # not set: a driver in trouble
+        await set_within(sampler.answered, FIRST_SECONDS)  # continue even if the driver hangs
         yield sampler
 
 
@@ -197,9 +197,9 @@ async def gpu_sampler(nvml: str | None = None) -> AsyncIterator[Sampler]:
 async def bench_server(
     config: BackendConfig, profile: Profile, sampler: Sampler, driver: str | None = None
 ) -> AsyncIterator[Bench]:
-    """A server of our own with this profile, for the block; no supervisor, no warm-up.
+    """Run a server with this profile for the block, without supervisor and warm-up.
 
-    CannotMeasure says why it does not start.
+    Raises CannotMeasure if it does not start.
     """
     try:
         launch = await prepare(config, profile)
@@ -222,23 +222,23 @@ async def until_loaded(launch: Launch, process: ServerProcess) -> None:
                 raise CannotMeasure(cause.sentence)
             if monotonic() - began > LOAD_SECONDS:
                 raise CannotMeasure("The server did not load within half an hour.")
-            await asyncio.sleep(POLL_SECONDS)  # the server has no way to tell that it is ready
+            await asyncio.sleep(POLL_SECONDS)  # the server does not signal that it is ready
 
 
 def sizes_of(window: int, useful: int | None = None) -> list[int]:
-    """Three sizes of context: short, a quarter, and as much as the window is good for."""
+    """Three context sizes: short, a quarter of the largest, and the largest useful one."""
     most = min(useful or window, window - MARGIN)
     return sorted({size for size in (512, most // 4, most) if 0 < size <= most})
 
 
 def setting(name: str, build: str, argv: Sequence[str], driver: str | None) -> Setting:
-    """What a row names, from the server's command line: flags without paths and without UNNAMED."""
+    """The setting of a row, from the server's command line: flags without folders and without OMITTED."""
     if tuple(argv[1:3]) == EMBEDDED[1:]:
         build, argv = f"xllamacpp {version('xllamacpp')}", ["embedded", *argv[3:]]
     flags = [
         Path(part).name if part.startswith("/") else part
         for before, part in pairwise(argv)
-        if part not in UNNAMED and before not in UNNAMED
+        if part not in OMITTED and before not in OMITTED
     ]
     types = [
         next((value for flag, value in pairwise(argv) if flag in names), "f16")
@@ -255,7 +255,7 @@ def setting(name: str, build: str, argv: Sequence[str], driver: str | None) -> S
 class Comparison:
     """One figure of one row for each server: mean tokens/s, the fastest first.
 
-    `apart`: each run of the fastest was faster than each of the next; else its lead may be chance.
+    `apart`: every run of the fastest was faster than every run of the second; else the lead may be chance.
     """
 
     name: str
@@ -265,7 +265,7 @@ class Comparison:
 
     @property
     def lead(self) -> float:
-        """Of the fastest over the next: 0.1 is 10 %."""
+        """The lead of the fastest over the second: 0.1 is 10 %."""
         return self.speeds[0][1] / self.speeds[1][1] - 1
 
     @property
@@ -274,7 +274,7 @@ class Comparison:
 
 
 def compare(rows: Sequence[BenchRow]) -> Iterator[Comparison]:
-    """Each figure that at least two servers have; throttled rows do not count."""
+    """Compare each figure that at least two servers have; throttled rows are ignored."""
     for name in dict.fromkeys(row.name for row in rows):
         for figure, attribute in FIGURES:
             runs = defaultdict[str, list[float]](list)

@@ -1,4 +1,4 @@
-"""Which of two llama-servers stays: each is measured twice, in turn, so that heat weighs on both alike.
+"""Which of two llama-servers to use: each is measured twice, alternately, so that heat affects both alike.
 
 choice = await choose(used, new, measure)
 """
@@ -18,16 +18,16 @@ MeasureServer = Callable[[Path], Awaitable[BenchRow]]  # raises CannotMeasure
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`sentence` says why it is this one."""
+    """The server to use; `sentence` says why."""
 
     server: Path
     sentence: str
 
 
 async def choose(used: Path, new: Path, measure: MeasureServer) -> Choice:
-    """The new one where each of its typical turns was quicker than each of the other's, by GAIN at least.
+    """Choose the new server if its slowest typical turn beats the old one's fastest by at least GAIN.
 
-    One that does not run gives way to the other; where neither runs, the new one is taken.
+    A server that does not run loses; if neither runs, the new one is chosen.
     """
     seconds: dict[Path, list[float]] = {used: [], new: []}
     problems: dict[Path, str] = {}

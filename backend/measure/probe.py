@@ -1,7 +1,7 @@
-"""Measuring one llama-server by its own timings: prefill, decode, first token, cache, drafting.
+"""Measures one llama-server by the timings that it reports: prefill, decode, first token, cache, drafting.
 
-Each prompt begins with random characters, so that nothing but what a measurement
-means to reuse comes from the cache.
+Each prompt begins with random characters, so that only what a measurement intends to
+reuse comes from the cache.
 """
 
 import asyncio
@@ -21,8 +21,9 @@ from backend.server.llama import (
 )
 
 REPLY = 128  # tokens written in each measurement
-SHARED, NEW, CHATS, ROUNDS = 1024, 64, 2, 3  # the interleaved chats: tokens, tokens a turn
-SILENT_SECONDS = 900.0  # a prefill on a slow machine says nothing for minutes on some engines
+# Interleaved chats: tokens in their common prefix, new tokens in each turn, chats, turns of each.
+SHARED, NEW, CHATS, ROUNDS = 1024, 64, 2, 3
+SILENT_SECONDS = 900.0  # some engines send nothing during a prefill, which may take minutes
 WORDS = "the quick brown fox jumps over a lazy dog while rain falls on seven green hills and ".split()  # fmt: skip
 
 
@@ -55,7 +56,7 @@ class Probe:
     server: LlamaServer
 
     async def tokens(self, count: int) -> list[int]:
-        """A prompt of exactly `count` tokens that no cache holds."""
+        """A prompt of exactly `count` tokens that is in no cache."""
         text = f"{secrets.token_hex(8)} " + " ".join(WORDS) * (1 + count // len(WORDS))
         found = await self.server.tokenize(text)
         if len(found) < count:
@@ -65,7 +66,7 @@ class Probe:
     async def complete(
         self, prompt: Sequence[int], write: int = REPLY, *, draft: bool = True
     ) -> TimedCompletion:
-        """One completion, streamed; `draft` False asks the server to leave drafting off."""
+        """One streamed completion; `draft` False asks the server not to use its draft model."""
         body = {"prompt": list(prompt), "n_predict": write, "ignore_eos": True, "temperature": 0.2}
         if not draft:
             body["speculative.n_max"] = 0
@@ -90,23 +91,23 @@ class Probe:
         )
 
     async def cold_and_warm(self, prompt: int) -> tuple[TimedCompletion, TimedCompletion]:
-        """The same prompt twice, the second time with a little more at its end."""
+        """Complete a prompt twice, the second time with a few more tokens at its end."""
         first = await self.tokens(prompt)
         cold = await self.complete(first, write=1)
         more = await self.tokens(NEW)
         return cold, await self.complete([*first, *more], write=1)
 
     async def rewound(self, prompt: int) -> TimedCompletion:
-        """A prompt whose last tokens differ from those of the one that was just read.
+        """Complete a prompt again whose last tokens have changed.
 
-        A model with recurrent layers goes back to a context checkpoint for that, or reads it all.
+        A model with recurrent layers returns to a context checkpoint for that, or reads the whole prompt.
         """
         first = await self.tokens(prompt)
         await self.complete(first, write=1)
         return await self.complete([*first[: -4 * NEW], *await self.tokens(NEW)], write=1)
 
-    async def cache_reuse(self, shared: int = SHARED) -> float:
-        """The share of old prompt tokens that came from the cache when chats take turns."""
+    async def cache_reuse(self, shared: int) -> float:
+        """The fraction of known prompt tokens that came from the cache when chats alternate."""
         fixed = await self.tokens(shared)
         chats = [[*fixed, *await self.tokens(NEW)] for _ in range(CHATS)]
         old, cached = 0, 0
@@ -120,7 +121,7 @@ class Probe:
         return cached / old
 
     async def concurrent(self, count: int, prompt: int = 256) -> float:
-        """Tokens/s written by `count` chats at once, all together."""
+        """The total decode speed in tokens/s of `count` concurrent chats."""
         prompts = [await self.tokens(prompt) for _ in range(count)]
         began = monotonic()
         async with asyncio.TaskGroup() as group:

@@ -2,25 +2,24 @@
 
     result = await sweep(profile, measure, Choices(threads=(6, 12), flags=known(help_text)))
 
-The score is the time of a typical turn, and where the model needs context
-checkpoints that of one whose last message was changed. What seems better is measured once
-more, back to back with what it would replace, because heat and other programs
-fake gains. No KV type below q8_0 is tried: what that costs in
-recall only the task suite can tell.
+The score is the time of a typical turn, plus that of a turn whose last message was changed
+if the model needs context checkpoints. A better variant is measured again, back to back
+with the one that it would replace, because heat and other programs can fake a gain. KV
+types below q8_0 are not tried: only the task suite could show what they cost in recall.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from backend.measure.bench import BenchRow
 from backend.models.profile import DRAFTING, Profile
 from backend.server.flags import OWN_HEAD
 
-READ, WRITE = 1500, 300  # tokens of a typical turn that finds its past cached
-GAIN = 0.03  # less is noise
+READ, WRITE = 1500, 300  # tokens of a typical turn whose history is cached
+GAIN = 0.03  # a smaller gain is noise
 KEYS, VALUES = "--cache-type-k", "--cache-type-v"
 LENGTHS, LEAST = ("2", "4", "8"), ("0", "0.5", "0.75")
-# Tokens between two checkpoints where nothing else is said: llama.cpp's flag, and ik_llama.cpp's.
+# The flags for tokens between two checkpoints with their defaults: llama.cpp's, and ik_llama.cpp's.
 SPACING = {"--checkpoint-min-step": "8192", "--ctx-checkpoints-interval": "512"}
 MeasureProfile = Callable[[Profile], Awaitable[BenchRow | None]]
 Variant = tuple[str, Profile]  # one change to a profile, in words
@@ -29,7 +28,7 @@ Axis = Callable[[Profile], Iterator[Variant]]
 
 @dataclass(frozen=True, slots=True)
 class TriedVariant:
-    """A variant as measured; `row` is None where it did not start, `again` true when it is measured once more."""
+    """A measured variant; `row` is None if it did not start, `again` true if it had been measured before."""
 
     words: str
     profile: Profile
@@ -40,14 +39,14 @@ class TriedVariant:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """`best` is the fastest sound one; `tried` all of them in order, the profile as it is first."""
+    """`best` is the fastest variant; `tried` has all in order, the unchanged profile first."""
 
     best: TriedVariant
-    tried: tuple[TriedVariant, ...] = field(default_factory=tuple)
+    tried: tuple[TriedVariant, ...]
 
     @property
     def gain(self) -> float:
-        """How much faster than the profile as it is: 0.1 is 10 %; both as measured last."""
+        """How much faster it is than the unchanged profile (0.1 is 10 %), by the last measurement of each."""
         same = [tried for tried in self.tried if tried.profile == self.tried[0].profile]
         before, after = same[-1].seconds, self.best.seconds
         return before / after - 1 if before and after else 0.0
@@ -55,7 +54,7 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What can be varied here: numbers of threads, the flags that the server's `--help` names, and
+    """What can be varied: numbers of threads, the flags that the server's `--help` lists, and
     whether the model needs context checkpoints (recurrent layers, sliding windows)."""
 
     threads: Sequence[int]
@@ -64,7 +63,7 @@ class Choices:
 
 
 def axes(profile: Profile, choices: Choices) -> list[Axis]:
-    """What is varied, one after the other: no flag that this server does not know."""
+    """What is varied, one axis after the other; flags that this server does not know are left out."""
     ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
     found = [ubatch, one_flag("-t {}", "--threads", list(map(str, choices.threads))), cache_types]
     if profile.drafts:
@@ -73,7 +72,8 @@ def axes(profile: Profile, choices: Choices) -> list[Axis]:
             found.append(one_flag("{} drafted", "--spec-draft-n-max", LENGTHS))
         if "--spec-draft-p-min" in choices.flags:
             found.append(one_flag("drafts above {}", "--spec-draft-p-min", LEAST, unset="0"))
-        found += [own_head_lengths, own_head_least]
+        found.append(own_head("{} drafted", "n_max", LENGTHS))
+        found.append(own_head("drafts above {}", "p_min", LEAST))
     if profile.flag("--n-cpu-moe") and "--moe-cache-mib" in choices.flags:
         sizes = ("1024", "2048", "4096")
         found.append(one_flag("{} MiB of hot experts", "--moe-cache-mib", sizes, unset="0"))
@@ -87,9 +87,9 @@ def axes(profile: Profile, choices: Choices) -> list[Axis]:
 
 
 def one_flag(words: str, flag: str, values: Sequence[str], unset: str = "") -> Axis:
-    """The other values of one flag, which is `unset` where the profile does not set it.
+    """The other values of one flag, whose default is `unset`.
 
-    A profile that no longer drafts has nothing to draft more of.
+    Drafting flags are not varied if the best variant so far does not draft.
     """
 
     def variants(now: Profile) -> Iterator[Variant]:
@@ -113,25 +113,23 @@ def no_drafting(now: Profile) -> Iterator[Variant]:
     yield "no drafting", now.without_drafting()
 
 
-def own_head_lengths(now: Profile) -> Iterator[Variant]:
-    """ik_llama.cpp has what it drafts in one flag (backend.server.flags tells an older one in its words)."""
-    if found := OWN_HEAD.fullmatch(now.flag("--spec-type") or ""):
-        for length in LENGTHS:
-            if length != found[1]:
-                value = f"mtp:n_max={length},p_min={found[2]}"
-                yield f"{length} drafted", now.with_flag(value, "--spec-type")
+def own_head(words: str, setting: str, values: Sequence[str]) -> Axis:
+    """The other values of one setting inside ik_llama.cpp's `--spec-type mtp:n_max=...,p_min=...`."""
 
+    def variants(now: Profile) -> Iterator[Variant]:
+        if not (found := OWN_HEAD.fullmatch(now.flag("--spec-type") or "")):
+            return
+        used = {"n_max": found[1], "p_min": found[2]}
+        for value in values:
+            if float(value) != float(used[setting]):
+                settings = ",".join(f"{k}={v}" for k, v in {**used, setting: value}.items())
+                yield words.format(value), now.with_flag(f"mtp:{settings}", "--spec-type")
 
-def own_head_least(now: Profile) -> Iterator[Variant]:
-    if found := OWN_HEAD.fullmatch(now.flag("--spec-type") or ""):
-        for least in LEAST:
-            if float(least) != float(found[2]):
-                value = f"mtp:n_max={found[1]},p_min={least}"
-                yield f"drafts above {least}", now.with_flag(value, "--spec-type")
+    return variants
 
 
 def turn_seconds(row: BenchRow | None) -> float | None:
-    """Time of a typical turn; None for a row that was throttled or has no figures."""
+    """The time of a typical turn; None for a row that was throttled or has no figures."""
     if row is None or row.throttled or not row.prefill_tok_s or not row.decode_tok_s:
         return None
     return READ / row.prefill_tok_s + WRITE / row.decode_tok_s + (row.rewind_ms or 0) / 1000
@@ -143,7 +141,7 @@ async def sweep(
     choices: Choices,
     report: Callable[[TriedVariant], None] = lambda tried: None,
 ) -> SweepResult:
-    """Measure the profile as it is, then each axis on top of the best so far."""
+    """Measure the unchanged profile, then the variants of each axis on top of the best so far."""
     tried: list[TriedVariant] = []
 
     async def one(words: str, variant: Profile, *, again: bool = False) -> TriedVariant:
@@ -172,7 +170,7 @@ def is_better(one: TriedVariant, best: TriedVariant) -> bool:
 
 
 def changed_flags(before: Profile, after: Profile) -> dict[str, str]:
-    """The flags that the better profile has and the other has not, or has otherwise; "" is none."""
+    """The flags in which `after` differs from `before`, with its values; "" for a flag that it lacks."""
     old = {**before.optional, **before.required}
     new = {**after.optional, **after.required}
     names = [name for name in (*new, *old) if old.get(name) != new.get(name)]

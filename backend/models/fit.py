@@ -1,8 +1,8 @@
-"""Does a profile fit this machine? Used by `voltaire model fit`, the doctor, and before each start.
+"""Whether a profile fits this machine. Used by `voltaire model fit`, the doctor, and before each start.
 
     report = fit_report(profile, model, draft, FreeMemory(gpu, host))
 
-Pure: headers and free bytes go in. What a model needs is computed in `memory`.
+Pure: the input is headers and free bytes. What a model needs is computed in `memory`.
 """
 
 import re
@@ -22,17 +22,17 @@ from backend.models.memory import (
 from backend.models.profile import Profile
 
 MIB, GIB = 2**20, 2**30
-HEADROOM = 300 * MIB  # left free: allocations are not exact, a desktop may draw
+HEADROOM = 300 * MIB  # left free: estimates are not exact, and a desktop may use the GPU
 CONTEXTS = (8192, 16384, 32768, 65536, 131072)
 CACHE_TYPES = ("f16", "q8_0")  # never below q8_0: q4_0 loses JSON and recall first
-HOST_BUFFER = "CPU"  # as llama.cpp names it
-CHECKPOINTS, DRAFTED = 32, 3  # llama-server's own, where a profile does not say
+HOST_BUFFER = "CPU"  # llama.cpp's name for host memory
+CHECKPOINTS, DRAFTED = 32, 3  # llama-server's defaults
 VOCABULARY_DIFFERENCE = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Bytes free on the GPU (0: there is none), or on `devices` together, and in host memory."""
+    """Free bytes on the GPU (0: there is none), or on `devices` GPUs together, and in host memory."""
 
     gpu: int
     host: int
@@ -46,14 +46,14 @@ class Fit:
     options: RunOptions
     need: MemoryNeed
     fits: bool
-    free: int  # bytes left on the GPU, or in host memory without one (negative: missing)
+    free: int  # bytes left on the GPU, or in host memory without a GPU; negative: bytes missing
 
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """`own` is the profile as it stands; `refusal` one sentence why it cannot run at all.
+    """`own` is the profile as written; `refusal` is one sentence why it cannot run at all.
 
-    `draft_refusal` is why its draft model cannot be used: it is left out then.
+    `draft_refusal` is one sentence why its draft model is left out.
     """
 
     model: Header
@@ -64,7 +64,7 @@ class FitReport:
 
     @property
     def best(self) -> Fit | None:
-        """The largest window that fits with the profile's own cache type, else with any."""
+        """The largest window that fits with the profile's own cache type, else with any cache type."""
         fitting = [row for row in self.rows if row.fits]
         same = [row for row in fitting if row.options.cache_k == self.own.options.cache_k]
         return max(same or fitting, key=lambda row: row.options.context, default=None)
@@ -73,7 +73,7 @@ class FitReport:
 def fit_report(
     profile: Profile, model: Header, draft: Header | None, free: FreeMemory
 ) -> FitReport:
-    """The profile as it stands, and every usual window with every cache type."""
+    """The profile as written, and each usual window with each cache type."""
     draft_refused = draft_refusal(model, draft)
     if draft_refused:
         profile, draft = profile.without_drafting(), None
@@ -92,7 +92,7 @@ def fit_report(
 
 
 def fit_profile(profile: Profile, model: Header, draft: Header | None, free: FreeMemory) -> Fit:
-    """The profile as it stands, experts moved to host memory where it says "auto"."""
+    """The profile as written; if its `--n-cpu-moe` is "auto", experts move to host memory as needed."""
     options = run_options(profile, model, free)
     if profile.flag("--n-cpu-moe") == "auto" and options.gpu:
         return fit_with_experts(model, options, free, draft)
@@ -102,7 +102,7 @@ def fit_profile(profile: Profile, model: Header, draft: Header | None, free: Fre
 def with_fitting_projector(
     profile: Profile, model: Header, draft: Header | None, free: FreeMemory
 ) -> Profile:
-    """With its projector on the card, else on the processor, else without one; as it is where nothing fits."""
+    """With its projector on the GPU, else on the CPU, else without one; unchanged if nothing fits."""
     if not profile.mmproj_bytes:
         return profile
     ways = (profile, profile.with_mmproj_on_host(), profile.without_mmproj())
@@ -110,7 +110,7 @@ def with_fitting_projector(
 
 
 def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions:
-    """The profile's flags as far as they cost memory."""
+    """The profile's flags that affect memory."""
     experts = profile.flag("--n-cpu-moe") or ""
     engine = profile.engine == "ik_llama.cpp"
     return RunOptions(
@@ -137,7 +137,7 @@ def run_options(profile: Profile, model: Header, free: FreeMemory) -> RunOptions
 
 
 def host_patterns(profile: Profile) -> tuple[str, ...]:
-    """Of `--override-tensor PATTERN=BUFFER,...` those that name host memory; all experts for `--cpu-moe`."""
+    """The patterns of tensors that stay in host memory, from `--override-tensor` and `--cpu-moe`."""
     named = (each.rpartition("=") for each in (profile.flag("--override-tensor") or "").split(","))
     patterns = [pattern for pattern, _, buffer in named if pattern and buffer == HOST_BUFFER]
     every = [] if profile.flag("--cpu-moe") is None else [EXPERT.pattern]
@@ -145,7 +145,7 @@ def host_patterns(profile: Profile) -> tuple[str, ...]:
 
 
 def is_regex(text: str) -> bool:
-    """Whether it is one; of another the server's own error says it better."""
+    """Whether `text` can be compiled; otherwise the server's own error message is better."""
     with suppress(re.error):
         re.compile(text)
         return True
@@ -153,9 +153,9 @@ def is_regex(text: str) -> bool:
 
 
 def mtp_tokens(profile: Profile) -> int:
-    """Tokens that the model's own head drafts at once; 0 where it does not draft."""
+    """Tokens that the model's own (MTP) head drafts at once; 0 if it does not draft."""
     kinds = profile.flag("--spec-type") or ""
-    if "mtp" not in kinds or profile.draft:  # a drafter in a file of its own
+    if "mtp" not in kinds or profile.draft:  # the drafting model is a separate file
         return 0
     inline = re.search(r"n_max=(\d+)", kinds)  # ik_llama.cpp: "mtp:n_max=3,p_min=0.75"
     return int(inline[1] if inline else profile.flag("--spec-draft-n-max") or DRAFTED)
@@ -172,7 +172,7 @@ def fit_options(
 def fit_with_experts(
     model: Header, options: RunOptions, free: FreeMemory, draft: Header | None = None
 ) -> Fit:
-    """The fewest layers' experts in host memory that let the GPU hold the rest."""
+    """With the experts of as few layers as possible in host memory, so that the rest fits on the GPU."""
     best = fit_options(model, options, free, draft)
     for count in range(1, expert_layers(model) + 1):
         if best.fits:
@@ -185,7 +185,7 @@ def fit_with_experts(
 
 
 def refusal(profile: Profile, model: Header) -> str:
-    """One sentence why this can never run well; empty when nothing speaks against it."""
+    """One sentence why this can never run well, whatever the memory; empty if it can."""
     if profile.flag("--split-mode") == "row":
         return "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
     if profile.engine == "ik_llama.cpp" and any(layer.window for layer in cached_layers(model)):
@@ -197,7 +197,7 @@ def refusal(profile: Profile, model: Header) -> str:
 
 
 def draft_refusal(model: Header, draft: Header | None) -> str:
-    """One sentence why this draft model cannot be used, which llama.cpp would refuse; empty where it can."""
+    """One sentence why llama.cpp would refuse this draft model; empty if it can be used."""
     if draft is None or same_vocabulary(draft, model):
         return ""
     sizes = f"{draft.vocabulary:,} tokens, and the model's {model.vocabulary:,}"
@@ -219,7 +219,7 @@ def same_vocabulary(draft: Header, model: Header) -> bool:
 
 
 def added_token(model: Header, end: str) -> object:
-    """The token that the tokenizer adds at this end of each text; None where it adds none."""
+    """The token that the tokenizer adds at the beginning ("bos") or end ("eos") of a text, or None."""
     default = end == "bos" and model.values.get("tokenizer.ggml.model") == "llama"
     if not model.values.get(f"tokenizer.ggml.add_{end}_token", default):
         return None
@@ -230,7 +230,7 @@ def added_token(model: Header, end: str) -> object:
 
 
 def verdict(name: str, report: FitReport) -> str:
-    """The sentence before a start that would not fit; empty when it fits."""
+    """One sentence why the profile cannot run here; empty if it fits."""
     if report.refusal or report.own.fits:
         return report.refusal
     missing, best = shortage(name, report.own), report.best
@@ -242,7 +242,7 @@ def verdict(name: str, report: FitReport) -> str:
 
 
 def shortage(name: str, fit: Fit) -> str:
-    """How much memory is missing, where, and what all of it is for."""
+    """How much memory is missing, where, and what the memory is needed for."""
     cards = "card" if fit.options.devices == 1 else f"{fit.options.devices} cards"
     place = f"on the {cards}" if fit.options.gpu else "in memory"
     return (
@@ -252,7 +252,7 @@ def shortage(name: str, fit: Fit) -> str:
 
 
 def sum_text(fit: Fit) -> str:
-    """What is needed where it runs, part by part, as "12.1 weights + 1.3 cache + ... = 14.9 GiB"."""
+    """The memory needed where it runs, such as "12.1 weights + 1.3 cache + ... = 14.9 GiB"."""
     need, gpu = fit.need, fit.options.gpu
     parts = {
         "weights": need.weights if gpu else need.host_weights,

@@ -1,4 +1,4 @@
-"""GGUF models that other programs have left on this machine, in the folders where they keep them.
+"""GGUF models of other programs on this machine, in the folders where those programs store them.
 
 https://huggingface.co/docs/huggingface_hub/guides/manage-cache, https://lmstudio.ai/docs,
 https://github.com/ollama/ollama/blob/main/docs/faq.md, and llama.cpp's LLAMA_CACHE.
@@ -9,18 +9,19 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 OLLAMA_MODEL = "application/vnd.ollama.image.model"
-MOST = 5000  # files and folders looked at in one place
+MOST = 5000  # files and folders scanned in one place
 LEAST_BYTES = 1 << 20
-PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")  # of a model in several files the first one counts
-LOOKED_THROUGH = (PermissionError, FileNotFoundError, NotADirectoryError)
+PART = re.compile(r"-(\d{5})-of-\d{5}\.gguf$")  # a model in several files is loaded by its first
+NOT_READABLE = (PermissionError, FileNotFoundError, NotADirectoryError)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """`place` is the program whose folder it lies in; `size` in bytes, of all its parts."""
+    """`place` is the program whose folder it is in; `size` in bytes, of all its files."""
 
     name: str
     path: Path
@@ -29,7 +30,7 @@ class FoundModel:
 
 
 def found_models(home: Path | None = None, env: Mapping[str, str] = os.environ) -> list[FoundModel]:
-    """The largest first, each file once. What cannot be read is passed over. Blocks."""
+    """The largest first, each file once. What cannot be read is skipped. Blocks."""
     try:
         home = home or Path.home()
     except RuntimeError:  # a user without a home
@@ -41,22 +42,23 @@ def found_models(home: Path | None = None, env: Mapping[str, str] = os.environ) 
         ("LM Studio", home / ".cache" / "lm-studio" / "models"),
         ("llama.cpp", Path(env.get("LLAMA_CACHE") or home / ".cache" / "llama.cpp")),
     ]
-    named = [
-        Path(env["OLLAMA_MODELS"]) if env.get("OLLAMA_MODELS") else home / ".ollama" / "models",
+    ollama = [
+        Path(env.get("OLLAMA_MODELS") or home / ".ollama" / "models"),
         Path("/usr/share/ollama/.ollama/models"),
     ]
+    found = chain(
+        *(models_in_folder(place, folder) for place, folder in files),
+        *(models_of_ollama(folder) for folder in ollama),
+    )
     models: dict[Path, FoundModel] = {}
-    for place, folder in files:
-        for model in in_folder(place, folder):
-            models.setdefault(model.path.resolve(), model)
-    for folder in named:
-        for model in of_ollama(folder):
+    for model in found:
+        if model.size >= LEAST_BYTES and os.access(model.path, os.R_OK):
             models.setdefault(model.path.resolve(), model)
     return sorted(models.values(), key=lambda model: -model.size)
 
 
-def in_folder(place: str, folder: Path) -> Iterator[FoundModel]:
-    """The GGUFs below a folder; projectors of pictures are no models of their own."""
+def models_in_folder(place: str, folder: Path) -> Iterator[FoundModel]:
+    """The GGUF files below a folder, except picture projectors."""
     seen = 0
     for where, folders, names in os.walk(folder, onerror=lambda error: None):
         folders.sort()
@@ -73,14 +75,13 @@ def in_folder(place: str, folder: Path) -> Iterator[FoundModel]:
             pattern = f"{name[: part.start()]}-*-of-*.gguf" if part else name
             try:
                 size = sum(each.stat().st_size for each in path.parent.glob(pattern))
-            except LOOKED_THROUGH:
+            except NOT_READABLE:
                 continue
-            if size >= LEAST_BYTES and os.access(path, os.R_OK):
-                yield FoundModel(path.stem, path, size, place)
+            yield FoundModel(path.stem, path, size, place)
 
 
-def of_ollama(folder: Path) -> Iterator[FoundModel]:
-    """Ollama keeps models as blobs under their digest; manifests name them."""
+def models_of_ollama(folder: Path) -> Iterator[FoundModel]:
+    """Ollama's models: blobs named by their digest, which the manifests refer to."""
     for where, folders, names in os.walk(folder / "manifests", onerror=lambda error: None):
         folders.sort()
         for name in sorted(names)[:MOST]:
@@ -92,7 +93,7 @@ def of_ollama(folder: Path) -> Iterator[FoundModel]:
                 )
                 path = folder / "blobs" / str(digest).replace(":", "-")
                 size = path.stat().st_size
-            except (*LOOKED_THROUGH, ValueError, KeyError, TypeError, StopIteration):
+            except (*NOT_READABLE, ValueError, KeyError, TypeError, StopIteration):
                 continue
-            if size >= LEAST_BYTES and os.access(path, os.R_OK) and path.parent.name == "blobs":
+            if path.parent.name == "blobs":
                 yield FoundModel(f"{manifest.parent.name}:{name}", path, size, "Ollama")

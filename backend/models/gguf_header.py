@@ -1,7 +1,7 @@
-"""The header of a GGUF file: what a model is, without reading it.
+"""The header of a GGUF file: a model's metadata and tensors, without its weights.
 
-The gguf library builds a Python object for every token of the vocabulary:
-3-7 s and 540 MB for 150,000 tokens, measured; this reader skips them (0.2 s, no
+The gguf library builds a Python object for each token of the vocabulary, which takes
+3-7 s and 540 MB for 150,000 tokens (measured); this reader skips them (0.2 s, no
 memory), so that it can run before each start of a server.
 Format: GGUF version 2 and 3, docs/gguf.md of ggml.
 """
@@ -19,18 +19,18 @@ from typing import Any, BinaryIO
 SCALARS = dict(zip([*range(8), 10, 11, 12], "BbHhIif?Qqd", strict=True))
 STRING, ARRAY = 8, 9
 KEPT = 1024  # arrays up to this length are kept (per-layer values), longer ones skipped
-# These tokens of a vocabulary are digested, to tell two vocabularies apart; the first few are left
-# out, as llama.cpp does where it compares them (SPEC_VOCAB_CHECK_START_TOKEN_ID).
+# The tokens of a vocabulary that are hashed, to tell two vocabularies apart. The first few are left
+# out, as in llama.cpp's own comparison (SPEC_VOCAB_CHECK_START_TOKEN_ID).
 DIGESTED = range(5, 16_384)
 
 
 class NotAModel(Exception):
-    """The file is not a whole GGUF; `str` is one sentence."""
+    """The file is not a complete GGUF; `str` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`size` in bytes, with the padding behind it."""
+    """`size` in bytes, including the padding after it."""
 
     name: str
     shape: tuple[int, ...]
@@ -39,8 +39,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """`values` holds the metadata; of a long array only its length, as `NAME.length`, and of strings
-    a digest, as `NAME.digest`."""
+    """`values` holds the metadata. Of a long array it has only the length, as `NAME.length`, and for
+    strings a hash, as `NAME.digest`."""
 
     values: Mapping[str, Any]
     tensors: tuple[Tensor, ...]
@@ -51,7 +51,7 @@ class Header:
         return str(self.values.get("general.architecture", ""))
 
     def get(self, key: str, default: Any = None) -> Any:
-        """A value of the architecture's own, such as "block_count"."""
+        """A value under the architecture's prefix, such as "block_count"."""
         return self.values.get(f"{self.architecture}.{key}", default)
 
     @property
@@ -65,13 +65,13 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Read the header of `path`; NotAModel when it is damaged, OSError when it cannot be read."""
+    """Read the header of `path`. Raises NotAModel if it is damaged, OSError if it cannot be read."""
     with path.open("rb") as file:
         return read_open(file, path.stat().st_size, path.name)
 
 
 def read_open(file: BinaryIO, size: int, name: str) -> Header:
-    """Read the header of a file of `size` bytes from its beginning."""
+    """Read the header of an open file of `size` bytes."""
     values: dict[str, Any] = {}
     try:
         magic, version = struct.unpack("<4sI", file.read(8))
@@ -112,7 +112,7 @@ def read_value(file: BinaryIO, kind: int, size: int) -> Any:
 
 
 def digest_strings(file: BinaryIO, length: int, size: int) -> str:
-    """Skip over the strings; the SHA-1 of those in DIGESTED."""
+    """Skip the strings of an array; return the SHA-1 of those in DIGESTED."""
     digest = hashlib.sha1(usedforsecurity=False)
     for index in range(length):
         length_in_bytes = read_length(file, size)
@@ -130,7 +130,7 @@ def read_text(file: BinaryIO, size: int) -> str:
 def read_length(file: BinaryIO, size: int) -> int:
     (length,) = struct.unpack("<Q", file.read(8))
     if length > size:
-        raise KeyError(length)  # nonsense: longer than the file itself
+        raise KeyError(length)  # longer than the file itself: damaged
     return int(length)
 
 
@@ -143,7 +143,7 @@ def read_tensor(file: BinaryIO, size: int) -> tuple[str, tuple[int, ...], int]:
 
 
 def sized(found: list[tuple[str, tuple[int, ...], int]], end: int) -> list[Tensor]:
-    """Sizes from where the next tensor begins, so that no table of quantizations is needed."""
+    """Compute each size from the next tensor's offset, which needs no table of quantizations."""
     if found and found[-1][2] > end:
         raise NotAModel("The model file is cut off: its last weights are missing.")
     starts = [*sorted(offset for _, _, offset in found), end]

@@ -1,23 +1,22 @@
-"""What a model needs of memory: weights, KV cache, compute buffers, overhead; in bytes.
+"""How much memory a model needs: weights, KV cache, compute buffers, overhead; in bytes.
 
-The figures are those that llama.cpp logs as buffer sizes, to about 1 % for ten
-models of all kinds (`python -m bench.fit` prints them beside each other); rules
-by architecture follow its source (llama-hparams, llama-kv-cache-iswa,
-llama-memory-recurrent). Flash attention is taken to be on: without it the
-attention scores alone take hundreds of MiB.
+The results match the buffer sizes that llama.cpp logs to about 1 % for ten models of
+all kinds (`python -m bench.fit` prints both); rules by architecture follow its source
+(llama-hparams, llama-kv-cache-iswa, llama-memory-recurrent). Flash attention is assumed
+to be on: without it the attention scores alone take hundreds of MiB.
 """
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from backend.models.gguf_header import Header, Tensor
+from backend.models.gguf_header import Header
 
 MIB = 2**20
 CACHE_BYTES = {"f32": 4.0, "f16": 2.0, "bf16": 2.0, "q8_0": 34 / 32, "q5_1": 24 / 32, "q5_0": 22 / 32, "q4_1": 20 / 32, "q4_0": 18 / 32}  # fmt: skip
 CUDA_OVERHEAD = 600 * MIB  # context and kernels: 0.5-1 GB reported on V100s
 
-# Which layers see a sliding window, where the file does not say: every n-th sees all.
+# Defaults where the file has no sliding-window pattern: every n-th layer sees the whole context.
 SLIDING_WINDOW_PERIOD = {"gemma2": 2, "gemma3": 6, "gemma3n": 5, "gpt-oss": 2, "cohere2": 4, "exaone4": 4}  # fmt: skip
 RECURRENT_PERIOD = {"qwen3next": 4, "qwen35": 4, "qwen35moe": 4}
 SHARES_CACHE = "gemma4-assistant"
@@ -28,17 +27,17 @@ FEED_FORWARD = re.compile(r"blk\.\d+\.ffn_(up|gate_up)(_exps)?\.weight")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What llama-server is started with, as far as it costs memory.
+    """What llama-server is started with, as far as it affects memory.
 
-    `gpu` False: everything in host memory. `cpu_experts` counts the layers whose
-    experts stay in host memory (`--n-cpu-moe`); `on_host` are patterns of names of
-    further tensors that do (`--override-tensor`). `devices` share the model.
-    `mtp_tokens` are drafted by the model's own head; 0: it does not draft.
-    `draft_k` and `draft_v` are the cache types of what drafts. `expert_cache` bytes
-    on the GPU hold experts that stay in host memory (`--moe-cache-mib`).
-    `projector` bytes are those of a projector of pictures, in host memory with `projector_on_host`.
-    ik_llama.cpp always keeps sliding-window layers in full (`swa_full`), and
-    the logits of a whole micro-batch (`all_logits`), as llama.cpp once did.
+    `gpu` False: everything is in host memory. `cpu_experts` counts the layers whose
+    experts stay in host memory (`--n-cpu-moe`); `on_host` are patterns for the names of
+    other tensors that do (`--override-tensor`). `devices` GPUs share the model.
+    `mtp_tokens` are drafted at once by the model's own head; 0: it does not draft.
+    `draft_k` and `draft_v` are the cache types for drafting. `expert_cache` bytes on the
+    GPU cache experts that stay in host memory (`--moe-cache-mib`). `projector` is the size
+    of a picture projector, in host memory with `projector_on_host`.
+    ik_llama.cpp always keeps sliding-window layers in full (`swa_full`), and the
+    logits of a whole micro-batch (`all_logits`), as llama.cpp once did.
     """
 
     context: int
@@ -64,10 +63,11 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes. `weights`, `kv`, `compute`, `draft` and `overhead` lie on the GPU, or in host memory without one.
+    """Bytes. `weights`, `kv`, `compute`, `draft` and `overhead` are on the GPU, or in host memory without one.
 
-    `draft` is all that a draft model takes, `projector` one of pictures. `checkpoints` are copies of recurrent states and sliding windows that a long
-    chat fills host memory with, beside the prompt cache.
+    `draft` is everything that a draft model takes, `projector` that of a picture projector.
+    `checkpoints` are copies of recurrent states and sliding windows, with which a long chat fills
+    host memory in addition to the prompt cache.
     """
 
     weights: int
@@ -82,7 +82,7 @@ class MemoryNeed:
 
     @property
     def together(self) -> int:
-        """What lies on the GPU, or beside the weights without one."""
+        """Everything that is on the GPU or, without one, in host memory in addition to the weights."""
         parts = self.weights + self.kv + self.compute + self.draft + self.projector
         return parts + self.overhead
 
@@ -96,43 +96,40 @@ class MemoryNeed:
 
 
 def memory_need(model: Header, options: RunOptions, draft: Header | None = None) -> MemoryNeed:
-    kv, compute = kv_bytes(model, options), compute_bytes(model, options)
-    # They lie at any place of a chat: in the middle of one that fills its window, on average.
+    # Checkpoints are taken throughout a chat: on average in the middle of one that fills its window.
     checkpoint = checkpoint_bytes(model, options, options.context // options.slots // 2)
-    checkpoints = options.checkpoints * options.slots * checkpoint
-    weights = loaded_weights(model, options)
-    drafting = draft_bytes(draft, options) if draft else 0
-    if not options.gpu:
-        return MemoryNeed(
-            0, kv, compute, 0, weights, checkpoints, False, drafting, options.projector
+    on_gpu, overhead, host, projector = 0, 0, loaded_weights(model, options), options.projector
+    if options.gpu:
+        weights = host
+        # llama.cpp keeps the input embedding in host memory, and the experts that are configured so.
+        host = tensor_bytes(model, "token_embd", "per_layer_token_embd")
+        host += overridden_bytes(model, options)
+        # A model without an output layer uses the input embedding, which is then on the GPU as well.
+        tied = (
+            0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
         )
-    # llama.cpp keeps the input embedding in host memory, and the experts it is told to.
-    host = tensor_bytes(model, "token_embd", "per_layer_token_embd") + overridden_bytes(
-        model, options
-    )
-    # A model without an output layer uses the input embedding, which is then on the GPU as well.
-    tied = 0 if tensor_bytes(model, "output.weight") else tensor_bytes(model, "token_embd.weight")
-    overhead = CUDA_OVERHEAD * options.devices + options.expert_cache
-    projector = 0 if options.projector_on_host else options.projector
-    on_gpu = weights - host + tied
+        on_gpu = weights - host + tied
+        overhead = CUDA_OVERHEAD * options.devices + options.expert_cache
+        if options.projector_on_host:
+            host, projector = host + projector, 0
     return MemoryNeed(
-        on_gpu,
-        kv,
-        compute,
-        overhead,
-        host + options.projector - projector,
-        checkpoints,
-        True,
-        drafting,
-        projector,
+        weights=on_gpu,
+        kv=kv_bytes(model, options),
+        compute=compute_bytes(model, options),
+        overhead=overhead,
+        host_weights=host,
+        checkpoints=options.checkpoints * options.slots * checkpoint,
+        on_gpu=options.gpu,
+        draft=draft_bytes(draft, options) if draft else 0,
+        projector=projector,
     )
 
 
 def draft_bytes(draft: Header, options: RunOptions) -> int:
-    """What a draft model takes: weights, cache, compute buffer.
+    """The memory of a draft model: weights, cache, compute buffer.
 
-    Gemma 4's drafter keeps no cache: it reads that of the model it drafts for. Its compute buffer
-    was 3 MiB smaller than this (build 11549, at 8k and 131k).
+    Gemma 4's draft model has no cache but reads that of the main model. Its compute buffer
+    was 3 MiB smaller than computed here (build 11549, at 8k and 131k).
     """
     alone = replace(options, cpu_experts=0, on_host=(), cache_k=options.draft_k, cache_v=options.draft_v, mtp_tokens=0, expert_cache=0, projector=0)  # fmt: skip
     if draft.architecture == SHARES_CACHE:
@@ -144,7 +141,7 @@ def draft_bytes(draft: Header, options: RunOptions) -> int:
 
 
 def trained_context(model: Header) -> int:
-    """Tokens."""
+    """The longest context in tokens that the model was trained for."""
     return int(model.get("context_length", 0)) or 8192
 
 
@@ -152,17 +149,17 @@ def trained_context(model: Header) -> int:
 
 
 def blocks(model: Header) -> int:
-    """Layers without those of the head that drafts (MTP), which stand behind them."""
+    """The number of layers, without those of the drafting (MTP) head, which come last."""
     return int(model.get("block_count", 0)) - int(model.get("nextn_predict_layers", 0))
 
 
 def loaded_weights(model: Header, options: RunOptions) -> int:
-    """All tensors, but for a head that drafts where it is not to."""
+    """All tensors, without the drafting head's if it is not used."""
     if options.mtp_tokens:
         return model.weights
     own = blocks(model)
-    heads = ((BLOCK.match(tensor.name), tensor.size) for tensor in model.tensors)
-    return model.weights - sum(size for match, size in heads if match and int(match[1]) >= own)
+    named = ((BLOCK.match(tensor.name), tensor.size) for tensor in model.tensors)
+    return model.weights - sum(size for match, size in named if match and int(match[1]) >= own)
 
 
 def tensor_bytes(model: Header, *prefixes: str) -> int:
@@ -170,21 +167,19 @@ def tensor_bytes(model: Header, *prefixes: str) -> int:
 
 
 def overridden_bytes(model: Header, options: RunOptions) -> int:
-    """Bytes of what is told to stay in host memory: experts of the first layers, and tensors by name."""
-    return sum(tensor.size for tensor in overridden(model, options))
-
-
-def overridden(model: Header, options: RunOptions) -> Iterator[Tensor]:
+    """Bytes of the tensors configured to stay in host memory: experts of the first layers, and by name."""
     patterns = [re.compile(pattern) for pattern in options.on_host]
+    found = 0
     for tensor in model.tensors:
         match = EXPERT.match(tensor.name)
         expert = match is not None and int(match[1]) < options.cpu_experts
         if expert or any(pattern.search(tensor.name) for pattern in patterns):
-            yield tensor
+            found += tensor.size
+    return found
 
 
 def expert_layers(model: Header) -> int:
-    """Layers up to the last one with experts (0 for a dense model)."""
+    """The number of layers up to the last one with experts (0 for a dense model)."""
     found = [int(match[1]) for t in model.tensors if (match := EXPERT.match(t.name))]
     return max(found) + 1 if found else 0
 
@@ -194,7 +189,7 @@ def expert_layers(model: Header) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CachedLayer:
-    """What one layer keeps: key and value widths in elements per cell, or a recurrent state in bytes."""
+    """What one layer caches: key and value widths in elements per cell, or a recurrent state in bytes."""
 
     key: int = 0
     value: int = 0
@@ -211,24 +206,24 @@ class CachedLayer:
 
 
 def kv_bytes(model: Header, options: RunOptions) -> int:
-    """Bytes of the KV cache, of recurrent states, and of what a drafting head keeps."""
+    """Bytes of the KV cache, of recurrent states, and of the drafting head's cache."""
     # A recurrent state cannot be rolled back: one more is kept for each drafted token.
     states = options.slots * (1 + options.mtp_tokens)
     kept = sum(layer.cache(options) + layer.state * states for layer in cached_layers(model))
-    # The head's cache is of a type of its own (--spec-draft-type-k).
+    # The head's cache has its own type (--spec-draft-type-k).
     drafting = replace(options, cache_k=options.draft_k, cache_v=options.draft_v)
-    return kept + sum(layer.cache(drafting) for layer in heads(model, options))
+    return kept + sum(layer.cache(drafting) for layer in drafting_layers(model, options))
 
 
-def heads(model: Header, options: RunOptions) -> list[CachedLayer]:
-    """The layers of the model's own head, where it drafts."""
-    behind = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
-    return [attention_layer(model, index) for index in behind]
+def drafting_layers(model: Header, options: RunOptions) -> list[CachedLayer]:
+    """The layers of the model's own drafting head, if it is used."""
+    last = range(blocks(model), int(model.get("block_count", 0))) if options.mtp_tokens else ()
+    return [attention_layer(model, index) for index in last]
 
 
 def checkpoint_bytes(model: Header, options: RunOptions, tokens: int = 0) -> int:
-    """Bytes of one context checkpoint behind so many tokens: recurrent states, what sliding windows hold,
-    and all that a drafting head keeps of the chat so far."""
+    """Bytes of one context checkpoint after `tokens`: recurrent states, the cells of sliding windows,
+    and the drafting head's cache of the whole chat."""
     layers = list(cached_layers(model))
     windows = () if options.swa_full else layers
     kept = sum(min(layer.window, options.context) * layer.cell(options) for layer in windows)
@@ -237,12 +232,12 @@ def checkpoint_bytes(model: Header, options: RunOptions, tokens: int = 0) -> int
         return 0
     drafting = replace(options, cache_k=options.draft_k, cache_v=options.draft_v)
     return states + round(
-        kept + tokens * sum(layer.cell(drafting) for layer in heads(model, options))
+        kept + tokens * sum(layer.cell(drafting) for layer in drafting_layers(model, options))
     )
 
 
 def cells(window: int, options: RunOptions) -> int:
-    """Cells of a layer's cache, in all slots."""
+    """The number of cells in a layer's cache, in all slots."""
     streams = 1 if options.unified else options.slots
     whole = padded(options.context // streams)
     if not window or options.swa_full:
@@ -258,7 +253,7 @@ def padded(count: int) -> int:
 def cached_layers(model: Header) -> Iterator[CachedLayer]:
     own = blocks(model) - int(model.get("attention.shared_kv_layers", 0))
     if model.architecture == "gemma3n":
-        own = min(own, 20)  # the layers behind share the caches before (llama.cpp: 20, fixed)
+        own = min(own, 20)  # later layers share the caches of earlier ones (fixed in llama.cpp)
     for index in range(blocks(model)):
         if is_recurrent(model, index):
             yield CachedLayer(state=recurrent_state(model))
@@ -268,11 +263,11 @@ def cached_layers(model: Header) -> Iterator[CachedLayer]:
 
 def attention_layer(model: Header, index: int) -> CachedLayer:
     all_heads = model.get("attention.head_count", 0)
-    heads = int(of_layer(model.get("attention.head_count_kv", all_heads), index))
-    if model.get("attention.key_length_mla"):  # latent attention keeps one vector, no values
+    heads = int(layer_value(model.get("attention.head_count_kv", all_heads), index))
+    if model.get("attention.key_length_mla"):  # latent attention caches one vector and no values
         return CachedLayer(key=int(model.get("attention.key_length", 0)) * heads)
     window = sliding_window(model, index)
-    width = int(model.get("embedding_length", 0)) // max(1, int(of_layer(all_heads, index)))
+    width = int(model.get("embedding_length", 0)) // max(1, int(layer_value(all_heads, index)))
 
     def length(of: str) -> int:
         own = model.get(f"attention.{of}_length_swa", 0) if window else 0
@@ -282,7 +277,7 @@ def attention_layer(model: Header, index: int) -> CachedLayer:
 
 
 def sliding_window(model: Header, index: int) -> int:
-    """Tokens that a layer sees; 0: all."""
+    """The number of tokens that a layer attends to; 0: all."""
     window = int(model.get("attention.sliding_window", 0) or 0)
     usual = SLIDING_WINDOW_PERIOD.get(model.architecture)
     pattern = model.get("attention.sliding_window_pattern", usual)
@@ -299,9 +294,9 @@ def is_recurrent(model: Header, index: int) -> bool:
     heads = model.get("attention.head_count_kv")
     if not isinstance(heads, Sequence) or int(heads[index]):
         return False
-    # Nemotron-H: a layer without attention is recurrent, or holds the feed-forward network alone.
-    alone = model.architecture.startswith("nemotron_h")
-    return not (alone and of_layer(model.get("feed_forward_length", 0), index))
+    # Nemotron-H: a layer without attention is either recurrent or only a feed-forward network.
+    nemotron = model.architecture.startswith("nemotron_h")
+    return not (nemotron and layer_value(model.get("feed_forward_length", 0), index))
 
 
 def recurrent_state(model: Header) -> int:
@@ -313,8 +308,8 @@ def recurrent_state(model: Header) -> int:
     return 4 * (max(0, taps - 1) * (inner + 2 * groups * states) + states * inner)
 
 
-def of_layer(value: object, index: int) -> float:
-    """A value that may be given per layer."""
+def layer_value(value: object, index: int) -> float:
+    """The value for one layer, from metadata that is a single number or a list with one per layer."""
     return float(value[index] if isinstance(value, Sequence) else value)  # type: ignore[arg-type]
 
 
@@ -322,12 +317,12 @@ def of_layer(value: object, index: int) -> float:
 
 
 def compute_bytes(model: Header, options: RunOptions) -> int:
-    """The scratch memory of the graph of one micro-batch, on each device.
+    """The scratch memory for the graph of one micro-batch, on all devices.
 
-    The largest moment is the feed-forward network, beside the attention masks.
-    A head that drafts has a graph of its own, of one layer: beside its feed-forward network, or its
-    attention and mask, three times the model's width are live. With Qwen3.6's two, at 8k to 131k and
-    `-ub` 256 to 2048, both graphs together took that or up to 2.1 % less.
+    The peak is the feed-forward network together with the attention masks.
+    A drafting head has a graph of its own with one layer, whose peak is its feed-forward network, or its
+    attention and mask, plus three times the model's width. For both Qwen3.6 models, at 8k to 131k and
+    `-ub` 256 to 2048, the two graphs together took this much or up to 2.1 % less.
     """
     batch, width = min(options.ubatch, options.context), int(model.get("embedding_length", 0))
     masks = mask_bytes({layer.window for layer in cached_layers(model) if layer.key}, options)
@@ -336,16 +331,16 @@ def compute_bytes(model: Header, options: RunOptions) -> int:
     if options.all_logits:
         needed = max(needed, 4 * batch * (model.vocabulary + 2 * width) + masks)
     if options.mtp_tokens:
-        queries = int(of_layer(model.get("attention.head_count", 0), 0))
+        queries = int(layer_value(model.get("attention.head_count", 0), 0))
         attention = 4 * queries * int(model.get("attention.key_length", 0)) + 3 * width
-        feed_forward = feed_forward_elements(model) - 2 * width  # in which five are counted
+        feed_forward = feed_forward_elements(model) - 2 * width  # which counts five times the width
         masked = 4 * batch * attention + mask_bytes({0}, options)
         needed += max(4 * batch * feed_forward, masked)
     return needed * options.devices
 
 
 def mask_bytes(windows: Collection[int], options: RunOptions) -> int:
-    """Attention masks (f16) of one micro-batch: one for each kind of window (0: the whole context)."""
+    """Attention masks (f16) of one micro-batch, one for each window size (0: the whole context)."""
     streams = 1 if options.unified else options.slots
     batch = min(options.ubatch, options.context)
     return sum(cells(window, options) // streams for window in windows) * batch * 2
@@ -354,9 +349,9 @@ def mask_bytes(windows: Collection[int], options: RunOptions) -> int:
 def feed_forward_elements(model: Header) -> int:
     """Elements per token that are live at once in the feed-forward network of the widest layer.
 
-    Gate and up projections, their product, and five times the model's width: residuals and
-    holes of the allocator. The down projection goes where gate and up were, if it is no larger;
-    for a layer with experts each of these exists once for every expert that is used.
+    Gate and up projections, their product, and five times the model's width for residuals and
+    fragmentation. The down projection reuses the memory of gate and up unless it is larger;
+    in a layer with experts each of these exists once for every expert that is used.
     """
     width, used = int(model.get("embedding_length", 0)), int(model.get("expert_used_count", 0))
     gated = any("ffn_gate" in t.name and "ffn_gate_inp" not in t.name for t in model.tensors)

@@ -1,7 +1,7 @@
-"""What a profile would do on this machine, in one line: its window, its speed, and why it or another.
+"""How a profile would run on this machine, in one line: its window, its speed, and whether it fits.
 
-Decided as before each start (`placement`), from the header of the model's file,
-or of the hub's while it is not here yet.
+Computed as before each start (`placement`), from the header of the model's file, or of the
+hub's file while it is not downloaded yet.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ from backend.models.projector import with_projector
 from backend.models.pull import PullError, read_remote_header
 
 GIB, MIB = 2**30, 2**20
-# The strongest first; each but the last has a speed that somebody measured.
+# The strongest first; for all but the last somebody measured the speed.
 PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`cards` in GiB each, `host` the free memory in bytes; `models` is where files lie."""
+    """`cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files."""
 
     cards: tuple[float, ...]
     host: int
@@ -33,16 +33,16 @@ class Machine:
 
     @classmethod
     def here(cls, models: Path) -> "Machine":
-        """This machine. Blocks."""
+        """Describe this machine. Blocks."""
         cards = tuple(gpu.memory / GIB for gpu in installed_gpus().gpus if gpu.memory)
         return cls(cards, int(proc.available_mib() * MIB), models)
 
     def card(self, profile: Profile) -> float:
-        """GiB on the card that is used, or on all that are shared."""
+        """GiB on the GPU that is used, or on all GPUs if the profile splits."""
         return sum(self.cards) if profile.splits else max(self.cards)
 
     def free(self, profile: Profile) -> list[FreeMemory]:
-        """One for each size of card, the largest first; all cards together when the profile splits."""
+        """The free memory for each size of GPU, largest first; of all GPUs together if the profile splits."""
         if profile.splits:
             return [FreeMemory(int(sum(self.cards) * GIB), self.host, max(1, len(self.cards)))]
         sizes = sorted(set(self.cards) or {0.0}, reverse=True)
@@ -51,30 +51,10 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """`line` says what will run and why, or why it will not."""
+    """Whether a model runs here: a profile, or a file of another program (`place`).
 
-    name: str
-    runs: bool
-    line: str
-
-
-def propose(machine: Machine, load: Callable[[str], Profile]) -> Outlook:
-    """The first of PREFERRED that runs, with why none before it does."""
-    refused: list[str] = []
-    for name in PREFERRED if machine.cards else PREFERRED[-1:]:
-        found = outlook(load(name), machine)
-        if found.runs:
-            break
-        refused.append(found.line)
-    return Outlook(found.name, found.runs, "\n".join([found.line, *refused]))
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A model to choose: a profile, or a file that another program has left here (`place`).
-
-    `runs` is None where nobody can tell without the hub; `size` in bytes, of all its files, None
-    where it is not known; `path` is the file where it is here.
+    `runs` is None if that cannot be known without the hub; `line` says what will run and why, or why
+    not. `size` in bytes, of all its files, is None if unknown; `path` is the file if it is here.
     """
 
     name: str
@@ -85,18 +65,29 @@ class Candidate:
     place: str = ""
 
 
+def propose(machine: Machine, load: Callable[[str], Profile]) -> Outlook:
+    """The first of PREFERRED that runs, with the reasons why those before it do not."""
+    refused: list[str] = []
+    for name in PREFERRED if machine.cards else PREFERRED[-1:]:
+        found = outlook(load(name), machine)
+        if found.runs:
+            break
+        refused.append(found.line)
+    return replace(found, line="\n".join([found.line, *refused]))
+
+
 def candidates(
     machine: Machine, profiles: Sequence[Profile], found: Sequence[FoundModel]
-) -> list[Candidate]:
-    """What fits first, the best of it first; the toy is the last of what fits. Asks no hub. Blocks."""
+) -> list[Outlook]:
+    """Models that fit first, the best of them first and the toy model last. Does not ask the hub. Blocks."""
     rated = [profile_candidate(profile, machine) for profile in profiles]
     rated += [file_candidate(model, machine) for model in found]
     order = {name: place for place, name in enumerate(PREFERRED[:2])}
     expected = {profile.name: (profile.vram_mib or 0) * MIB for profile in profiles}
 
-    def rank(each: Candidate) -> tuple[int, int, bool, int]:
+    def rank(each: Outlook) -> tuple[int, int, bool, int]:
         fits = {True: 0, None: 1, False: 2}[each.runs]
-        # Among those of whose speed nobody knows, the larger knows more.
+        # Among models of unknown speed the larger one is assumed to be better.
         toy = each.name == PREFERRED[-1]
         return (
             fits,
@@ -108,8 +99,8 @@ def candidates(
     return sorted(rated, key=rank)
 
 
-def profile_candidate(profile: Profile, machine: Machine) -> Candidate:
-    """By the header of its file where that is here, and else by the profile's own figures."""
+def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
+    """Computed from the header of its file if that is here, else from the profile's own figures."""
     paths = [locate(source, machine.models) for source in profile.sources]
     here = all(path.is_file() for path in paths[: len(profile.needed)])
     sizes = [
@@ -117,26 +108,23 @@ def profile_candidate(profile: Profile, machine: Machine) -> Candidate:
         for p, s in zip(paths, profile.sources, strict=True)
     ]
     size = sum(filter(None, sizes)) if all(sizes) else None
-    if profile.gpu and not machine.cards:
-        seen = Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
-    elif here:
-        seen = outlook(profile, machine)
+    if here or (profile.gpu and not machine.cards):
+        found = outlook(profile, machine)
     else:
-        seen = expected_outlook(profile, machine, "it is not here yet", size)
+        found = expected_outlook(profile, machine, "it is not here yet", size)
     known = here or profile.vram_mib or size or not machine.cards
-    return Candidate(
-        profile.name, seen.runs if known else None, seen.line, size, paths[0] if here else None
-    )
+    runs, path = found.runs if known else None, paths[0] if here else None
+    return replace(found, runs=runs, size=size, path=path)
 
 
-def file_candidate(model: FoundModel, machine: Machine) -> Candidate:
+def file_candidate(model: FoundModel, machine: Machine) -> Outlook:
     profile = replace(of_file(model.path, gpu=bool(machine.cards)), name=model.name)
-    seen = outlook(profile, machine)
-    return Candidate(model.name, seen.runs, seen.line, model.size, model.path, model.place)
+    found = outlook(profile, machine)
+    return replace(found, size=model.size, path=model.path, place=model.place)
 
 
 def outlook(profile: Profile, machine: Machine) -> Outlook:
-    """What would run; by the figures of the profile itself where the header cannot be read. Blocks."""
+    """How it would run; from the profile's own figures if the header cannot be read. Blocks."""
     if profile.gpu and not machine.cards:
         return Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
     try:
@@ -158,7 +146,7 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
     else:
         why = f"it needs no card, and {size_text(fit.need.host)} of memory"
         line = sentence(placed, fit.options.context, why)
-    if 2 * placed.context < profile.context:  # it would not be what its profile promises
+    if 2 * placed.context < profile.context:  # far less than the profile promises
         line = f"{profile.name} would have a window of only {placed.context:,} of its {profile.context:,} tokens."
         return Outlook(profile.name, False, line)
     return Outlook(profile.name, True, line)
@@ -167,7 +155,7 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
 def profile_headers(
     profile: Profile, models: Path, say: Callable[[str], None] = lambda line: None
 ) -> tuple[Header, Header | None]:
-    """The headers of the model and its draft: from the files, or from the hub while they are not here.
+    """The headers of the model and its draft model, from the files or, if they are not here, from the hub.
 
     Raises PullError, OSError, NotAModel.
     """
@@ -189,7 +177,10 @@ def expected_outlook(
     unread: str = "its header could not be read",
     size: int | None = None,
 ) -> Outlook:
-    """By the profile's own figures, else by the `size` of its files; `unread` says why by no better ones."""
+    """Computed from the profile's own figures, else from the `size` of its files.
+
+    `unread` says why its header is not used.
+    """
     expects, its = ("expects", "its profile") if profile.vram_mib else ("alone take", "its files")
     bytes = profile.vram_mib * MIB if profile.vram_mib else size
     if profile.needs_two_cards and len(machine.cards) == 1:

@@ -1,10 +1,10 @@
-"""Where a profile runs on this machine, decided before each start, and the GPUs there are for it.
+"""Where a profile runs on this machine, decided before each start, and the GPUs available for it.
 
 The same computation as `voltaire model fit`: experts move to host memory as
-needed, a window that certainly does not fit gives way to a smaller one, and
-what can never run is refused in one sentence in place of an out-of-memory
-abort. What fits one GPU is pinned to one: two do not speed up a single
-stream (measured on V100s, github.com/andrewleech/v100-llm-kit).
+needed, a window that certainly does not fit is reduced, and a model that can
+never run is refused in one sentence instead of an out-of-memory abort. A model
+that fits on one GPU is pinned to it: two do not speed up a single stream
+(measured on V100s, github.com/andrewleech/v100-llm-kit).
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from backend.gpu.nvml import look
+from backend.gpu.nvml import sample_once
 from backend.models.fit import (  # fmt: skip
     HEADROOM,
     MIB,
@@ -31,21 +31,21 @@ from backend.programs import output_of
 from backend.server import flags
 
 GIB = 2**30
-NO_EYES = "There is no room for its projector: it sees no pictures."
-EYES_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
+WITHOUT_PROJECTOR = "There is no room for its projector: it sees no pictures."
+PROJECTOR_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
 LEAST_CONTEXT = 4096  # tokens for each slot
-# More threads only add scheduling when all is on the GPU, a larger batch takes memory
-# (github.com/andrewleech/v100-llm-kit).
+# If everything is on the GPU, more threads only add scheduling overhead, and a larger batch costs
+# memory (github.com/andrewleech/v100-llm-kit).
 MOST_ON_GPU = {"--threads": 6, "--ubatch-size": 1024}
 VISIBLE = {"CUDA": "CUDA_VISIBLE_DEVICES", "Vulkan": "GGML_VK_VISIBLE_DEVICES"}
 WINDOW_SHARES = (1, 3 / 4, 1 / 2, 3 / 8, 1 / 4, 1 / 8)  # of the profile's window
 LIST_FLAG = "--list-devices"
 LIST_SECONDS = 30.0  # a first CUDA context on a cold machine takes seconds
-# CUDA numbers by speed unless told, NVML by PCI address.
+# By default CUDA numbers devices by speed, NVML by PCI address.
 PCI_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 NO_GPU = ("CPU", "BLAS")
-# The same program without a server, in llama.cpp's releases beside it; what it prints is what would be allocated, and
-# nothing is (llama.cpp #22171: "device, model, context, compute" in MiB, the host last).
+# A program in llama.cpp's releases that takes the server's flags and prints what it would allocate, without
+# allocating it (llama.cpp #22171: "device, model, context, compute" in MiB, the host last).
 ESTIMATOR = "llama-fit-params"
 ESTIMATE_FLAGS = ("--fit", "off", "--fit-print", "on")
 ESTIMATE_SECONDS = 60.0
@@ -60,7 +60,7 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU by its number in the server's own order; `free` in bytes."""
+    """One GPU. `index` is its number in the server's own order; `free` in bytes."""
 
     index: int
     free: int
@@ -69,7 +69,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The profile as it is to be started, the variables to start it with, and what was changed."""
+    """The profile as it is started, its environment variables, and a sentence on what was changed."""
 
     profile: Profile
     env: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class DeviceChoice:
-    """One choice of devices: the profile for it, what is free on them, and what hides the others."""
+    """One choice of devices: the profile for it, their free memory, and the variables that hide the others."""
 
     profile: Profile
     free: FreeMemory
@@ -100,16 +100,17 @@ def place(
     found = [placed for choice in choices if (placed := largest_window(choice, model, draft))]
     best = max(found, key=lambda placement: placement.profile.context, default=None)
     if profile.mmproj_bytes and (best is None or best.profile.context < profile.context):
-        # The window comes before the place of the projector, and any place before none.
-        said, other = "", best
+        # A larger window is worth more than the projector on the GPU, but not than having one.
+        changed, other = "", best
         if not profile.mmproj_on_host:
             other = place(profile.with_mmproj_on_host(), model, draft, devices, host)
-            said = EYES_ON_HOST if other.profile.mmproj else ""
+            changed = PROJECTOR_ON_HOST if other.profile.mmproj else ""
         elif best is None:
-            said, other = NO_EYES, place(profile.without_mmproj(), model, draft, devices, host)
+            other = place(profile.without_mmproj(), model, draft, devices, host)
+            changed = WITHOUT_PROJECTOR
         if other and (best is None or other.profile.context > best.profile.context):
-            said = " ".join(filter(None, (said, draft_refused, other.changed)))
-            return replace(other, changed=said)
+            changed = " ".join(filter(None, (changed, draft_refused, other.changed)))
+            return replace(other, changed=changed)
     if best is None:
         own = fit_profile(choices[-1].profile, model, draft, choices[-1].free)
         raise DoesNotFit(f"{shortage(profile.name, own)}; no window fits.")
@@ -119,7 +120,7 @@ def place(
 def device_choices(
     profile: Profile, devices: Sequence[Device], host: int
 ) -> Iterator[DeviceChoice]:
-    """Each choice that the profile allows, a single GPU first."""
+    """The choices of devices that the profile allows, a single GPU first."""
     if not profile.gpu or not devices:
         if not profile.splits:
             yield DeviceChoice(profile, FreeMemory(0, host))
@@ -143,7 +144,7 @@ def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) ->
             break
         profile = replace(choice.profile, context=context)
         fit = fit_profile(profile, model, draft, free)
-        # The headroom that `fit` leaves, and what a long chat may fill, refuse no start.
+        # A start may use the headroom that `fit` leaves, and ignores what only a long chat would fill.
         checkpoints = fit.need.checkpoints
         spare = HEADROOM if fit.options.gpu else checkpoints
         if fit.free + spare < 0 or fit.need.host - checkpoints > free.host:
@@ -160,7 +161,7 @@ def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) ->
 
 
 def with_experts_placed(profile: Profile, fit: Fit) -> Profile:
-    """The number that fits in place of "auto"; with all experts on the GPU, at most MOST_ON_GPU."""
+    """Replace an "auto" number of experts; if all are on the GPU, limit flags to MOST_ON_GPU."""
     if profile.flag("--n-cpu-moe") != "auto":
         return profile
     profile = profile.with_flag(str(fit.options.cpu_experts), "--n-cpu-moe")
@@ -171,12 +172,12 @@ def with_experts_placed(profile: Profile, fit: Fit) -> Profile:
     return profile
 
 
-async def own_surplus(
+async def estimated_surplus(
     server: Path, env: Mapping[str, str], profile: Profile, model: Path, header: Header, cards: int
 ) -> int:
-    """Bytes that llama.cpp's own estimate is above the computed one, on each card; 0 where it has none.
+    """Bytes on each GPU by which llama.cpp's own estimate exceeds the computed one; 0 without an estimate.
 
-    It cannot be asked about drafting (build 11669), which stays computed.
+    The estimate does not cover drafting (build 11669).
     """
     program = server.resolve().with_name(ESTIMATOR)
     if not program.is_file():
@@ -201,7 +202,7 @@ async def own_surplus(
 
 
 def parse_estimate(text: str) -> int:
-    """Bytes on all cards together."""
+    """The estimated bytes on all GPUs together."""
     lines = (found for found in ESTIMATE.findall(text) if found[0].casefold() != "host")
     return MIB * sum(int(size) for _, *sizes in lines for size in sizes)
 
@@ -209,11 +210,11 @@ def parse_estimate(text: str) -> int:
 async def list_devices(
     command: tuple[str, ...], env: Mapping[str, str], help_text: str, nvml: str | None = None
 ) -> list[Device]:
-    """The GPUs of a server; none where it has none or does not answer within LIST_SECONDS.
+    """The GPUs that a server can use; empty if it has none or does not answer within LIST_SECONDS.
 
-    As the binary itself lists them: a build for the processor lists none, whatever the machine
-    has, one for Vulkan lists what NVML does not know. For servers without `--list-devices`
-    (ik_llama.cpp) NVML answers.
+    The binary itself lists them: a CPU build lists none whatever the machine has, and a Vulkan
+    build lists GPUs that NVML does not know. For servers without `--list-devices` (ik_llama.cpp)
+    NVML is asked.
     """
     if LIST_FLAG in help_text:
         try:
@@ -223,7 +224,7 @@ async def list_devices(
         except TimeoutError:
             return []
         return parse_devices(answer.text)
-    sample = await look(nvml)
+    sample = await sample_once(nvml)
     return [
         Device(gpu.index, int((gpu.memory_total_mib - gpu.memory_used_mib) * MIB))
         for gpu in (sample.gpus if sample else ())
@@ -232,7 +233,7 @@ async def list_devices(
 
 
 def parse_devices(text: str) -> list[Device]:
-    """The answer to `--list-devices`: "  CUDA0: NAME (16144 MiB, 15800 MiB free)"."""
+    """Parse the output of `--list-devices`: "  CUDA0: NAME (16144 MiB, 15800 MiB free)"."""
     return [
         Device(int(index), int(free) * MIB, kind)
         for kind, index, free in DEVICE.findall(text)

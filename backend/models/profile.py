@@ -1,16 +1,16 @@
-"""A profile: one model with everything it is started and asked with, as TOML.
+"""A profile: one model with its server flags and request fields, as TOML.
 
-The built-in ones are in profiles/ beside this file; a user's profile of the same name wins.
+The built-in ones are in profiles/ beside this file; a user's profile of the same name takes precedence.
 
-    title, good, bad     shown by /model; `verified` says whether it was run as it stands
-    engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it belongs on one
+    title, good, bad     shown by /model; `verified` says whether it was run exactly as written
+    engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it should run on one
     context              window in tokens; useful_context: where quality begins to fall
     [model] [draft]      path, or builtin (in the backend package), or repo + file + size + sha256;
-                         name: what the file is called here, where its own name says too little
-    [model.mmproj]       its projector of pictures, in the same form; it serves without it, too
+                         name: what the file is called here, if its own name says too little
+    [model.mmproj]       its picture projector, in the same form; the model also runs without it
     [flags.required] [flags.optional]
                          "--flag" = "value" ("" for a switch); an optional one is left
-                         out where the server lacks it; "auto" is sized by the machine
+                         out if the server lacks it; "auto" is computed for the machine
     [sampling]           fields of every request; [template] file and kwargs
     [memory]             vram_mib, ram_mib expected
     [reference]          decode_tok_s, prefill_tok_s, context, source
@@ -43,7 +43,7 @@ class ProfileSection(BaseModel):
 
 
 class Source(ProfileSection):
-    """Where a GGUF comes from. `size` in bytes; `name` is that of its file here."""
+    """Where a GGUF comes from. `size` in bytes; `name` is its file name on this machine."""
 
     path: str | None = None
     builtin: str | None = None
@@ -59,7 +59,7 @@ class ModelSection(Source):
 
 
 class Reference(ProfileSection):
-    """Speeds somebody measured, tokens/s, and who."""
+    """Measured speeds in tokens/s, and who measured them."""
 
     decode_tok_s: float | None = None
     prefill_tok_s: float | None = None
@@ -106,8 +106,8 @@ class ProfileFile(ProfileSection):
 class Profile:
     """One profile, read and checked. `required` and `optional` are flags of llama-server.
 
-    `mmproj` is its projector of pictures, `mmproj_bytes` what that takes where it runs, once somebody
-    has looked (backend.models.projector).
+    `mmproj` is its picture projector, `mmproj_bytes` the memory that it takes; 0 until
+    backend.models.projector has computed it.
     """
 
     name: str
@@ -138,7 +138,7 @@ class Profile:
         return next((given[each] for each in spellings(name) if each in given), None)
 
     def with_flag(self, value: str, name: str) -> "Profile":
-        """The same profile with this flag set, in the spelling that it has already."""
+        """A copy with this flag set, in the spelling that the profile already uses."""
         for each in spellings(name):
             if each in self.required:
                 return replace(self, required={**self.required, each: value})
@@ -162,12 +162,12 @@ class Profile:
 
     @property
     def sources(self) -> list[Source]:
-        """All of its files, the model's first."""
+        """The sources of all its files, the model's first."""
         return [each for each in (self.model, self.draft, self.mmproj) if each]
 
     @property
     def needed(self) -> list[Source]:
-        """Those without which it does not start."""
+        """The sources of the files without which it does not start."""
         return [self.model, self.draft] if self.draft else [self.model]
 
     @property
@@ -175,7 +175,7 @@ class Profile:
         return self.flag(ON_HOST) is not None
 
     def with_mmproj_on_host(self) -> "Profile":
-        """Pictures are read by the processor: slower, and the card has more room."""
+        """A copy with the projector on the CPU, which is slower but frees GPU memory."""
         return self.with_flag("", ON_HOST)
 
     def without_mmproj(self) -> "Profile":
@@ -183,12 +183,12 @@ class Profile:
 
     @property
     def splits(self) -> bool:
-        """Whether it shares all GPUs, rather than to use one."""
+        """Whether it uses all GPUs together instead of one."""
         return self.flag("--split-mode") in ("layer", "tensor")
 
     @property
     def needs_two_cards(self) -> bool:
-        """Whether one card, however large, does not do: its chats share two."""
+        """Whether it needs two GPUs however large they are, because its chats share both."""
         return self.splits and self.slots > 1
 
     @property
@@ -201,7 +201,7 @@ class Profile:
 
 
 def of_file(path: Path, *, gpu: bool = True) -> Profile:
-    """A GGUF of one's own, by flags that suit any: on the card where there is one, one chat at a time."""
+    """A profile for any GGUF file, with flags that suit every model and one chat at a time."""
     return Profile(
         name=path.stem,
         title=path.name,
@@ -215,7 +215,7 @@ def of_file(path: Path, *, gpu: bool = True) -> Profile:
 
 
 def projector_beside(path: Path) -> Source | None:
-    """The only projector in a folder that has no other model, as programs and people download them."""
+    """The projector in the folder of a model, if the folder holds nothing but the two."""
     found = list(path.parent.glob("*.gguf")) if path.parent.is_dir() else []
     projectors = [each for each in found if "mmproj" in each.name.lower()]
     if len(projectors) != 1 or len(found) != 2:
@@ -224,7 +224,7 @@ def projector_beside(path: Path) -> Source | None:
 
 
 def load(name: str, own: Path | None = None) -> Profile:
-    """The profile called `name`, the user's own before the built-in one."""
+    """The profile called `name`; the user's own takes precedence over the built-in one."""
     paths = profile_paths(own)
     if name not in paths:
         raise ProfileError(
@@ -234,13 +234,13 @@ def load(name: str, own: Path | None = None) -> Profile:
 
 
 def embedders(own: Path | None) -> dict[str, Path]:
-    """Models for vectors, by name: the user's lie in embedders/ beside profiles/."""
+    """The profile files of embedding models, by name; the user's are in embedders/ beside profiles/."""
     folders = [EMBEDDERS, own.parent / "embedders"] if own else [EMBEDDERS]
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
 
 
 def load_embedder(name: str, own: Path | None = None) -> Profile:
-    """What a second server runs for vectors; `name` may be a GGUF. ProfileError where it is unknown."""
+    """The profile of an embedding model; `name` may be a GGUF file. ProfileError if it is unknown."""
     if name.endswith(".gguf"):
         flags = {
             "--embedding": "",
@@ -262,7 +262,7 @@ def names(own: Path | None = None) -> list[str]:
 
 
 def read(path: Path) -> Profile:
-    """Read one profile file; ProfileError says what is wrong with it."""
+    """Read one profile file. ProfileError says what is wrong with it."""
     try:
         file = ProfileFile.model_validate(tomllib.loads(path.read_text("utf-8")))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Models from the Hugging Face hub: resumed where they were cut, checked, never in part under their name."""
+"""Downloads from the Hugging Face hub: resumed after an interruption, checked, and only then renamed."""
 
 import io
 import os
@@ -17,9 +17,9 @@ from backend.models.gguf_header import Header, read_open
 from backend.models.profile import Source, locate
 
 SPARE = 1 << 30  # bytes left free on the disk
-TRIES = 5  # a cut connection is taken up again where it broke
-PIECE = 2 << 20  # bytes read at once: the tokens of a vocabulary take some megabytes
-SECONDS = 30.0  # for each piece
+TRIES = 5  # an interrupted download is resumed
+CHUNK_BYTES = 2 << 20  # read at once: the tokens of a vocabulary take some megabytes
+CHUNK_SECONDS = 30.0
 
 
 class PullError(Exception):
@@ -27,7 +27,7 @@ class PullError(Exception):
 
 
 def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], None]) -> Path:
-    """Download each source that is not here; the first one's path. Blocks."""
+    """Download each source that is not here; return the path of the first. Blocks."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = config.models_folder
     config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ def pull_one(source: Source, folder: Path, say: Callable[[str], None]) -> None:
 
 
 def check_disk(folder: Path, name: str, size: int | None) -> None:
-    """PullError when the disk cannot hold the file; what was downloaded of it already counts."""
+    """Raise PullError if the disk cannot hold the file; partial downloads count as free space."""
     partial = sum(f.stat().st_size for f in folder.rglob("*.incomplete"))
     free = shutil.disk_usage(folder).free + partial
     if size and size + SPARE > free:
@@ -71,7 +71,7 @@ def check_disk(folder: Path, name: str, size: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file at the hub: size in bytes, SHA-256, its address, and the headers to send there."""
+    """A file at the hub: size in bytes, SHA-256, URL, and the headers to send with a request."""
 
     size: int | None
     sha256: str | None
@@ -80,13 +80,13 @@ class RemoteFile:
 
 
 def remote_file(source: Source) -> RemoteFile:
-    """Ask the hub for a file's metadata; PullError when it does not answer."""
+    """Ask the hub for a file's metadata. PullError if it does not answer."""
     from huggingface_hub import get_hf_file_metadata, get_token, hf_hub_url
 
     asked = hf_hub_url(str(source.repo), str(source.file))
     found: Any = ask_hub(lambda: get_hf_file_metadata(asked), source)
     etag = str(found.etag or "")
-    # The hub redirects to a store with signed addresses; the user's token is not sent there.
+    # The hub redirects to a store with signed URLs; the user's token is not sent there.
     same = urlsplit(found.location).netloc == urlsplit(asked).netloc
     token = get_token() if same else None
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -103,7 +103,7 @@ def download(source: Source, folder: Path) -> Path:
 
 
 def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
-    """The call's result; every failure as a PullError. A cut connection is tried again."""
+    """Return the call's result, or raise PullError. An interrupted connection is retried."""
     from huggingface_hub import errors
 
     for left in reversed(range(tries)):
@@ -134,7 +134,7 @@ def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
 def read_remote_header(source: Source) -> Header:
     """The header of a model that is still at the hub, of which a few megabytes are read.
 
-    PullError says why the hub could not be read, NotAModel that the file is none. Blocks.
+    Raises PullError if the hub cannot be read, NotAModel if the file is no GGUF. Blocks.
     """
     if source.repo is None or source.file is None:
         raise PullError("The profile names no repository to look at.")
@@ -143,7 +143,7 @@ def read_remote_header(source: Source) -> Header:
         raise PullError(f"The hub does not tell the size of {source.file}.")
     file = RangeFile(remote.url, remote.size, remote.headers)
     try:
-        return read_open(io.BufferedReader(file, PIECE), remote.size, source.file)
+        return read_open(io.BufferedReader(file, CHUNK_BYTES), remote.size, source.file)
     except (OSError, HTTPException) as error:
         raise PullError(f"The hub broke off ({error}); try again.") from None
 
@@ -175,10 +175,10 @@ class RangeFile(io.RawIOBase):
             return 0
         headers = {**self.headers, "Range": f"bytes={self.position}-{last}"}
         request = urllib.request.Request(self.url, headers=headers)
-        with urllib.request.urlopen(request, timeout=SECONDS) as answer:
+        with urllib.request.urlopen(request, timeout=CHUNK_SECONDS) as answer:
             if answer.status != 206:
                 raise OSError("it sends no parts of files")
-            piece = answer.read(last - self.position + 1)
-        buffer[: len(piece)] = piece
-        self.position += len(piece)
-        return len(piece)
+            chunk = answer.read(last - self.position + 1)
+        buffer[: len(chunk)] = chunk
+        self.position += len(chunk)
+        return len(chunk)

@@ -1,7 +1,7 @@
-"""Models of speech: whisper.cpp's, which hear, and piper's voices, which speak.
+"""Speech models: whisper.cpp's for speech to text, and piper's voices for text to speech.
 
-`whisper-base` is a file of whisper.cpp's own repository at the hub, `piper-en_US-lessac-medium` a voice with its
-configuration. The SHA-256 of a model that is not listed here is the hub's own.
+`whisper-base` is a file in whisper.cpp's repository at the hub, `piper-en_US-lessac-medium` a voice with its
+configuration. A model that is not listed here is checked against the SHA-256 that the hub reports.
 """
 
 import re
@@ -30,7 +30,7 @@ VOICE = re.compile(r"(([a-z]{2,3})_[A-Z]{2})-([^-/]+)-(x_low|low|medium|high)")
 
 
 def speech_sources(name: str) -> Sequence[Source]:
-    """What a name stands for; empty where it is none of speech."""
+    """The files of a speech model; empty if `name` is not one."""
     if name.startswith(WHISPER):
         kind = name.removeprefix(WHISPER)
         size, digest = KNOWN.get(kind, (None, None))
@@ -43,11 +43,11 @@ def speech_sources(name: str) -> Sequence[Source]:
 
 
 def speech_folder(config: BackendConfig) -> BackendConfig:
-    """The configuration whose models are those of speech."""
+    """The configuration with the folder of speech models as its models folder."""
     return replace(config, models_dir=config.models_folder / "voice")
 
 
 def open_to_sandboxes(folder: Path) -> None:
-    """Programs that act as another user read them, whatever the umask was."""
+    """Make the files readable for sandboxed programs of another user, whatever the umask was."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)

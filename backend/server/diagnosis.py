@@ -1,6 +1,6 @@
 """Why a server ended, from its exit code and its log, as one plain sentence. Pure.
 
-The texts are those of llama.cpp (build 11434), ik_llama.cpp, the CUDA runtime
+The patterns match messages of llama.cpp (build 11434), ik_llama.cpp, the CUDA runtime
 and the dynamic loader.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-LastingKind = Literal[  # another start fails in the same way until somebody acts
+LastingKind = Literal[  # every start fails in the same way until somebody acts
     "server missing",
     "model missing",
     "model damaged",
@@ -46,8 +46,8 @@ class Cause:
     sentence: str
 
 
-# Pattern, kind and sentence, {0} being the pattern's first group. The first that is found
-# anywhere in the log wins, so causes stand ahead of their consequences.
+# Pattern, kind and sentence, where {0} is the pattern's first group. The first pattern found
+# anywhere in the log wins, so causes are listed before their consequences.
 SIGNS: tuple[tuple[str, CauseKind, str], ...] = (
     (
         r"error while loading shared libraries: ([^\s:]+)",
@@ -140,7 +140,7 @@ SIGNALS: dict[int, tuple[CauseKind, str]] = {
 def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
     """The cause of an end with exit code `code` (negative: a signal) and these log lines.
 
-    `oom_kills`: processes that the kernel killed meanwhile because memory ran out.
+    `oom_kills`: the number of processes that the OOM killer ended during the run.
     """
     if code == -signal.SIGKILL and oom_kills:
         return Cause(
@@ -156,7 +156,7 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
             -code, ("unknown", f"The model server crashed (signal {-code}).")
         )
         return Cause(kind, sentence)
-    # No known sign: the last line that complains.
+    # No known message: quote the last line that looks like an error.
     complaint = next((line.strip() for line in reversed(log) if COMPLAINT.search(line)), "")
     ended = "The model server ended" if code is None else f"The model server ended with code {code}"
     why = f": {complaint[:200]}" if complaint else " without saying why."
@@ -164,7 +164,7 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
 
 
 def on_cpu(log: Sequence[str]) -> bool:
-    """Whether the log of a server that belongs on a GPU says that it runs on the processor."""
+    """Whether the log of a server that should use a GPU shows that it runs on the CPU."""
     text = "\n".join(log)
     if re.search(
         r"no usable GPU found|failed to initialize CUDA|no CUDA-capable device|ggml_cuda_init: failed",

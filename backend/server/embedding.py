@@ -1,6 +1,6 @@
-"""A second llama-server, for vectors: on the processor, started with the backend, and again when it ends.
+"""A second llama-server, for embeddings, on the CPU: started with the backend and restarted when it ends.
 
-Nobody's turn waits for it; while it is away, searches go by words alone.
+No turn waits for it; while it is unavailable, search uses words only.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ LOAD_LOOK_SECONDS, ALIVE_SECONDS = 0.1, 10.0
 
 @dataclass
 class EmbeddingServer:
-    """`server` is None while it does not serve; `status` says why, and is None where none is configured."""
+    """`server` is None while it does not serve; `status` is None if no embedding model is configured."""
 
     state: BackendState
     server: LlamaServer | None = None
@@ -34,11 +34,11 @@ class EmbeddingServer:
 
     @property
     def record(self) -> Path:
-        """The file that names the running server, so that a later backend can end it."""
+        """The file that identifies the running server, so that a later backend can end it."""
         return self.state.config.state_dir / "run" / "embedding.json"
 
     async def run(self) -> None:
-        """Keep it until cancelled; returns at once where none is configured."""
+        """Keep the server alive until cancelled; return at once if none is configured."""
         if not (name := self.state.config.embedding):
             return
         backoff, timing, rng = RestartBackoff(), self.state.timing, random.Random()
@@ -46,7 +46,7 @@ class EmbeddingServer:
         while True:
             cause, served = await self._run_once(name)
             backoff = backoff.ended(served=served, lasting=cause.kind in LASTING)
-            self._tell("failed" if backoff.given_up else "restarting", cause.sentence)
+            self._set_status("failed" if backoff.given_up else "restarting", cause.sentence)
             if backoff.given_up:
                 self.state.alerts.add(
                     "embedding", "warning", f"No search by meaning: {cause.sentence}"
@@ -54,13 +54,13 @@ class EmbeddingServer:
             await asyncio.sleep(backoff.pause(rng, timing.first_pause, timing.retry))
 
     async def vectors(self, body: JsonObject) -> Any:
-        """The answer of /v1/embeddings. Raises ServerAway with the reason, ServerRefused."""
+        """The server's answer to /v1/embeddings. Raises ServerAway with the reason, or ServerRefused."""
         if self.server is None:
             raise ServerAway((self.status and self.status.reason) or "it is starting")
         return await self.server.embeddings(body)
 
     async def _run_once(self, name: str) -> tuple[Cause, bool]:
-        """Why it ended, and whether it had served."""
+        """Start the server and wait for its end: the cause, and whether it had served."""
         config = self.state.config
         try:
             profile = load_embedder(name, config.profiles)
@@ -69,7 +69,7 @@ class EmbeddingServer:
             return Cause("model missing", str(error)), False
         except CannotStart as error:
             return error.cause, False
-        self._tell("loading", None)
+        self._set_status("loading", None)
         try:
             async with (
                 server_process(launch.argv, launch.env, self.record) as process,
@@ -91,7 +91,7 @@ class EmbeddingServer:
                 if served := served or await server.healthy(ALIVE_SECONDS):
                     if self.server is None:
                         self.server = server
-                        self._tell("ready", None)
+                        self._set_status("ready", None)
                     await asyncio.wait({exited}, timeout=timing.look_idle)
                     hung = not exited.done() and not await server.healthy(timing.stall)
                 else:
@@ -104,7 +104,7 @@ class EmbeddingServer:
             self.server = None
             exited.cancel()
 
-    def _tell(self, state: EmbeddingState, reason: str | None) -> None:
+    def _set_status(self, state: EmbeddingState, reason: str | None) -> None:
         name = self.state.config.embedding
         self.status = EmbeddingStatus(profile=name, state=state, reason=reason)
         log.info("embedding server state=%s profile=%s reason=%s", state, name, reason)

@@ -1,8 +1,8 @@
-"""Servers that others run: any OpenAI-compatible one, the first of several that answers.
+"""OpenAI-compatible servers that somebody else runs; the first of several that answers is used.
 
-A server that does not answer is asked last for half a minute, so that one that
-hangs costs its time-out once and not with each request; so is one whose
-completions break or fail while it still lists its models.
+A server that does not answer is tried last for half a minute, so that a hanging one costs its
+time-out once and not with each request. The same holds for a server whose completions fail
+although it still lists its models.
 """
 
 import asyncio
@@ -19,36 +19,36 @@ from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary,
 from backend.server.llama import Props, ServerAway, ServerRefused, llama_server
 from backend.state import StatusBoard
 
-LISTEN_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
 CHECK_SECONDS = 30.0
-FRESH_SECONDS = 5.0  # what was found is reused for so long: asking is a quarter of a turn's cost
+FRESH_SECONDS = 5.0  # an endpoint is reused for this long: querying is a quarter of a turn's cost
 DEFAULT_CONTEXT = 8192
-NO_KEY, NO_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
+WRONG_KEY, NO_MODEL_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
 FIRST_ERROR = 400
-TRY_SECONDS = 20.0
-NO_JUDGEMENT = (401, 403, 408, 429, 502, 503, 504)  # says nothing about pictures
-# 64 x 64 pixels: some servers refuse smaller ones than a token is made of.
+PICTURE_SECONDS = 20.0
+NOT_ABOUT_PICTURES = (401, 403, 408, 429, 502, 503, 504)
+# 64 x 64 pixels: some servers refuse a picture smaller than one token covers.
 TINY_PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+aJAAAAS0lEQVR42u3PMQ0AAAwDoEqv9ErYvQQckD4XAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAYHLAB8+AWnmfUycAAAAAElFTkSuQmCC"
 
 
 class ExternalServers:
-    """`changes` asks the servers first, `endpoint` unless it was just done; nothing is supervised."""
+    """Finds the server to use. `changes` queries the servers first, `endpoint` unless one was just found."""
 
     def __init__(self, config: BackendConfig, status: StatusBoard) -> None:
         self.config, self.status = config, status
         self.urls = [url.rstrip("/").removesuffix("/v1") for url in config.urls]
         self._checking = asyncio.Lock()
         self._check_now = asyncio.Event()
-        self._silent_since: dict[str, float] = {}  # by URL, steady clock
+        self._silent_since: dict[str, float] = {}  # by URL, monotonic clock
         self._endpoint: Endpoint | None = None
         self._found_at = 0.0
         self._failing = False  # the last completion failed
-        self._keyless: str | None = None  # a server that refused our key
-        self._trying = asyncio.Lock()
-        self._sees: dict[tuple[str, str], bool] = {}  # by URL and model, as tried
+        self._wrong_key_at: str | None = None  # a server that rejected the API key
+        self._testing_vision = asyncio.Lock()
+        self._vision_tests: dict[tuple[str, str], bool] = {}  # by URL and model
 
     async def run(self) -> None:
-        """Ask the servers every half minute, and when a restart is asked for."""
+        """Query the servers every half minute, and when a restart is requested."""
         while True:
             await self.check()
             self._check_now.clear()
@@ -56,7 +56,8 @@ class ExternalServers:
 
     async def endpoint(self) -> Endpoint:
         known = self._endpoint
-        if known and monotonic() - self._found_at <= FRESH_SECONDS and await listens(known.url):
+        fresh = monotonic() - self._found_at <= FRESH_SECONDS
+        if known and fresh and await accepts_connections(known.url):
             return known
         found = await self.check()
         if found is None:
@@ -69,20 +70,23 @@ class ExternalServers:
         `vision` stays None after an error that is not about pictures (a wrong key, a rate limit, a time-out).
         """
         seconds = self.config.connect_seconds
-        async with self._trying, llama_server(endpoint.url, endpoint.api_key, seconds) as server:
-            key = endpoint.url, endpoint.model
-            if key not in self._sees:
+        key = endpoint.url, endpoint.model
+        async with (
+            self._testing_vision,
+            llama_server(endpoint.url, endpoint.api_key, seconds) as server,
+        ):
+            if key not in self._vision_tests:
                 try:
-                    await server.show_picture(endpoint.model, TINY_PICTURE, TRY_SECONDS)
-                    self._sees[key] = True
+                    await server.show_picture(endpoint.model, TINY_PICTURE, PICTURE_SECONDS)
+                    self._vision_tests[key] = True
                 except ServerRefused as error:
-                    if error.status in NO_JUDGEMENT:
+                    if error.status in NOT_ABOUT_PICTURES:
                         return endpoint
-                    self._sees[key] = error.status < FIRST_ERROR
+                    self._vision_tests[key] = error.status < FIRST_ERROR
                 except (ServerAway, TimeoutError):
                     return endpoint
-        self._found_at = 0.0  # the next request asks anew, and is told
-        return endpoint.model_copy(update={"vision": self._sees[key]})
+        self._found_at = 0.0  # the next request queries the server again and gets the result
+        return endpoint.model_copy(update={"vision": self._vision_tests[key]})
 
     def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
@@ -103,7 +107,7 @@ class ExternalServers:
         raise ProfileError(f"The model server is not ours; {name} cannot be started on it.")
 
     def warm(self, prefix: Prefix) -> None:
-        """Nothing to do: the cache is the server's own."""
+        """Nothing to do: the cache of an external server is not managed."""
 
     def logs(self, lines: int) -> list[str]:
         return []
@@ -112,7 +116,7 @@ class ExternalServers:
         return []
 
     async def check(self) -> Endpoint | None:
-        """The first server that answers within `connect_seconds`; the status says which, or why none."""
+        """Query the servers for the first that answers within `connect_seconds`, and set the status."""
         async with self._checking:
             found = self._endpoint = await self.first_endpoint()
             self._found_at = monotonic()
@@ -131,13 +135,13 @@ class ExternalServers:
             return found
 
     def failure(self) -> str:
-        if self._keyless:
-            return f"The model server at {self._keyless} refuses the key: check backend.api_key."
+        if url := self._wrong_key_at:
+            return f"The model server at {url} refuses the key: check backend.api_key."
         urls = ", ".join(self.config.urls) or "any address (none is configured)"
         return f"No model server can be reached at {urls}."
 
     async def first_endpoint(self) -> Endpoint | None:
-        """As configured, but those that lately gave no answer last, the last of them at the end."""
+        """Query the servers as ordered in the configuration, those that recently failed last."""
         since = monotonic() - CHECK_SECONDS
         for url in sorted(
             self.urls, key=lambda url: max(since, self._silent_since.get(url, since))
@@ -152,15 +156,15 @@ class ExternalServers:
         config = self.config
         seconds = config.connect_seconds / len(self.urls)
         async with llama_server(url, config.api_key, seconds) as server:
-            # Both at once: a proxy that has just started takes seconds for each. What is no
-            # llama-server may answer anything, so whatever goes wrong with it is no answer.
+            # Both at once: a proxy that has just started takes seconds for each. A server other
+            # than llama-server may answer anything, so every exception counts as no answer.
             models, props = await asyncio.gather(
                 server.models(seconds), server.props(seconds), return_exceptions=True
             )
         status = models.status if isinstance(models, ServerRefused) else 0
-        self._keyless = url if status in NO_KEY else None
+        self._wrong_key_at = url if status in WRONG_KEY else None
         if isinstance(models, BaseException):
-            if not (config.model and status in NO_LIST):  # a configured model needs no list
+            if not (config.model and status in NO_MODEL_LIST):  # a configured model needs no list
                 return None
             models = []
         model = config.model or next((str(row.get("id")) for row in models), "")
@@ -179,18 +183,18 @@ class ExternalServers:
         )
 
     def _vision(self, url: str, model: str, known: Props | None) -> bool | None:
-        """As configured, as a llama-server says, as tried, or None."""
+        """Whether it accepts pictures: as configured, else as a llama-server says, else as tested."""
         if self.config.vision is not None:
             return self.config.vision
-        return known.vision if known and known.n_ctx else self._sees.get((url, model))
+        return known.vision if known and known.n_ctx else self._vision_tests.get((url, model))
 
 
-async def listens(url: str) -> bool:
-    where = urlsplit(url)
-    port = where.port or (443 if where.scheme == "https" else 80)
+async def accepts_connections(url: str) -> bool:
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        async with asyncio.timeout(LISTEN_SECONDS):
-            _, writer = await asyncio.open_connection(where.hostname, port)
+        async with asyncio.timeout(CONNECT_SECONDS):
+            _, writer = await asyncio.open_connection(parts.hostname, port)
     except (OSError, ValueError):
         return False
     writer.close()

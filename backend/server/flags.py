@@ -1,4 +1,4 @@
-"""What llama-server is started with, checked against `--help` of the very binary. Pure.
+"""Translates flags into the spellings that a given llama-server binary lists in its `--help`. Pure.
 
 Names of flags change between builds and engines, so a profile's flag is passed
 in whichever of its spellings the binary knows.
@@ -45,20 +45,21 @@ SPELLINGS: tuple[tuple[str, ...], ...] = (
     ("-lv", "--verbosity", "--log-verbosity"),
 )
 BY_NAME = {name: group for group in SPELLINGS for name in group}
-# How ik_llama.cpp is told to draft with the model's own head, and what its `--help` says where it takes that.
+# The value of `--spec-type` with which ik_llama.cpp drafts with the model's own (MTP) head, and what its
+# `--help` says if it accepts that.
 OWN_HEAD = re.compile(r"mtp:n_max=(\d+),p_min=([\d.]+)")
 TAKES_OWN_HEAD = "--spec-type mtp:"
-# A flag stands at the start of a help line, or after a comma on it.
+# A flag is at the start of a help line, or after a comma or a bar.
 FLAG = re.compile(r"(?:^\s*|,\s*|\|\s*)(--?[a-zA-Z][\w-]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedFlags:
-    """Flags as this binary takes them, and those it lacks."""
+    """Flags as this binary spells them, and those it lacks."""
 
     argv: tuple[str, ...]
-    missing: tuple[str, ...]  # required, so that it cannot be started
-    left_out: tuple[str, ...]  # optional
+    missing: tuple[str, ...]  # required flags: the server cannot be started
+    left_out: tuple[str, ...]  # optional flags
 
 
 def known(help_text: str) -> frozenset[str]:
@@ -69,7 +70,7 @@ def known(help_text: str) -> frozenset[str]:
 def fit(
     required: Mapping[str, str], optional: Mapping[str, str], names: frozenset[str]
 ) -> FittedFlags:
-    """The command line for a binary that knows `names`; an empty value is a switch."""
+    """The command line for a binary that knows the flags `names`; an empty value is a switch."""
     argv = [
         part
         for flag, value in [*required.items(), *optional.items()]
@@ -83,8 +84,7 @@ def fit(
 
 
 def with_older_head(optional: Mapping[str, str], help_text: str) -> Mapping[str, str]:
-    """The flags with the switch by which an older ik_llama.cpp drafts with the model's own head: it ends at a kind of
-    `--spec-type` that it does not know."""
+    """Replace `--spec-type mtp:...` by the flags of an older ik_llama.cpp, which exits on that value."""
     found = OWN_HEAD.fullmatch(optional.get("--spec-type", ""))
     if not found or TAKES_OWN_HEAD in help_text or "-mtp" not in known(help_text):
         return optional
@@ -98,5 +98,5 @@ def spellings(flag: str) -> tuple[str, ...]:
 
 
 def spelling(flag: str, names: frozenset[str]) -> str | None:
-    """`flag` as the binary calls it; None when it lacks it under every name."""
+    """`flag` as the binary spells it; None when it lacks every spelling."""
     return next((name for name in spellings(flag) if name in names), None)

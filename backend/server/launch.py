@@ -1,4 +1,4 @@
-"""From a profile to the command line that starts it on this machine: which program, which flags."""
+"""Turns a profile into the command line that starts it on this machine: which program, which flags."""
 
 import asyncio
 import hashlib
@@ -22,8 +22,8 @@ from backend.models.placement import (
     PCI_ORDER,
     DoesNotFit,
     Placement,
+    estimated_surplus,
     list_devices,
-    own_surplus,
     place,
 )
 from backend.models.profile import Profile, Source, locate
@@ -43,7 +43,7 @@ TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
 TEMPLATE_KEY = "tokenizer.chat_template"
 NO_DATE = "given with each message"
-# strftime_now("%Y-%m-%d") and the like: a day, a month and a year in one.
+# A call such as strftime_now("%Y-%m-%d"), whose format has a day, a month and a year.
 WHOLE_DATE = re.compile(
     r"""strftime_now\(\s*(['"])(?=[^'"]*%-?[de])(?=[^'"]*%-?[mbB])(?=[^'"]*%[Yy])[^'"]*\1\s*\)"""
 )
@@ -68,10 +68,10 @@ class Binary:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Everything to start one server.
+    """Everything needed to start one server.
 
-    `profile` is the one asked for as it fits this machine, `changed` a sentence
-    where that is less; `identity` names what slot files are good for.
+    `profile` is the requested one fitted to this machine; `changed` is a sentence if that reduced
+    it. Slot files can be reused between launches with the same `identity`.
     """
 
     argv: tuple[str, ...]
@@ -88,17 +88,19 @@ class Launch:
 
 
 def with_context(config: BackendConfig, profile: Profile) -> Profile:
-    """The profile with the window that the configuration asks for."""
+    """The profile with the context window from the configuration, if it sets one."""
     return replace(profile, context=config.context) if config.context else profile
 
 
 async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = True) -> Launch:
-    """Check the model, its memory and the flags; CannotStart says in a sentence what does not do.
+    """Check the model, its memory and the flags; CannotStart says in a sentence what is wrong.
 
-    With `measure` False memory is not looked at: a running server holds it.
+    With `measure` False free memory is ignored, because a running server occupies it.
     """
     source = profile.model
-    if config.model and not config.bare:  # another model, to which this projector does not belong
+    if (
+        config.model and not config.bare
+    ):  # another model, which the profile's projector does not fit
         source, profile = Source(path=config.model), profile.without_mmproj()
     model = model_file(config, profile, source)
     draft = model_file(config, profile, profile.draft) if profile.draft else None
@@ -109,7 +111,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         placed = await placement(config, binary, profile, model, draft)
     profile = placed.profile
     threads, cores = profile.flag(THREADS) or "", len(os.sched_getaffinity(0))
-    if threads.isdigit() and int(threads) > cores:  # they would wait for each other at each token
+    if threads.isdigit() and int(threads) > cores:  # they would wait for each other at every token
         profile = profile.with_flag(str(cores), THREADS)
     draft = draft if profile.draft else None
     config.slots_folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +136,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         raise CannotStart(Cause("unknown flag", f"The model server lacks the flag {lacking}."))
     port, key = str(free_port()), secrets.token_urlsafe(24)
     key_env, key_flags = pass_key(config, binary, key)
-    # A prompt cache's size differs from start to start and changes no slot file.
+    # The prompt cache's size differs between starts and does not affect slot files.
     pairs = zip(("", *fitted.argv), fitted.argv, strict=False)
     stable = [part for before, part in pairs if before not in CACHE_RAM]
     identity = [binary.help, *map(str, stamp(model)), *binary.command, *stable]
@@ -164,8 +166,8 @@ def model_file(config: BackendConfig, profile: Profile, source: Source) -> Path:
 
 
 def with_vision(profile: Profile, models: Path, binary: Binary) -> Profile:
-    """The profile with the bytes of its projector; without one where its file is not here, or the server
-    takes none: it answers all the same."""
+    """The profile with its projector's size, or without a projector if the file is missing or the
+    server does not support one."""
     if profile.mmproj is None:
         return profile
     if not locate(profile.mmproj, models).is_file() or MMPROJ not in flags.known(binary.help):
@@ -176,7 +178,7 @@ def with_vision(profile: Profile, models: Path, binary: Binary) -> Profile:
 async def placement(
     config: BackendConfig, binary: Binary, profile: Profile, model: Path, draft: Path | None
 ) -> Placement:
-    """Where it goes on this machine; unchanged where the model's header says too little."""
+    """Where the profile runs on this machine; unchanged if the model's header cannot be used."""
     uses_gpu = profile.gpu and binary.command != EMBEDDED
     found = []
     if uses_gpu:
@@ -194,28 +196,28 @@ async def placement(
             cards = len(found) if placed.profile.splits else 1
             env = {**binary.env, **PCI_ORDER, **placed.env}
             asked = Path(binary.command[0]), env, placed.profile, model, read_header(model), cards
-            if surplus := await own_surplus(*asked):
+            if surplus := await estimated_surplus(*asked):
                 log.info("llama.cpp's own estimate differs by %+d MiB a card", surplus >> 20)
                 placed = await asyncio.to_thread(measured, surplus)
     except DoesNotFit as error:
         raise CannotStart(Cause("does not fit", str(error))) from None
     except (NotAModel, OSError, LookupError, TypeError, ValueError):
-        # A damaged model, or one of an unknown kind: the server's own error says it better.
+        # A damaged model, or one of an unknown kind: the server's own error message is better.
         unsized = profile.flag(EXPERTS) == "auto"
         return Placement(profile.without_flags(EXPERTS) if unsized else profile)
     return replace(placed, env={**PCI_ORDER, **placed.env}) if found else placed
 
 
 def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict[str, str]:
-    """Flags for any server that has them."""
-    # Older builds read tools with a chat template only when told; newer ones always do.
+    """Flags that are passed to every server that knows them."""
+    # Older builds need --jinja to use the chat template with tools; newer ones always do.
     switches = {"--metrics": "", "--slots": "", "--jinja": ""}
     extras = {"--slot-save-path": str(config.slots_folder), **switches}
     if TRACE_LEVEL.search(binary.help):
-        # Names devices, layers and buffers; at 5 prompts would be in the log (llama.cpp b9752 and later).
+        # Logs devices, layers and buffers; level 5 would log prompts too (llama.cpp b9752 and later).
         extras["-lv"] = "4"
     if profile.draft and DRAFTS in binary.help and profile.flag(SPEC_TYPE) is None:
-        # Without it the draft model is loaded and not used (build 11434, measured).
+        # Without it the draft model is loaded but not used (build 11434, measured).
         extras[SPEC_TYPE] = DRAFTS
     if profile.template:
         extras["--chat-template-kwargs"] = json.dumps(dict(profile.template))
@@ -223,24 +225,24 @@ def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict
 
 
 def undated_template(model: Path) -> str | None:
-    """The model's chat template with a constant where it writes today's date; None where it writes none.
+    """The model's chat template with a constant in place of today's date; None if it writes no date.
 
-    A date ahead of everything would have each conversation read anew from midnight on; each
-    message has the time with it. A date that is asked for in parts, to reckon with it, stays.
+    A date in the system prompt would invalidate the cache of every conversation at midnight, and each
+    message carries the time anyway. Dates that the template reads in parts, to compute with, stay.
     """
     try:
         values = read_header(model).values
     except (NotAModel, OSError):
-        return None  # the server's own error says it better
+        return None  # the server's own error message is better
     template = values.get(TEMPLATE_KEY)
     if not isinstance(template, str) or any(key.startswith(f"{TEMPLATE_KEY}.") for key in values):
-        return None  # a second template, for tools, would be left out
+        return None  # a file would also replace the model's second template, for tools
     undated = WHOLE_DATE.sub(f'"{NO_DATE}"', template)
     return undated if undated != template else None
 
 
 def sized_flags(profile: Profile, model: Path) -> dict[str, str]:
-    """The profile's optional flags; the prompt cache gets half of what RAM the model leaves."""
+    """The profile's optional flags; an "auto" prompt cache gets half of the RAM that the model leaves."""
     sized = dict(profile.optional)
     for name in CACHE_RAM:
         if sized.get(name) == "auto":
@@ -253,7 +255,7 @@ def sized_flags(profile: Profile, model: Path) -> dict[str, str]:
 def pass_key(
     config: BackendConfig, binary: Binary, key: str
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Environment and flags: a variable, else a file, else an argument, which others can see."""
+    """Environment and flags that pass the API key: a variable, else a file, else a (visible) argument."""
     if "LLAMA_API_KEY" in binary.help:
         return {"LLAMA_API_KEY": key}, ()
     if "--api-key-file" in flags.known(binary.help):
@@ -278,14 +280,14 @@ help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of th
 
 
 async def find_binary(config: BackendConfig) -> Binary:
-    """The server to use and what its `--help` says; CannotStart when it does not run."""
+    """The server to use and its `--help` text; CannotStart when it does not run."""
     command = configured_command(config)
     env = dict(os.environ)
     if command == EMBEDDED:
         program, variable, folder = PACKAGE / "embedded/flags.py", "PYTHONPATH", PACKAGE.parent
     else:
         program, variable = Path(command[0]), "LD_LIBRARY_PATH"
-        folder = program.parent  # V100 packs ship CUDA beside it
+        folder = program.parent  # builds for V100s ship the CUDA libraries beside it
     env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
     key = stamp(program)
     if key not in help_texts:
@@ -322,7 +324,7 @@ async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
 
 
 def stamp(path: Path) -> tuple[str, int, int]:
-    """Path, size and time: what changes when the file does."""
+    """Path, size and modification time, as a cache key."""
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""llama-server over HTTP: the only file of the backend that knows its routes and fields."""
+"""llama-server over HTTP: the only module of the backend that knows its routes and fields."""
 
 import asyncio
 import json
@@ -17,11 +17,11 @@ LONGEST_LINE = 8 << 20  # bytes: the last event of a prefill repeats its prompt
 
 
 class ServerAway(Exception):
-    """No answer, or not in time."""
+    """The server cannot be reached, or broke off its answer."""
 
 
 class ServerRefused(Exception):
-    """An HTTP error; `status` is its number."""
+    """An HTTP error with the code `status`."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """How a prefill went, in tokens and seconds: from the cache, read."""
+    """A finished prefill: tokens from the cache, tokens read, seconds."""
 
     cached: int
     prompt: int
@@ -62,7 +62,7 @@ class LlamaServer:
         self._session = session
 
     async def healthy(self, seconds: float = 2.0) -> bool:
-        """True for 200; False while it loads or nobody listens."""
+        """Whether /health answers 200; False while the model loads or the server is unreachable."""
         try:
             await self._json("GET", "/health", seconds=seconds)
         except (ServerAway, ServerRefused):
@@ -87,7 +87,7 @@ class LlamaServer:
         )
 
     async def show_picture(self, model: str, picture: str, seconds: float) -> None:
-        """Ask about a picture (a data URL) for one token: ServerRefused where it takes none."""
+        """Request one token about a picture (a data URL). ServerRefused if pictures are not accepted."""
         shown = {"type": "image_url", "image_url": {"url": picture}}
         content = [{"type": "text", "text": "One word: what is this?"}, shown]
         body = {"model": model, "messages": [{"role": "user", "content": content}], "max_tokens": 1}
@@ -121,7 +121,7 @@ class LlamaServer:
         return await self._json("POST", "/v1/embeddings", body, EMBEDDING_SECONDS)
 
     async def completion(self, body: JsonObject) -> AsyncGenerator[dict[str, Any]]:
-        """The events of a streamed completion, timings with each. No deadline: a prefill may be long."""
+        """The events of a streamed completion, each with timings. No deadline: a prefill may take long."""
         body = {**body, "cache_prompt": True, "stream": True, "timings_per_token": True}
         async with self._open("POST", "/completion", body, None) as answer:
             async for line in answer.content:
@@ -131,7 +131,7 @@ class LlamaServer:
     async def prefill(
         self, tokens: Sequence[int], on_progress: Callable[[int, int], None] | None = None
     ) -> Prefilled:
-        """Read `tokens` into a slot; `on_progress` gets (done, total)."""
+        """Read `tokens` into a slot's cache; `on_progress` is called with (done, total)."""
         body = {"prompt": list(tokens), "n_predict": 0, "return_progress": True}
         last: dict[str, Any] = {}
         async with aclosing(self.completion(body)) as events:
@@ -149,11 +149,14 @@ class LlamaServer:
         )
 
     async def save(self, filename: str) -> int:
-        """Save slot 0; tokens saved."""
+        """Save slot 0 to a file; return the number of tokens saved."""
         return int((await self._slot("save", filename))["n_saved"])
 
     async def restore(self, filename: str) -> int:
-        """Restore slot 0; tokens that it claims to have restored, which proves nothing (llama.cpp #25913)."""
+        """Restore slot 0 from a file; return the number of tokens that the server claims to have restored.
+
+        The claim proves nothing (llama.cpp #25913).
+        """
         return int((await self._slot("restore", filename))["n_restored"])
 
     async def _slot(self, action: str, filename: str) -> Any:
@@ -176,7 +179,7 @@ class LlamaServer:
     async def _open(
         self, method: str, path: str, body: JsonObject | None, seconds: float | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        # aiohttp's own total time-out swallows a cancellation that comes in the same turn (3.14).
+        # aiohttp's own total time-out swallows a cancellation in the same loop iteration (3.14).
         try:
             async with (
                 asyncio.timeout(seconds),
@@ -193,9 +196,9 @@ class LlamaServer:
 async def llama_server(
     url: str, api_key: str, connect_seconds: float = 5, silent_seconds: float | None = None
 ) -> AsyncIterator[LlamaServer]:
-    """`url` has no /v1. An answer that says nothing for `silent_seconds` raises ServerAway."""
+    """`url` has no /v1. An answer that sends nothing for `silent_seconds` raises ServerAway."""
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    # The server closes what it has answered; a connection taken up again would break.
+    # The server closes connections after its answer; a reused one would fail.
     connector = aiohttp.TCPConnector(force_close=True, limit=0)
     timeout = aiohttp.ClientTimeout(
         total=None, sock_connect=connect_seconds, sock_read=silent_seconds
@@ -219,6 +222,6 @@ def decoded(slot: Mapping[str, Any]) -> int:
 
 
 def cached_tokens(timings: Mapping[str, Any], prompt: int) -> int:
-    """How many of a prompt's tokens were in the cache; ik_llama.cpp names only those that it read."""
+    """How many of a prompt's tokens came from the cache; ik_llama.cpp reports only those that it read."""
     read = int(timings.get("prompt_n", prompt))
     return int(timings.get("cache_n", max(0, prompt - read)))

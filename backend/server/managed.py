@@ -1,6 +1,6 @@
 """The supervised server as the control API sees it, and which profile it runs when.
 
-The schedule decides, and a manual choice until the schedule's next switch.
+The schedule decides; a manual choice is valid until the schedule's next switch.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary,
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState
 
-AHEAD = timedelta(minutes=2)  # the next model's file is read into the page cache so long before
-PIECE = 64 << 20
+READ_AHEAD = timedelta(minutes=2)  # before a switch, the next model is read into the page cache
+CHUNK_BYTES = 64 << 20
 
 
 class ManagedServer:
@@ -36,7 +36,7 @@ class ManagedServer:
         profiles = names(self.config.profiles)
         first = self.choice.profile(self.config, self.now())
         if first not in profiles:
-            first = self.config.profile  # the profile that was chosen is gone
+            first = self.config.profile  # the chosen profile no longer exists
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.supervisor.run(first))
@@ -74,7 +74,7 @@ class ManagedServer:
         self.supervisor.restart()
 
     async def switch(self, name: str) -> None:
-        """Switch and remember it; goes on to its end also when the client has hung up."""
+        """Switch the profile and remember the choice; this completes even if the client disconnects."""
 
         async def switch_and_keep() -> None:
             await self.supervisor.switch(name)
@@ -83,7 +83,7 @@ class ManagedServer:
         def ended(switching: "asyncio.Task[None]") -> None:
             self._switches.discard(switching)
             if not switching.cancelled():
-                switching.exception()  # raised below, where the client still listens
+                switching.exception()  # mark as retrieved: it is raised below if the client is connected
 
         switching = asyncio.create_task(switch_and_keep())
         self._switches.add(switching)
@@ -100,10 +100,10 @@ class ManagedServer:
         return run.process.log.lines(lines) if run and run.process else []
 
     def completed(self, report: CompletionReport) -> None:
-        """Nothing to do: the stall detector counts errors by the speedometer."""
+        """Nothing to do: the stall detector reads the errors from the speedometer."""
 
     def profiles(self) -> list[ProfileSummary]:
-        """All that can be read, those whose model is here first."""
+        """All profiles that can be read, those whose model is here first."""
         summaries = []
         for name in names(self.config.profiles):
             if profile := self.readable(name):
@@ -122,19 +122,19 @@ class ManagedServer:
         return sorted(summaries, key=lambda summary: not summary.here)
 
     async def keep_schedule(self) -> None:
-        """Switch by the clock; a choice by hand holds until the next time. The schedule may change."""
+        """Switch profiles at the scheduled times. The schedule may change while this runs."""
         since, ahead, longest = self.now(), "", self.state.timing.look_schedule
         while True:
             config = self.config
             schedule = config.reschedule() if config.reschedule else config.schedule
             due = next_switch(schedule, since)
-            # In short pieces: the clock may be set, a laptop may sleep, the schedule may be edited.
+            # Sleep briefly: the clock may be set, a laptop may suspend, the schedule may be edited.
             left = (due.at - self.now()).total_seconds() if due else longest
             await asyncio.sleep(min(max(left, 0), longest))
             now = self.now()
-            if due and due.profile != ahead and now >= due.at - AHEAD:
+            if due and due.profile != ahead and now >= due.at - READ_AHEAD:
                 ahead = due.profile
-                profile = self.readable(ahead)  # None: it is gone
+                profile = self.readable(ahead)
                 if profile and ahead != self.supervisor.profile:
                     files = [locate(source, config.models_folder) for source in profile.sources]
                     await asyncio.to_thread(read_ahead, files)
@@ -147,6 +147,7 @@ class ManagedServer:
             since = now
 
     def readable(self, name: str) -> Profile | None:
+        """The profile, or None if it does not exist or cannot be read."""
         try:
             return load(name, self.config.profiles)
         except ProfileError:
@@ -190,7 +191,7 @@ def switches_around(
 
 @dataclass(frozen=True, slots=True)
 class ManualChoice:
-    """The profile that a person chose, kept in a file over restarts of the backend."""
+    """The profile that a person chose, stored in a file so that it survives a restart of the backend."""
 
     path: Path
 
@@ -199,9 +200,9 @@ class ManualChoice:
         replace_text(self.path, json.dumps(kept))
 
     def profile(self, config: BackendConfig, now: datetime) -> str:
-        """What to start with: the manual choice or the schedule's last switch, whichever is newer.
+        """The profile to start with: the manual choice or the schedule's last switch, whichever is newer.
 
-        Without either the configured profile; changing that one ends a manual choice.
+        Without either it is the configured profile; changing the configuration ends a manual choice.
         """
         last = last_switch(config.schedule, now)
         with suppress(OSError, ValueError, KeyError, TypeError):
@@ -213,9 +214,9 @@ class ManualChoice:
 
 
 def read_ahead(paths: Sequence[Path]) -> None:
-    """Read files into the page cache, so that loading them takes seconds. Blocks."""
+    """Read files into the page cache, so that loading them is fast. Blocks."""
     for path in paths:
         with suppress(OSError), path.open("rb", buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
-            while file.read(PIECE):
+            while file.read(CHUNK_BYTES):
                 pass

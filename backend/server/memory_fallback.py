@@ -1,8 +1,8 @@
-"""What to give up next when the GPU's memory is full, one reduction at a time. Pure.
+"""What to reduce next when the GPU's memory is full, one reduction at a time. Pure.
 
-The reduction that saves most goes first, measured by the buffers that the
-server logged; the KV cache's type goes last, and never below q8_0 (q4_0 first
-loses JSON and recall).
+The reduction that saves most comes first, computed from the buffers that the server
+logged; the KV cache's type comes last, and never goes below q8_0 (q4_0 loses JSON
+and recall first).
 """
 
 import re
@@ -20,7 +20,7 @@ LAYERS = re.compile(r"n_layer\s*=\s*(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """MiB on the GPU, as llama-server logs them; 0 where it did not come so far. `draft` is its file."""
+    """MiB on the GPU, as llama-server logs them; 0 if it ended before. `draft` is the draft model's file."""
 
     compute: float = 0
     kv: float = 0
@@ -30,7 +30,7 @@ class Buffers:
 
 
 def logged_buffers(log: Sequence[str], draft: float = 0) -> Buffers:
-    """The GPU buffers that a server's log names, summed over the cards; `draft` in MiB."""
+    """The GPU buffers that a server logged, summed over the GPUs; `draft` in MiB."""
     sums = {"compute": 0.0, "KV": 0.0, "model": 0.0}
     text = "\n".join(log)
     for kind, mib in BUFFER.findall(text):
@@ -51,7 +51,10 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFallback:
-    """`full` is the profile as written, `taken` led to `profile`, `placed` is how that was started."""
+    """`full` is the profile as written, `taken` the reductions so far, `placed` the profile as started.
+
+    `crashed` are the labels of reductions with which memory ran out again.
+    """
 
     full: Profile
     taken: tuple[Reduction, ...] = ()
@@ -63,11 +66,11 @@ class MemoryFallback:
         return self.taken[-1].profile if self.taken else self.full
 
     def started(self, placed: Profile) -> "MemoryFallback":
-        """The next reduction is made of what really ran."""
+        """Remember the profile as started, which the next reduction is based on."""
         return replace(self, placed=placed)
 
     def reduced(self, buffers: Buffers) -> "MemoryFallback | None":
-        """One reduction more after memory ran out; None when nothing is left to give up."""
+        """Take one more reduction after memory ran out; None when no reduction is left."""
         crashed = self.crashed | {reduction.label for reduction in self.taken[-1:]}
         options = reductions(self.placed or self.profile, buffers)
         untried = [option for option in options if option.label not in crashed]
@@ -79,7 +82,7 @@ class MemoryFallback:
         return replace(self, taken=(*self.taken, best), crashed=crashed, placed=None)
 
     def restored(self) -> "MemoryFallback":
-        """The full profile again; reductions that crashed may be tried anew."""
+        """The full profile again; reductions that crashed may be retried."""
         return MemoryFallback(self.full)
 
 

@@ -1,4 +1,4 @@
-"""llama-server as a child: for as long as a block lasts, in its own process group, with its log.
+"""llama-server as a child process: a context manager, in its own process group, with its log.
 
 async with server_process(argv, env, record) as process:
     code = await process.wait()
@@ -25,7 +25,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl  # bound before any fork
 
 
 class ServerLog:
-    """What a child printed: its first 64 KiB and its last 256, in whole chunks as they came."""
+    """The output of a child: its first 64 KiB and its last 256 KiB, in whole chunks as received."""
 
     def __init__(self) -> None:
         self.head = bytearray()
@@ -47,11 +47,11 @@ class ServerLog:
         return b"".join(self.tail).decode("utf-8", "replace").splitlines()[-last:]
 
     def first(self) -> list[str]:
-        """The lines of the start."""
+        """The first lines."""
         return self.head.decode("utf-8", "replace").splitlines()
 
     def everything(self) -> list[str]:
-        """All that is kept, for a diagnosis."""
+        """All lines that are stored, for a diagnosis."""
         tail = self.lines(1 << 20)
         return tail if self.total <= TAIL_BYTES else [*self.first(), *tail]
 
@@ -64,12 +64,12 @@ class ServerProcess:
     _reader: asyncio.Task[None]
 
     async def wait(self) -> int:
-        """The exit code (negative: a signal); the last of the log may still be on its way."""
+        """The exit code (negative: a signal); the end of the log may not have been read yet."""
         return await self._process.wait()
 
     async def final_log(self) -> list[str]:
         """The whole log of a child that has ended."""
-        # A grandchild may hold the pipe open; what it prints no longer matters.
+        # A grandchild may keep the pipe open; its output no longer matters.
         await asyncio.wait([self._reader], timeout=0.5)
         return self.log.everything()
 
@@ -78,12 +78,12 @@ class ServerProcess:
         return self._process.returncode is not None
 
     def signal(self, number: int) -> None:
-        """Send to the whole group."""
+        """Send a signal to the whole process group."""
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
     async def end(self, grace: float = TERM_SECONDS) -> None:
-        """TERM, a bounded wait, KILL, and a bounded wait for the kernel to let go of it."""
+        """TERM, a bounded wait, KILL, and a bounded wait for the kernel to reap it."""
         if not self.exited:
             self.signal(signal.SIGTERM)
         for seconds in (grace, KILL_SECONDS):
@@ -97,9 +97,9 @@ class ServerProcess:
 async def server_process(
     argv: Sequence[str], env: Mapping[str, str], record: Path
 ) -> AsyncIterator[ServerProcess]:
-    """Start `argv`; on leaving, its whole group is gone.
+    """Run `argv` for the block; its whole process group is ended on leaving.
 
-    The file `record` names it while it runs, for `end_orphan` of a later backend.
+    The file `record` identifies it while it runs, for `end_orphan` of a later backend.
     """
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -127,11 +127,11 @@ async def server_process(
 
 
 def signal_at_parent_death(parent: int, number: int) -> Callable[[], None]:
-    """For preexec_fn: the kernel sends the signal to the child when this process ends."""
+    """A preexec_fn that makes the kernel send the signal to the child when this process ends."""
 
     def prepare() -> None:
         _prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)
-        if os.getppid() != parent:  # it ended before the line above
+        if os.getppid() != parent:  # the parent ended before the line above
             os._exit(1)
 
     return prepare
@@ -144,20 +144,20 @@ async def read(process: asyncio.subprocess.Process, log: ServerLog) -> None:
 
 
 def write_record(record: Path, pid: int) -> None:
-    """Note a running server, so that a later backend can end it."""
-    noted = {"pid": pid, "started": proc.started(pid), "boot": proc.boot()}
-    with suppress(OSError):  # on a full disk: as a rule the server ends with this process
-        replace_text(record, json.dumps(noted))
+    """Record a running server, so that a later backend can end it."""
+    identity = {"pid": pid, "started": proc.started(pid), "boot": proc.boot()}
+    with suppress(OSError):  # a full disk: the server normally ends with this process anyway
+        replace_text(record, json.dumps(identity))
 
 
 async def end_orphan(record: Path) -> int | None:
-    """End the server that an earlier backend left running; its pid, or None if there is none."""
+    """End the server that an earlier backend left running; return its pid, or None if there is none."""
     pid = 0
     with suppress(OSError, ValueError, TypeError, KeyError):
-        noted = json.loads(record.read_text("utf-8"))
-        # A pid alone may by now belong to another process.
-        if noted["boot"] == proc.boot() and proc.started(int(noted["pid"])) == noted["started"]:
-            pid = int(noted["pid"])
+        found = json.loads(record.read_text("utf-8"))
+        # The pid alone may by now belong to another process.
+        if found["boot"] == proc.boot() and proc.started(int(found["pid"])) == found["started"]:
+            pid = int(found["pid"])
     with suppress(OSError):
         record.unlink(missing_ok=True)
     if not pid:
@@ -169,5 +169,5 @@ async def end_orphan(record: Path) -> int | None:
         while asyncio.get_running_loop().time() < deadline:
             if proc.state(pid) in (None, "Z"):
                 return pid
-            await asyncio.sleep(0.05)  # it is no child of ours, so nothing tells when it ends
+            await asyncio.sleep(0.05)  # not a child of this process, so its end has to be polled
     return pid

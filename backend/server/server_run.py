@@ -1,4 +1,4 @@
-"""One run of llama-server: started, loaded, warmed, watched while it serves, and why it ended."""
+"""One run of llama-server: start, load, warm-up, watching it serve, and why it ended."""
 
 import asyncio
 import signal
@@ -28,7 +28,7 @@ from backend.server.warmup import Warmer
 from backend.state import PROXY, BackendState
 
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
-HUNG = frozenset({"wedged", "stopped", "slow load"})  # TERM would only be waited for
+HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = "The model runs on the processor instead of the GPU, many times slower."
 TICK_SECONDS = 0.5
 IDLE_SLOTS = Slots(processing=False, marks=(), decoded=0)
@@ -65,7 +65,7 @@ class ServerRun:
 
     @property
     def served(self) -> bool:
-        """Whether it has written a token for somebody."""
+        """Whether it has written a token for a client."""
         return self.monitor is not None and self.monitor.served
 
     @property
@@ -74,7 +74,7 @@ class ServerRun:
         return logged_buffers(log, self.launch.draft_mib)
 
     async def run(self) -> Cause:
-        """Start the server, keep it, and return why it ended."""
+        """Run the server to its end, and return the cause."""
         cause = Cause("unknown", "The model server ended.")
         async with (
             server_process(
@@ -109,7 +109,7 @@ class ServerRun:
         state, profile = self.state, self.profile
         state.status.set(state="loading", reason=None, pid=process.pid)
         await self._load(process, server)
-        if self.gpu_expected and self._on_cpu(process):  # it is started once more
+        if self.gpu_expected and self._on_cpu(process):  # the supervisor tries once more
             sentence = "The model server came up on the processor, not on the GPU."
             raise RunEnded(Cause("cpu fallback", sentence))
         try:
@@ -146,11 +146,11 @@ class ServerRun:
             if cause := detector.check(monotonic(), proc.cpu_seconds(pid) or 0.0, marks):
                 raise RunEnded(cause)
             young = monotonic() - began < OFTEN_FOR
-            # The server has no way to tell us that it is ready.
+            # The server does not signal that it is ready.
             await asyncio.sleep(HEALTH_OFTEN if young else HEALTH_SELDOM)
 
     def _on_cpu(self, process: ServerProcess) -> bool:
-        """Whether a server that belongs on a GPU came up on the processor."""
+        """Whether a server that should use a GPU runs on the CPU."""
         sample = self.state.sampler.fresh
         unused = sample is not None and sample.holds(process.pid) is False
         return self.profile.gpu and (on_cpu(process.log.first()) or unused)
@@ -166,12 +166,12 @@ class ServerRun:
         try:
             warm = await warmer.warm(prefix, lambda done, total: status.set(done=done, total=total))
         except ServerRefused as error:
-            # A template that refuses the prefix's form still serves; it is only cold.
+            # With a template that rejects the prefix the server still works, without a warm cache.
             sentence = f"The prefix could not be warmed: {error}"
             self.state.alerts.add("warm-up", "warning", sentence)
             return
         except ServerAway:
-            # The exit or the stall detector will give the reason within this time.
+            # Within this time the server's exit or the stall detector ends the run with a better cause.
             await asyncio.sleep(self.state.timing.stall)
             sentence = "The model server dropped a request and did not come back."
             raise RunEnded(Cause("wedged", sentence)) from None
@@ -186,10 +186,10 @@ class ServerRun:
                 self.state.status.set(state="ready", done=None, total=None)
 
     async def _follow_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
-        """Notice that the server has unloaded its model; wake and warm it when somebody waits."""
+        """Detect that the server has unloaded its model; wake and warm it when a request waits."""
         queue, status, pause = self.state.gpu_queue, self.state.status, self.state.timing.look_idle
         while True:
-            await asyncio.sleep(pause)  # the server does not tell when it falls asleep
+            await asyncio.sleep(pause)  # the server does not signal that it goes to sleep
             if queue.holders or not await is_asleep(server):
                 continue
             status.set(state="sleeping")
@@ -210,7 +210,7 @@ async def is_asleep(server: LlamaServer) -> bool:
 
 
 def first_cause(group: BaseExceptionGroup[RunEnded]) -> Cause:
-    """The first one; an exit that followed from another end explains less."""
+    """The cause that was raised first; later ones are its consequences."""
     first: BaseException = group
     while isinstance(first, BaseExceptionGroup):
         first = first.exceptions[0]
@@ -222,7 +222,7 @@ def first_cause(group: BaseExceptionGroup[RunEnded]) -> Cause:
 class LivenessMonitor:
     """Ends the run of a serving server when the stall detector says so.
 
-    `served` becomes True when the server has written a token for somebody.
+    `served` becomes True when the server has written a token for a client.
     """
 
     state: BackendState
@@ -232,7 +232,7 @@ class LivenessMonitor:
     served: bool = False
 
     async def watch(self) -> NoReturn:
-        """Observe the server, more often while it works; raises RunEnded when it is not alive."""
+        """Observe the server, more often while it works; raise RunEnded when it hangs."""
         timing = self.state.timing
         detector = StallDetector(self.limits(), monotonic(), stopped_seconds=timing.stopped)
         last_look = float("-inf")
@@ -243,7 +243,7 @@ class LivenessMonitor:
             works = seen and (seen.slots is None or seen.slots.processing)
             pause = timing.look_busy if self.used or works else timing.look_idle
             if process_state == "T":
-                # Going on where it stood keeps the cache and the open turn; a restart keeps neither.
+                # Resuming keeps the cache and the open turn, which a restart would lose.
                 self.process.signal(signal.SIGCONT)
             elif monotonic() - last_look < pause:
                 continue
@@ -282,14 +282,14 @@ class LivenessMonitor:
         return bool(self.state.gpu_queue.holders or self.state.activity.proxied)
 
     async def slots(self) -> Slots | None:
-        """What the slots do; None when the server does not answer."""
+        """The activity of the slots; None when the server does not answer."""
         if self.state.status.current.state == "sleeping":
-            return IDLE_SLOTS  # asking would wake it
+            return IDLE_SLOTS  # a request would wake it
         if self.profile.sleeps and not self.used:
             return IDLE_SLOTS if await self.server.healthy() else None
         try:
             return await self.server.slots(min(5.0, self.state.timing.stall / 2))
         except ServerRefused:
-            return IDLE_SLOTS  # it answers, though not to that
+            return IDLE_SLOTS  # it is alive, but lacks the route
         except ServerAway:
             return None

@@ -1,7 +1,7 @@
-"""Whether the server makes progress: tokens, prefill, or idle and answering. Pure.
+"""Whether the server makes progress: it decodes, prefills, or is idle and answers. Pure.
 
-A fixed time-out would end a long prefill that makes progress, and /health stays
-200 while the decode loop hangs (llama.cpp #27388), so neither decides here.
+A fixed time-out would end a long prefill that makes progress, and /health answers
+200 while the decode loop hangs (llama.cpp #27388), so neither is used.
 """
 
 from dataclasses import dataclass, field
@@ -14,18 +14,22 @@ STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
 BUSY_SHARE = 0.05  # of one core, or of the GPU: less counts as idle
 LOAD_SHARE = 0.3  # of one core
-PATIENCE = 4.0  # times the measured prefill
-LOAD_STEPS = (4 << 20, 8.0, 0.0)  # bytes read, resident MiB, bytes printed: more is progress
+PATIENCE = 4.0  # multiple of the measured prefill time
+LOAD_STEPS = (
+    4 << 20,
+    8.0,
+    0.0,
+)  # bytes read, resident MiB, bytes printed: a larger step is progress
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The server at one moment; `at` in seconds of a steady clock.
+    """The server at one moment; `at` in seconds of a monotonic clock.
 
-    `slots` is None when /slots did not answer; `heartbeats` counts those of
-    clients; `errors` are failed completions in a row; `gpu` is the load, 0 to 1,
-    None where there is no card. `wanted`: more than the requests of other local
-    programs is under way or waits.
+    `slots` is None when /slots did not answer; `heartbeats` is the number sent by
+    clients; `errors` counts failed completions in a row; `gpu` is the load, 0 to 1,
+    None without a GPU. `wanted` is False if only requests of other local programs
+    are running and none waits.
     """
 
     at: float
@@ -40,7 +44,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class StallLimits:
-    """`silent`: the engine answers nothing while it prefills, for at most `silent_seconds`."""
+    """`silent`: the engine does not answer while it prefills, for at most `silent_seconds`."""
 
     stall_seconds: float = STALL_SECONDS
     silent: bool = False
@@ -50,7 +54,7 @@ class StallLimits:
 def stall_limits(
     engine: str, batch: int, context: int, prefill_tok_s: float | None, stall: float = STALL_SECONDS
 ) -> StallLimits:
-    """For an engine that prefills at this speed: a batch may take several times as long as measured."""
+    """Limits for an engine with this prefill speed; a batch may take PATIENCE times as long as measured."""
     speed = prefill_tok_s or 50.0
     return StallLimits(
         stall_seconds=max(stall, PATIENCE * batch / speed),
@@ -61,7 +65,7 @@ def stall_limits(
 
 @dataclass(slots=True)
 class StallDetector:
-    """Takes one observation after the other; `check` is None while the server is alive."""
+    """Takes observations in order; `check` returns None while the server is alive."""
 
     limits: StallLimits
     last_progress: float
@@ -93,7 +97,7 @@ class StallDetector:
 
     def _stalled(self, seen: Observation) -> Cause | None:
         silence = seen.at - self.last_progress
-        # A request of another program may hang until one of ours waits behind it.
+        # A request of another local program may hang until one of a chat waits behind it.
         if silence < self.limits.stall_seconds or not seen.wanted:
             return None
         works = self.limits.silent and seen.at - self.last_load < self.limits.stall_seconds
@@ -105,7 +109,7 @@ class StallDetector:
 
 
 def progressed(previous: Observation | None, seen: Observation) -> bool:
-    """Whether a client had a sign of life, or the slots moved or are idle."""
+    """Whether a client sent a heartbeat, or the slots advanced or are idle."""
     if previous and seen.heartbeats != previous.heartbeats:
         return True
     if seen.slots is None:
@@ -122,7 +126,7 @@ def loaded(previous: Observation, seen: Observation) -> bool:
 
 @dataclass(slots=True)
 class LoadStallDetector:
-    """A loading server is alive while it computes, reads, grows or prints."""
+    """A loading server makes progress while it computes, reads, grows or prints."""
 
     stall_seconds: float
     longest_seconds: float
@@ -139,7 +143,7 @@ class LoadStallDetector:
         then, before = self.measured
         if at - then >= 1:
             self.measured = at, cpu_seconds
-            # A fair share of a core; answering our health checks costs a little.
+            # Answering the health checks alone takes less than this share of a core.
             if (cpu_seconds - before) / (at - then) > LOAD_SHARE:
                 self.last_progress = at
         took = at - self.began

@@ -1,8 +1,8 @@
-"""Keeps one llama-server alive: starts it, and starts it again when its run has ended.
+"""Keeps one llama-server alive: starts it, and restarts it when its run has ended.
 
-Supervisor and ServerRun are the only writers of the server's status; others make
-a RestartRequest and wait. Between two runs restart_backoff.py says how long to
-wait, and memory_fallback.py what to give up.
+Only Supervisor and ServerRun write the server's status; others make a RestartRequest
+and wait. Between two runs restart_backoff.py decides how long to wait, and
+memory_fallback.py what to reduce.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from backend.state import BackendState
 
 
 class SwitchFailed(Exception):
-    """The profile did not serve; the old one is back. `str` is one plain sentence."""
+    """The new profile did not serve, and the old one was restored. `str` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestartRequest:
-    """The same profile anew, or another.
+    """A request to restart with the same profile, or with another one.
 
-    `outcome` becomes None when that serves, or the reason of its first failure.
+    `outcome` becomes None when it serves, or the reason of its first failure.
     """
 
     cause: Cause
@@ -41,40 +41,43 @@ class RestartRequest:
 
 
 class Supervisor:
-    """`fallback` holds the profile that is wanted, whether it serves by now or not."""
+    """`fallback` holds the wanted profile, whether or not it serves yet."""
 
     def __init__(self, state: BackendState) -> None:
         self.state = state
         self.server_run: ServerRun | None = None
         self.fallback: MemoryFallback | None = None  # until a profile could be read
         self._request: RestartRequest | None = None  # not yet acted on
-        self._accepted: RestartRequest | None = None  # acted on, and not yet settled
+        self._accepted: RestartRequest | None = None  # acted on, but without an outcome yet
         self._requested = asyncio.Event()
         self._switching = asyncio.Lock()
         self._backoff = RestartBackoff()
         self._gpu_expected = True  # False after a start that came up on the processor
-        self._restore_at: float | None = None  # steady clock
+        self._restore_at: float | None = None  # monotonic clock
         self._rng = random.Random()
 
     @property
     def profile(self) -> str | None:
-        """The name of the profile that is wanted."""
+        """The name of the wanted profile."""
         return self.fallback.full.name if self.fallback else None
 
     # --- requests of others -------------------------------------------------------
 
     def restart(self) -> None:
-        """Start anew with the full profile, at once; open turns go on afterwards."""
+        """Restart at once with the full profile; open turns continue afterwards."""
         self._make_request(RestartRequest(Cause("asked", "A restart was asked for.")))
 
     async def switch(self, name: str) -> None:
-        """Change the profile between turns. SwitchFailed when it does not serve, ProfileError when unknown."""
+        """Switch the profile between turns.
+
+        Raises SwitchFailed when the new one does not serve, ProfileError when it is unknown.
+        """
         wanted = load(name, self.state.config.profiles)
         old = self.fallback.full if self.fallback else None
         waiting = f"The model is being switched to {name}; messages wait."
         async with self._switching, self.state.gpu_queue.between_turns("switch", waiting):
             if old and old.name != name and self.profile == name:
-                return  # another request for the same came first
+                return  # another request for this profile came first
             reason = await self._start_profile(wanted)
             if reason and old and old.name != name:
                 await self._start_profile(old)
@@ -82,7 +85,7 @@ class Supervisor:
             raise SwitchFailed(f"{name} could not be started: {reason}")
 
     async def _start_profile(self, profile: Profile) -> str | None:
-        """Wait until it serves (None) or has failed once (the reason)."""
+        """Start with this profile; return None once it serves, or the reason when it failed once."""
         cause = Cause("asked", f"The model is switched to {profile.name}.")
         request = RestartRequest(cause, profile)
         self._make_request(request)
@@ -137,7 +140,7 @@ class Supervisor:
             await self._after_run(cause, served)
 
     async def _run_server(self, fallback: MemoryFallback) -> tuple[Cause, bool]:
-        """One run: why it ended, and whether it had served, so that the next start need not wait."""
+        """Run the server once: the cause of its end, and whether it had served."""
         state = self.state
         state.status.set(state="starting", profile=self.profile, warm=None, done=None, total=None)
         state.speed.begin(fallback.full.name)
@@ -167,11 +170,12 @@ class Supervisor:
             except OSError as error:
                 cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
         state.status.set(pid=None)
-        killed = server_run.was_ready and cause.kind == "killed"  # by somebody, no fault of its own
+        # A server that somebody killed is restarted without a pause, like one that had served.
+        killed = server_run.was_ready and cause.kind == "killed"
         return cause, server_run.served or killed or state.speed.served > served_before
 
     async def _restore_when_due(self) -> None:
-        """Take the full profile a day after the first reduction of memory, when nobody is at work."""
+        """Restore the full profile a day after the first reduction, when nobody holds the GPU."""
         if self._restore_at is None:
             await asyncio.Event().wait()
             return
@@ -183,7 +187,7 @@ class Supervisor:
             self.fallback = self.fallback.restored()
 
     async def _after_run(self, cause: Cause, served: bool) -> None:
-        """Count the end of a run, and decide what is started next and when."""
+        """Record the end of a run, and decide what to start next and when."""
         status = self.state.status
         restart = self.state.restarts.add(cause.sentence)
         status.set(restarts=status.current.restarts + 1, last_restart=restart)
@@ -199,7 +203,7 @@ class Supervisor:
             await self._pause(cause, served)
 
     def _reduce_memory(self) -> bool:
-        """Take the next reduction; False when there is none."""
+        """Take the next memory reduction; False when there is none left."""
         run, fallback = self.server_run, self.fallback
         less = fallback.reduced(run.buffers) if run and fallback else None
         if less is None:
@@ -213,7 +217,7 @@ class Supervisor:
         return True
 
     async def _pause(self, cause: Cause, served: bool) -> None:
-        """Wait before the next start, or until a request comes."""
+        """Wait before the next start, or until a request arrives."""
         timing = self.state.timing
         self._backoff = self._backoff.ended(served=served, lasting=cause.kind in LASTING)
         self._settle(cause.sentence)

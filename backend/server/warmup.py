@@ -1,9 +1,9 @@
 """Warm-up: the fixed prefix is read into the server's cache before anybody waits for it.
 
-The prefix's tokens are found by rendering it with two different messages behind
-it: what both begin with is the prefix, template included. They are sent as
-tokens, so that the cache ends exactly where requests differ (sliding-window and
-hybrid models cannot roll back).
+The prefix's tokens are found by rendering it with two different user messages: their
+common beginning is the prefix, template included. It is sent as tokens, so that the
+cache ends exactly where requests differ (sliding-window and hybrid models cannot roll
+back).
 """
 
 import hashlib
@@ -22,12 +22,12 @@ from backend.server.llama import LlamaServer, ServerAway, ServerRefused
 
 LEAST_SAVED = 512  # tokens: a shorter prefix is read faster than its file
 KEPT_FILES = 2
-OnProgress = Callable[[int, int], None]  # tokens read, of how many
+OnProgress = Callable[[int, int], None]  # tokens read so far, tokens in total
 
 
 @dataclass(slots=True)
 class PrefixStore:
-    """The registered prefix, kept in `path` for the next start."""
+    """The registered prefix, stored in `path` for the next start."""
 
     path: Path
     prefix: Prefix | None = None
@@ -37,20 +37,20 @@ class PrefixStore:
             self.prefix = Prefix.model_validate_json(self.path.read_text("utf-8"))
 
     def register(self, prefix: Prefix) -> bool:
-        """Keep a prefix; True when it is a new one."""
+        """Store a prefix; return whether it is a new one."""
         if prefix == self.prefix:
             return False
         self.prefix = prefix
-        with suppress(OSError):  # on a full disk the next start waits for the bot to register it
+        with suppress(OSError):  # on a full disk the bot has to register it again after a restart
             replace_text(self.path, prefix.model_dump_json())
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class Warmer:
-    """Reads prefixes into one server; `identity` names model, flags and build for slot files.
+    """Reads prefixes into one server; slot files are keyed by `identity` (model, flags, build).
 
-    `template` are the profile's chat_template_kwargs, `slots` the server's.
+    `template` holds the profile's chat_template_kwargs, `slots` is the server's number of slots.
     """
 
     server: LlamaServer
@@ -60,7 +60,7 @@ class Warmer:
     slots: int = 1
 
     async def warm(self, prefix: Prefix, on_progress: OnProgress) -> WarmPrefix:
-        """Warm the prefix, from a slot file where one is really reused."""
+        """Warm the prefix, from a slot file if a probe shows that the server really reuses it."""
         began = monotonic()
         tokens = await self.tokens(prefix)
         on_progress(0, len(tokens))
@@ -91,7 +91,7 @@ class Warmer:
         return self.folder / f"{key}.slot"
 
     async def restore(self, tokens: list[int]) -> bool:
-        """Whether a slot file is there and a one-token probe finds all of it in the cache."""
+        """Restore the slot file; True if a one-token probe then finds all of it in the cache."""
         file = self.slot_file(tokens)
         if self.slots > 1 or not file.is_file():
             return False
@@ -100,7 +100,7 @@ class Warmer:
             # A restore may report success and reuse nothing (llama.cpp #25913).
             probe = await self.server.prefill([*tokens, tokens[-1]])
             if probe.cached == len(tokens):
-                # Once more: the probe's own token is in the way of models that cannot roll back.
+                # Restore again, because models that cannot roll back keep the probe's token.
                 await self.server.restore(file.name)
                 return True
         except ServerRefused:

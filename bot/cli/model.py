@@ -22,8 +22,8 @@ from backend.models.gguf_header import NotAModel
 from backend.models.outlook import (
     GIB,
     MIB,
-    Candidate,
     Machine,
+    Outlook,
     candidates,
     expected_outlook,
     profile_headers,
@@ -317,13 +317,13 @@ async def fit(
     return 1 if misfit else 0
 
 
-def all_candidates(machine: Machine) -> list[Candidate]:
+def all_candidates(machine: Machine) -> list[Outlook]:
     """Every profile, and the files that other programs have left here. Blocks."""
     profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
     return candidates(machine, profiles, found_models())
 
 
-def print_candidates(found: Sequence[Candidate], machine: Machine, *, as_json: bool) -> None:
+def print_candidates(found: Sequence[Outlook], machine: Machine, *, as_json: bool) -> None:
     if as_json:
         rows = [{**asdict(each), "path": each.path and str(each.path)} for each in found]
         click.echo(json.dumps(rows, ensure_ascii=False))
@@ -353,7 +353,7 @@ def print_candidates(found: Sequence[Candidate], machine: Machine, *, as_json: b
     )
 
 
-def next_step(each: Candidate, serves: str = "make demo MODEL=") -> str:
+def next_step(each: Outlook, serves: str = "make demo MODEL=") -> str:
     """The command that puts a model to use; `serves` is the beginning of the one for a file."""
     if each.place:
         return f"{serves}{shlex.quote(str(each.path))}  ({size_text(each.size or 0)}, from {each.place})"

@@ -47,7 +47,7 @@ CARD: dict[str, int] = {
 REAL = """
 import asyncio
 from backend.gpu import nvml
-sample = asyncio.run(nvml.look())
+sample = asyncio.run(nvml.sample_once())
 print(sample.hottest, sample.gpus[0].memory_total_mib)
 """
 Scene = Callable[..., None]
@@ -116,10 +116,10 @@ async def test_a_card_is_read_whole(library: str, scene: Scene) -> None:
 
 async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
     scene(cards=2, energy=1_500_000)
-    sample = await nvml.look(library)
+    sample = await nvml.sample_once(library)
     assert sample and sample.joules == 3_000.0
     scene(cards=2)
-    sample = await nvml.look(library)
+    sample = await nvml.sample_once(library)
     assert sample and sample.joules is None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from backend.models.fit import FreeMemory, fit_report, sum_text
 from backend.models.gguf_header import Header, Tensor, read_header
-from backend.models.placement import EYES_ON_HOST, NO_EYES, Device, place
+from backend.models.placement import PROJECTOR_ON_HOST, WITHOUT_PROJECTOR, Device, place
 from backend.models.profile import Profile, Source, load, locate, of_file
 from backend.models.projector import (
     ANY_SHAPE,
@@ -73,13 +73,13 @@ def test_eyes_go_to_the_card_where_all_fits_and_to_the_processor_where_they_cost
     alone = place(VISION.without_mmproj(), DENSE, None, [Device(0, int(12.9 * GIB))], HOST)
     window, sees, on_host, said = placed(12.9)
     assert (window, sees, on_host) == (alone.profile.context, True, True)
-    assert said.startswith(EYES_ON_HOST)
+    assert said.startswith(PROJECTOR_ON_HOST)
 
 
 def test_without_any_room_for_eyes_it_runs_blind() -> None:
     no_card = replace(VISION, gpu=False)
     found = place(no_card, DENSE, None, [], int(10.8 * GIB))
-    assert found.profile.mmproj is None and found.changed.startswith(NO_EYES)
+    assert found.profile.mmproj is None and found.changed.startswith(WITHOUT_PROJECTOR)
 
 
 def test_a_sum_names_the_projector() -> None:

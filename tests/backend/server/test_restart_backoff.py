@@ -21,7 +21,7 @@ def test_a_served_request_resets_the_count() -> None:
     backoff = RestartBackoff()
     for _ in range(4):
         backoff = backoff.ended(served=False)
-    assert (backoff.barren, backoff.given_up) == (4, False)
+    assert (backoff.failures, backoff.given_up) == (4, False)
     assert backoff.ended(served=True) == RestartBackoff(0)
     assert backoff.ended(served=False).given_up
     assert RestartBackoff().ended(served=False, lasting=True).given_up
