@@ -13,7 +13,7 @@ from pathlib import Path
 
 from backend.client import PUBLIC_SOCKET, default_socket
 from backend.config import BackendConfig
-from backend.control.api import Api, ModelServer, listening
+from backend.control.api import Api, listening
 from backend.control.proxy import proxying
 from backend.control.sd_notify import report_to_systemd
 from backend.files import ForeignFolder, exclusive_lock, private_folder
@@ -72,10 +72,9 @@ async def serve_backend(
             state.alerts.add("reboot", "warning", reboot)
         health = Health(config.thermal, state.gpu_queue, state.speed, state.alerts.add)
         state.sampler.listeners += [health.sample, state.idle_cost.sample]
-        server: ModelServer = (
-            ExternalServers(config, state.status)
-            if config.kind == "external"
-            else ManagedServer(state)
+        external = config.kind == "external"
+        server: ManagedServer | ExternalServers = (
+            ExternalServers(config, state.status) if external else ManagedServer(state)
         )
         await stack.enter_async_context(sampling(state.sampler, config.nvml))
         embedding = EmbeddingServer(state)

@@ -29,6 +29,10 @@ log = logging.getLogger(__name__)
 PROXY = "proxy"  # the chat name under which the requests of other local programs queue
 
 
+class NotReady(Exception):
+    """There is no endpoint at present; `str` says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds. Tests make them short."""
@@ -64,7 +68,7 @@ class StatusBoard:
                 now.model,
                 now.n_ctx,
                 now.pid,
-                now.restarts or 0,
+                now.restarts,
                 now.reason,
             )
         changed, self._changed = self._changed, asyncio.Event()

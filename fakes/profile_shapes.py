@@ -40,7 +40,7 @@ def sized(header: Header, gigabytes: float) -> Header:
     """The shape with the weights of a file of this size."""
     factor = gigabytes * 1e9 / header.weights
     tensors = (replace(tensor, size=round(tensor.size * factor)) for tensor in header.tensors)
-    return Header(header.values, tuple(tensors), header.size)
+    return Header(header.values, tuple(tensors))
 
 
 def model_of(name: str, folder: Path) -> tuple[Profile, Header, Header | None]:

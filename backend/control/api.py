@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, RootModel, ValidationError
@@ -22,21 +22,20 @@ from backend.gpu.history import History
 from backend.models.profile import ProfileError
 from backend.pictures import DrawFailed, gpu_drawings, gpu_svg, rasterize
 from backend.protocol import (
-    CompletionReport,
-    Endpoint,
     GpuMinute,
     Prefix,
     ProfileChoice,
-    ProfileSummary,
     QueueAnswer,
     QueueMessage,
     ServerState,
     ServerStatus,
 )
 from backend.server.embedding import EmbeddingServer
+from backend.server.external import ExternalServers
 from backend.server.llama import ServerAway, ServerRefused
+from backend.server.managed import ManagedServer
 from backend.server.supervisor import SwitchFailed
-from backend.state import BackendState
+from backend.state import BackendState, NotReady
 
 Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
@@ -49,29 +48,10 @@ class JsonBody(RootModel[dict[str, Any]]):
     """A JSON object that is passed on unchanged; pydantic's parser rejects one nested too deeply."""
 
 
-class NotReady(Exception):
-    """There is no endpoint at present; `str` says why."""
-
-
-class ModelServer(Protocol):
-    """What the API controls: the supervised server, or external servers."""
-
-    async def run(self) -> None: ...
-    async def endpoint(self) -> Endpoint: ...
-    def changes(self) -> AsyncIterator[ServerStatus]: ...
-    def restart(self) -> None: ...
-    async def switch(self, name: str) -> None: ...
-    def warm(self, prefix: Prefix) -> None: ...
-    def logs(self, lines: int) -> list[str]: ...
-    def completed(self, report: CompletionReport) -> None: ...
-    def profiles(self) -> list[ProfileSummary]: ...
-    async def with_vision_tested(self, endpoint: Endpoint) -> Endpoint: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Api:
     state: BackendState
-    server: ModelServer
+    server: ManagedServer | ExternalServers
     health: Health
     history: History
     embedding: EmbeddingServer

@@ -72,13 +72,13 @@ class IdleCost:
         """The energy charged to one hold."""
         spans = list(pairwise(self._energy))
         watts = [(j - i) / (b - a) for (a, i), (b, j) in spans if b > a]
-        touched = [((a, i), (b, j)) for (a, i), (b, j) in spans if b > began and a < ended]
+        touched = [span for span in spans if span[1][0] > began and span[0][0] < ended]
         if not touched or not watts:
             return 0.0
-        span = touched[-1][1][0] - touched[0][0][0]
-        drawn = touched[-1][1][1] - touched[0][0][1]
-        held = min(ended - began, span)
-        return max(drawn - min(watts) * (span - held), min(watts) * held)
+        (first, before), (last, after) = touched[0][0], touched[-1][1]
+        held = min(ended - began, last - first)
+        idle = min(watts) * (last - first - held)
+        return max(after - before - idle, min(watts) * held)
 
     def _add(self, seconds: float, joules: float | None) -> None:
         now = int(self.clock()) // HOUR

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp import web
 
-from backend.control.api import LARGEST_BODY, NotReady, app_runner
+from backend.control.api import LARGEST_BODY, app_runner
 from backend.protocol import SCHEDULED, Endpoint
-from backend.state import PROXY, BackendState
+from backend.state import PROXY, BackendState, NotReady
 
 PATHS = ("/v1/", "/completion", "/props", "/tokenize", "/detokenize", "/apply-template", "/infill")
 GENERATES = (

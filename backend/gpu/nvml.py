@@ -135,11 +135,11 @@ def load_library(path: str | None) -> bool:
     return True
 
 
-async def sample_once(library: str | None = None, seconds: float = STALE_SECONDS) -> Sample | None:
-    """A current sample; None without a usable NVML, or if it does not answer in time."""
+async def sample_once(library: str | None = None) -> Sample | None:
+    """A current sample; None without a usable NVML, or if it does not answer within STALE_SECONDS."""
     sampler = Sampler()
     async with sampling(sampler, library):
-        await set_within(sampler.answered, seconds)
+        await set_within(sampler.answered, STALE_SECONDS)
     return sampler.latest
 
 

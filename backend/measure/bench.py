@@ -15,7 +15,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -86,37 +86,31 @@ class BenchRow:
         return bool(self.conditions.throttle)
 
 
-@dataclass(slots=True)
-class Recording:
-    """The GPUs' samples during a measurement."""
-
-    samples: list[Sample] = field(default_factory=list)
-
-    def conditions(self) -> Conditions:
-        gpus = [gpu for sample in self.samples for gpu in sample.gpus]
-        watts = [sample.watts for sample in self.samples if sample.watts is not None]
-        clocks = [gpu.sm_clock_mhz for gpu in gpus if gpu.sm_clock_mhz is not None]
-        degrees = [sample.hottest for sample in self.samples if sample.hottest is not None]
-        return Conditions(
-            watts=round(sum(watts) / len(watts), 1) if watts else None,
-            temperature_c=max(degrees, default=None),
-            sm_clock_mhz=min(clocks, default=None),
-            throttle=tuple(dict.fromkeys(why for gpu in gpus for why in gpu.throttle)),
-        )
+def conditions(samples: Sequence[Sample]) -> Conditions:
+    gpus = [gpu for sample in samples for gpu in sample.gpus]
+    watts = [sample.watts for sample in samples if sample.watts is not None]
+    clocks = [gpu.sm_clock_mhz for gpu in gpus if gpu.sm_clock_mhz is not None]
+    degrees = [sample.hottest for sample in samples if sample.hottest is not None]
+    return Conditions(
+        watts=round(sum(watts) / len(watts), 1) if watts else None,
+        temperature_c=max(degrees, default=None),
+        sm_clock_mhz=min(clocks, default=None),
+        throttle=tuple(dict.fromkeys(why for gpu in gpus for why in gpu.throttle)),
+    )
 
 
 @asynccontextmanager
-async def recording(sampler: Sampler) -> AsyncIterator[Recording]:
+async def recording(sampler: Sampler) -> AsyncIterator[list[Sample]]:
     """Record the samples taken during the block, or the one before it if none was taken."""
-    found = Recording([sampler.fresh] if sampler.fresh else [])
-    take = found.samples.append
+    samples = [sampler.fresh] if sampler.fresh else []
+    take = samples.append
     sampler.listeners.append(take)
     try:
-        yield found
+        yield samples
     finally:
         sampler.listeners.remove(take)
-    if len(found.samples) > 1:
-        found.samples.pop(0)
+    if len(samples) > 1:
+        samples.pop(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +133,25 @@ class Bench:
                 yield plain
         async for row in self._first_tokens(sizes[len(sizes) // 2]):
             yield row
-        async with recording(self.sampler) as seen:
+        async with recording(self.sampler) as samples:
             share = await self.probe.cache_reuse(min(SHARED, sizes[-1]))
-        yield BenchRow("cache, chats in turn", self.setting, seen.conditions(), cache_hit=share)
+        row = BenchRow("cache, chats in turn", self.setting, conditions(samples), cache_hit=share)
+        yield row
         for count in STREAMS if slots > 1 else ():
             if count <= slots:
                 yield await self._concurrent(count)
 
     async def at(self, context: int, *, draft: bool = True) -> BenchRow:
         """Prefill and decode speed with `context` tokens in the window."""
-        async with recording(self.sampler) as seen:
+        async with recording(self.sampler) as samples:
             timed = await self.probe.complete(await self.probe.tokens(context), draft=draft)
-        conditions, joule = seen.conditions(), None
-        if conditions.watts and timed.decode_tok_s:
-            joule = timed.decode_tok_s / conditions.watts
+        seen, joule = conditions(samples), None
+        if seen.watts and timed.decode_tok_s:
+            joule = timed.decode_tok_s / seen.watts
         return BenchRow(
             f"{context:,} tokens" if draft else f"{context:,} tokens{UNDRAFTED}",
             self.setting,
-            conditions,
+            seen,
             context,
             timed.prefill_tok_s,
             timed.decode_tok_s,
@@ -170,18 +165,19 @@ class Bench:
         return (await self.probe.rewound(context)).ttft_ms
 
     async def _first_tokens(self, context: int) -> AsyncIterator[BenchRow]:
-        async with recording(self.sampler) as seen:
+        async with recording(self.sampler) as samples:
             cold, warm = await self.probe.cold_and_warm(context)
+        seen = conditions(samples)
         for name, timed in (("first token, cold", cold), ("first token, warm", warm)):
-            yield BenchRow(name, self.setting, seen.conditions(), context, ttft_ms=timed.ttft_ms)
+            yield BenchRow(name, self.setting, seen, context, ttft_ms=timed.ttft_ms)
 
     async def _concurrent(self, count: int) -> BenchRow:
-        async with recording(self.sampler) as seen:
+        async with recording(self.sampler) as samples:
             speed = await self.probe.concurrent(count)
-        conditions = seen.conditions()
-        joule = speed / conditions.watts if conditions.watts else None
+        seen = conditions(samples)
+        joule = speed / seen.watts if seen.watts else None
         name = f"{count} chat{'s' if count > 1 else ''} at once"
-        return BenchRow(name, self.setting, conditions, decode_tok_s=speed, tokens_per_joule=joule)
+        return BenchRow(name, self.setting, seen, decode_tok_s=speed, tokens_per_joule=joule)
 
 
 @asynccontextmanager

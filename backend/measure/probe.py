@@ -23,6 +23,7 @@ from backend.server.llama import (
 REPLY = 128  # tokens written in each measurement
 # Interleaved chats: tokens in their common prefix, new tokens in each turn, chats, turns of each.
 SHARED, NEW, CHATS, ROUNDS = 1024, 64, 2, 3
+CONCURRENT_PROMPT = 256  # tokens
 SILENT_SECONDS = 900.0  # some engines send nothing during a prefill, which may take minutes
 WORDS = "the quick brown fox jumps over a lazy dog while rain falls on seven green hills and ".split()  # fmt: skip
 
@@ -120,9 +121,9 @@ class Probe:
                 chats[number] = [*chat, *await self.tokens(NEW)]
         return cached / old
 
-    async def concurrent(self, count: int, prompt: int = 256) -> float:
+    async def concurrent(self, count: int) -> float:
         """The total decode speed in tokens/s of `count` concurrent chats."""
-        prompts = [await self.tokens(prompt) for _ in range(count)]
+        prompts = [await self.tokens(CONCURRENT_PROMPT) for _ in range(count)]
         began = monotonic()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self.complete(tokens)) for tokens in prompts]

@@ -33,7 +33,7 @@ def found_models(home: Path | None = None, env: Mapping[str, str] = os.environ) 
     """The largest first, each file once. What cannot be read is skipped. Blocks."""
     try:
         home = home or Path.home()
-    except RuntimeError:  # a user without a home
+    except RuntimeError:  # a user without a home folder
         return []
     hugging_face = Path(env.get("HF_HOME") or home / ".cache" / "huggingface")
     files = [

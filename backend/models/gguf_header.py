@@ -9,7 +9,7 @@ Format: GGUF version 2 and 3, docs/gguf.md of ggml.
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +44,6 @@ class Header:
 
     values: Mapping[str, Any]
     tensors: tuple[Tensor, ...]
-    size: int = field(default=0)
 
     @cached_property
     def architecture(self) -> str:
@@ -85,7 +84,7 @@ def read_open(file: BinaryIO, size: int, name: str) -> Header:
         raise NotAModel(f"{name} is damaged: its header breaks off or makes no sense.") from None
     align = int(values.get("general.alignment", 32))
     end = size - -(-file.tell() // align) * align
-    return Header(values, tuple(sized(found, end)), size)
+    return Header(values, tuple(sized(found, end)))
 
 
 def read_pair(file: BinaryIO, values: dict[str, Any], size: int) -> None:

@@ -76,15 +76,6 @@ class Placement:
     changed: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceChoice:
-    """One choice of devices: the profile for it, their free memory, and the variables that hide the others."""
-
-    profile: Profile
-    free: FreeMemory
-    env: Mapping[str, str] = field(default_factory=dict)
-
-
 def place(
     profile: Profile, model: Header, draft: Header | None, devices: Sequence[Device], host: int
 ) -> Placement:
@@ -97,7 +88,7 @@ def place(
     if not choices:
         there = "there is one" if devices else "none was found"
         raise DoesNotFit(f"{profile.name} is made for two cards, and {there}.")
-    found = [placed for choice in choices if (placed := largest_window(choice, model, draft))]
+    found = [placed for choice in choices if (placed := largest_window(*choice, model, draft))]
     best = max(found, key=lambda placement: placement.profile.context, default=None)
     if profile.mmproj_bytes and (best is None or best.profile.context < profile.context):
         # A larger window is worth more than the projector on the GPU, but not than having one.
@@ -112,32 +103,36 @@ def place(
             changed = " ".join(filter(None, (changed, draft_refused, other.changed)))
             return replace(other, changed=changed)
     if best is None:
-        own = fit_profile(choices[-1].profile, model, draft, choices[-1].free)
+        last, free = choices[-1]
+        own = fit_profile(last.profile, model, draft, free)
         raise DoesNotFit(f"{shortage(profile.name, own)}; no window fits.")
     return replace(best, changed=" ".join(filter(None, (draft_refused, best.changed))))
 
 
 def device_choices(
     profile: Profile, devices: Sequence[Device], host: int
-) -> Iterator[DeviceChoice]:
-    """The choices of devices that the profile allows, a single GPU first."""
+) -> Iterator[tuple[Placement, FreeMemory]]:
+    """The choices of devices that the profile allows, and what is free on them; a single GPU first."""
     if not profile.gpu or not devices:
         if not profile.splits:
-            yield DeviceChoice(profile, FreeMemory(0, host))
+            yield Placement(profile), FreeMemory(0, host)
         return
     if not profile.needs_two_cards:
         emptiest = max(devices, key=lambda device: device.free)
         hide = len(devices) > 1 and emptiest.kind in VISIBLE
         env = {VISIBLE[emptiest.kind]: str(emptiest.index)} if hide else {}
         alone = profile.without_flags("--split-mode", "--tensor-split")
-        yield DeviceChoice(alone, FreeMemory(emptiest.free, host), env)
+        yield Placement(alone, env), FreeMemory(emptiest.free, host)
     if len(devices) > 1:
-        yield DeviceChoice(profile, FreeMemory(sum(d.free for d in devices), host, len(devices)))
+        free = FreeMemory(sum(device.free for device in devices), host, len(devices))
+        yield Placement(profile), free
 
 
-def largest_window(choice: DeviceChoice, model: Header, draft: Header | None) -> Placement | None:
+def largest_window(
+    choice: Placement, free: FreeMemory, model: Header, draft: Header | None
+) -> Placement | None:
     """The largest window, up to the profile's own, that does not certainly run out of memory."""
-    full, free = choice.profile.context, choice.free
+    full = choice.profile.context
     for share in WINDOW_SHARES:
         context = full if share == 1 else int(full * share) // 256 * 256
         if context < min(full, LEAST_CONTEXT * choice.profile.slots):

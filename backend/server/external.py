@@ -13,11 +13,10 @@ from urllib.parse import urlsplit
 
 from backend.aio import set_within
 from backend.config import BackendConfig
-from backend.control.api import NotReady
 from backend.models.profile import ProfileError
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
 from backend.server.llama import Props, ServerAway, ServerRefused, llama_server
-from backend.state import StatusBoard
+from backend.state import NotReady, StatusBoard
 
 CONNECT_SECONDS = 5.0
 CHECK_SECONDS = 30.0

@@ -14,12 +14,11 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from backend.config import BackendConfig, ScheduledProfile
-from backend.control.api import NotReady
 from backend.files import replace_text
 from backend.models.profile import Profile, ProfileError, load, locate, names
 from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
 from backend.server.supervisor import Supervisor, SwitchFailed
-from backend.state import BackendState
+from backend.state import BackendState, NotReady
 
 READ_AHEAD = timedelta(minutes=2)  # before a switch, the next model is read into the page cache
 CHUNK_BYTES = 64 << 20
@@ -104,21 +103,22 @@ class ManagedServer:
 
     def profiles(self) -> list[ProfileSummary]:
         """All profiles that can be read, those whose model is here first."""
-        summaries = []
-        for name in names(self.config.profiles):
-            if profile := self.readable(name):
-                summary = ProfileSummary(
-                    name=name,
-                    title=profile.title,
-                    good=profile.good,
-                    bad=profile.bad,
-                    here=locate(profile.model, self.config.models_folder).is_file(),
-                    verified=profile.verified,
-                    decode_tok_s=profile.reference.decode_tok_s,
-                    source=profile.reference.source,
-                    sees=profile.mmproj is not None,
-                )
-                summaries.append(summary)
+        found = map(self.readable, names(self.config.profiles))
+        summaries = [
+            ProfileSummary(
+                name=profile.name,
+                title=profile.title,
+                good=profile.good,
+                bad=profile.bad,
+                here=locate(profile.model, self.config.models_folder).is_file(),
+                verified=profile.verified,
+                decode_tok_s=profile.reference.decode_tok_s,
+                source=profile.reference.source,
+                sees=profile.mmproj is not None,
+            )
+            for profile in found
+            if profile
+        ]
         return sorted(summaries, key=lambda summary: not summary.here)
 
     async def keep_schedule(self) -> None:

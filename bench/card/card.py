@@ -77,7 +77,7 @@ async def under_load(stage: Stage) -> None:
         async with recording(stage.sampler) as writing:
             written = await bench.probe.complete(text, write=reply)
             after = await sampled(stage)
-    samples = [*reading.samples, *writing.samples]
+    samples = [*reading, *writing]
     for figure in FIGURES:
         stage.table.row(
             "NVML", figure, f"{value_of(idle, figure)} idle; {span(samples, figure)} under load"

@@ -13,10 +13,10 @@ from backend.gpu.nvml import Sample, Sampler
 from backend.measure.bench import (
     BenchRow,
     Conditions,
-    Recording,
     Setting,
     bench_server,
     compare,
+    conditions,
     gpu_sampler,
     recording,
     setting,
@@ -104,9 +104,9 @@ def test_conditions_are_the_worst_of_the_time() -> None:
         card = Gpu(index=0, name="V100", power_w=watts, temperature_c=heat, sm_clock_mhz=clock, throttle=list(why))  # fmt: skip
         return Sample(0.0, (card,))
 
-    seen = Recording([sample(100, 60, 1530), sample(150, 84, 1200, "thermal")])
-    assert seen.conditions() == Conditions(125.0, 84, 1200, ("thermal",))
-    assert Recording().conditions() == Conditions()
+    samples = [sample(100, 60, 1530), sample(150, 84, 1200, "thermal")]
+    assert conditions(samples) == Conditions(125.0, 84, 1200, ("thermal",))
+    assert conditions([]) == Conditions()
 
 
 def test_sizes_leave_room_for_the_reply() -> None:
@@ -125,7 +125,7 @@ async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -
         pass
     async with recording(sampler) as long:
         sampler.take(sample(200))
-    found = [seen.conditions().watts for seen in (short, long)]
+    found = [conditions(seen).watts for seen in (short, long)]
     assert found == [100, 200]
 
 
