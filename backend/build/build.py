@@ -61,9 +61,10 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class BuiltServer:
-    """Seconds of this run, bytes of the server, and its output for --version and --list-devices.
+    """An installed server: seconds that it took, and its output for --version and --list-devices.
 
-    `devices` is empty if it lacks --list-devices.
+    `size` in bytes is that of the program or, for a downloaded `release`, of the archive. `devices` is
+    empty if the server lacks --list-devices.
     """
 
     server: Path
@@ -71,6 +72,7 @@ class BuiltServer:
     size: int
     version: str
     devices: str
+    release: str = ""
 
 
 async def build(

@@ -16,7 +16,6 @@ import re
 import shutil
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
@@ -26,7 +25,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from backend.build.build import Say, use_server
+from backend.build.build import BuiltServer, Say, use_server
 from backend.files import exclusive_lock, sha256
 from backend.models.placement import parse_devices
 from backend.programs import output_of
@@ -68,19 +67,7 @@ class Release(BaseModel):
     assets: list[Asset] = []
 
 
-@dataclass(frozen=True, slots=True)
-class GotServer:
-    """`size` is the archive's, in bytes; `version` and `devices` are the server's own output."""
-
-    server: Path
-    release: str
-    size: int
-    seconds: float
-    version: str
-    devices: str
-
-
-async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> GotServer:
+async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> BuiltServer:
     """Download, check, test and use the newest released server; a failure (CannotGet) changes nothing."""
     began = monotonic()
     servers = state_dir / "servers"
@@ -109,7 +96,7 @@ async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> GotServer
     except OSError as error:
         raise CannotGet(f"{servers} cannot be written: {error.strerror or error}.") from None
     seconds = monotonic() - began
-    return GotServer(server, release.tag_name, asset.size, seconds, version, devices)
+    return BuiltServer(server, seconds, asset.size, version, devices, release.tag_name)
 
 
 # -- which one --------------------------------------------------------------------

@@ -137,11 +137,11 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
         placed = place(profile, model, draft, cards, machine.host).profile
     except DoesNotFit as error:
         return Outlook(profile.name, False, str(error))
-    card = machine.card(placed) if placed.gpu else 0
     free = machine.free(placed)[0] if placed.gpu else FreeMemory(0, machine.host)
     fit = fit_profile(placed, model, draft, free)
     if placed.gpu:
-        why = f"it takes {fit.need.gpu / GIB:.1f} of {card:.1f} GiB{where(placed, machine)}"
+        on = where(placed, machine)
+        why = f"it takes {fit.need.gpu / GIB:.1f} of {free.gpu / GIB:.1f} GiB{on}"
         line = sentence(placed, fit.options.context, why, fit.need.host_weights)
     else:
         why = f"it needs no card, and {size_text(fit.need.host)} of memory"

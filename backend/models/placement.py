@@ -14,6 +14,7 @@ from pathlib import Path
 
 from backend.gpu.nvml import sample_once
 from backend.models.fit import (  # fmt: skip
+    GIB,
     HEADROOM,
     MIB,
     Fit,
@@ -30,7 +31,6 @@ from backend.models.profile import Profile
 from backend.programs import output_of
 from backend.server import flags
 
-GIB = 2**30
 WITHOUT_PROJECTOR = "There is no room for its projector: it sees no pictures."
 PROJECTOR_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
 LEAST_CONTEXT = 4096  # tokens for each slot
