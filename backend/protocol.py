@@ -269,8 +269,8 @@ class QueuePlace(Value):
 class QueueMessage(Value):
     """What a client of the queue sends about its place number `id`.
 
-    It will `enter`, or has `left`. For a call that holds the GPU, `tokens` is a heartbeat with the
-    number read and written so far, and `report` says how a request ended.
+    `enter` requests the place, `left` gives it up. For a call that holds the GPU, `tokens` is a
+    heartbeat with the number read and written so far, and `report` says how a request ended.
     """
 
     id: int
