@@ -1,11 +1,10 @@
 """bubblewrap: its arguments, which decide what a tool's process sees of the file system; whether the
-installed program can be used; and remedies for its complaints.
+installed program can be used; and remedies for its error messages.
 
-Destinations are constants and no mount point lies below a writable one:
-bubblewrap before 0.12 follows a symlink there out of the sandbox
-(CVE-2026-87766) while it makes the directories on the way. The one exception are
-the git directories of a repository: they are there already, the directories on the
-way to them are pinned, and mountinfo.verify_mounts looks before the command starts.
+Destinations are constants, and no mount point lies below a writable one: before 0.12 bubblewrap follows
+a symlink there out of the sandbox while it makes the directories on the way (CVE-2026-87766). The git
+directories of a repository are the one exception: they exist already, the directories on the way to them
+are pinned, and mountinfo.verify_mounts checks before the command starts.
 """
 
 import asyncio
@@ -22,19 +21,17 @@ from agent.sandbox import seccomp
 WORKSPACE = "/workspace"
 REPOS = "/repos"
 REPORT = "/host.txt"
-PROGRAMS = (
-    "/commands"  # a client for each command that is answered outside, agent.sandbox.command_socket
-)
+PROGRAMS = "/commands"  # clients of commands that are answered outside (command_socket)
 LISTING = "/commands.txt"
-SKILLS = "/skills"  # in the prepared root: agent.skills
+SKILLS = "/skills"  # in the prepared root (agent.skills)
 SOCKETS = "/run/commands"
-MODELS = "/models"  # of speech (agent.voice)
-PROGRAM = "/program"  # what a server of tools is made of (agent.sandbox.long_running)
+MODELS = "/models"  # for speech (agent.voice)
+PROGRAM = "/program"  # the files of a long-running program
 ALTERNATIVES = "/etc/alternatives"  # links to /usr, too many to copy
 USER, UID = "voltaire", 1000
 
 WriteAccess = Literal["none", "files", "commit"]
-"""What a call may change: nothing; all that is writable but git directories; these too, but not
+"""What a call may change: nothing; what is writable, except git directories; git directories too, except
 their settings and hooks."""
 
 SHM_BYTES = 64 << 20
@@ -45,8 +42,8 @@ TMP_BYTES = 256 << 20
 class MountedRepo:
     """A repository of the host, `source`, at /repos/`name`.
 
-    Where it may be written to: paths in it that are `closed` all the same, and
-    directories that are `pinned`: a mount point can be neither renamed nor removed.
+    In one that may be written to, `closed` paths are read-only all the same, and `pinned` directories are
+    mount points, which can be neither renamed nor removed.
     """
 
     name: str
@@ -58,8 +55,8 @@ class MountedRepo:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`system` are directories of an unmerged host (/bin, /lib, ...) beside /usr. `folders` are shown
-    read-only, by their places in the sandbox."""
+    """What a sandbox shows of the host. `system` are directories of an unmerged host (/bin, /lib, ...) beside
+    /usr. `folders` are shown read-only, by their paths in the sandbox."""
 
     root: str
     etc: str
@@ -72,12 +69,12 @@ class Layout:
 
     @property
     def sources(self) -> list[str]:
-        """The host's paths that bubblewrap has to reach, besides those of the system."""
+        """The host's paths that bubblewrap must be able to reach, besides those of the system."""
         repos = (repo.source for repo in self.repos)
         return [self.root, self.etc, self.workspace, *self.folders.values(), *repos]
 
     def at(self, reachable: Sequence[str]) -> "Layout":
-        """The same with another path for each of `sources`."""
+        """This layout with another path for each of `sources`."""
         root, etc, workspace, *others = reachable
         folders = {place: others.pop(0) for place in self.folders}
         repos = [replace(r, source=path) for r, path in zip(self.repos, others, strict=True)]
@@ -86,9 +83,9 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class InheritedFds:
-    """Descriptors of bubblewrap; with `block` the command waits for a byte before it starts.
+    """Descriptors that bubblewrap reads. With `block` the command waits for a byte before it starts.
 
-    `texts` are files to show at those paths of /, `inputs` files to put at those names into /tmp.
+    `texts` are read-only files by their paths, `inputs` files in /tmp by name.
     """
 
     seccomp: int
@@ -99,8 +96,8 @@ class InheritedFds:
 
 
 def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
-    """Everything before the command, in the order in which it is mounted."""
-    # No --hostname: the name is the machine's own already, and a service with ProtectHostname may set none.
+    """All arguments before the command, in the order of the mounts."""
+    # No --hostname: the name is already the machine's, and a service with ProtectHostname may not set it.
     # fmt: off
     args = [
         "--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts",
@@ -137,7 +134,7 @@ def arguments(layout: Layout, fds: InheritedFds) -> list[str]:
 
 
 def repo_arguments(repo: MountedRepo) -> list[str]:
-    """A directory comes before what is mounted in it."""
+    """The mounts of a repository, a directory before those in it."""
     target = f"{REPOS}/{repo.name}"
     args = ["--bind" if repo.write else "--ro-bind", repo.source, target]
     for path in sorted(repo.pinned):
@@ -148,7 +145,7 @@ def repo_arguments(repo: MountedRepo) -> list[str]:
 
 
 def nested_mount_points(repos: Sequence[MountedRepo]) -> list[str]:
-    """Mount points that lie in directories which commands may change."""
+    """Mount points inside directories that commands may change."""
     changing = (repo for repo in repos if repo.pinned)
     return [f"{REPOS}/{r.name}/{path}" for r in changing for path in (*r.pinned, *r.closed)]
 
@@ -159,14 +156,14 @@ VERSION_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Bubblewrap:
-    """`problem` is one sentence when no tool may run, with what to do; else empty."""
+    """The installed program. `problem` says in a sentence why no tool may run, and what to do; else empty."""
 
     path: str
     problem: str = ""
 
 
 async def find(places: str = "/usr/bin:/bin:/usr/local/bin") -> Bubblewrap:
-    """The first in `places`; a vendored one would lack the exceptions that systems make for theirs."""
+    """The first bwrap in `places`. Only the system's own has the exceptions of its AppArmor profiles."""
     path = shutil.which("bwrap", path=places) or ""
     return Bubblewrap(path, await problem_of(path))
 
@@ -232,5 +229,5 @@ REMEDIES = {
 
 
 def remedy(message: str) -> str:
-    """What to do about bubblewrap's message; empty where it is not a known one."""
+    """What to do about a message of bubblewrap; empty for an unknown one."""
     return next((advice for part, advice in REMEDIES.items() if part in message), "")

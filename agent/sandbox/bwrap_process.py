@@ -1,4 +1,4 @@
-"""One bubblewrap: a command inside it, watched until it ends or is ended."""
+"""One running bubblewrap: its start, its output, its status, and its end."""
 
 import asyncio
 import json
@@ -13,17 +13,16 @@ from agent.sandbox.output_buffer import OutputBuffer
 from agent.sandbox.privileges import ProcessHandle, ToolUser
 
 START_SECONDS = 10  # bubblewrap takes milliseconds
-END_SECONDS = 10  # killed processes that are still there after this hang in the kernel
+END_SECONDS = 10  # killed processes that take longer hang in the kernel
 PIECE = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What to run. `launcher` ends with bubblewrap's path; `texts` and `inputs` are those of InheritedFds,
-    `fds` descriptors that the command has at the same numbers.
+    """What to run. `launcher` ends with bubblewrap's path; `texts` and `inputs` hold the content for
+    InheritedFds; `fds` are descriptors that the command inherits under the same numbers.
 
-    `blocked`: the command waits for BwrapProcess.release. `nested_mounts`: mount points
-    that have to be verified before.
+    `blocked`: the command waits for BwrapProcess.release, before which `nested_mounts` have to be verified.
     """
 
     launcher: Sequence[str]
@@ -40,9 +39,9 @@ class Invocation:
 class BwrapProcess:
     """A running call.
 
-    `ended` is resolved by whatever ends it: with "" when the command ended, else with the reason.
-    `init_pid` is that of the sandbox's first process, on the host. `exit_code` is None where
-    the command could not be started.
+    `ended` is resolved with "" when the command ends, or with the reason by whatever ends it before.
+    `init_pid` is the host's pid of the sandbox's first process. `exit_code` stays None where the command
+    could not be started.
     """
 
     def __init__(self) -> None:
@@ -71,7 +70,7 @@ class BwrapProcess:
         return self.init_pid
 
     def feed_status(self, piece: bytes) -> None:
-        """A line {"child-pid": N} once it exists, {"exit-code": N} if the command could be started."""
+        """Take lines of bubblewrap's status: {"child-pid": N}, and {"exit-code": N} if the command was started."""
         *lines, self._status = (self._status + piece).split(b"\n")
         for line in filter(None, lines):
             fact = json.loads(line)
@@ -93,15 +92,15 @@ class BwrapProcess:
             seccomp = memfd("seccomp", invocation.seccomp, stack)
             texts = {path: memfd("text", raw, stack) for path, raw in invocation.texts.items()}
             inputs = {name: memfd("input", raw, stack) for name, raw in invocation.inputs.items()}
-            layout = invocation.layout.at(user.reachable(invocation.layout.sources))
+            sources = invocation.layout.sources
+            layout = invocation.layout.at(user.reachable(sources))
             inherited = InheritedFds(seccomp, status, texts, inputs, block)
-            # In a memfd, as the sandbox can read /proc/1/cmdline.
+            # In a memfd, because the sandbox can read /proc/1/cmdline.
             text = b"".join(os.fsencode(a) + b"\0" for a in arguments(layout, inherited))
             args = memfd("args", text, stack)
             argv = [*invocation.launcher, "--args", str(args), "--", *invocation.command]
             fds = [seccomp, status, args, *texts.values(), *inputs.values(), *invocation.fds]
             fds += [] if block is None else [block]
-            sources = invocation.layout.sources
             self._bwrap = await user.start(argv, fds=fds, out=out, sources=sources)
         self._waiter = asyncio.create_task(self.wait(self._bwrap))
 
@@ -114,7 +113,7 @@ class BwrapProcess:
         """Return once every process of the sandbox is gone."""
         if self._bwrap is None:
             return
-        # Killed between making the init and waking it, bubblewrap would leave it asleep for ever.
+        # If bubblewrap is killed after it made the init and before it woke it, the init sleeps for ever.
         await self.started()
         drain(status, self.feed_status)
         (self._init or self._bwrap).kill()
@@ -128,7 +127,7 @@ class BwrapProcess:
 
 @asynccontextmanager
 async def run_bwrap(user: ToolUser, invocation: Invocation) -> AsyncIterator[BwrapProcess]:
-    """Start it; on leaving, every process of it is gone, whatever happened."""
+    """Start a call; on leaving, every process of it is gone, whatever happened."""
     process = BwrapProcess()
     with ExitStack() as ours, ExitStack() as theirs:
         out, out_end = pipe(ours, theirs)
@@ -143,7 +142,7 @@ async def run_bwrap(user: ToolUser, invocation: Invocation) -> AsyncIterator[Bwr
             theirs.close()
             yield process
         finally:
-            # Before the block pipe is closed: at its end bubblewrap would start the command.
+            # Before the block pipe is closed, which would make bubblewrap start the command.
             await complete(process.stop(status))
             drain(status, process.feed_status)
             drain(out, process.feed_output)
@@ -165,7 +164,7 @@ def memfd(name: str, content: bytes, stack: ExitStack) -> int:
 
 
 def follow(fd: int, feed: Callable[[bytes], None], stack: ExitStack) -> None:
-    """Feed what comes from a pipe, a piece at a time: a flood must not hold up the event loop."""
+    """Feed what arrives in a pipe, one piece per event: a flood must not hold up the event loop."""
     loop = asyncio.get_running_loop()
     os.set_blocking(fd, False)
 
@@ -179,14 +178,14 @@ def follow(fd: int, feed: Callable[[bytes], None], stack: ExitStack) -> None:
 
 
 def drain(fd: int, feed: Callable[[bytes], None]) -> None:
-    """Feed what is in the pipe now; its end may never come while a descriptor of it lives on."""
+    """Feed what is in the pipe now, without waiting for its end: another process may still hold it."""
     with suppress(BlockingIOError):
         while read_piece(fd, feed):
             pass
 
 
 def read_piece(fd: int, feed: Callable[[bytes], None]) -> bool:
-    """False at the end of the pipe; BlockingIOError where it is empty."""
+    """Feed one piece; False at the end of the pipe. BlockingIOError where it is empty."""
     piece = os.read(fd, PIECE)
     if piece:
         feed(piece)

@@ -1,7 +1,7 @@
-"""Memory and processes of a call counted by the kernel, where systemd delegates a cgroup to us.
+"""A cgroup for each call, where systemd delegates a subtree to us: the kernel limits its memory and processes.
 
-Anything is moved or made only in a subtree with systemd's mark (Delegate=yes sets the attribute
-user.delegate); everywhere else limits.py counts.
+Nothing is moved or made outside of a subtree with systemd's mark (Delegate=yes sets the attribute
+user.delegate); without one, limits.py measures instead.
 """
 
 import asyncio
@@ -15,21 +15,17 @@ from pathlib import Path
 from agent.sandbox.limits import MIB, SandboxLimits
 from agent.sandbox.mountinfo import mounts_of
 
-MAIN_GROUP = (
-    "main"  # the subgroup of this program; groups with children hold no processes themselves
-)
+MAIN_GROUP = "main"  # of this program: a group with children may not hold processes itself
 CONTROLLERS = ("memory", "pids")
 BWRAP_PROCESSES = 8  # bubblewrap's own processes
 REMOVAL_SECONDS = 2.0
 
-# Joins the group, then becomes the command: $0 is cgroup.procs.
+# Joins the group, whose cgroup.procs is $0, then becomes the command.
 JOIN = ("/bin/sh", "-c", 'echo 0 > "$0" && exec "$@"')
 
 
 @dataclass(frozen=True, slots=True)
 class CallGroup:
-    """The cgroup of one call."""
-
     path: Path
 
     def launcher(self, program: str) -> Sequence[str]:
@@ -42,7 +38,7 @@ class CallGroup:
         return False
 
     async def remove(self) -> None:
-        """End what is in it, and the group itself."""
+        """Kill what runs in it, and remove it."""
         with suppress(OSError):
             (self.path / "cgroup.kill").write_text("1")
         with suppress(TimeoutError):
@@ -56,7 +52,7 @@ class CallGroup:
 
 @dataclass(slots=True)
 class Cgroups:
-    """The subtree that is ours; `base` has a subgroup per call."""
+    """The delegated subtree; `base` has a subgroup per call."""
 
     base: Path
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
@@ -90,7 +86,7 @@ def delegated() -> Cgroups | None:
 
 
 def prepare(base: Path, needed: Sequence[str] = CONTROLLERS) -> Cgroups | None:
-    """Make the subtree ready for groups of calls; None when it lacks a controller."""
+    """Prepare the subtree for groups of calls; None when it lacks a controller."""
     there = (base / "cgroup.controllers").read_text().split()
     if not set(needed) <= set(there):
         return None
@@ -104,7 +100,7 @@ def prepare(base: Path, needed: Sequence[str] = CONTROLLERS) -> Cgroups | None:
 
 
 def own_cgroup() -> Path:
-    """The cgroup of this process, in the unified hierarchy."""
+    """The cgroup of this process in the unified hierarchy; FileNotFoundError without one."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     path = next((line[3:] for line in lines if line.startswith("0::")), "/")
     for point, mount in mounts_of("self").items():

@@ -1,17 +1,20 @@
-"""Which options of a container are missing, all at once: its defaults forbid bubblewrap's work in four places."""
+"""Finds the options that a container needs and lacks, all at once: four of its defaults stop bubblewrap."""
 
 from pathlib import Path
 
 from agent.sandbox.mountinfo import mounts_of
 
-ENGINES = {"run/.containerenv": "podman", ".dockerenv": "docker"}  # by what they put into /
-BINFMT = "/proc/sys/fs/binfmt_misc"  # covers nothing: many hosts have it, too
+ENGINES = {
+    "run/.containerenv": "podman",
+    ".dockerenv": "docker",
+}  # by the file that each leaves in /
+BINFMT = "/proc/sys/fs/binfmt_misc"  # many hosts mount it too, and it masks nothing
 
 
 def missing_options(message: str, root: Path = Path("/"), status: Path = Path("/proc/self")) -> str:
     """A sentence with the options to add; empty outside of a container, and where none is missing.
 
-    `message` is bubblewrap's: a system call filter that lets it make namespaces (podman's does) may stay.
+    `message` is bubblewrap's: a system call filter that lets it make namespaces, as podman's does, may stay.
     """
     engine = next((name for file, name in ENGINES.items() if (root / file).exists()), "")
     if not engine:

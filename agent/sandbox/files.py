@@ -1,4 +1,4 @@
-"""The files of a chat, by the paths that its sandbox knows: /workspace, /repos/NAME, /host.txt."""
+"""The files of a chat, by their paths in the sandbox: /workspace, /repos/NAME, /skills, /host.txt."""
 
 import asyncio
 import errno
@@ -25,19 +25,19 @@ from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.trust import Taint
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
-TAINTS = "strangers.json"  # beside the workspace: agent.sandbox.workspace_taints
-REACHED = "reached"  # the same of older versions: a command has talked to a host
+TAINTS = "strangers.json"  # beside the workspace (agent.sandbox.workspace_taints)
+REACHED = "reached"  # beside it in older states, without TAINTS: a command has reached a host
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
-KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put others beside them
-COUNT_SECONDS = 0.05  # a call waits for the count of its files; 100,000 take ten times as long
-CLOCK_REALTIME_COARSE = 5  # of clock_gettime(2): the clock by which files get their times
+KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put other files beside them
+COUNT_SECONDS = 0.05  # for which a call waits for the count; 100,000 files take ten times as long
+CLOCK_REALTIME_COARSE = 5  # for clock_gettime(2): the clock of file times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPath:
-    """Where a path leads: `root` on the host, `path` beneath it, `name` as the sandbox sees it."""
+    """A file on the host: `path` beneath `root`. `name` is its path for the model, `repo` its repository."""
 
     root: Path
     path: str
@@ -51,7 +51,7 @@ class SandboxPath:
 
 
 class Files:
-    """Every failure is a ToolError that names the path."""
+    """Reads and writes a chat's files, and records whose text they hold. Failures are ToolErrors that name the path."""
 
     def __init__(
         self, config: SandboxConfig, workspace: Path, quota: DiskQuota, observer: Observer
@@ -65,7 +65,7 @@ class Files:
         self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
 
     def resolve(self, path: str) -> SandboxPath:
-        """Relative paths are below /workspace."""
+        """A path in /workspace, to which relative ones belong, or in /repos."""
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
@@ -84,7 +84,7 @@ class Files:
         return SandboxPath(repo.path, inner, full, name)
 
     async def open(self, path: str) -> BinaryIO:
-        """A regular file, for reading."""
+        """Open a regular file for reading."""
         if posixpath.normpath(path) == REPORT:
             return io.BytesIO(self._config.report().encode())
         place = self._skill(path) or self.resolve(path)
@@ -93,8 +93,7 @@ class Files:
         return os.fdopen(fd, "rb")
 
     def place(self, path: str) -> SandboxPath | None:
-        """Where a path leads; None for /host.txt, which the program writes, and for what the owner has added
-        to /skills."""
+        """As `resolve`, but None for /host.txt and /skills, whose text is the program's or the owner's."""
         own = posixpath.normpath(path) == REPORT or self._skill(path)
         return None if own else self.resolve(path)
 
@@ -105,13 +104,13 @@ class Files:
         return SandboxPath(self._config.rootfs.root, full[1:], full)
 
     async def names(self, path: str) -> list[str]:
-        """What is in a directory, directories with a slash; at most 1,000 names."""
+        """The names in a directory, at most 1,000; directories end with a slash."""
         place = self.resolve(path)
         with explained(place):
             return await self._config.user.beneath(openat2.list_directory, place.root, place.path)
 
     async def write(self, path: str, content: bytes) -> bool:
-        """Create or replace in one step, with missing directories; whether it was new."""
+        """Create or replace a file in one step, with missing directories; whether it is new."""
         place = self._writable(path)
         if not place.repo:
             await self._quota.admit(len(content))
@@ -150,8 +149,8 @@ class Files:
         return place
 
     async def save_output(self, raw: bytes) -> str:
-        """Keep a whole output where commands can search it; its path in the sandbox, empty where it
-        could not be kept. The newest OUTPUTS_KEPT stay."""
+        """Save a whole output where commands can search it; its path in the sandbox, empty where it could not
+        be saved. The newest OUTPUTS_KEPT are kept."""
         try:
             names = await self.names(OUTPUTS)
         except ToolError:
@@ -163,7 +162,7 @@ class Files:
             await self.write(path, raw)
             for old in numbers[: 1 - OUTPUTS_KEPT]:
                 await self.remove(f"{OUTPUTS}/{old}.txt")
-        except ToolError:  # the workspace is full, or what is there is not ours
+        except ToolError:  # the workspace is full, or something else has that name
             return ""
         return f"{WORKSPACE}/{path}"
 
@@ -175,12 +174,12 @@ class Files:
         return [Taint(older, 0.0, 0)] if older else []
 
     async def mark(self, *sources: str) -> None:
-        """The workspace is about to hold text of these sources. Without one it is only recorded that
-        from now on each is. ToolError where that fails."""
+        """Record that the workspace is about to hold text of these sources; without any, that all are recorded
+        from now on. ToolError where that fails."""
         await self._tell(await self.mark_for_now(*sources))
 
     async def mark_for_now(self, *sources: str) -> list[int]:
-        """The same until `unmark`; the numbers of the sources that were not there."""
+        """As `mark`, to be followed by `unmark`; the numbers of the sources that are new."""
         older = "" if self._taints.exists() else await self._from_before()
         try:
             return await asyncio.to_thread(self._taints.add, *filter(None, (older, *sources)))
@@ -190,7 +189,7 @@ class Files:
             ) from None
 
     async def unmark(self, numbers: list[int], since: float) -> None:
-        """Withdraw what was marked for now if nothing in the workspace has changed since then."""
+        """Withdraw what was marked for now, if nothing in the workspace has changed since then."""
         if numbers and not await asyncio.to_thread(changed_since, self._workspace, since):
             with suppress(OSError):
                 await asyncio.to_thread(self._taints.withdraw, numbers)
@@ -203,8 +202,8 @@ class Files:
                 await self._observer.tainted(taint.source)
 
     async def count_changed(self, since: float) -> int:
-        """How many files of the workspace were made or changed since then. What a large one takes longer
-        than COUNT_SECONDS to count is in the number that the next call gives."""
+        """How many files of the workspace were made or changed since then. Those that take longer than
+        COUNT_SECONDS to count are in the result of the next call."""
         loop = asyncio.get_running_loop()
         end, count = loop.time() + COUNT_SECONDS, 0
         self._uncounted = min(self._uncounted, since)
@@ -219,12 +218,12 @@ class Files:
         return count
 
     async def vouch(self, upto: int, by: str) -> int:
-        """An owner takes the files, as they are up to a taint's number, for theirs; how many that clears."""
+        """An owner vouches for the files, up to a taint's number; how many taints that clears."""
         await self.mark()
         return await asyncio.to_thread(self._taints.clear, upto, by)
 
     async def _from_before(self) -> str:
-        """What is known of a workspace from before sources were recorded."""
+        """The source for a workspace from before sources were recorded, empty for a new one."""
         try:
             received = await self.names(RECEIVED)
         except ToolError:
@@ -234,19 +233,18 @@ class Files:
 
 
 def changed_since(folder: Path, at: float) -> bool:
-    """Whether anything below a folder was made, changed or removed since then; what cannot be seen counts.
+    """Whether anything below a folder was made, changed or removed since then; what cannot be read counts as
+    changed.
 
-    A file system's clock may be a tick behind. No command can set the time that is compared.
+    The time of change is compared, which no command can set. A file system's clock may be a tick behind.
     """
+    earliest = at - CLOCK_TICK_SECONDS
     try:
         for _, _, names, fd in os.fwalk(folder, onerror=_fail):
-            if os.fstat(fd).st_ctime >= at - CLOCK_TICK_SECONDS:
+            if os.fstat(fd).st_ctime >= earliest:
                 return True
             for name in names:
-                if (
-                    os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime
-                    >= at - CLOCK_TICK_SECONDS
-                ):
+                if os.stat(name, dir_fd=fd, follow_symlinks=False).st_ctime >= earliest:
                     return True
     except OSError:
         return True
@@ -255,7 +253,7 @@ def changed_since(folder: Path, at: float) -> bool:
 
 def count_changed(folder: Path, at: float) -> int:
     """How many files below a folder were made or changed since then, by CLOCK_REALTIME_COARSE; those
-    that cannot be seen do not count."""
+    that cannot be read do not count."""
     count = 0
     for _, _, names, fd in os.fwalk(folder):
         for name in names:
@@ -287,6 +285,7 @@ MESSAGES = {
 
 @contextmanager
 def explained(place: SandboxPath) -> Iterator[None]:
+    """Turn an OSError into a ToolError with advice."""
     try:
         yield
     except OSError as error:

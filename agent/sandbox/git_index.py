@@ -16,14 +16,14 @@ EXTENDED = 0x4000
 
 
 class UnguardedError(Exception):
-    """A repository's git directories cannot be kept unchanged; `str` says why."""
+    """The git directories of a repository cannot be protected; `str(error)` says why."""
 
 
 def submodule_paths(git: Path) -> Iterator[str]:
-    """Of the index in a git directory; UnguardedError where it cannot be read."""
+    """The submodules in the index of a git directory; UnguardedError where it cannot be read."""
     for index in (git / "index", *git.glob("sharedindex.*")):
         content = read_bounded(index)
-        # Few repositories have any, and this is quick.
+        # A quick check first: few repositories have submodules.
         if struct.pack(">I", GITLINK) in content or b"sdir\0\0\0\0" in content:
             try:
                 yield from gitlinks(content, git)
@@ -53,7 +53,7 @@ def gitlinks(content: bytes, git: Path) -> Iterator[str]:
 
 
 def prefix_length(content: bytes, at: int) -> tuple[int, int]:
-    """How many bytes of the name before end this one does not share (version 4), and what follows."""
+    """How many bytes to drop from the end of the previous name (version 4), and the offset of what follows."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:
@@ -64,7 +64,7 @@ def prefix_length(content: bytes, at: int) -> tuple[int, int]:
 
 
 def read_bounded(path: Path) -> bytes:
-    """Empty where there is none. A command may have made it, to keep us waiting or to fill memory."""
+    """The content of a file of git; empty where there is none. A command may have put a pipe or a huge file there."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

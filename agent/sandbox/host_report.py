@@ -1,4 +1,4 @@
-"""The text of /host.txt: the machine for the model to read, fresh at each call; no secrets."""
+"""The text of /host.txt: a description of the machine for the model, fresh at each call and without secrets."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ NO_CHARTS = "python3 has no matplotlib, until the owner runs: apt-get install py
 
 @dataclass
 class HostReport:
-    """`status` is the backend's newest, put here by whoever asks it; None: not known."""
+    """`status` is the backend's newest, set by whoever polls it; None: not known."""
 
     state: Path
     zone: str
@@ -51,7 +51,7 @@ class HostReport:
 
 
 def has_matplotlib(usr: Path = Path("/usr")) -> bool:
-    """Whether the sandbox's python3 has it: from a package of Debian, or installed for the whole system by pip."""
+    """Whether the sandbox's python3 has it, from a package of Debian or by a system-wide pip."""
     found = shutil.which("python3", path=f"{usr}/local/bin:{usr}/bin")
     if found is None:
         return False
@@ -71,7 +71,7 @@ def uptime() -> str:
 
 
 def memory_bytes() -> tuple[int, int]:
-    """The machine's memory, and how much of it can be had without swapping."""
+    """The machine's memory, and how much of it is available without swapping."""
     lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
     kib = {line.split(":")[0]: int(line.split()[1]) for line in lines}
     return kib["MemTotal"] << 10, kib["MemAvailable"] << 10
@@ -83,7 +83,7 @@ def memory() -> str:
 
 
 def disks(state: Path) -> Iterator[str]:
-    """The disk of the system, and that of the workspaces where it is another."""
+    """The system's disk, and that of the workspaces where it is another one."""
     places = {path.stat().st_dev: path for path in (state, Path("/"))}
     for path in reversed(places.values()):
         name = "disk /" if path == Path("/") else "disk of /workspace"

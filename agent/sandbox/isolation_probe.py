@@ -1,4 +1,4 @@
-"""Whether a sandbox isolates, seen from inside of it, for `doctor`."""
+"""Checks from inside whether a sandbox isolates, for `doctor`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -27,7 +27,7 @@ class ProbeResult:
 
 
 async def probe(sandbox: Sandbox) -> ProbeResult:
-    """Run a script inside and compare what it sees; never raises."""
+    """Run a script inside and compare what it sees with EXPECTED; an error is a "fail"."""
     try:
         ran = await sandbox.run(bash_script("sandbox/isolation_probe.sh"), seconds=10)
         await sandbox.files.names("")

@@ -1,7 +1,7 @@
-"""/proc/PID/mountinfo; and whether the mounts inside a repository are those of its own paths.
+"""Parses /proc/PID/mountinfo, and verifies by it that the mounts inside a repository show its own paths.
 
-bubblewrap resolves paths in a tree that another call may be changing: a directory
-that becomes a link in that moment would show, or close, another place.
+bubblewrap resolves paths in a tree that another call may be changing: if a directory became a link at
+that moment, another place would be shown, or closed.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ POLL_SECONDS = 0.002
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A line of mountinfo; `device` and `root` identify what is mounted."""
+    """One line of mountinfo; `device` and `root` identify what is mounted."""
 
     device: str
     root: str
@@ -28,7 +28,7 @@ class Mount:
 
 
 def mounts_of(pid: int | str) -> dict[str, Mount]:
-    """By mount point, the topmost; empty when the process is gone."""
+    """The topmost mount at each mount point; none when the process is gone."""
     try:
         text = Path(f"/proc/{pid}/mountinfo").read_text("utf-8", "surrogateescape")
     except OSError:
@@ -43,12 +43,12 @@ def mounts_of(pid: int | str) -> dict[str, Mount]:
 
 
 def unescape(path: str) -> str:
-    """Blanks and the like are written in octal."""
+    """Decode the octal escapes of blanks and the like."""
     return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path)
 
 
 async def verify_mounts(pid: int, ended: "asyncio.Future[str]", points: Sequence[str]) -> None:
-    """Wait until all is mounted (or the call `ended`); ToolError where one of `points` is astray."""
+    """Wait until everything is mounted or the call `ended`; ToolError where one of `points` shows another path."""
     try:
         async with asyncio.timeout(READY_SECONDS):
             while not ended.done():

@@ -1,4 +1,4 @@
-"""The output of a command: gathered, cleaned of what drives terminals, truncated in the middle."""
+"""The output of a command: gathered, stripped of terminal control sequences, truncated in the middle."""
 
 import re
 import unicodedata
@@ -14,12 +14,12 @@ HIDDEN = re.compile(
     r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls: text that reads otherwise
     r"\ufeff\U000e0000-\U000e007f]"  # byte order mark, tag characters
 )
-# Letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer inherent vowels,
+# Invisible letters and marks: grapheme joiner, Hangul fillers, Khmer inherent vowels,
 # Mongolian and general variation selectors, the empty Braille cell.
 BLANK_LETTERS = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
-# Marks over a character: strokes through it and frames around it, and those beyond what any script stacks.
+# Marks that cover a character, by a stroke or a frame; any mark does when more are stacked than a script uses.
 COVERING = re.compile("[\u0334-\u0338\u0488\u0489\u1abe\u20d0-\u20f0\ua670-\ua672]")
 STACKED = 3
 BREAKS = re.compile(r"\r\n?|[\u2028\u2029]")
@@ -27,16 +27,16 @@ STRAY_BREAKS = re.compile(r"\r(?!\n)|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """Text that neither moves a cursor nor hides or reorders what a person reads."""
+    """Remove what would move a cursor, or hide or reorder what a person reads."""
     text = ESCAPES.sub("", text)
     return HIDDEN.sub("", BREAKS.sub("\n", text))
 
 
 def visible(text: str) -> str:
-    """Text with codes in place of characters that are not seen, or that change how others are seen.
+    """Show a code in place of each character that is invisible, or changes how others look.
 
-    Those are controls but tab and line feed, format and direction characters, tags, variation
-    selectors, fillers, spaces but the usual one, what is not assigned, and marks that cover others.
+    Those are controls except tab and line feed, format and direction characters, tags, variation
+    selectors, fillers, spaces except U+0020, unassigned characters, and marks that cover others.
     """
     shown, marks = list[str](), 0
     for character in text:
@@ -53,34 +53,34 @@ def decode(raw: bytes) -> str:
 
 
 def decode_fields(raw: bytes) -> str:
-    """Text in which line feeds and NULs alone end lines and fields: any other break stood in what
-    somebody named or wrote, and shows as "␤"."""
+    """Text in which only line feeds and NULs end lines and fields. Any other break comes from a name or text
+    and becomes "␤"."""
     text = STRAY_BREAKS.sub("␤", raw.decode("utf-8", "replace")).replace("\r\n", "\n")
     return "\0".join(HIDDEN.sub("", ESCAPES.sub("", each)) for each in text.split("\0"))
 
 
 @dataclass(slots=True)
 class OutputBuffer:
-    """The bytes of a command, up to `limit`; beyond it the call is to be ended."""
+    """The output of a command, up to `limit` bytes; with more, the call is to be ended."""
 
     limit: int = 16 << 20
     raw: bytearray = field(default_factory=bytearray)
     _reported: int = 0
 
     def feed(self, piece: bytes) -> bool:
-        """Whether more fits after this piece."""
+        """Add a piece; whether more fits after it."""
         self.raw += piece[: self.limit - len(self.raw)]
         return len(self.raw) < self.limit
 
     def new_lines(self) -> str:
-        """Whole lines that came since the last call, the last 2 KiB of them."""
+        """The whole lines since the last call, at most the last 2 KiB."""
         end = max(self.raw.rfind(b"\n"), self.raw.rfind(b"\r")) + 1
         piece = bytes(self.raw[max(self._reported, end - 2048) : end])
         self._reported = max(self._reported, end)
         return decode(piece).strip("\n")
 
     def excerpt(self, limit: int) -> tuple[str, bool]:
-        """The text, its head and tail where it has more than `limit` bytes, and whether it was truncated."""
+        """The text, or its head and tail where it has more than `limit` bytes; whether it was truncated."""
         if len(self.raw) <= 4 * limit:
             return truncate_middle(decode(bytes(self.raw)), limit)
         head, tail = bytes(self.raw[: 2 * limit]), bytes(self.raw[-2 * limit :])
@@ -92,7 +92,7 @@ class OutputBuffer:
 
 
 class RecentOutput(OutputBuffer):
-    """The newest bytes of a program that stays."""
+    """The newest `limit` bytes of a program that keeps running."""
 
     def feed(self, piece: bytes) -> bool:
         self.raw += piece

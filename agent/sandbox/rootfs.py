@@ -1,8 +1,8 @@
 """The prepared `/` and `/etc` of every sandbox, below the state directory.
 
-`/` is a real directory on the state's disk, so that `df -h /` in the sandbox
-tells the truth and nothing can be written beside the mounts. `/etc` holds what
-programs need to run, and only files that everybody on the host may read.
+`/` is a real directory on the state's disk, so that `df -h /` in the sandbox shows the real disk and nothing
+can be written beside the mounts. `/etc` holds what programs need to run, and only files that are
+world-readable on the host.
 """
 
 import os
@@ -18,18 +18,8 @@ from agent.files import replacing
 from agent.sandbox.bubblewrap import LISTING, PROGRAMS, REPORT, UID, USER
 
 DIRECTORIES = (
-    "usr",
-    "etc",
-    "proc",
-    "dev",
-    "tmp",
-    "workspace",
-    "repos",
-    "skills",
-    "run",
-    "run/commands",
-    "program",
-    "models",
+    *("usr", "etc", "proc", "dev", "tmp", "run", "run/commands"),
+    *("workspace", "repos", "skills", "program", "models"),
 )
 UNMERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 COPIED = (
@@ -51,7 +41,7 @@ class Rootfs:
 
 
 def prepare(directory: Path, zone: str, programs: Mapping[str, str]) -> Rootfs:
-    """Make or refresh both below `directory`; safe beside a running sandbox. `programs` are scripts of
+    """Make or refresh both below `directory`; safe beside a running sandbox. `programs` are the scripts of
     /commands."""
     root, etc = directory / "root", directory / "etc"
     make_etc(etc, zone)
@@ -61,14 +51,14 @@ def prepare(directory: Path, zone: str, programs: Mapping[str, str]) -> Rootfs:
 
 
 def refresh(rootfs: Rootfs) -> None:
-    """Follow the host's linker cache, which changes when packages are installed."""
+    """Copy the host's linker cache again, which changes when packages are installed."""
     source, copy = Path("/etc/ld.so.cache"), rootfs.etc / "ld.so.cache"
     if source.exists() and differs(source, copy):
         copy_public(source, copy)
 
 
 def make_root(root: Path) -> tuple[str, ...]:
-    """The directories of an unmerged host, which are mounted beside /usr."""
+    """Make `/`; the directories of an unmerged host, which have to be mounted beside /usr."""
     for name in DIRECTORIES:
         make_directory(root / name)
     for path in (REPORT, LISTING):
@@ -106,9 +96,9 @@ def make_etc(etc: Path, zone: str) -> None:
         "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
         "timezone": f"{zone}\n",
         "gitconfig": "",
-        # Debian's matplotlib does not start without one, and its own asks for a window.
+        # Debian's matplotlib does not start without one, and its own would open windows.
         "matplotlibrc": "backend: Agg\n",
-        # A repository without a commit, for its ignore rules (tools/search.sh).
+        # An empty repository, so that git applies ignore rules anywhere (tools/search.sh).
         "voltaire/empty.git/HEAD": "ref: refs/heads/none\n",
         "voltaire/empty.git/config": "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
     }
@@ -124,7 +114,7 @@ def make_etc(etc: Path, zone: str) -> None:
 
 
 def copy_public(source: Path, target: Path) -> None:
-    """Leave out what not everybody may read."""
+    """Copy a file or directory without what is not world-readable."""
     if source.is_symlink() and str(source.readlink()).startswith("/usr/"):
         symlink(str(source.readlink()), target)
     elif source.is_dir():
@@ -175,7 +165,7 @@ def replacing_public(path: Path) -> Iterator[Path]:
 
 
 def make_directory(path: Path) -> None:
-    """With its parents, for everybody to read whatever the umask."""
+    """Make a directory with its parents, world-readable whatever the umask."""
     for missing in reversed([p for p in (path, *path.parents) if not p.exists()]):
         missing.mkdir(exist_ok=True)
         missing.chmod(0o755)

@@ -1,12 +1,11 @@
 """The system calls that a sandbox may not make, as a BPF program for the kernel.
 
-A deny list: what a shell, compilers and interpreters need stays. Denied is what
-reaches other processes, mounts, namespaces, keys, kernel facilities with a long
-record of bugs, and memory that no limit sees. Numbers are those of the kernel's
-own headers (asm/unistd_64.h, asm-generic/unistd.h).
+A deny list, so that shells, compilers and interpreters work. It denies access to other processes, mounts,
+namespaces and keys, kernel facilities with a long record of bugs, and memory that no limit counts. Numbers
+are those of the kernel's headers (asm/unistd_64.h, asm-generic/unistd.h).
 
-Not by libseccomp: its rules compare an argument once, so a set of allowed values (personality)
-cannot be said, and Debian 12's version does not know the newest mount calls.
+libseccomp is not used: its rules compare an argument once, so they cannot express a set of allowed values
+(personality), and Debian 12's version does not know the newest mount calls.
 """
 
 import errno
@@ -46,7 +45,7 @@ PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
 
-# Calls since 424 have one number everywhere.
+# Since 424 a call has the same number on all architectures.
 COMMON = """
 io_uring_setup 425 io_uring_enter 426 io_uring_register 427 open_tree 428 move_mount 429 fsopen 430
 fsconfig 431 fsmount 432 fspick 433 clone3 435 openat2 437 pidfd_getfd 438 process_madvise 440
@@ -81,7 +80,7 @@ process_vm_readv 270 process_vm_writev 271 kcmp 272 finit_module 273 memfd_creat
 bpf 280 userfaultfd 282 kexec_file_load 294
 """
 
-# The position of an argument: of a mode; of flags, where the mode is the next one.
+# Positions of arguments: of the mode, or of flags that the mode follows.
 MODE_ARGUMENTS = (
     "chmod 1 fchmod 1 fchmodat 2 fchmodat2 2 mkdir 1 mkdirat 2 mknod 1 mknodat 2 creat 1"
 )
@@ -90,7 +89,7 @@ FLAGS_ARGUMENTS = "open 1 openat 2"
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Of BPF; `hit` and `miss` count instructions to skip."""
+    """A BPF instruction; `hit` and `miss` count instructions to skip."""
 
     code: int
     value: int
@@ -105,8 +104,8 @@ class Instruction:
 def program(*, memory_is_counted: bool = False, machine: str = platform.machine()) -> bytes:
     """The filter for this machine; LookupError where its calls are not known.
 
-    `memory_is_counted`: a memory cgroup holds the sandbox, so that memory which
-    belongs to no process (memfd, System V) may be had.
+    `memory_is_counted`: a cgroup limits the sandbox's memory, so memory that belongs to no process (memfd,
+    System V) is allowed.
     """
     numbers = numbered({"x86_64": X86_64, "aarch64": AARCH64}[machine] + COMMON)
     code = [
@@ -116,7 +115,7 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
         Instruction(LOAD, NUMBER),
     ]
     if machine == "x86_64":
-        # x32 calls share the architecture's mark and would slip past every comparison.
+        # x32 calls have the same architecture value and would pass every comparison.
         code += [Instruction(JGE, X32, miss=1), Instruction(RETURN, KILL)]
     absent = ABSENT if memory_is_counted else f"{ABSENT} {UNSEEN_MEMORY}"
     denied = {f"{PROCESSES} {MOUNTS} {KERNEL}": errno.EPERM, absent: errno.ENOSYS}
@@ -126,7 +125,7 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
                 code += [Instruction(JEQ, numbers[name], miss=1), deny(error)]
 
     def check(name: str, *body: Instruction) -> None:
-        """`body` looks at the arguments of one call, and falls through where it is allowed."""
+        """Add instructions for one call; `body` looks at its arguments and falls through where it is allowed."""
         if name in numbers:
             code.append(Instruction(JEQ, numbers[name], miss=len(body) + 1))
             code.extend([*body, Instruction(LOAD, NUMBER)])
@@ -139,7 +138,7 @@ def program(*, memory_is_counted: bool = False, machine: str = platform.machine(
     families = (AF_UNIX, AF_INET, AF_INET6)
     check("socket", argument(0), *allow_only(families, errno.EAFNOSUPPORT))
     check("socketpair", argument(0), *allow_only((AF_UNIX,), errno.EAFNOSUPPORT))
-    # No file with a set-id bit: on the host it would belong to the user who runs us.
+    # No file with a set-id bit: on the host it would belong to the user who runs this program.
     set_id = [Instruction(JSET, SET_ID, miss=1), deny(errno.EPERM)]
     for name, at in numbered(MODE_ARGUMENTS).items():
         check(name, argument(at), *set_id)
@@ -156,7 +155,7 @@ def numbered(text: str) -> dict[str, int]:
 
 
 def argument(index: int) -> Instruction:
-    """Load an argument's low 32 bits; the kernel reads no more of these."""
+    """Load the low 32 bits of an argument; the kernel reads no more of these arguments."""
     return Instruction(LOAD, ARGUMENTS + 8 * index)
 
 
