@@ -1,14 +1,13 @@
-"""The git directories in a repository of the host, by what they are and not by their name.
+"""The git directories in a repository of the host, found by their content and not by their name.
 
-Settings in them name programs and hooks are programs, which the owner's next git
-runs outside of the sandbox. git takes for a repository what has HEAD and refs, or HEAD and a
-file commondir that leads to these; a file .git leads to one. It also enters what its index calls a
-submodule, and asks neither whether that was replaced nor to whom it belongs (measured with
-git 2.39).
+Their settings name programs, and their hooks are programs, which the owner's next git runs outside of the
+sandbox. git takes for a repository what has HEAD and refs, or HEAD and a file commondir that leads to these;
+a file .git leads to one. git also enters what its index calls a submodule, without checking whether that
+was replaced or who owns it (measured with git 2.39).
 
-`find_guard` looks before a call, so that these are mounted read-only. `disable_new` looks after it:
-a git directory that was made meanwhile loses its HEAD, unless its settings are those that
-git init and git clone write and it has no hooks. Directories that did not change are not read again.
+`find_guard` finds them before a call, so that they are mounted read-only. `disable_new` looks again after it:
+a git directory that was made meanwhile loses its HEAD, unless it has no hooks and only settings that
+git init and git clone write. Directories that did not change are not read again.
 """
 
 import os
@@ -24,6 +23,7 @@ from pathlib import Path, PurePosixPath
 
 from agent.sandbox import openat2
 from agent.sandbox.git_index import UnguardedError, read_bounded, submodule_paths
+from agent.sandbox.openat2 import closing_fd
 
 MOST_DIRECTORIES = 100_000  # in a repository that may be written to
 MOST_NAMES = 200_000  # in one directory
@@ -31,17 +31,17 @@ MOST_CLOSED = 200
 SETTLED_NS = 1_000_000_000
 MOST_SETTINGS_BYTES = 64 << 10
 
-# In a git directory: what names or is a program, or leads to other settings.
+# Entries of a git directory that name or are programs, or lead to other settings.
 SETTINGS = (
     *("config", "config.worktree", "commondir", "hooks"),
     *("rebase-merge", "rebase-apply"),  # their todo list may hold commands
 )
-# What tells a git directory, and where one begins.
+# Names by which a git directory, or a working tree, is recognized.
 GIT_NAMES = frozenset({".git", "HEAD", "refs", "commondir"})
 # Subdirectories of a git directory in which no working tree lies.
 GIT_FOLDERS = {"objects", "refs", "hooks", "info", "logs", "modules", "worktrees", "branches"}
 
-# Lines of a config that git init and git clone write. A URL with :: starts a program.
+# Lines of a config as git init and git clone write them. A URL with :: starts a program.
 HARMLESS_LINE = re.compile(
     r"""\s*(?:[#;].*)?
     |\[(?:core|extensions|user|remote\ "[\w./-]+"|branch\ "[\w./-]+")\]
@@ -55,12 +55,12 @@ HARMLESS_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Paths below the top of a repository, "" for the top itself.
+    """What a repository holds, as paths below its top, "" for the top itself.
 
-    `closed` may not change: git directories, the files that lead to them, folders of submodules
-    that are not there yet. `git_directories` are those that exist, also within others; a
-    git_commit changes them, but not their `settings`. `working_trees` are those below
-    the top. `unchanging` are the other directories; see `stamp`.
+    `closed` may not change: git directories, the files that lead to them, and folders of submodules
+    that do not exist yet. `git_directories` are all that exist, also within others; a git_commit
+    changes them, but not their `settings`. `working_trees` are those below the top. `unchanging`
+    are directories that had not changed for a while, with what was `Seen` of them.
     """
 
     closed: tuple[str, ...] = ()
@@ -71,14 +71,14 @@ class Guard:
 
     @property
     def bare(self) -> bool:
-        """Whether the top is a git directory: then nothing but its working trees may change."""
+        """Whether the top is a git directory: then only its working trees may change."""
         return "" in self.git_directories
 
     def mounts(self, *, commit: bool) -> tuple[list[str], list[str]]:
-        """What to mount writable and what read-only on top of the repository.
+        """The paths to mount writable, and those to mount read-only, on top of the repository.
 
-        A mount point can be neither renamed nor removed: the directories on the way to what is
-        closed are mounted for that.
+        The directories on the way to a closed path are mount points too, as these can be neither
+        renamed nor removed.
         """
         closed = list(self.closed)
         if commit:
@@ -100,13 +100,13 @@ class Seen:
 
 
 def stamp(found: os.stat_result) -> tuple[int, int]:
-    """As long as it is the same, nothing was made, renamed or removed in that directory: the time of
-    change is the kernel's and cannot be set."""
+    """While it stays the same, nothing was made, renamed or removed in that directory: the kernel sets the
+    time of change, and no program can."""
     return found.st_ino, found.st_ctime_ns
 
 
 def find_guard(top: Path, earlier: Guard | None = None) -> Guard:
-    """As things are now; UnguardedError where the repository must not be written to. What has not
+    """The guard of a repository as it is now; UnguardedError where it must not be written to. What has not
     changed since `earlier` is not read again."""
     try:
         return GuardScan(top, earlier.unchanging if earlier else {}).run()
@@ -115,7 +115,7 @@ def find_guard(top: Path, earlier: Guard | None = None) -> Guard:
 
 
 class GuardScan:
-    """One look at a repository before a call."""
+    """Looks through a repository before a call."""
 
     def __init__(self, top: Path, earlier: Mapping[str, Seen]) -> None:
         self.top = top
@@ -155,7 +155,7 @@ class GuardScan:
     def directories(self) -> Iterator[tuple[str, frozenset[str]]]:
         """Every directory with those of GIT_NAMES that it has; neither links nor git directories are entered."""
         unread, looked = [""], 0
-        # The kernel's clock has steps: what changed just now could change again unseen.
+        # The kernel's clock has steps: what changed just now could change again with the same time.
         settled = time.time_ns() - SETTLED_NS
         while unread:
             path = unread.pop()
@@ -172,7 +172,7 @@ class GuardScan:
                     continue
                 with os.scandir(self.top / path) as entries:
                     found = list(islice(entries, MOST_NAMES + 1))
-            except OSError:  # what cannot be read holds nothing that git would find
+            except OSError:  # git cannot read it either
                 continue
             if len(found) > MOST_NAMES:
                 raise UnguardedError(f"{self.top / path} holds more than {MOST_NAMES} files")
@@ -188,8 +188,8 @@ class GuardScan:
     def add_working_tree(self, path: str) -> None:
         git = self.top / path / ".git"
         if path and git.is_dir() and not git.is_symlink() and not is_git_directory(names_in(git)):
-            return  # git does not take it for one, nor do we: disable_new made it so, or a command
-        # A link cannot be mounted over.
+            return  # disable_new, or a command, has made it one that git ignores
+        # A link cannot be mounted over, so its folder is closed.
         self.closed.add(path if git.is_symlink() else join(path, ".git"))
         if path:
             self.working_trees.append(path)
@@ -199,7 +199,7 @@ class GuardScan:
             self.add_git_directory(resolve(self.top, path, gitfile_target(git)))
 
     def add_git_directory(self, path: str | None) -> None:
-        """With those to which it leads and those within it."""
+        """Add it, with those to which it leads and those within it."""
         if path is None or path in self.git_directories or not (self.top / path).is_dir():
             return
         self.git_directories.add(path)
@@ -217,7 +217,7 @@ class GuardScan:
                     self.add_git_directory(str(head.parent.relative_to(self.top)))
 
     def add_submodules(self) -> None:
-        """git enters these, and those in them, whether or not they are there."""
+        """Close the submodules, and theirs, whether or not they exist: git enters them."""
         unread = ["", *self.working_trees]
         known = set(unread)
         while unread:
@@ -235,29 +235,27 @@ class GuardScan:
                 raise UnguardedError(f"{self.top} names too many submodules")
 
     def check_mount_point(self, path: str) -> None:
-        """Mounts are made at real paths on one filesystem."""
+        """UnguardedError unless the path is real, and on the filesystem of the top."""
         steps = [self.top, *(self.top / way for way in reversed(parents(path))), self.top / path]
         if any(step.is_symlink() for step in steps[1:]) or not steps[-1].exists():
             raise UnguardedError(f"{self.top / path}, a submodule, is no directory")
-        # A file's own device says nothing: on overlayfs it is that of the layer below.
+        # Directories only: on overlayfs a file shows the device of the layer below.
         if len({step.stat().st_dev for step in steps if step.is_dir()}) > 1:
             raise UnguardedError(f"{self.top / path}, a repository, is on another filesystem")
 
 
 def disable_new(top: Path, known: Guard, *, commit: bool = False) -> list[str]:
-    """After a call: take away what it made and the owner's git would run; the paths.
+    """Remove what a call has made that the owner's git would run; the paths of it.
 
-    `commit`: the call could write to git directories that were `known`.
+    `commit`: the call could write to the git directories in `known`.
     """
-    root = os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing_fd(os.open(top, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)) as root:
         return sorted(AfterCall(root, top, known, commit=commit).run())
-    finally:
-        os.close(root)
 
 
 class AfterCall:
-    """Works by descriptors beneath the top: another call may put links in the way."""
+    """Looks through a repository after a call, by descriptors beneath the top: another call may put links
+    in the way."""
 
     def __init__(self, root: int, top: Path, known: Guard, *, commit: bool) -> None:
         self.root = root
@@ -292,7 +290,8 @@ class AfterCall:
         return self.disabled
 
     def check_directory(self, fd: int, path: str, entries: dict[str, bool]) -> None:
-        """`entries`: names, and whether they are directories."""
+        """Remove new settings; note a new file .git, and judge a new git directory. `entries` maps names to
+        whether they are directories."""
         if not entries.get(".git", True) and join(path, ".git") not in self.known.closed:
             self.gitfiles.append(path)
         if path in self.known.git_directories:
@@ -306,7 +305,7 @@ class AfterCall:
                 self.take_away(fd, path, "HEAD")
 
     def leads_to_harmless(self, path: str) -> bool:
-        """Whether a file .git leads to a git directory that was known, or that was judged here."""
+        """Whether a file .git leads to a git directory that was known, or was found harmless."""
         try:
             target = resolve(self.top, path, gitfile_target(self.top / path / ".git"))
         except (UnguardedError, OSError):
@@ -315,12 +314,12 @@ class AfterCall:
             return False
         if target in self.known.git_directories | self.harmless:
             return True
-        # The owner made a working tree meanwhile: commands cannot write there.
+        # The owner has made a working tree meanwhile: commands cannot write there.
         return not self.commit and any(is_within(target, closed) for closed in self.known.closed)
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int | None]:
-        """Also one that was made unreadable so as to hide what it holds; None where it is gone."""
+        """A descriptor, also of a directory that was made unreadable to hide its content; None where it is gone."""
         fd = None
         with suppress(OSError):
             try:
@@ -339,11 +338,8 @@ class AfterCall:
         return openat2.open_beneath(self.root, path, flags, resolve=resolved)
 
     def unlock(self, path: str) -> None:
-        fd = self.open(path, os.O_PATH | os.O_DIRECTORY)
-        try:
+        with closing_fd(self.open(path, os.O_PATH | os.O_DIRECTORY)) as fd:
             Path(f"/proc/self/fd/{fd}").chmod(0o700)
-        finally:
-            os.close(fd)
 
     def take_away(self, fd: int, path: str, name: str) -> None:
         self.disabled.append(join(path, name))
@@ -364,18 +360,16 @@ class AfterCall:
 
 
 def is_harmless(fd: int, entries: dict[str, bool]) -> bool:
-    """Whether a new git directory holds nothing but what git init and git clone write there."""
+    """Whether a new git directory holds only what git init and git clone write there."""
     if entries.keys() & set(SETTINGS) - {"config", "hooks"}:
         return False
     for folder in {"hooks", "modules", "worktrees"} & entries.keys():
         try:
-            inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            with closing_fd(os.open(folder, flags, dir_fd=fd)) as inner:
+                names = os.listdir(inner)  # noqa: PTH208 - a descriptor
         except OSError:
             return False
-        try:
-            names = os.listdir(inner)  # noqa: PTH208 - a descriptor
-        finally:
-            os.close(inner)
         if any(folder != "hooks" or not name.endswith(".sample") for name in names):
             return False
     if "config" not in entries:
@@ -386,7 +380,7 @@ def is_harmless(fd: int, entries: dict[str, bool]) -> bool:
         return False
     with os.fdopen(config, "rb") as file:
         found = os.fstat(config)
-        # Another name of the file would stay writable when this directory is closed.
+        # A hard link elsewhere would stay writable when this directory is closed.
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             return False
         content = file.read(MOST_SETTINGS_BYTES + 1)
@@ -399,7 +393,7 @@ def in_git_directory(top: Path, path: str) -> bool:
     for folder in [*parents(path), ""]:
         names = names_in(top / folder)
         git = top / folder / ".git"
-        # git goes on to the folder itself where its .git is a directory and no git directory.
+        # Where .git is a directory but no git directory, git looks at the folder itself.
         if ".git" in names and (not git.is_dir() or is_git_directory(names_in(git))):
             return False
         if is_git_directory(names):
@@ -408,7 +402,7 @@ def in_git_directory(top: Path, path: str) -> bool:
 
 
 def names_in(folder: Path) -> set[str]:
-    """Empty where it cannot be read."""
+    """The names in a folder; none where it cannot be read."""
     try:
         return set(os.listdir(folder))  # noqa: PTH208 - names are enough
     except OSError:
@@ -416,20 +410,20 @@ def names_in(folder: Path) -> set[str]:
 
 
 def is_git_directory(names: Collection[str]) -> bool:
-    """As git judges, but for what HEAD holds. (Objects may be elsewhere: GIT_OBJECT_DIRECTORY.)"""
+    """As git decides, except that it also reads HEAD. (Objects may be elsewhere: GIT_OBJECT_DIRECTORY.)"""
     return "HEAD" in names and ("refs" in names or "commondir" in names)
 
 
 def gitfile_target(git: Path) -> bytes:
-    """Where a file .git leads; empty where it is none."""
+    """The path in a file .git; empty for anything else."""
     content = b"" if git.is_symlink() else read_bounded(git)
     return content.removeprefix(b"gitdir:").strip() if content.startswith(b"gitdir:") else b""
 
 
 def resolve(top: Path, folder: str, target: bytes) -> str | None:
-    """Where a path that is written in `folder` leads; None where that is outside of the repository.
+    """Where a path that stands in a file of `folder` leads; None where that is outside of the repository.
 
-    UnguardedError where a symbolic link in the repository is on the way, as that can be changed.
+    UnguardedError where a symbolic link in the repository is on the way, as a command could change it.
     """
     if not target:
         return None
@@ -451,7 +445,7 @@ def join(folder: str, name: str) -> str:
 
 
 def parents(path: str) -> list[str]:
-    """The directories on the way to it, below the top, the innermost first."""
+    """The directories above a path, without the top, the innermost first."""
     return [str(way) for way in PurePosixPath(path).parents][:-1]
 
 

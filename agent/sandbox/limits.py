@@ -1,13 +1,13 @@
-"""What a chat's sandbox may use; how much disk its workspace holds; what ends a call that uses more.
+"""The limits of a chat's sandbox: how much disk its workspace uses, and the watch that ends a call which
+uses too much.
 
-A change of the disk's free space is a cheap sign that something was written; only when it
-is large enough is the workspace walked. One that is over its limits can still be used,
-so that files can be deleted, but it may not grow. During a call this sign and the resident
-memory of the process tree are read every 50 ms (memory only where no cgroup counts it); only
-when they say that a limit may be near is it measured exactly.
+A drop of the disk's free space is a cheap sign that something was written; the workspace is walked only
+after a large one. A workspace over its limits can still be used, so that files can be deleted, but it may
+not grow. During a call this sign and the resident memory of the process tree are read every 50 ms (memory
+only where no cgroup counts it); the exact figures are measured only when a limit may be near.
 
-/proc is read here and not by psutil, which finds a tree by scanning all processes (7 ms for
-each look, against 0.1) and knows neither deleted files nor bytes written by ended children.
+/proc is read here and not by psutil, which finds a process tree by scanning all processes (7 ms each time,
+against 0.1) and reports neither deleted files nor bytes written by ended children.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from agent.errors import ToolError
 from agent.sandbox.bwrap_process import BwrapProcess
+from agent.sandbox.openat2 import closing_fd
 
 REPO_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,63}")
 
@@ -30,11 +31,8 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """Per chat for disk and files, per call for everything else.
-
-    `command_seconds` is what a command gets unless it asks for another time, of which
-    it gets at most five times as much.
-    """
+    """Disk and files count per chat, everything else per call. A command gets `command_seconds` unless it asks
+    for another time, up to five times as long."""
 
     memory_mib: int = 2048
     pids: int = 256
@@ -46,8 +44,8 @@ class SandboxLimits:
 
 @dataclass(frozen=True, slots=True)
 class HostRepo:
-    """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`. In one that is
-    `mine` nobody but the owner writes; the text of every other is a stranger's."""
+    """A repository of the host, at /repos/NAME in the sandbox; read-only unless `write`. Nobody but the owner
+    writes to one that is `mine`; the text of any other is a stranger's."""
 
     name: str
     path: Path
@@ -60,7 +58,7 @@ class HostRepo:
 
     @property
     def source(self) -> str:
-        """What its text comes from (agent.trust.Taint)."""
+        """Where its text comes from, for an agent.trust.Taint."""
         return f"repository {self.name}"
 
 
@@ -71,16 +69,16 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """Bytes as allocated on the disk; `files` counts directories too."""
+    """`bytes` are those allocated on the disk; `files` counts directories too."""
 
     bytes: int = 0
     files: int = 0
-    deeper: bool = False  # some directories lie deeper than DEEPEST and were not counted
+    deeper: bool = False  # directories deeper than DEEPEST were not counted
 
 
 @dataclass(frozen=True, slots=True)
 class FreeSpace:
-    """What the disk has left, in bytes and files; some filesystems count no files."""
+    """Free bytes and files of a disk; some filesystems count no files."""
 
     bytes: int
     files: int
@@ -93,7 +91,7 @@ def free_space(path: Path) -> FreeSpace:
 
 @dataclass(slots=True)
 class DiskQuota:
-    """`used` is what the workspace held when it was last walked, and what was admitted since."""
+    """`used` is what the workspace held when it was last walked, plus what was admitted since."""
 
     workspace: Path
     limits: SandboxLimits
@@ -102,7 +100,7 @@ class DiskQuota:
     _calls: int = 0
 
     async def refresh(self) -> None:
-        """Know what the workspace holds before a call."""
+        """Measure the workspace before a call, if the disk changed or CALLS_WITHOUT_WALK have passed."""
         self._calls += 1
         if self.disk_changed() or self._calls > CALLS_WITHOUT_WALK:
             await self.measure()
@@ -112,21 +110,20 @@ class DiskQuota:
         self.used = await asyncio.to_thread(disk_usage, self.workspace)
 
     def disk_changed(self) -> bool:
-        """Whether the disk lost a quarter of what the workspace may still take."""
+        """Whether the disk has lost a quarter of the space that the workspace may still take."""
         now = free_space(self.workspace)
         if self._free is None:
             return True
-        # From the highest mark: what was deleted since must not hide what is written.
+        # Against the highest mark: deletions must not hide what is written.
         self._free = FreeSpace(max(self._free.bytes, now.bytes), max(self._free.files, now.files))
         left = max(self.limits.disk_mib * MIB - self.used.bytes, 4 * MIB)
         files = max(self.limits.files - self.used.files, 400)
         return self._free.bytes - now.bytes > left // 4 or self._free.files - now.files > files // 4
 
     def excess(self, more: int = 0, before: DiskUsage | None = None) -> str:
-        """One sentence when the workspace, and `more` bytes, are over the limits; else empty.
+        """One sentence when the workspace plus `more` bytes is over the limits; else empty.
 
-        `before`: how much it held before the call; more than the limits is then
-        allowed as long as it does not grow.
+        `before` is what it held before the call: it may be over the limits as long as it does not grow.
         """
         before = before or DiskUsage()
         size, count = self.limits.disk_mib * MIB, self.limits.files
@@ -149,7 +146,7 @@ class DiskQuota:
 
 
 def disk_usage(directory: Path) -> DiskUsage:
-    """Walk a directory. What vanishes meanwhile is not counted; no link is followed."""
+    """Walk a directory. Entries that vanish meanwhile are not counted; links are not followed."""
     size = count = 0
     deeper = False
     for entry, level in walk(os.open(directory, DIRECTORY), 1):
@@ -161,7 +158,7 @@ def disk_usage(directory: Path) -> DiskUsage:
 
 
 def walk(fd: int, level: int) -> Iterator[tuple[os.stat_result, int]]:
-    """Everything below an open directory, which is closed at the end, with its level."""
+    """Everything below an open directory, with its level. Closes the descriptor."""
     try:
         for name in os.listdir(fd):
             try:
@@ -178,16 +175,14 @@ def walk(fd: int, level: int) -> Iterator[tuple[os.stat_result, int]]:
 
 
 def open_directory(parent: int, name: str) -> int | None:
-    """Also one that its owner made unreadable so as to hide what it holds."""
+    """A descriptor, also of a directory that was made unreadable to hide its content; None where it is gone."""
     try:
         try:
             return os.open(name, DIRECTORY, dir_fd=parent)
         except PermissionError:
-            fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-            try:
+            flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+            with closing_fd(os.open(name, flags, dir_fd=parent)) as fd:
                 Path(f"/proc/self/fd/{fd}").chmod(0o700)
-            finally:
-                os.close(fd)
             return os.open(name, DIRECTORY, dir_fd=parent)
     except OSError:
         return None
@@ -200,7 +195,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 async def watch_usage(
     process: BwrapProcess, quota: DiskQuota, *, memory: bool = True, interval: float = INTERVAL
 ) -> None:
-    """Runs until cancelled. `memory`: whether no cgroup counts it; `interval` is in seconds."""
+    """End the call once it uses too much; runs until cancelled. `memory`: no cgroup counts it; `interval` is
+    in seconds."""
     while (init := await process.started()) is None:
         if process.ended.done():
             return
@@ -217,7 +213,7 @@ async def watch_usage(
             if reason := quota.excess(deleted(pids, quota.workspace), before):
                 process.end(f"Stopped. {reason}")
             elif lost > most_written and written(pids) > most_written:
-                # Writing that shows in no file: mapped, deleted and closed.
+                # Written, but in no file any more: mapped, deleted and closed.
                 process.end(f"Stopped. It wrote more than {most_written // MIB} MiB.")
 
 
@@ -226,7 +222,7 @@ def over_memory(limits: SandboxLimits) -> str:
 
 
 def process_tree(init: int) -> list[int]:
-    """The init and all that descends from it; orphans become its children."""
+    """The pids of the init and all its descendants; orphans become its children."""
     found, unread = [], [init]
     while unread:
         found.append(unread.pop())
@@ -247,14 +243,14 @@ def proportional(pids: Sequence[int]) -> int:
 
 
 def written(pids: Sequence[int]) -> int:
-    """Bytes that they gave to disks, their ended children's included."""
+    """Bytes written to disks, including those of ended children."""
     return sum_lines(pids, "io", ("write_bytes:",))
 
 
 def deleted(pids: Sequence[int], workspace: Path) -> int:
-    """Bytes of files on the workspace's filesystem that have no name any more and that they hold open.
+    """Bytes of deleted files on the workspace's filesystem that these processes still hold open.
 
-    Not told by st_dev: an overlay shows another one for files than for directories.
+    st_dev would not tell the filesystem: an overlay has another one for files than for directories.
     """
     filesystem = os.statvfs(workspace).f_fsid
     sizes: dict[int, int] = {}
@@ -274,13 +270,13 @@ def deleted(pids: Sequence[int], workspace: Path) -> int:
     return sum(sizes.values())
 
 
-MOST_DESCRIPTORS = 5000  # that are looked through
+MOST_DESCRIPTORS = 5000  # among which a connection is sought
 PLAIN_PATH = re.compile(r"/[!-~]*")
 
 
 def program_at(init: int, port: int) -> str:
-    """The executable, as the sandbox names it, whose TCP connection comes from that port; empty where
-    that cannot be known, or its name might be read as something else."""
+    """The executable, by its path in the sandbox, whose TCP connection comes from that port; empty where
+    it cannot be found, or has a path that might be misread."""
     tables = (proc_text(init, f"net/{name}").splitlines()[1:] for name in ("tcp", "tcp6"))
     rows = (line.split() for table in tables for line in table)
     sockets = [f"socket:[{row[9]}]" for row in rows if int(row[1].rpartition(":")[2], 16) == port]
@@ -294,7 +290,7 @@ def program_at(init: int, port: int) -> str:
 
 
 def names_of(directory: str) -> list[str]:
-    """Empty where it is gone or closed."""
+    """The names in a directory of /proc; none where it is gone or unreadable."""
     try:
         return os.listdir(directory)  # noqa: PTH208 - names are enough
     except OSError:

@@ -1,7 +1,6 @@
-"""As which user tools act: as the one that runs this program or, under root, as an unprivileged one.
+"""The user that tools act as: the one that runs this program or, under root, an unprivileged one.
 
-Either has unprivileged_server.py start what runs in a sandbox: a program with a single thread, because
-only such a one may fork and change its user, which also ends all of it when this program dies.
+Both have unprivileged_server.py start what runs in a sandbox. It also ends all of that when this program dies.
 """
 
 import asyncio
@@ -11,16 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agent.aio import complete
+from agent.sandbox.openat2 import closing_fd
 
 T = TypeVar("T")
 
-# Among the ids that systemd's scheme leaves unused (60578-61183), and not one of Debian's.
+# systemd's scheme leaves 60578-61183 unused, and Debian assigns nothing there.
 UNPRIVILEGED_UID = 60579
 
 ANSWER_SECONDS = 30
@@ -30,7 +30,7 @@ MOUNT_BASES = ("/mnt", "/media", "/srv", "/opt", "/run", "/var")
 
 
 class ProcessHandle:
-    """A process by its pidfd, so that no signal reaches a stranger that took over its id."""
+    """A process by its pidfd, so that no signal reaches another process that took over its id."""
 
     def __init__(self, pidfd: int) -> None:
         self._pidfd = pidfd
@@ -41,18 +41,15 @@ class ProcessHandle:
 
     async def wait(self) -> None:
         """Return once it has ended (and, for an init, its whole PID namespace with it)."""
-        fd = os.dup(self._pidfd)  # several may wait
-        try:
+        with closing_fd(os.dup(self._pidfd)) as fd:  # several may wait
             await readable(fd)
-        finally:
-            os.close(fd)
 
     def close(self) -> None:
         os.close(self._pidfd)
 
 
 class ToolUser:
-    """The user `uid`, and the server, which is started at the first request, and again if it died."""
+    """The user `uid`, and its server, which is started at the first request, and again if it has died."""
 
     uid: int
 
@@ -61,7 +58,7 @@ class ToolUser:
         self._requests: socket.socket | None = None
 
     def mount_base(self, sources: Sequence[str]) -> str:
-        """Where the server mounts these host paths, in bubblewrap's view; "": it reaches them as they are."""
+        """The directory below which the server mounts these host paths for bubblewrap; "" where it need not."""
         return ""
 
     def reachable(self, sources: Sequence[str]) -> list[str]:
@@ -72,7 +69,7 @@ class ToolUser:
     async def start(
         self, argv: Sequence[str], *, fds: Sequence[int], out: int, sources: Sequence[str]
     ) -> ProcessHandle:
-        """A process with an empty environment, `fds` and nothing else; its output goes to `out`."""
+        """Start a process with an empty environment and only these descriptors; its output goes to `out`."""
         _, pidfd = await self._request(
             "start",
             [*fds, out],
@@ -85,16 +82,16 @@ class ToolUser:
         return ProcessHandle(pidfd)
 
     async def listen(self, pid: int) -> int:
-        """A listening socket in the network namespace of that process; see netns_listener.py."""
+        """A listening socket in the network namespace of that process; see unprivileged_server.listen."""
         _, listener = await self._request("listen", [], pid=pid)
         return int(listener)
 
     async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
-        """What a function of openat2.py gives for a path beneath the directory `root`."""
+        """The result of a function of openat2.py for a path beneath the directory `root`."""
         raise NotImplementedError
 
     async def _request(self, name: str, fds: Sequence[int], **arguments: Any) -> tuple[Any, Any]:
-        """The answer's value and its descriptor (None: without); OSError as it happened in the server."""
+        """The answer's value and descriptor, either may be None; raises the server's OSError."""
         with ExitStack() as stack:
             mine, theirs = (stack.enter_context(s) for s in socket.socketpair())
             body = stack.enter_context(os.fdopen(os.memfd_create("request"), "wb", buffering=0))
@@ -122,7 +119,7 @@ class ToolUser:
 
     async def close(self) -> None:
         """End the server, and with it whatever still runs in a sandbox."""
-        self._disconnect()  # at which it ends what runs, and itself
+        self._disconnect()  # the server then ends what runs, and itself
         if self.server is not None and self.server.poll() is None:
             handle = ProcessHandle(os.pidfd_open(self.server.pid))
             try:
@@ -143,7 +140,7 @@ class CurrentUser(ToolUser):
 
     async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
         with directory(root) as fd:
-            if sources:  # it writes what these descriptors hold
+            if sources:  # writing takes longer than opening
                 return await asyncio.to_thread(operation, fd, path, *sources)
             return operation(fd, path)
 
@@ -154,7 +151,7 @@ class UnprivilegedUser(ToolUser):
     uid = UNPRIVILEGED_UID
 
     def mount_base(self, sources: Sequence[str]) -> str:
-        """A directory of the host that the server mounts over, in its own view, and that hides no source."""
+        """A directory of the host that contains no source: mounting over it hides none from the server."""
         real = [os.path.realpath(source) for source in sources]
         for base in MOUNT_BASES:
             inside = f"{os.path.realpath(base)}/"
@@ -179,13 +176,9 @@ async def open_tool_user() -> AsyncIterator[ToolUser]:
         await complete(user.close())
 
 
-@contextmanager
-def directory(path: Path) -> Iterator[int]:
-    fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+def directory(path: Path) -> AbstractContextManager[int]:
+    """A descriptor of a directory, for use in paths and by openat2.py."""
+    return closing_fd(os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 _ISOLATED = (
@@ -195,7 +188,7 @@ _ISOLATED = (
 
 
 def start_server(requests: int) -> "subprocess.Popen[bytes]":
-    """unprivileged_server.py in an interpreter of its own without site-packages; it inherits `requests`."""
+    """unprivileged_server.py in an isolated interpreter without site-packages; it inherits `requests`."""
     code = os.fspath(Path(__file__).parents[2])
     argv = [sys.executable, "-I", "-S", "-c", _ISOLATED, code, str(requests)]
     return subprocess.Popen(
@@ -204,7 +197,7 @@ def start_server(requests: int) -> "subprocess.Popen[bytes]":
 
 
 async def receive_answer(reply: socket.socket) -> tuple[Any, int | None]:
-    """The value and the descriptor that the server answers; OSError as it happened there."""
+    """The value and the descriptor of the server's answer; raises the server's OSError."""
     async with asyncio.timeout(ANSWER_SECONDS):
         await readable(reply.fileno())
     text, fds, _, _ = socket.recv_fds(reply, ANSWER_BYTES, 1, socket.MSG_DONTWAIT)

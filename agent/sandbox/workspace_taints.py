@@ -1,7 +1,8 @@
-"""Whose text the files of a workspace may hold: a small file beside it, which no command can reach.
+"""The record of whose text the files of a workspace may hold: a small file beside it, which no command can
+reach.
 
-It lies with the files and not in the database, because it is as true for a command of the
-command line, and goes with them into a backup.
+It lies with the files and not in the database, because it holds for the command line too, and goes with
+them into a backup.
 """
 
 import fcntl
@@ -10,17 +11,19 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
 from agent.files import replacing
+from agent.sandbox.openat2 import closing_fd
 from agent.trust import Taint, named
 
 TAINTS = TypeAdapter(list[Taint], config=ConfigDict(defer_build=True))
-_KEPT = 100  # clearings that are remembered
+_KEPT = 100  # clearings on record
 _UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
 
 
@@ -35,11 +38,11 @@ class WorkspaceTaints:
         return self.path.exists()
 
     def open(self) -> list[Taint]:
-        """What stands uncleared, oldest first. A record that cannot be read counts as a stranger's."""
+        """The taints that were not cleared, oldest first. A record that cannot be read counts as one."""
         return [Taint(**one) for one in self._read()["open"]]
 
     def add(self, *sources: str) -> list[int]:
-        """Record sources; the numbers of those that were not there."""
+        """Record sources; the numbers of the new ones."""
         with self._changing() as record:
             known = {one["source"] for one in record["open"]}
             new = [name for name in dict.fromkeys(map(named, sources)) if name not in known]
@@ -52,12 +55,12 @@ class WorkspaceTaints:
             return list(range(first, record["next"]))
 
     def withdraw(self, numbers: list[int]) -> None:
-        """What was recorded in advance has not come to pass."""
+        """Remove what was recorded in advance and did not happen."""
         with self._changing() as record:
             record["open"] = [one for one in record["open"] if one["number"] not in numbers]
 
     def clear(self, upto: int, by: str) -> int:
-        """An owner vouches for the files as they are; how many sources that clears."""
+        """An owner vouches for the files as they are, up to that number; how many sources that clears."""
         with self._changing() as record:
             gone = [one for one in record["open"] if one["number"] <= upto]
             record["open"] = [one for one in record["open"] if one["number"] > upto]
@@ -69,27 +72,24 @@ class WorkspaceTaints:
         try:
             record: dict[str, Any] = json.loads(self.path.read_bytes())
             found = TAINTS.validate_json(json.dumps(record["open"]), strict=True)
-            record["open"] = TAINTS.dump_python(found)  # without what is no field of it
-            record["next"] + len(record["cleared"])
+            record["open"] = TAINTS.dump_python(found)  # without unknown fields
+            record["next"] + len(record["cleared"])  # TypeError or KeyError for other types
         except FileNotFoundError:
             return {"next": 1, "open": [], "cleared": []}
         except (ValueError, TypeError, LookupError, OSError):
-            unreadable = {"source": _UNREADABLE.source, "at": 0.0, "number": _UNREADABLE.number}
-            return {"next": _UNREADABLE.number + 1, "open": [unreadable], "cleared": []}
+            return {"next": _UNREADABLE.number + 1, "open": [asdict(_UNREADABLE)], "cleared": []}
         return record
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Any]]:
-        """The record, written back in one step; other processes wait meanwhile."""
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        """The record, written back in one step if it was changed; other processes wait meanwhile."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with closing_fd(os.open(self.path.parent, flags)) as folder:
             fcntl.flock(folder, fcntl.LOCK_EX)
             before = self._read()
-            record = json.loads(json.dumps(before))
+            record = deepcopy(before)
             yield record
             if record != before or not self.exists():
                 with replacing(self.path, sync=True) as new:
                     new.write_text(json.dumps(record, ensure_ascii=False), "utf-8", "replace")
                 os.fsync(folder)
-        finally:
-            os.close(folder)

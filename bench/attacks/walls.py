@@ -124,8 +124,8 @@ def no_look_afterwards() -> None:
 
 
 def paths_anywhere() -> None:
-    def follow(root: int, path: str, flags: int, *, mode: int = 0, **_: int) -> int:
-        return os.open(path or ".", flags | openat2.OPEN_FLAGS, mode, dir_fd=root)
+    def follow(root: int, path: str, flags: int, **_: int) -> int:
+        return os.open(path or ".", flags | openat2.OPEN_FLAGS, dir_fd=root)
 
     setattr(openat2, "open_beneath", follow)
     setattr(privileges.UnprivilegedUser, "beneath", privileges.CurrentUser.beneath)
