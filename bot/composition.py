@@ -48,6 +48,7 @@ from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
+from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
@@ -512,8 +513,8 @@ def spill_into(sandboxes: Sandboxes) -> Spill:
 
 
 @dataclass(frozen=True)
-class LedgerObserver:
-    """An agent.sandbox.observer.Observer; without a store it opens the database for each entry."""
+class LedgerObserver(Observer):
+    """Records in the ledger; without a store it opens the state's for each entry."""
 
     settings: Settings
     store: Store | None

@@ -33,7 +33,7 @@ from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public, listed_host
 from agent.sandbox.limits import HostRepo
-from agent.sandbox.long_running import LongRunningProgram, run_lasting
+from agent.sandbox.long_running import run_lasting
 from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import visible
 from agent.sandbox.proxy import EgressProxy, Outflow
@@ -216,8 +216,8 @@ class RunningServer:
 
 
 @dataclass
-class ServerNetwork:
-    """The network of one server's process, as an Observer of its proxy. `refused` are sentences that the model is
+class ServerNetwork(Observer):
+    """The network of one server's process, which it observes. `refused` are sentences that the model is
     told, each once; `variables` and `inputs` come to the process's environment and /tmp."""
 
     proxy: EgressProxy
@@ -551,17 +551,14 @@ class ToolServers:
         await asyncio.to_thread(make_workspace, place / "work", self.config.user.uid)
         made_of = place / "program"
         network = await self._network(server, chat, stack) if server.network else None
-        program = LongRunningProgram(
-            server.command,
-            place / "work",
-            made_of if made_of.is_dir() else None,
-            {**ENVIRONMENT, **(network.variables if network else {}), **variables},
-            network.inputs if network else {},
-        )
         process = await stack.enter_async_context(
             run_lasting(
                 replace(self.config, repos=server.mounts, guards={}, report=lambda: ""),
-                program,
+                server.command,
+                place / "work",
+                made_of=made_of if made_of.is_dir() else None,
+                variables={**ENVIRONMENT, **(network.variables if network else {}), **variables},
+                inputs=network.inputs if network else {},
                 proxy=network.proxy if network else None,
                 line_bytes=module.LONGEST_MESSAGE,
             )

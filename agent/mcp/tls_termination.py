@@ -39,7 +39,7 @@ from yarl import URL
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.leaks import forms
-from agent.sandbox.hosts import TUNNEL, Hosts
+from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts
 from agent.sandbox.proxy import CONNECT_SECONDS, IDLE_SECONDS, EgressProxy, is_address
 from agent.web.fetch import CheckedAddresses
 
@@ -215,7 +215,7 @@ class TlsTermination:
     def ends(self, host: str, port: int) -> bool:
         """Whether TLS to that host ends here: a secret is bound to it, or `network` allows only some requests."""
         bound = any(secret.place == place_of(host, port) for secret in self.secrets)
-        return bound or not self.hosts.request(TUNNEL, host, port).listed
+        return bound or not self.hosts.marked(HostRequest(TUNNEL, host, port)).listed
 
     async def connect(
         self, proxy: EgressProxy, host: str, port: int, addresses: Sequence[str]
@@ -279,7 +279,8 @@ class TlsTermination:
         try:
             if not TARGET.fullmatch(target):
                 raise ToolError("A request in a tunnel must name a path, not an address.")
-            await proxy.permit(self.hosts.request(request.method, host, port, target, "https"))
+            wanted = HostRequest(request.method, host, port, target, "https")
+            await proxy.permit(self.hosts.marked(wanted))
             headers = self.sent(place, request.headers.items())
             if place not in proxy.reached:
                 await proxy.observer.connection(place)

@@ -1,24 +1,23 @@
 """Where every process of a tool runs: one bubblewrap per call.
 
-sandbox.py               one chat's: run a command; all chats', opened once by a program
-files.py                 its files, by the paths that commands see
-workspace_taints.py      whose text its files may hold
-sandbox_config.py        what all of them share, and how one call is put together
+sandbox.py               one chat's sandbox: run a command; those of all chats
+files.py                 a chat's files, by the paths that commands see
+workspace_taints.py      whose text these files may hold
+sandbox_config.py        what all sandboxes share; puts a call together and watches it
 limits.py                how much disk, memory and time; ends a call that uses more
 
 bwrap_process.py         one running bubblewrap
-long_running.py          a program that stays, with pipes to it
+long_running.py          a program that keeps running, with pipes to it
 bubblewrap.py            its arguments: what a tool's process sees of the file system
 seccomp.py               the system call filter
 container.py             which options a container around all this lacks
 rootfs.py                the prepared / and /etc
-gitdirs.py               the git directories of a repository, which commands may not change or make
+gitdirs.py               the git directories of a repository, which commands may neither change nor make
 git_index.py             the submodules that a git index names
-mountinfo.py             whether the mounts in a repository are those that were asked for
+mountinfo.py             verifies that the mounts in a repository are the requested ones
 
-privileges.py            as which user tools act
-unprivileged_server.py   starts what runs as that user, and ends it when this program dies (a program of its own)
-netns_listener.py        a socket in the sandbox's network
+privileges.py            the user that tools act as
+unprivileged_server.py   starts what runs as that user, and ends it when this program dies (its own process)
 openat2.py               files beneath a directory, whatever the path says
 
 cgroup.py                the kernel's own accounting, where systemd delegates it
@@ -29,5 +28,5 @@ proxy.py                 the way to them, for one call
 command_socket.py        the socket of one call, on which its commands are answered outside
 output_buffer.py         output, cleaned and truncated
 host_report.py           the text of /host.txt
-isolation_probe.py       doctor's look from inside
+isolation_probe.py       doctor's check from inside
 """

@@ -1,8 +1,8 @@
 """The socket of one call, on which commands in its shell are answered outside of the sandbox.
 
-A folder with nothing but the socket is mounted read-only into the sandbox, where the programs of
-/commands connect to it; it belongs to one call and goes with it. No network is opened, and
-nothing of the host can be reached but what answers.
+A folder that holds only the socket is mounted read-only into the sandbox, where the programs of
+/commands connect to it; it is removed at the call's end. No network is opened, and nothing of the
+host can be reached but what answers here.
 """
 
 import asyncio
@@ -21,35 +21,34 @@ from agent.sandbox.privileges import directory
 from agent.sandbox.proxy import accept
 
 NAME = "socket"
-AT_ONCE = 16  # connections of one call that are answered at once, a descriptor each
+AT_ONCE = 16  # concurrent connections of one call, with a descriptor each
 BACKLOG = 1024
 YOUNG_SECONDS = 60
 
 
 class CommandAnswers(Protocol):
-    """Answers the commands of one call (agent.shell.broker)."""
+    """Answers the commands of one call (agent.shell.broker).
 
-    def mark_with(self, mark: Callable[[str], Awaitable[None]]) -> None:
-        """Takes what is awaited with where a stranger's text comes from, before the call gets it."""
-        ...
+    The sandbox sets `mark`, to be awaited with the source of a stranger's text before the call gets it, and
+    `waiting`, a context in which the call's time limit stands still.
+    """
 
-    def pause_with(self, paused: Callable[[], AbstractContextManager[None]]) -> None:
-        """Takes a context in which the call's time stands still."""
-        ...
+    mark: Callable[[str], Awaitable[None]]
+    waiting: Callable[[], AbstractContextManager[None]]
 
     def listing(self) -> str:
         """The text of /commands.txt."""
         ...
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
+        """Answer one connection."""
         ...
 
 
 @asynccontextmanager
 async def serve_commands(folder: Path, answers: CommandAnswers | None) -> AsyncIterator[str]:
-    """The folder to mount, a new one in `folder`; "" without `answers`. On leaving, what is being
-    answered is cancelled."""
+    """The folder to mount, a new one in `folder`; "" without `answers`. Commands that still run are
+    cancelled on leaving."""
     if answers is None:
         yield ""
         return
@@ -66,9 +65,9 @@ async def serve_commands(folder: Path, answers: CommandAnswers | None) -> AsyncI
 
 
 def listen(sock: socket.socket, place: Path) -> None:
-    """Whoever sees the folder may connect: it lies below the state directory, which is closed to others."""
+    """Listen in a folder. Everybody who can see it may connect: the state directory above is closed to others."""
     place.chmod(0o755)
-    with directory(place) as fd:  # the whole path may be too long for an address
+    with directory(place) as fd:  # the path itself may be too long for an address
         sock.bind(f"/proc/self/fd/{fd}/{NAME}")
     (place / NAME).chmod(0o666)
     sock.setblocking(False)
@@ -76,8 +75,8 @@ def listen(sock: socket.socket, place: Path) -> None:
 
 
 def prepare(folder: Path) -> Path:
-    """Make the folder; what a killed program left there, a socket that nobody answers, is removed (but
-    not one that another program is just making)."""
+    """Make the folder of all calls, and remove sockets without a listener, which a killed program has left.
+    Young ones stay: another program may be about to listen."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     old = time.time() - YOUNG_SECONDS
     for place in (place for place in folder.iterdir() if place.stat().st_mtime < old):

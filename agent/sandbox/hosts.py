@@ -1,4 +1,4 @@
-"""Which hosts may be reached and what of them, at which addresses: never one that is not public."""
+"""Which hosts may be reached, with which requests and at which addresses: only ever public ones."""
 
 import asyncio
 import hashlib
@@ -13,10 +13,10 @@ from functools import lru_cache
 DEFAULT_PORTS = (80, 443)
 FIRST_FREE_PORT = 1024  # below are mail, shells and the like
 RESOLVE_SECONDS = 10
-NAT64 = ipaddress.ip_network("64:ff9b::/96")  # the way to IPv4 in networks that have IPv6 alone
-# All that is assigned to be public; others use the rest for meshes and networks of their own.
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # reaches IPv4 from networks with IPv6 only
+# All that IANA assigns as public; the rest is in use for meshes and private networks.
 GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")
-# Beyond what Python 3.11 calls not global. Tunnels that wrap an IPv4 address are refused whole.
+# Not public, though Python 3.11 calls it global. Tunnels that wrap an IPv4 address are refused entirely.
 SPECIAL = [
     ipaddress.ip_network(network)
     for network in (
@@ -33,7 +33,7 @@ READING = ("GET", "HEAD")
 LONGEST_PATH = 300  # characters that a permission shows
 TUNNEL = "CONNECT"
 ENTRY = re.compile(r"(?:(\*|[A-Z]+) +)?([^\s:/@]+)(?::(\d{1,5}))?(/\S*)?")
-# What one server reads as another path than the next one does: dot segments, also encoded.
+# Paths that servers read differently: dot segments, also encoded.
 AMBIGUOUS = re.compile(r"%(?:2e|2f|5c|25)|\\|/\.{1,2}(?:[/;]|$)", re.IGNORECASE)
 
 
@@ -43,10 +43,10 @@ class HostRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HostRequest:
-    """What is asked of a host, as far as it can be seen.
+    """A request to a host, as far as it can be seen.
 
-    The `method` of a tunnel is CONNECT: its content is encrypted or no HTTP, and it has no
-    `target` (path and query). `program` is the one that asks, "" where that is not known.
+    The `method` of a tunnel is CONNECT: its content is encrypted or not HTTP, and it has no
+    `target` (path and query). `program` is the executable that asks, "" where that is not known.
     `listed`: the owner's list covers it.
     """
 
@@ -68,9 +68,9 @@ class HostRequest:
 
     @property
     def scope(self) -> str:
-        """What a permission for it covers (agent.trust): a path with any query; nothing but the host
-        where no more is seen. What is not listed is that program's alone. A long path is told by its
-        digest."""
+        """What a permission for it covers (agent.trust): a path with any query, or the host where no more
+        can be seen. A request that is not listed is permitted for its program only. A digest stands for a
+        long path."""
         digest = f"/sha256:{hashlib.sha256(self.path.encode()).hexdigest()}"
         path = self.path if len(self.path) <= LONGEST_PATH else digest
         url = f"{self.scheme}://{self.place}{path}"
@@ -84,12 +84,12 @@ class HostRequest:
 
 
 Permit = Callable[[HostRequest], Awaitable[None]]
-"""Awaited before a request that was not permitted before; ToolError when it is not allowed."""
+"""Awaited before a request that has not been permitted yet; raises ToolError when it is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedHost:
-    """An entry of the owner's list. `method` "": reading, and tunnels where no path is given."""
+    """An entry of the owner's list. `method` "" covers reading, and tunnels where no path is given."""
 
     method: str
     pattern: str
@@ -127,7 +127,7 @@ listed_host = lru_cache(ListedHost.parse)
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is in the Internet, also in the forms that wrap an IPv4 address."""
+    """Whether an address is on the public Internet, also one that wraps an IPv4 address."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address) and (ip.ipv4_mapped or ip in NAT64):
         return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
@@ -137,11 +137,8 @@ def is_public(address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """`allowed` are entries for ListedHost: names, `*.example.org`, or either with `:port`; without one,
-    80 and 443.
-
-    `reachable` tells for each address whether it may be connected to.
-    """
+    """The hosts of the owner's list. `allowed` are entries for ListedHost: names or `*.example.org`, with a
+    `:port` or for 80 and 443. `reachable` tells of an address whether it may be connected to."""
 
     allowed: Sequence[str]
     reachable: Callable[[str], bool] = is_public
@@ -149,22 +146,13 @@ class Hosts:
     def allow(self, host: str, port: int) -> bool:
         return any(listed_host(entry).names(host, port) for entry in self.allowed)
 
-    def request(
-        self,
-        method: str,
-        host: str,
-        port: int,
-        target: str = "",
-        scheme: str = "http",
-        program: str = "",
-    ) -> HostRequest:
-        """With what the list says to it."""
-        request = HostRequest(method, host, port, target, scheme, program)
+    def marked(self, request: HostRequest) -> HostRequest:
+        """The request, `listed` where an entry covers it."""
         listed = any(listed_host(entry).covers(request) for entry in self.allowed)
         return replace(request, listed=listed)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Public addresses of an allowed host, looked up once; HostRefused says why there are none."""
+        """The addresses of an allowed host, resolved once; HostRefused says why there are none."""
         if not self.allow(host, port):
             raise HostRefused(f"{host}:{port} is not among the hosts that the owner allows.")
         return await resolved(host, port, self.reachable)
@@ -172,20 +160,13 @@ class Hosts:
 
 @dataclass(frozen=True, slots=True)
 class WholeWeb:
-    """Every host at ports of the web, in the form of Hosts; what of it may be asked for is decided elsewhere."""
+    """Every host, at ports of the web, with the interface of Hosts; which pages may be read is decided elsewhere."""
 
     reachable: Callable[[str], bool] = is_public
 
-    def request(
-        self,
-        method: str,
-        host: str,
-        port: int,
-        target: str = "",
-        scheme: str = "http",
-        program: str = "",
-    ) -> HostRequest:
-        return HostRequest(method, host, port, target, scheme, program)
+    def marked(self, request: HostRequest) -> HostRequest:
+        """The request as it is: there is no list."""
+        return request
 
     async def addresses(self, host: str, port: int) -> list[str]:
         if port not in DEFAULT_PORTS and port < FIRST_FREE_PORT:
@@ -194,7 +175,7 @@ class WholeWeb:
 
 
 async def resolved(host: str, port: int, reachable: Callable[[str], bool]) -> list[str]:
-    """The addresses of a host, looked up once; HostRefused where there is none, or one is not `reachable`."""
+    """The addresses of a host, resolved once; HostRefused where there is none, or one is not `reachable`."""
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(RESOLVE_SECONDS):
@@ -204,7 +185,7 @@ async def resolved(host: str, port: int, reachable: Callable[[str], bool]) -> li
     addresses = list(dict.fromkeys(str(address[4][0]) for address in found))
     if not addresses:
         raise HostRefused(f"{host} has no address.")
-    # One private address among public ones is an attack and not a mistake to work around.
+    # A private address among public ones is an attack, not a mistake to work around.
     if not all(reachable(address) for address in addresses):
         raise HostRefused(f"{host} has an address that is not public, so it is not reached.")
     return addresses

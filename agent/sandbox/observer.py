@@ -1,38 +1,20 @@
-"""What a chat's sandbox tells of, as it happens, for the ledger."""
+"""What a chat's sandbox does, told as it happens; the ledger records it."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 
-class Observer(Protocol):
-    """ToolError where something cannot be recorded: then it is not done."""
+class Observer:
+    """This one records nothing. A subclass raises ToolError where something cannot be recorded: then it is not done."""
 
     async def connection(self, host: str, refused: str = "") -> None:
-        """Before a connection to "name:port", or after one was refused, with the reason."""
-        ...
+        """Called before a connection to "name:port", and after one was refused, with the reason."""
 
     async def tainted(self, source: str) -> None:
-        """The workspace holds text of a stranger now, from there."""
-        ...
+        """The workspace now holds a stranger's text that came from `source`."""
 
     async def secret(self, name: str, where: str) -> None:
-        """Before a configured secret goes to that address or program."""
-        ...
-
-
-class Unobserved:
-    """Nothing is recorded."""
-
-    async def connection(self, host: str, refused: str = "") -> None: ...
-
-    async def tainted(self, source: str) -> None: ...
-
-    async def secret(self, name: str, where: str) -> None: ...
+        """Called before a configured secret goes to that address or program."""
 
 
 Observe = Callable[[str], Observer]
 """The observer of a chat."""
-
-
-def unobserved(chat: str) -> Observer:  # noqa: ARG001 - the form of an Observe
-    return Unobserved()

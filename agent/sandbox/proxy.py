@@ -1,11 +1,10 @@
 """The proxy of one call: HTTP(S) from its empty network to the hosts that the owner allows.
 
-It takes CONNECT and absolute http:// addresses, looks a name up once, connects to
-a public address of it, adds no credentials and bounds connections, bytes and time. One server
-may answer for many names, so a request's Host header and the name in a TLS handshake must be that
-of the host that was asked for. Each request that can be seen is permitted by itself, also in a
-tunnel, and looked through with its headers and body for what must not leave; of TLS no more than the
-host is seen, but where it is ended (TunnelEnd).
+It takes CONNECT and absolute http:// addresses, resolves a name once, connects to a public address of
+it, adds no credentials, and bounds connections, bytes and time. One server may answer for many names,
+so a request's Host header and the name in a TLS handshake must be that of the host that was asked for.
+Every request that can be seen, also in a tunnel, is permitted by itself, and searched with its headers
+and body for what must not leave. Of TLS only the host is seen, unless it is terminated (TunnelEnd).
 """
 
 import asyncio
@@ -15,7 +14,7 @@ import logging
 import re
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -24,7 +23,7 @@ from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.leaks import Leak, LeakDetector
 from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
-from agent.sandbox.observer import Observer, Unobserved
+from agent.sandbox.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -48,12 +47,12 @@ MOST_PERMITTED = 1000  # requests that are remembered
 
 
 async def unbounded(count: int) -> None:
-    """Nothing is counted."""
+    """The `sends` of an Outflow without a budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLeak:
-    """What was found in a text that is about to leave for "name:port"."""
+    """A leak in a text that is about to be sent to `place`, "name:port"."""
 
     place: str
     text: str
@@ -66,8 +65,8 @@ async def refused(found: FoundLeak) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Outflow:
-    """What leaves the sandbox: `sends` is awaited before so many bytes do, `found` when `leaks` has
-    found something in those that can be seen. ToolError where they may not."""
+    """The checks on what leaves the sandbox: `sends` is awaited with a number of bytes before they are sent,
+    `found` when `leaks` has found something in readable ones. Either raises ToolError where they may not leave."""
 
     sends: Callable[[int], Awaitable[None]] = unbounded
     leaks: LeakDetector = field(default_factory=LeakDetector)
@@ -75,29 +74,30 @@ class Outflow:
 
 
 class TunnelEnd(Protocol):
-    """Stands in the place of some hosts, and ends the TLS of tunnels to them (agent.mcp.tls_termination)."""
+    """Terminates the TLS of tunnels to some hosts (agent.mcp.tls_termination)."""
 
     def ends(self, host: str, port: int) -> bool: ...
 
     async def connect(
         self, proxy: "EgressProxy", host: str, port: int, addresses: Sequence[str]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection in the place of one to the host. What passes is permitted by its requests."""
+        """A connection in place of one to the host. It permits each request in it."""
         ...
 
 
 @dataclass(slots=True)
 class EgressProxy:
-    """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in
-    the sandbox whose connection comes from that port."""
+    """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in the
+    sandbox whose connection comes from a port. `waiting` is entered while an owner may be asked."""
 
     hosts: Hosts
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
-    observer: Observer = field(default_factory=Unobserved)
+    waiting: Callable[[], AbstractContextManager[None]] = nullcontext
+    observer: Observer = field(default_factory=Observer)
     outflow: Outflow = field(default_factory=Outflow)
     tls: TunnelEnd | None = None
-    refused: set[str] = field(default_factory=set)  # hosts, as far as they were told
+    refused: set[str] = field(default_factory=set)  # hosts whose refusal the observer was told
     reached: set[str] = field(default_factory=set)
     permitted: set[HostRequest] = field(default_factory=set)
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -139,16 +139,17 @@ class EgressProxy:
                 writer.write(refusal("The host did not answer.", 502))
 
     async def allow(self, host: str, port: int, head: bytes, client: int) -> None:
-        """Permit a request, or a tunnel where there is none: once, and one after another, so that the
-        same one is not asked about twice. `client` is the port from which it comes."""
+        """Permit a request, or a tunnel where `head` is no request: one after another and each once, so that
+        nobody is asked about the same one twice. `client` is the port from which it comes."""
         line = REQUEST_LINE.match(head)
         method, target = (line[1].decode(), line[2].decode()) if line else (TUNNEL, "")
-        request = self.hosts.request(method, host, port, target)
+        request = self.hosts.marked(HostRequest(method, host, port, target))
         async with self.asking:
             if request in self.permitted:
                 return
             program = await asyncio.to_thread(self.program_at, client)
-            await self.permit(replace(request, program=program))
+            with self.waiting():
+                await self.permit(replace(request, program=program))
             if len(self.permitted) >= MOST_PERMITTED:
                 self.permitted.clear()
             if request.place not in self.reached:
@@ -158,24 +159,26 @@ class EgressProxy:
             log.info("connected to %s", request.place)
 
     async def refuse(self, place: str, why: str) -> None:
-        """Have it recorded that something was refused, once for each host."""
+        """Tell the observer that something was refused, once for each host."""
         log.info("refused: %s", why)
         if place and place not in self.refused and len(self.refused) < MOST_REFUSED:
             self.refused.add(place)
-            with suppress(ToolError):  # nothing was done
+            with suppress(ToolError):  # it needs no record, as nothing was done
                 await self.observer.connection(place, why)
 
     async def send(
         self, place: str, begin: bytes, source: asyncio.StreamReader, host: asyncio.StreamWriter
     ) -> None:
-        """Pass on what a client sends, `begin` first. What may become a secret waits a moment for what follows."""
+        """Pass on what a client sends, `begin` first. What may be the start of a secret waits HELD_SECONDS
+        for the rest."""
         seen = begin[:1] != bytes([TLS_HANDSHAKE])
         stream, piece = self.outflow.leaks.stream(), begin
         while self.passed < MOST_BYTES:
             leaving = stream.feed_bytes(piece) if seen else piece
             if stream.leak:
                 text = stream.held.decode("utf-8", "replace")
-                await self.outflow.found(FoundLeak(place, text, stream.leak))
+                with self.waiting():
+                    await self.outflow.found(FoundLeak(place, text, stream.leak))
                 leaving = stream.allowed()
             await self.leave(leaving, host)
             try:
@@ -195,7 +198,8 @@ class EgressProxy:
     async def leave(self, raw: bytes, host: asyncio.StreamWriter) -> None:
         if raw:
             self.passed += len(raw)
-            await self.outflow.sends(len(raw))
+            with self.waiting():
+                await self.outflow.sends(len(raw))
             host.write(raw)
             await host.drain()
 
@@ -221,7 +225,7 @@ def parse_request(head: bytes) -> tuple[str, int, bytes]:
     """Host, port, and for plain HTTP the request to send on; HostRefused for anything else."""
     try:
         method, address, _ = head.partition(b"\r\n")[0].decode("ascii").split(" ")
-        tunnel = method == "CONNECT"
+        tunnel = method == TUNNEL
         parts = urlsplit(f"//{address}" if tunnel else address)
         host, port = parts.hostname, parts.port or (443 if tunnel else 80)
     except ValueError:
@@ -235,14 +239,14 @@ def parse_request(head: bytes) -> tuple[str, int, bytes]:
 
 
 def plain_request(head: bytes, path: bytes, host: str, port: int) -> bytes:
-    """A request for one host alone; HostRefused where another server could read it otherwise."""
+    """A request for this host only; HostRefused where a server could read it differently."""
     line, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     named = [HEADER.fullmatch(header) for header in headers]
     if not REQUEST_LINE.fullmatch(line) or not all(named):
         raise HostRefused("This request is not plain HTTP/1.1.")
     method, _, version = line.split(b" ")
     name = f"[{host}]" if ":" in host else host
-    # One request per connection: the next one might name another host.
+    # Connection: close, because a second request might name another host.
     kept = [
         b" ".join([method, path, version]),
         b"Host: " + (name if port == 80 else f"{name}:{port}").encode(),
@@ -253,7 +257,7 @@ def plain_request(head: bytes, path: bytes, host: str, port: int) -> bytes:
 
 
 async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> bytes:
-    """What the client of a tunnel sends first; HostRefused where it is HTTP or TLS for another host."""
+    """What the client of a tunnel sends first; HostRefused where it is HTTP or TLS for another host, or may be."""
     start = b""
     while len(start) < HEAD_BYTES:
         async with asyncio.timeout(IDLE_SECONDS):
@@ -271,10 +275,10 @@ async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> by
             if name != host.rstrip(".").lower() and (name or not is_address(host)):
                 raise HostRefused(f"The TLS handshake does not name {host}.")
             return start
-        text = start.lstrip(b"\r\n\t ")  # servers skip what is before a request
+        text = start.lstrip(b"\r\n\t ")  # servers skip blanks before a request
         line, newline, _ = text.partition(b"\n")
         if not re.fullmatch(rb"[ -~\t\r]*", line):
-            if b" HTTP/" in line.upper():  # to a lenient server it is a request all the same
+            if b" HTTP/" in line.upper():  # a lenient server would take it for a request
                 raise HostRefused("This request is not plain HTTP/1.1.")
             return start
         if not newline or (b" HTTP/" in line.upper() and b"\r\n\r\n" not in text):
@@ -292,8 +296,8 @@ async def tunnel_start(reader: asyncio.StreamReader, host: str, port: int) -> by
 
 
 def server_name(hello: bytes) -> str:
-    """The host that a TLS ClientHello names (RFC 8446, 6066), empty without one; HostRefused for
-    what is none, or is cut in pieces."""
+    """The host that a TLS ClientHello names (RFC 8446, 6066), empty without one; HostRefused for anything
+    else, or a ClientHello in several records."""
     stream = io.BytesIO(hello)
 
     def vector(width: int) -> bytes:
@@ -331,7 +335,7 @@ def refusal(why: str, status: int) -> bytes:
 
 @asynccontextmanager
 async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
-    """Send what is left and close, within CLOSE_SECONDS; at once where the block raises."""
+    """Flush and close within CLOSE_SECONDS; abort where the block raises."""
     try:
         yield
         writer.close()
@@ -344,7 +348,7 @@ async def closing(writer: asyncio.StreamWriter) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
-    """Serve on a listening descriptor, which is closed on leaving with all connections."""
+    """Serve on a listening descriptor; it and all connections are closed on leaving."""
     with socket.socket(fileno=listener) as sock:
         sock.setblocking(False)
         async with BackgroundTasks() as tasks:
@@ -354,11 +358,11 @@ async def serve_proxy(listener: int, proxy: EgressProxy) -> AsyncIterator[None]:
 
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-"""Answers one connection from a sandbox, until it is closed."""
+"""Answers one connection from a sandbox until that is closed."""
 
 
 async def accept(sock: socket.socket, answer: Serve, most: int, tasks: BackgroundTasks) -> None:
-    """Accept connections, `most` at once; more wait in the kernel's queue."""
+    """Answer connections, at most `most` at once; more wait in the kernel's queue."""
     free = asyncio.Semaphore(most)
 
     async def serve(connection: socket.socket) -> None:
@@ -374,7 +378,7 @@ async def accept(sock: socket.socket, answer: Serve, most: int, tasks: Backgroun
         await free.acquire()
         try:
             connection, _ = await asyncio.get_running_loop().sock_accept(sock)
-        except OSError as error:  # no descriptor is left, or the client is gone
+        except OSError as error:  # out of descriptors, or the client is gone
             log.warning("a connection of a sandbox was not accepted: %s", error)
             free.release()
             await asyncio.sleep(RETRY_SECONDS)

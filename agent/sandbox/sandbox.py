@@ -1,5 +1,5 @@
-"""The sandbox of a chat: run a command in it, read and write its files. Sandboxes holds those of all
-chats of a program, one below the state directory for each."""
+"""The sandbox of a chat, in which commands run and which has its files; Sandboxes has those of all chats,
+each in a folder of the state directory."""
 
 import asyncio
 import hashlib
@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Collection,
     Iterable,
@@ -16,44 +15,34 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self, TypeVar
+from typing import Self
 
-from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.sandbox import bubblewrap, cgroup, command_socket, rootfs
-from agent.sandbox.bubblewrap import WriteAccess
-from agent.sandbox.bwrap_process import BwrapProcess, Invocation, run_bwrap
+from agent.sandbox.bubblewrap import LISTING, SOCKETS, WriteAccess
+from agent.sandbox.bwrap_process import BwrapProcess, run_bwrap
 from agent.sandbox.command_socket import CommandAnswers, serve_commands
 from agent.sandbox.files import Files
 from agent.sandbox.hosts import HostRequest, Hosts, Permit
-from agent.sandbox.limits import (
-    DiskQuota,
-    HostRepo,
-    SandboxLimits,
-    over_memory,
-    program_at,
-    watch_usage,
-)
-from agent.sandbox.mountinfo import verify_mounts
-from agent.sandbox.observer import Observe, unobserved
+from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, program_at
+from agent.sandbox.observer import Observe, Observer
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
-from agent.sandbox.proxy import EgressProxy, Outflow, serve_proxy
+from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox_config import SandboxConfig
 
-T = TypeVar("T")
 PROGRESS_SECONDS = 1.0
 LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
 BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 KILLED = 137  # the exit code of a command that the sandbox ended
 LEADS_TO_REPOS = re.compile(
-    r"repos"  # its name
+    r"repos"
     r"|(?:^|[\s'\"=(])/(?:$|[\s'\")*?;|&]|\w*[*?\[])"  # /, /*, /r*
     r"|\.\./?(?:$|[\s'\")*?;|&])"  # .. and ../*, but not ../name
 )
@@ -63,11 +52,10 @@ LEADS_TO_REPOS = re.compile(
 class CommandResult:
     """How a command ended.
 
-    `output` is what it printed (both streams, in order), cleaned of terminal
-    escapes, head and tail of it where it was `truncated`; `saved_path` then names the file
-    in the sandbox that holds the whole. `reason` is a plain sentence or two when the
-    sandbox ended it or took away what it made, else empty. `hosts` are those
-    ("name:port") that it talked to.
+    `output` is what it printed (both streams, in order), without terminal escapes; only its head and
+    tail where it was `truncated`, and `saved_path` then names the file in the sandbox with all of it.
+    `reason` says in a sentence or two why the sandbox ended it or removed what it made, else empty.
+    `hosts` ("name:port") are those that it was connected to.
     """
 
     exit_code: int
@@ -103,15 +91,14 @@ class Sandbox:
         outflow: Outflow | None = None,
         commands: CommandAnswers | None = None,
     ) -> CommandResult:
-        """Run bash text, or an argument list, in /workspace; ToolError when nothing can run.
+        """Run a bash script, or an argument list, in /workspace; ToolError when nothing can run.
 
-        `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at
-        most the owner's `output_kib`. Where the owner allows network, `permit` is
-        awaited before each request that it has not permitted; without it there is none. `progress` gets new lines
-        while the command runs. `strangers` names whose text it gets to see: with the hosts it
-        reaches, they are recorded for the workspace if it changes a file there. Without
-        `write_repos` all repositories are read-only; of them it sees those whose names are in `repos` (None: all).
-        `outflow` looks at what leaves. `commands` answers the programs of /commands.
+        `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at most the owner's
+        `output_kib`. There is network where the owner allows it and `permit` is given, which is awaited before
+        each new request. `progress` gets new lines while the command runs. `strangers` names whose text it
+        sees: these and the hosts that it reaches are recorded for the workspace if it changes a file there.
+        Without `write_repos` all repositories are read-only; it sees those named in `repos` (None: all).
+        `outflow` checks what leaves. `commands` answers the programs of /commands.
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
@@ -128,12 +115,12 @@ class Sandbox:
                 await mark(request.place)
 
         if commands:
-            commands.mark_with(mark)
-
+            commands.mark = mark
         proxy = None
         if hosts and permit:
-            proxy = EgressProxy(hosts, permit_and_mark, observer=self.observer)
-            proxy.outflow = outflow or proxy.outflow
+            proxy = EgressProxy(
+                hosts, permit_and_mark, observer=self.observer, outflow=outflow or Outflow()
+            )
         process, reason, notice = await self._execute(
             command,
             min(seconds or limit, 5 * limit),
@@ -157,8 +144,8 @@ class Sandbox:
         )
 
     def repos_seen(self, command: str) -> list[HostRepo]:
-        """The repositories of others that a command names: all where its text has /repos or walks through
-        what holds it. A script that names them does not."""
+        """The repositories of others that a command names: all of them where its text has /repos, or may reach
+        it through /. What a script that it runs names does not count."""
         repos = [repo for repo in self.config.repos.values() if not repo.mine]
         return repos if repos and LEADS_TO_REPOS.search(command) else []
 
@@ -171,8 +158,11 @@ class Sandbox:
         repos: Collection[str] | None = None,
         exact: bool = False,
     ) -> CommandResult:
-        """Run a command of the program's own: the whole output, whose lines and fields nothing in it
-        can forge (decode_fields; not so where it is `exact`), and ToolError when it takes too long."""
+        """Run a command of this program's own; ToolError when it takes too long.
+
+        The output is complete, and no name or text in it can forge lines or fields (decode_fields), unless
+        it is to be `exact`.
+        """
         process, reason, notice = await self._execute(command, seconds, access=access, repos=repos)
         if reason:
             raise ToolError(reason)
@@ -189,11 +179,11 @@ class Sandbox:
         folders: Mapping[str, str] = MappingProxyType({}),
         inner: bool = False,
     ) -> bytes:
-        """The output of a command of the program's own that changes nothing, byte for byte; ToolError
-        when it takes too long.
+        """The exact output of a command of this program's own that changes nothing; ToolError when it takes
+        too long.
 
-        `inputs` are files for it to find in /tmp, by name, `folders` those of the host that it sees, read-only, by
-        their places. `inner`: a call of the sandbox waits for it.
+        `inputs` are files in its /tmp by name, `folders` folders of the host that it sees, read-only, by
+        their paths inside. `inner`: another call of the sandbox waits for it.
         """
         process, reason, _ = await self._execute(
             command, seconds, access="none", inputs=inputs, folders=folders, inner=inner
@@ -217,9 +207,10 @@ class Sandbox:
         folders: Mapping[str, str] = MappingProxyType({}),
         inner: bool = False,
     ) -> tuple[BwrapProcess, str, str]:
-        """The process at its end; where the sandbox ended it, the reason; GuardedRepos.notice."""
+        """The ended process, the reason if the sandbox ended it, and GuardedRepos.notice."""
         argv = argument_list(command)
         config = self.config
+        texts = {LISTING: commands.listing().encode("utf-8", "replace")} if commands else {}
         async with (
             config.inner_slots if inner else config.slots,
             config.call_group() as group,
@@ -227,7 +218,7 @@ class Sandbox:
             serve_commands(config.sockets, commands) as sockets,
         ):
             await self.quota.refresh()
-            invocation = await config.invocation(
+            invocation = config.invocation(
                 self.workspace,
                 argv,
                 access=access,
@@ -235,22 +226,22 @@ class Sandbox:
                 repos=repos,
                 network=proxy is not None,
                 group=group,
-                sockets=sockets,
-                listing=commands.listing() if commands else "",
+                texts=texts,
                 inputs=inputs,
-                folders=folders,
+                folders={**folders, SOCKETS: sockets} if sockets else folders,
             )
             async with run_bwrap(config.user, invocation) as process:
                 with TimeLimit(seconds, process) as time_limit:
                     if commands:
-                        commands.pause_with(time_limit.paused)
-                    async with BackgroundTasks() as beside, AsyncExitStack() as stack:
-                        watch = watch_usage(process, self.quota, memory=group is None)
-                        beside.start(watch, "the watch over a command")
+                        commands.waiting = time_limit.paused
+                    if proxy:
+                        proxy.waiting = time_limit.paused
+                        proxy.program_at = lambda port: program_at(process.init_pid or 0, port)
+                    async with config.released(
+                        process, invocation, self.quota, memory=group is None, proxy=proxy
+                    ) as beside:
                         if progress:
                             beside.start(report_progress(process, progress), "progress")
-                        if invocation.blocked:
-                            await self._release(process, invocation, proxy, time_limit, stack)
                         reason = await asyncio.shield(process.ended)
             if group and group.out_of_memory():
                 reason = over_memory(config.limits)
@@ -258,38 +249,9 @@ class Sandbox:
             raise config.broken(process.output.excerpt(2000)[0])
         return process, reason, guarded.notice
 
-    async def _release(
-        self,
-        process: BwrapProcess,
-        invocation: Invocation,
-        proxy: EgressProxy | None,
-        time_limit: "TimeLimit",
-        stack: AsyncExitStack,
-    ) -> None:
-        """Verify the mounts, put the proxy into the sandbox's network, then let the command start."""
-        init = await process.started()
-        if init is None:
-            return
-        if invocation.nested_mounts:
-            await verify_mounts(init, process.ended, invocation.nested_mounts)
-        if proxy:
-            proxy.permit = time_limit.paused_during(proxy.permit)
-            proxy.outflow = replace(
-                proxy.outflow,
-                sends=time_limit.paused_during(proxy.outflow.sends),
-                found=time_limit.paused_during(proxy.outflow.found),
-            )
-            proxy.program_at = partial(program_at, init)
-            try:
-                listener = await self.config.user.listen(init)
-            except OSError as error:
-                raise ToolError(f"The sandbox's network does not work here: {error}.") from None
-            await stack.enter_async_context(serve_proxy(listener, proxy))
-        process.release()
-
 
 class TimeLimit:
-    """Ends a call after `seconds`, not counting those in which a person is asked."""
+    """Ends a call after `seconds`, not counting those that are spent in `paused`."""
 
     def __init__(self, seconds: float, process: BwrapProcess) -> None:
         self._loop = asyncio.get_running_loop()
@@ -303,17 +265,8 @@ class TimeLimit:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._pauses += 1  # nothing starts it again
+        self._pauses += 1  # no end of a pause starts the timer again
         self._timer.cancel()
-
-    def paused_during(
-        self, permit: Callable[[T], Awaitable[None]]
-    ) -> Callable[[T], Awaitable[None]]:
-        async def ask(request: T) -> None:
-            with self.paused():
-                await permit(request)
-
-        return ask
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -335,7 +288,7 @@ class TimeLimit:
 
 @cache
 def bash_script(name: str) -> list[str]:
-    """The command that runs a script of the agent's, such as "tools/git.sh"; its arguments follow."""
+    """The command that runs a script of the agent's, such as "tools/git.sh"; append its arguments."""
     return [*BASH, files("agent").joinpath(name).read_text("utf-8"), name]
 
 
@@ -379,7 +332,7 @@ class Sandboxes:
 
 
 def make_workspace(workspace: Path, uid: int) -> None:
-    """Owned by the user that tools act as, also after root and an ordinary user took turns."""
+    """Make a folder that belongs to the user that tools act as, also where another user ran this program before."""
     workspace.mkdir(mode=0o700, parents=True, exist_ok=True)
     if workspace.stat().st_uid == uid:
         return
@@ -393,7 +346,7 @@ def make_workspace(workspace: Path, uid: int) -> None:
 
 
 def folder_name(chat: str) -> str:
-    """A directory name for a chat: its own name where that is plain, else with a hash."""
+    """A folder name for a chat: its own name where that is plain, else with a hash."""
     if PLAIN_NAME.fullmatch(chat):
         return chat
     plain = re.sub(r"[^a-z0-9._-]+", "-", chat.lower()).strip("-.")[:40]
@@ -409,13 +362,13 @@ async def open_sandboxes(
     zone: str,
     report: Callable[[], str],
     hosts: Hosts | None = None,
-    observe: Observe = unobserved,
+    observe: Observe = lambda chat: Observer(),
     programs: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Sandboxes]:
     """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.
 
-    `hosts` may be reached through a proxy; None: there is no network at all. `observe` gives
-    whom a chat's sandbox tells what it does. `programs` are scripts for /commands by name.
+    `hosts` may be reached through a proxy; None: there is no network. `report` gives the text of /host.txt.
+    `programs` are the scripts of /commands by name.
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone, programs)
     sockets = await asyncio.to_thread(command_socket.prepare, state / "sandbox" / "calls")

@@ -1,23 +1,22 @@
-"""What all sandboxes of a program share: the user, the prepared rootfs, limits, repositories."""
+"""What all sandboxes of a program share: the user, the prepared rootfs, limits, repositories. From these it
+puts a call together, and watches it."""
 
 import asyncio
 import logging
 import os
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from agent.aio import complete
-from agent.errors import NoSandbox
+from agent.aio import BackgroundTasks, complete
+from agent.errors import NoSandbox, ToolError
 from agent.sandbox import gitdirs, rootfs, seccomp
 from agent.sandbox.bubblewrap import (
-    LISTING,
     PROGRAMS,
     REPORT,
     REPOS,
-    SOCKETS,
     USER,
     WORKSPACE,
     Bubblewrap,
@@ -27,21 +26,23 @@ from agent.sandbox.bubblewrap import (
     nested_mount_points,
     remedy,
 )
-from agent.sandbox.bwrap_process import Invocation
+from agent.sandbox.bwrap_process import BwrapProcess, Invocation
 from agent.sandbox.cgroup import CallGroup, Cgroups
 from agent.sandbox.git_index import UnguardedError
 from agent.sandbox.gitdirs import Guard
 from agent.sandbox.hosts import Hosts
-from agent.sandbox.limits import MIB, HostRepo, SandboxLimits
-from agent.sandbox.netns_listener import PROXY_PORT
-from agent.sandbox.observer import Observe, unobserved
+from agent.sandbox.limits import INTERVAL, MIB, DiskQuota, HostRepo, SandboxLimits, watch_usage
+from agent.sandbox.mountinfo import verify_mounts
+from agent.sandbox.observer import Observe
 from agent.sandbox.privileges import ToolUser
+from agent.sandbox.proxy import EgressProxy, serve_proxy
 from agent.sandbox.rootfs import Rootfs
+from agent.sandbox.unprivileged_server import PROXY_PORT
 
 log = logging.getLogger(__name__)
 
-AT_ONCE = 4  # calls of all chats that run beside each other
-INNER_AT_ONCE = 2  # those that such a call waits for
+AT_ONCE = 4  # concurrent calls of all chats
+INNER_AT_ONCE = 2  # concurrent calls that another one waits for
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ class SandboxConfig:
     zone: str
     report: Callable[[], str]
     bwrap: Bubblewrap
+    observe: Observe
     hosts: Hosts | None = None  # None: no network
-    observe: Observe = unobserved
     cgroups: Cgroups | None = None  # None: memory is watched
     guards: dict[str, Guard] = field(default_factory=dict)  # of the newest call
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
@@ -65,7 +66,7 @@ class SandboxConfig:
 
     @asynccontextmanager
     async def call_group(self) -> AsyncIterator[CallGroup | None]:
-        """The cgroup of a call; None where there is none, and memory is watched instead."""
+        """The cgroup of a call; None where there is none, so that memory has to be watched."""
         group = None
         try:
             group = self.cgroups.make(self.limits) if self.cgroups else None
@@ -79,7 +80,7 @@ class SandboxConfig:
 
     @asynccontextmanager
     async def guarded_repos(self, access: WriteAccess) -> AsyncIterator["GuardedRepos"]:
-        """Around a call: afterwards, git directories that it made in repositories are disabled."""
+        """Guard repositories during a call; git directories that it made in them are disabled afterwards."""
         writable = [repo for repo in self.repos.values() if repo.write and repo.path.is_dir()]
         repos = GuardedRepos(writable if access != "none" else [], self.guards)
         await asyncio.to_thread(repos.find)
@@ -88,7 +89,7 @@ class SandboxConfig:
         finally:
             await complete(asyncio.to_thread(repos.disable_new, commit=access == "commit"))
 
-    async def invocation(
+    def invocation(
         self,
         workspace: Path,
         command: Sequence[str],
@@ -98,8 +99,7 @@ class SandboxConfig:
         repos: Collection[str] | None = None,
         network: bool = False,
         group: CallGroup | None = None,
-        sockets: str = "",
-        listing: str = "",
+        texts: Mapping[str, bytes] = MappingProxyType({}),
         inputs: Mapping[str, bytes] = MappingProxyType({}),
         folders: Mapping[str, str] = MappingProxyType({}),
         variables: Mapping[str, str] = MappingProxyType({}),
@@ -107,9 +107,9 @@ class SandboxConfig:
     ) -> Invocation:
         """How a command is started; NoSandbox where it cannot be isolated.
 
-        A repository without its guard in `guards` is mounted read-only, one that is not in `repos` not at all
-        (None: all are). `variables` come to the environment,
-        and `fds` are descriptors that the command has as well.
+        A repository without a guard in `guards` is mounted read-only, and one that is not in `repos` not at
+        all (None: all are). `texts`, `inputs` and `fds` are those of Invocation, `folders` those of Layout;
+        `variables` are added to the environment.
         """
         if self.bwrap.problem:
             raise self.broken(self.bwrap.problem)
@@ -129,19 +129,47 @@ class SandboxConfig:
                 repos=mounts,
                 system=self.rootfs.system,
                 access=access,
-                folders={**folders, **({SOCKETS: sockets} if sockets else {})},
+                folders=folders,
             ),
             seccomp=seccomp.program(memory_is_counted=group is not None),
-            texts={REPORT: self.report().encode()}
-            | ({LISTING: listing.encode("utf-8", "replace")} if sockets else {}),
+            texts={REPORT: self.report().encode(), **texts},
             inputs=inputs,
             fds=fds,
             blocked=network or bool(nested),
             nested_mounts=nested,
         )
 
+    @asynccontextmanager
+    async def released(
+        self,
+        process: BwrapProcess,
+        invocation: Invocation,
+        quota: DiskQuota,
+        *,
+        memory: bool,
+        proxy: EgressProxy | None = None,
+        interval: float = INTERVAL,
+    ) -> AsyncIterator[BackgroundTasks]:
+        """Let a command start once its mounts are verified and its proxy listens, and watch what it uses
+        (limits.watch_usage); the work beside it."""
+        async with BackgroundTasks() as beside, AsyncExitStack() as stack:
+            watch = watch_usage(process, quota, memory=memory, interval=interval)
+            beside.start(watch, "the watch over a command")
+            if invocation.blocked and (init := await process.started()) is not None:
+                if invocation.nested_mounts:
+                    await verify_mounts(init, process.ended, invocation.nested_mounts)
+                if proxy:
+                    try:
+                        listener = await self.user.listen(init)
+                    except OSError as error:
+                        message = f"The sandbox's network does not work here: {error}."
+                        raise ToolError(message) from None
+                    await stack.enter_async_context(serve_proxy(listener, proxy))
+                process.release()
+            yield beside
+
     def broken(self, message: str) -> NoSandbox:
-        """For a call that could not be isolated, so that its command was not started."""
+        """The error for a call that could not be isolated, so that its command was not started."""
         from agent.sandbox.container import missing_options  # seldom needed
 
         why = message.strip() or "bubblewrap ended without a word."
@@ -151,7 +179,7 @@ class SandboxConfig:
 
 
 class GuardedRepos:
-    """Repositories that a call may write to; `notice` is a sentence where something was disabled."""
+    """Repositories that a call may write to. `notice` tells the model what was removed after the call."""
 
     def __init__(self, repos: Sequence[HostRepo], earlier: dict[str, Guard]) -> None:
         self.repos = repos
@@ -195,7 +223,7 @@ def mounted(repo: HostRepo, guard: Guard | None, *, commit: bool) -> MountedRepo
 
 
 def environment(zone: str, *, network: bool = False) -> dict[str, str]:
-    """The whole of it: nothing comes from the program's own environment."""
+    """The whole environment of a call: nothing is taken from the program's own."""
     variables = {
         "PATH": f"{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": "/tmp",  # noqa: S108 - in the sandbox
@@ -230,7 +258,7 @@ def environment(zone: str, *, network: bool = False) -> dict[str, str]:
 
 
 def prlimit(limits: SandboxLimits) -> list[str]:
-    """The kernel's limits on each process; `data` is a backstop to the watch over all of them."""
+    """The kernel's limits on each process; `data` is a backstop to watch_usage, which sees all of them."""
     return [
         "/usr/bin/prlimit",
         f"--nproc={limits.pids}",

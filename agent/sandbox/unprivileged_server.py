@@ -1,24 +1,25 @@
-"""Starts bubblewrap and, for a program that root runs, opens files as an unprivileged user.
+"""A server process that starts bubblewrap, listens in a sandbox's network and, for a program that root runs,
+opens files as an unprivileged user.
 
-A process of its own with a single thread, because only such a one may fork and
-change its user. A request comes as one datagram with descriptors: the socket for
-the answer, the request's JSON in a memfd, and what the request needs. A fork does the work
-after it gave up root; it acts in a workspace as the unprivileged user that owns
-it, in a repository as the repository's owner.
+It has a single thread, because only such a process may fork and change its user. A request is one datagram
+with descriptors: the socket for the answer, the request's JSON in a memfd, and those that the request needs.
+A fork does the work after it has given up root: in a workspace as the unprivileged user that owns it, in a
+repository as the repository's owner.
 
-It outlives the program that asks, however that ends: when the socket closes, it ends every process
-that it has started, and all that these have left behind, and then itself.
+It outlives the program that it serves, however that ends: when the socket closes, it kills every process
+that it has started and all their orphans, then exits.
 
-Host directories are mounted where that user can reach them, with id-mapped mounts where the
-owner is another; the kernel is called directly, as mount(8) of Debian 12 knows none.
+Host directories are mounted where that user can reach them, by id-mapped mounts where they belong to somebody
+else; the kernel is called directly, because mount(8) of Debian 12 cannot make these.
 
 Standard library only: it is run by an isolated interpreter (privileges.start_server).
 """
 
-# pathlib would double the start of this program.
+# Importing pathlib would double the start-up time.
 # ruff: noqa: PTH102, PTH116, PTH118, PTH123, PTH208
 
 import ctypes
+import fcntl
 import json
 import os
 import signal
@@ -29,13 +30,17 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NoReturn
 
-from agent.sandbox import netns_listener, openat2
+from agent.sandbox import openat2
 
+PROXY_PORT = 3128  # in the sandbox's network
+BACKLOG = 64
 MOST_FDS = 16
 PR_SET_CHILD_SUBREAPER = 36
 
 SYS_OPEN_TREE, SYS_MOVE_MOUNT, SYS_MOUNT_SETATTR = 428, 429, 442
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x10000000, 0x40000000
+NS_GET_USERNS = 0xB701  # linux/nsfs.h
+IP_FREEBIND = 15  # binds although the loopback interface may not be up yet
 MS_REC_PRIVATE, MS_BIND = 0x4000 | 0x40000, 0x1000
 OPEN_TREE_CLONE, AT_EMPTY_PATH, MOVE_MOUNT_F_EMPTY_PATH = 0x1 | os.O_CLOEXEC, 0x1000, 0x4
 MOUNT_ATTR_IDMAP = 0x00100000
@@ -56,15 +61,15 @@ def main(fd: int) -> None:
                         pass
     finally:
         end_children()
-    os._exit(0)  # at once, as somebody waits
+    os._exit(0)  # at once: ToolUser.close waits
 
 
 def end_children() -> None:
     """Kill all children and wait for them, until no orphan of theirs is left either.
 
-    --die-with-parent is not enough: bubblewrap asks for it only after it has made the sandbox's first
-    process, and where it dies before it has woken that one, by this signal or for want of a reader of
-    its status, it leaves it asleep for ever.
+    --die-with-parent is not enough: bubblewrap requests it only after it has made the sandbox's first
+    process. If bubblewrap dies before it wakes that process, by this signal or because nobody reads its
+    status, the process sleeps for ever.
     """
     with suppress(ChildProcessError):
         while True:
@@ -75,7 +80,7 @@ def end_children() -> None:
 
 
 def children() -> list[int]:
-    """Of this process. A kernel need not list them in /proc/self."""
+    """The pids of this process's children. Not every kernel has /proc/self/task/TID/children."""
     found = []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
@@ -85,7 +90,7 @@ def children() -> list[int]:
 
 
 def serve_one(requests: socket.socket) -> bool:
-    """False when the other side is gone."""
+    """Answer one request; False when the other side is gone."""
     datagram, fds, _, _ = socket.recv_fds(requests, 16, MOST_FDS)
     if not datagram:
         return False
@@ -96,10 +101,14 @@ def serve_one(requests: socket.socket) -> bool:
             name = request.pop("name")
             if name == "start":
                 start(reply, rest, **request)
-            elif name == "listen":
-                listen(reply, **request)
-            else:
-                file_operation(reply, rest, name, **request)
+            elif not os.fork():
+                try:
+                    if name == "listen":
+                        listen(reply, **request)
+                    else:
+                        file_operation(reply, rest, name, **request)
+                finally:
+                    os._exit(0)
     finally:
         for fd in fds:
             os.close(fd)
@@ -115,9 +124,8 @@ FILE_OPERATIONS: dict[str, Any] = {
 
 
 def file_operation(reply: socket.socket, fds: Sequence[int], name: str, path: str) -> None:
-    """In a fork, as the owner of the directory that comes first in `fds`."""
-    if os.fork():
-        return
+    """Answer with the result of a function of openat2, as the owner of the directory that is the first of `fds`.
+    Gives up root, so only in a fork."""
     try:
         root, *source = fds
         owner = os.fstat(root)
@@ -128,18 +136,24 @@ def file_operation(reply: socket.socket, fds: Sequence[int], name: str, path: st
         socket.send_fds(reply, [text.encode()], [value] if opened else [])
     except OSError as error:
         reply.send(json.dumps({"errno": error.errno, "strerror": error.strerror}).encode())
-    finally:
-        os._exit(0)
 
 
 def listen(reply: socket.socket, pid: int) -> None:
-    if os.fork():
-        return
-    try:
-        listener = netns_listener.listen_in_network_of(pid)
+    """Answer with a listening socket in the network namespace of `pid`, which this process enters, so only in a
+    fork.
+
+    So the proxy is all that a sandbox with network can reach: no socket file is mounted, and no program
+    of ours runs inside.
+    """
+    network = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    if os.geteuid():
+        check(libc.setns(fcntl.ioctl(network, NS_GET_USERNS), CLONE_NEWUSER))
+    check(libc.setns(network, CLONE_NEWNET))
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_IP, IP_FREEBIND, 1)
+        listener.bind(("127.0.0.1", PROXY_PORT))
+        listener.listen(BACKLOG)
         socket.send_fds(reply, [b"{}"], [listener.fileno()])
-    finally:
-        os._exit(0)
 
 
 def start(
@@ -152,15 +166,15 @@ def start(
     base: str,
     sources: list[str],
 ) -> None:
-    """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`.
+    """Exec `argv` in a fork, with the last of `fds` as its output and the others at `numbers`; answer with its pidfd.
 
-    Where `base` is given, `sources` are mounted below it, for that user to reach them.
+    Where `base` is given, `sources` are mounted below it, so that the user can reach them.
     """
     mapped: list[tuple[str, int | None]] = []
     for source in sources if base else []:
         owner, namespace = os.stat(source), None
         if owner.st_uid != uid:
-            with suppress(OSError):  # bubblewrap will say why there are no user namespaces
+            with suppress(OSError):  # bubblewrap reports why there are no user namespaces
                 namespace = mapping_namespace(owner.st_uid, owner.st_gid, uid)
         mapped.append((source, namespace))
     pid = os.fork()
@@ -169,7 +183,7 @@ def start(
     pidfd = os.pidfd_open(pid)
     try:
         socket.send_fds(reply, [b"{}"], [pidfd])
-    except BrokenPipeError:  # who asked is gone
+    except BrokenPipeError:  # the program that asked is gone
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)
@@ -194,7 +208,7 @@ def become_program(
             become_user(uid, uid)
         place_fds(passed, numbers)
         os.chdir("/")
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python has set them to be ignored
             signal.signal(number, signal.SIG_DFL)
         os.execve(argv[0], argv, {})  # noqa: S606 - without a shell
     except BaseException as error:  # noqa: BLE001 - a fork must not return
@@ -210,7 +224,7 @@ def become_user(uid: int, gid: int) -> None:
 
 
 def place_fds(fds: Sequence[int], numbers: Sequence[int]) -> None:
-    """Each descriptor at its number, inherited by exec; nothing else stays open."""
+    """Put each descriptor at its number, inherited by exec; close all others but 1 and 2."""
     null = os.open("/dev/null", os.O_RDONLY)
     os.dup2(null, 0)
     high = max([*numbers, *fds, null]) + 1
@@ -222,7 +236,7 @@ def place_fds(fds: Sequence[int], numbers: Sequence[int]) -> None:
 
 
 def mount_reachable(base: str, sources: Sequence[tuple[str, int | None]]) -> None:
-    """Give this process mounts of its own, with the n-th source at `base`/n, below nothing private."""
+    """Give this process a mount namespace with the n-th source at `base`/n, a path that every user may enter."""
     check(libc.unshare(CLONE_NEWNS))
     mount("none", "/", "", MS_REC_PRIVATE, "")
     mount("voltaire", base, "tmpfs", 0, "mode=0755,size=64k")
@@ -235,8 +249,8 @@ def mount_reachable(base: str, sources: Sequence[tuple[str, int | None]]) -> Non
 
 @cache
 def mapping_namespace(owner: int, group: int, uid: int) -> int:
-    """A descriptor of a user namespace that shows files of `owner` as those of `uid`; made by a child
-    that lives just as long as that takes."""
+    """A descriptor of a user namespace that shows files of `owner` as those of `uid`. A short-lived child
+    makes it."""
     ready, report = os.pipe()
     pid = os.fork()
     if not pid:
@@ -257,7 +271,7 @@ def mapping_namespace(owner: int, group: int, uid: int) -> int:
 
 
 def mount_id_mapped(source: str, target: str, namespace: int) -> bool:
-    """False where the filesystem has no id-mapped mounts."""
+    """Mount a directory through a user namespace; False where the filesystem has no id-mapped mounts."""
     tree = libc.syscall(SYS_OPEN_TREE, AT_FDCWD, os.fsencode(source), OPEN_TREE_CLONE)
     check(tree)
     attributes = struct.pack("QQQQ", MOUNT_ATTR_IDMAP, 0, 0, namespace)

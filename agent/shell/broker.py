@@ -1,10 +1,10 @@
 """Answers the commands of one bash call, each on a connection of its own.
 
 A connection carries frames: a kind (1 byte), a length (4 bytes, big-endian), content. The client begins with
-C: program, folder and arguments, separated by NUL. From here go O and E (standard output and error), R (the
-next piece of standard input is wanted) and X (the exit code, the last). A client answers R with I, and sends
-nothing else: what does not keep to that is cut off. The socket's own buffer is all that waits for a client which
-does not read.
+C: program, folder and arguments, separated by NUL. The broker sends O and E (standard output and error), R (a
+request for the next piece of standard input) and at last X (the exit code). A client answers R with I and sends
+nothing else; one that does otherwise is cut off. For a client that does not read, nothing is buffered but by the
+socket.
 """
 
 import asyncio
@@ -35,33 +35,30 @@ BROKEN = "it failed; the program's log says why."
 
 
 async def unmarked(source: str) -> None:
-    """Until a sandbox has its own."""
+    """The `mark` of a broker outside of a sandbox."""
 
 
 class ClientGone(Exception):
-    """The client has ended, or does not keep to the protocol."""
+    """The client has ended, or violates the protocol."""
 
 
 @dataclass(eq=False)
 class Broker:
-    """agent.sandbox.command_socket.CommandAnswers over a bash call. `touched` is the strangers' text that counts with
-    its questions, to which comes what its commands give."""
+    """agent.sandbox.command_socket.CommandAnswers for a bash call. `touched` is the strangers' text that counts
+    when an owner is asked; what the commands give is added to it."""
 
     call: Call
     touched: list[Taint] = field(default_factory=list)
     calls: int = 0
     passed: int = 0  # bytes
-    _mark: Callable[[str], Awaitable[None]] = unmarked
-    _paused: Callable[[], AbstractContextManager[None]] = nullcontext
-    _gave: set[str] = field(default_factory=set)  # where strangers' text of this call is from
+    _gave: set[str] = field(default_factory=set)  # the sources of strangers' text in this call
     _denied: int = 0
     _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    def mark_with(self, mark: Callable[[str], Awaitable[None]]) -> None:
-        self._mark = mark
-
-    def pause_with(self, paused: Callable[[], AbstractContextManager[None]]) -> None:
-        self._paused = paused
+    def __post_init__(self) -> None:
+        # Not fields, because a Callable field cannot be set where a protocol is asked for.
+        self.mark: Callable[[str], Awaitable[None]] = unmarked
+        self.waiting: Callable[[], AbstractContextManager[None]] = nullcontext
 
     def listing(self) -> str:
         return registry.listing(self.call.context)
@@ -82,7 +79,7 @@ class Broker:
                 log.info("the client of a command has gone, or speaks another protocol")
 
     async def answer(self, streams: "ClientStreams", words: Sequence[str]) -> None:
-        """Run one command and tell its exit code."""
+        """Run one command and send its exit code."""
         program, folder, *arguments = [*words, "", ""][: max(len(words), 2)]
         call = ShellCall(self.call, folder, streams, self)
         began = time.monotonic()
@@ -105,7 +102,7 @@ class Broker:
             if command is None:
                 return await self.overview(call, program, words)
             rest = words[1:] if command.name == first and first != program else words
-            own = command.name == program  # its usage is that of its subcommands, too
+            own = command.name == program  # its usage includes the subcommands
             usages = [each.usage for each in commands.values()] if own else [command.usage]
             try:
                 positional, options = command.check(rest)
@@ -131,7 +128,7 @@ class Broker:
     async def overview(
         self, call: ShellCall, program: str, words: Sequence[str]
     ) -> tuple[int, str]:
-        """What a program with subcommands says when none of them is named."""
+        """The result of a program with subcommands when none of them is named."""
         usages = [each.usage for each in registry.commands(program).values()]
         if not usages:
             raise ToolError("there is no such command here.")
@@ -141,11 +138,8 @@ class Broker:
         wrong = f"there is no {program} {words[0]}" if words else "a subcommand is missing"
         return 2, "\n".join([wrong, *(f"usage: {usage}" for usage in usages)])
 
-    def waiting(self) -> AbstractContextManager[None]:
-        return self._paused()
-
     async def approve(self, what: str, scope: str) -> None:
-        """One question after the other; after MOST_DENIED there are none."""
+        """As Call.approve, one question at a time; after MOST_DENIED denials nobody is asked."""
         with self.waiting():
             async with self._asking:
                 if self._denied >= MOST_DENIED:
@@ -157,8 +151,9 @@ class Broker:
                     raise
 
     async def stranger(self, source: str) -> None:
+        """Mark the chat, and the files that the call changes, before text of that source is written."""
         if source not in self._gave:
-            await self._mark(source)
+            await self.mark(source)
             self._gave.add(source)
             self.touched.append(Taint(source, time.time()))
             self.call.strangers.append(source)
@@ -171,7 +166,7 @@ class Broker:
 
 @dataclass(eq=False)
 class ClientStreams:
-    """agent.shell.command.Streams over a connection."""
+    """agent.shell.command.Streams on a connection."""
 
     broker: Broker
     reader: asyncio.StreamReader
@@ -181,7 +176,7 @@ class ClientStreams:
     _ended: bool = False
 
     async def follow(self) -> None:
-        """Take what the client sends, until it is gone."""
+        """Receive what the client sends; ClientGone at its end."""
         while True:
             kind, content = await read_frame(self.reader, PIECE)
             if kind != b"I" or not self._wanted:
@@ -218,7 +213,7 @@ class ClientStreams:
 
 
 async def read_frame(reader: asyncio.StreamReader, most: int) -> tuple[bytes, bytes]:
-    """ClientGone at the end, and for a frame of more than `most` bytes."""
+    """The kind and content of a frame; ClientGone at the end, and for more than `most` bytes."""
     try:
         head = await reader.readexactly(5)
         length = int.from_bytes(head[1:])

@@ -1,12 +1,13 @@
-"""Pages, and their text. The one place of the agent that fetches from the web."""
+"""Fetches pages and reads their text. Nothing else in the agent fetches from the web."""
 
 import asyncio
 import re
 import socket
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 import aiohttp
@@ -14,8 +15,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from agent.aio import complete
 from agent.errors import ToolError
-from agent.sandbox.hosts import HostRefused, Hosts, Permit, WholeWeb
-from agent.sandbox.observer import Observer, Unobserved
+from agent.sandbox.hosts import HostRefused, HostRequest, Hosts, Permit, WholeWeb
+from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import clean
 from agent.web.html_text import NO_EXPRESSION
 
@@ -40,7 +41,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """`url` is where it was found at last, `kind` its media type; `cut`: it goes on."""
+    """`url` is the last one after redirects, `kind` the media type; `cut`: only the beginning was read."""
 
     url: str
     kind: str
@@ -49,25 +50,22 @@ class Downloaded:
     cut: bool = False
 
     async def text(self, *, markdown: bool = False) -> str:
-        """ToolError where it takes too much time or memory."""
+        """The page as text; ToolError where reading it takes too much time or memory."""
         html, address = "html" in self.kind, self.url if markdown else ""
         text = await page_text(self.raw, self.charset, html=html, address=address)
-        return (
-            f"{text}\n\n[It goes on: of a page {MOST_BYTES >> 20} MiB are read.]"
-            if self.cut
-            else text
-        )
+        note = f"\n\n[It goes on: of a page {MOST_BYTES >> 20} MiB are read.]" if self.cut else ""
+        return text + note
 
 
+@dataclass(frozen=True)
 class Fetcher:
-    """agent.tools.context.Web over the owner's list of hosts."""
+    """agent.tools.context.Web for the owner's list of hosts."""
 
-    def __init__(self, hosts: Hosts, observer: Observer | None = None) -> None:
-        self._hosts = hosts
-        self._observer = observer or Unobserved()
+    hosts: Hosts
+    observer: Observer = field(default_factory=Observer)
 
     async def fetch(self, url: str, permit: Permit) -> str:
-        page = await download(url, self._hosts, permit, self._observer, program="web_fetch")
+        page = await download(url, self.hosts, permit, self.observer, program="web_fetch")
         return await page.text()
 
 
@@ -80,13 +78,13 @@ async def download(
     program: str,
     kinds: Sequence[str] = TEXT,
 ) -> Downloaded:
-    """A page of one of these media types; each redirect is a new address to check and to permit."""
+    """Fetch a page of one of these media types. Each redirect is checked and permitted as a new address."""
     for _ in range(MOST_REDIRECTS + 1):
         host, port, scheme, target = parts_of(url)
         name = f"{host}:{port}"
         try:
             addresses = await hosts.addresses(host, port)
-            await permit(hosts.request("GET", host, port, target, scheme, program))
+            await permit(hosts.marked(HostRequest("GET", host, port, target, scheme, program)))
         except (HostRefused, ToolError) as error:
             await observer.connection(name, str(error))
             raise ToolError(str(error)) from None
@@ -99,7 +97,7 @@ async def download(
 
 
 def parts_of(url: str) -> tuple[str, int, str, str]:
-    """Host, port, scheme, and path with query."""
+    """Host, port, scheme, and path with query of an address; ToolError for anything else."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -114,13 +112,8 @@ def parts_of(url: str) -> tuple[str, int, str, str]:
 
 async def get(url: str, addresses: Sequence[str], kinds: Sequence[str]) -> Downloaded | str:
     """The page, or the address that it redirects to."""
-    # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
-    session = aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(resolver=CheckedAddresses(addresses), use_dns_cache=False),
-        timeout=aiohttp.ClientTimeout(total=None),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        headers=HEADERS,
-    )
+    connector = aiohttp.TCPConnector(resolver=CheckedAddresses(addresses), use_dns_cache=False)
+    session = open_session(connector=connector, headers=HEADERS)
     try:
         async with (
             asyncio.timeout(SECONDS),
@@ -138,7 +131,7 @@ async def get(url: str, addresses: Sequence[str], kinds: Sequence[str]) -> Downl
 
 
 def redirected(url: str, location: str) -> str:
-    """The address that a page leads to, without a user and password that it may name: they would be shown
+    """The address in a Location header, without the user and password that it may name, which would be shown
     and sent. ToolError where there is none."""
     location = USER.sub(r"\1", location)
     try:
@@ -151,7 +144,7 @@ def redirected(url: str, location: str) -> str:
 
 
 class CheckedAddresses(AbstractResolver):
-    """Resolves every name to addresses that were checked before, and not to what DNS says later."""
+    """Resolves every name to addresses that were checked before, so that DNS cannot change them."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -184,17 +177,31 @@ async def read_response(
         raise ToolError(f"{url} answered {response.status} {reason}".rstrip() + ".")
     if not kind.startswith(tuple(kinds)):
         raise ToolError(f"{url} is {clean(kind)[:100]}, not text.")
-    raw, most = bytearray(), MOST_PDF_BYTES if kind == PDF else MOST_BYTES
+    most = MOST_PDF_BYTES if kind == PDF else MOST_BYTES
+    raw = await read_bounded(response, most)
+    if kind == PDF and len(raw) > most:
+        raise ToolError(f"{url} is a PDF of more than {most >> 20} MiB, which is not read.")
+    return Downloaded(url, kind, response.charset or "", raw[:most], len(raw) > most)
+
+
+def open_session(**options: Any) -> aiohttp.ClientSession:
+    """A session without cookies, and without a deadline: aiohttp's own may swallow a cancellation."""
+    return aiohttp.ClientSession(
+        timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar(), **options
+    )
+
+
+async def read_bounded(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """The body; of one with more than `most` bytes, somewhat more than these."""
+    raw = bytearray()
     async for piece in response.content.iter_chunked(1 << 16):
         raw += piece
         if len(raw) > most:
             break
-    if kind == PDF and len(raw) > most:
-        raise ToolError(f"{url} is a PDF of more than {most >> 20} MiB, which is not read.")
-    return Downloaded(url, kind, response.charset or "", bytes(raw[:most]), len(raw) > most)
+    return bytes(raw)
 
 
-# The isolated interpreter has no site-packages: what it imports is of the standard library only.
+# The isolated interpreter has no site-packages: it imports only the standard library.
 READ_PAGE = """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_AS, 2 * (int(sys.argv[2]),))
@@ -214,11 +221,11 @@ async def page_text(
     grep: str | None = None,
     seconds: int = READ_SECONDS,
 ) -> str:
-    """The text of a page, read by a process of its own with bounds of time (seconds) and memory.
+    """The text of a page, read in a process of its own with bounds of time (seconds) and memory: its bytes are a
+    stranger's, and none of its regular expressions, codecs or entities may hold up this program.
 
-    With its `address` the main part as Markdown (html_text.markdown); `grep`: the lines that match
-    a regular expression, with their numbers. Its bytes are a stranger's: no regular expression, codec or
-    entity of it may hold up this program.
+    With its `address` the main part as Markdown (html_text.markdown); with `grep` the lines that match
+    a regular expression, with their numbers.
     """
     limits = [str(READ_MEMORY), str(seconds)]
     known = charset if CHARSET.fullmatch(charset) else ""

@@ -149,7 +149,7 @@ def no_limits() -> None:
     async def unseeing(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    setattr(sandbox, "watch_usage", unseeing)
+    setattr(sandbox_config, "watch_usage", unseeing)
     setattr(sandbox_config, "prlimit", lambda limits: [])
 
 

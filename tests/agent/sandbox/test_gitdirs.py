@@ -124,7 +124,7 @@ async def test_a_path_that_turns_into_a_link_while_it_is_mounted_stops_the_call(
 ) -> None:
     config = box.sandbox.config
     guards = {"app": find_guard(app)}
-    invocation = await config.invocation(box.sandbox.workspace, ["/bin/true"], guards=guards)
+    invocation = config.invocation(box.sandbox.workspace, ["/bin/true"], guards=guards)
     shutil.move(app / "own/tool", app / "own/old")
     (app / "own/tool").symlink_to("../vendor/lib")
     async with run_bwrap(config.user, invocation) as process:

@@ -127,14 +127,14 @@ LIST = ("docs.lan", "GET wiki.lan/open/", "* all.lan", "CONNECT tls.lan", "PUT p
     ],
 )
 def test_what_an_entry_covers(method: str, host: str, target: str, listed: bool) -> None:
-    assert Hosts(LIST).request(method, host, 80, target).listed is listed
+    assert Hosts(LIST).marked(HostRequest(method, host, 80, target)).listed is listed
     assert Hosts(LIST).allow(host, 80) is (host != "put.lan")
 
 
 @pytest.mark.parametrize("target", ["/x", "/x/y"])
 def test_a_port_and_a_path(target: str) -> None:
-    assert Hosts(LIST).request("PUT", "put.lan", 81, target).listed
-    assert not Hosts(LIST).request("PUT", "put.lan", 81, f"{target}y/../../z").listed
+    assert Hosts(LIST).marked(HostRequest("PUT", "put.lan", 81, target)).listed
+    assert not Hosts(LIST).marked(HostRequest("PUT", "put.lan", 81, f"{target}y/../../z")).listed
 
 
 @pytest.mark.parametrize("entry", ["https://a.org", "a.org:x", "get a.org", "POST a b", "u@a", ""])
