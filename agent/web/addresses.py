@@ -1,5 +1,4 @@
-"""Addresses as they are asked for, so that two texts of one request are the same, and where they stand in
-somebody's words."""
+"""Addresses of the web in canonical form, so that they can be compared, and those in somebody's words."""
 
 import re
 from collections.abc import Iterator
@@ -13,8 +12,8 @@ WITHOUT_SCHEME = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d+)?(?:
 
 
 def canonical(address: str) -> str:
-    """The address as a request has it: no fragment, no default port, host in lower case, a path; empty for
-    what is no address of the web, or names a user."""
+    """The address in the form of a request: no fragment, no default port, host in lower case, with a path; empty
+    for anything that is no address of the web, or names a user."""
     if len(address) > LONGEST:
         return ""
     try:
@@ -22,17 +21,18 @@ def canonical(address: str) -> str:
         if url.scheme not in ("http", "https") or not url.host or url.user or url.password:
             return ""
         return str(url.with_fragment(None).with_path(url.path or "/", keep_query=True))
-    except (ValueError, IndexError):  # yarl's, of "http://[]@"
+    except (ValueError, IndexError):  # yarl raises the latter for "http://[]@"
         return ""
 
 
 def addresses_in(text: str) -> set[str]:
-    """All that somebody may have meant as one, in `canonical` form; without a scheme, both."""
-    return {found for word in text.split() for each in meant(word) if (found := canonical(each))}
+    """All words that may be meant as an address, in `canonical` form; one without a scheme with both."""
+    return {found for word in text.split() for each in readings(word) if (found := canonical(each))}
 
 
-def meant(word: str) -> Iterator[str]:
-    """A word from where an address begins, and without what may close a sentence or bracket."""
+def readings(word: str) -> Iterator[str]:
+    """The addresses that a word may contain: from where one begins, with and without the signs that may close a
+    sentence or bracket."""
     start = re.search(r"https?://", word, re.IGNORECASE)
     rest = word[start.start() :] if start else word.lstrip(OPENING)
     while rest:

@@ -11,12 +11,12 @@ from yarl import URL
 
 from agent.errors import ToolError
 from agent.sandbox.hosts import Permit, WholeWeb, is_public
-from agent.sandbox.output_buffer import decode
+from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, Sandbox
 from agent.store.addresses import AddressTable
 from agent.web.addresses import addresses_in
 
-if TYPE_CHECKING:  # loaded where an engine is named
+if TYPE_CHECKING:  # loaded only where an engine is named
     from agent.web.search import SearXNG
 
 Reading = Literal["seen", "ask", "never"]
@@ -31,7 +31,7 @@ NO_PDF = (
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """`address` is where it was found at last."""
+    """A page as text; `address` is the last one after redirects."""
 
     address: str
     text: str
@@ -40,7 +40,7 @@ class WebPage:
 
 @dataclass(frozen=True)
 class PageCache:
-    """Pages that chats have read, the newest last; each chat finds its own."""
+    """Pages that chats have read, the newest last; a chat finds only its own."""
 
     clock: Callable[[], float] = time.monotonic
     _pages: OrderedDict[tuple[str, str], WebPage] = field(default_factory=OrderedDict)
@@ -59,7 +59,7 @@ class PageCache:
 @dataclass(frozen=True)
 class Browser:
     """`engine` None: the owner has named none. `reading` is agent.web.read of the configuration; `hosts` are
-    those that may be connected to at all."""
+    all that may be connected to."""
 
     chat: str
     table: AddressTable
@@ -69,31 +69,28 @@ class Browser:
     hosts: WholeWeb = field(default_factory=lambda: WholeWeb(is_public))
 
     async def found(self, addresses: Collection[str]) -> None:
-        """A search has returned these."""
+        """Record addresses that a search has returned."""
         await self.table.keep(self.chat, addresses)
 
     async def needs_question(self, address: str, written: str = "") -> bool:
-        """Whether an address (agent.web.addresses.canonical) has to be asked about. `written` are words of a
-        person that led to just this call."""
+        """Whether an owner has to be asked about an address (agent.web.addresses.canonical). `written` are a
+        person's words that led to just this call."""
         if address in addresses_in(written):
             return False
         return self.reading != "seen" or not await self.seen(address)
 
     async def seen(self, address: str) -> bool:
-        """Whether in this chat a person wrote the address, or a search returned it, just as it stands."""
+        """Whether a person wrote exactly this address in the chat, or a search returned it."""
         if await self.table.kept(self.chat, address):
             return True
         texts = await self.table.said(self.chat, URL(address).host or "")
         if not any(address in addresses_in(text) for text in texts):
             return False
-        await self.table.keep(self.chat, [address])  # also when that message is deleted by age
+        await self.table.keep(self.chat, [address])  # for when that message is deleted by age
         return True
 
-    def cached(self, address: str) -> WebPage | None:
-        return self.cache.get(self.chat, address)
-
     async def read(self, address: str, permit: Permit, sandbox: Sandbox) -> WebPage:
-        """Fetch a page and read it; `permit` is awaited before each request. ToolError says why there is none."""
+        """Fetch a page and read it; `permit` is awaited before each request. ToolError says why that fails."""
         from agent.web.fetch import PDF, TEXT, download
 
         found = await download(
@@ -111,17 +108,14 @@ class Browser:
 
 
 async def pdf_text(raw: bytes, sandbox: Sandbox) -> str:
-    """Its text with a heading for each page, by a program in the sandbox."""
+    """The text of a PDF with a heading for each page, extracted in the sandbox."""
     if not PDF_PROGRAM.exists():
         raise ToolError(NO_PDF)
-    script = f"exec {PDF_PROGRAM} -enc UTF-8 /tmp/page.pdf - 2> /dev/null"
-    inputs = {"page.pdf": raw}
+    script = [*BASH, f"exec {PDF_PROGRAM} -enc UTF-8 /tmp/page.pdf - 2> /dev/null"]
     text = await sandbox.read_internal(
-        [*BASH, script], seconds=PDF_SECONDS, inputs=inputs, inner=True
+        script, seconds=PDF_SECONDS, inputs={"page.pdf": raw}, inner=True
     )
     pages = text.decode("utf-8", "replace").removesuffix("\f").split("\f")
     if not any(page.strip() for page in pages):
         raise ToolError("The PDF has no text: it is a scan, locked, or damaged.")
-    return decode(
-        "\n\n".join(f"## Page {n}\n\n{page.strip()}" for n, page in enumerate(pages, 1)).encode()
-    )
+    return clean("\n\n".join(f"## Page {n}\n\n{page.strip()}" for n, page in enumerate(pages, 1)))

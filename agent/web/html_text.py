@@ -1,10 +1,10 @@
-"""The text of an HTML page, as a person would read it: whole, or its main part as Markdown with numbered links.
+"""The text of an HTML page as a person would read it: whole, or its main part as Markdown with numbered links.
 
-A scanner of our own, linear in the page's size: html.parser reads unclosed comments and tags
-anew from each start (minutes for 4 MiB), the fast tree builder (selectolax) is quadratic in depth.
-trafilatura 2.3.1, on the saved pages of tests/agent/web/pages (`python -m bench.pages`), loses 3 of 74 wanted
-passages (bylines) and 4 of 13 links and shows 2 of 32 things that stand beside the text, where this does none of it;
-and it brings 13 packages, a parser in C for strangers' bytes among them, and takes 0.4 s to load.
+The scanner is our own and takes time linear in the page's size: html.parser rescans from each unclosed comment
+or tag (minutes for 4 MiB), and the fast tree builder (selectolax) is quadratic in depth. On the saved pages of
+tests/agent/web/pages (`python -m bench.pages`) trafilatura 2.3.1 loses 3 of 74 wanted passages (bylines) and 4
+of 13 links, and shows 2 of 32 things beside the text; this loses and shows none. trafilatura also needs 13
+packages, among them a C parser for strangers' bytes, and 0.4 s to load.
 """
 
 import re
@@ -30,7 +30,7 @@ MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | dict.fromkey
 )
 MARKS["li"] = "- "
 
-# What is beside the text: by element, by role, by words of class and id.
+# What stands beside the main text: by element, by role, by words in class and id.
 BESIDE = {"aside", "footer", "dialog", "menu", "button", "header"}
 BESIDE_ROLES = {"navigation", "banner", "contentinfo", "complementary", "search", "dialog", "alertdialog"}  # fmt: skip
 BESIDE_WORDS = re.compile(
@@ -43,17 +43,17 @@ MOST_BESIDE = 0.4  # of the text; a region with more is the text
 LEAST_MAIN = 0.4  # of the text, for what calls itself the main part
 LONGEST_ATTRIBUTES = 4096
 LONGEST_ADDRESS = 2000
-NO_EXPRESSION = 3  # the exit code for what is no regular expression
+NO_EXPRESSION = 3  # the exit code for an invalid regular expression
 MOST_LINKS = 5000  # that may get a number
 ATTRIBUTE = re.compile(r"""([a-zA-Z-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
 
 MARKS_OF_ORDER = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-HEAD = 4096  # bytes, in which a page tells its encoding
+HEAD = 4096  # bytes in which a page may declare its encoding
 DECLARED = re.compile(
     rb"""<meta\s[^>]{0,400}?charset\s{0,9}=\s{0,9}["']?\s{0,9}([a-z0-9][\w.:-]{0,39})""",
     re.IGNORECASE,
 )
-# Names that stand for a wider encoding in browsers.
+# Names that browsers take for a wider encoding.
 WIDER = dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252") | dict.fromkeys(
     ("gb2312", "gbk"), "gb18030"
 )
@@ -68,13 +68,13 @@ KEPT_SPACE = "\xa0"  # of <pre>
 def html_text(html: str) -> str:
     """Title, then blocks of text; headings and list items are marked as in Markdown.
 
-    What is not closed (a comment, a tag, a script) takes the rest of the page, as in a browser.
+    An unclosed comment, tag or script extends to the end of the page, as in a browser.
     """
     return scanned(html, PageText()).text()
 
 
 def markdown(html: str, address: str) -> str:
-    """The main part of a page, and behind an empty line each link's number and address: "[1]: https://..."."""
+    """The main part of a page, then after an empty line each link's number and address: "[1]: https://..."."""
     return scanned(html, MainText(address)).text()
 
 
@@ -88,10 +88,10 @@ def scanned(html: str, page: "PageText") -> "PageText":
 
 
 def main(charset: str, kind: str, word: str) -> None:
-    """From standard input to output (UTF-8): a page's text, without what drives terminals; of kind "html"
-    with its address as `word` the main part as Markdown, of kind "grep" what matches the `word`.
+    """Read a page from standard input, write its text to standard output (UTF-8), without control sequences.
 
-    Run by an isolated interpreter (agent.web.fetch.page_text).
+    For kind "html" with an address as `word` that is the main part as Markdown; for kind "grep" the lines that
+    match `word`. An isolated interpreter runs this (agent.web.fetch.page_text).
     """
     text = decoded(sys.stdin.buffer.read(), charset, html=kind == "html")
     if kind == "html":
@@ -102,16 +102,14 @@ def main(charset: str, kind: str, word: str) -> None:
         except (re.error, OverflowError, RecursionError):
             sys.exit(NO_EXPRESSION)
         lines = enumerate(text.split("\n"), 1)
-        text = "\n".join(
-            f"{n}: {line}" for n, line in lines if re.search(word, line, re.IGNORECASE)
-        )
-    text = clean(text)
-    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        found = (f"{n}: {line}" for n, line in lines if re.search(word, line, re.IGNORECASE))
+        text = "\n".join(found)
+    sys.stdout.buffer.write(clean(text).encode("utf-8", "replace"))
 
 
 def decoded(page: bytes, charset: str = "", *, html: bool) -> str:
-    """By its byte order mark, the `charset` of its response, or its own <meta>, whichever is there and known first;
-    without one UTF-8, or Windows-1252 where it is not that, as browsers do (https://encoding.spec.whatwg.org)."""
+    """Decode by the first known of byte order mark, the response's `charset`, and the page's own <meta>; without
+    one as UTF-8, or as Windows-1252 if that fails, like browsers (https://encoding.spec.whatwg.org)."""
     mark = next((encoding for bom, encoding in MARKS_OF_ORDER if page.startswith(bom)), "")
     meta = DECLARED.search(page, 0, HEAD) if html else None
     own = meta[1].decode().lower() if meta else ""
@@ -127,7 +125,7 @@ def decoded(page: bytes, charset: str = "", *, html: bool) -> str:
 
 
 def after_markup(html: str, at: int, page: "PageText") -> int | None:
-    """Tell the page of a tag; where the text goes on, None where it does not."""
+    """Pass the tag at `at` to the page; the position where text goes on, None at the end."""
     if html.startswith("<!--", at):
         end = html.find("-->", at + 2)
         return None if end < 0 else end + 3
@@ -149,6 +147,8 @@ def after_markup(html: str, at: int, page: "PageText") -> int | None:
 
 
 class PageText:
+    """Collects the text of a page from its tags and the text between them."""
+
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._title: list[str] = []
@@ -193,7 +193,7 @@ class PageText:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Pieces from `start` up to `end`; `main` is what calls itself so, else it is beside the text."""
+    """Pieces from `start` up to `end`, either declared as the main part or standing beside the text."""
 
     start: int
     end: int
@@ -201,7 +201,7 @@ class Region:
 
 
 class MainText(PageText):
-    """Leaves out what is beside the text, in so far as it is not most of it, and numbers the links."""
+    """Leaves out regions beside the text, unless they hold most of it, and numbers the links."""
 
     def __init__(self, address: str) -> None:
         super().__init__()
@@ -246,7 +246,7 @@ class MainText(PageText):
         elif name == "code" and not self._pre:
             self._pieces.append("`")
         super().end(name)
-        # What was hidden has left.
+        # Forget what was in pieces that were hidden.
         while self._regions and self._regions[-1].end > len(self._pieces):
             self._regions.pop()
         while self._links and next(reversed(self._links)) >= len(self._pieces):
@@ -305,19 +305,16 @@ class MainText(PageText):
         least = MOST_BESIDE * total[-1]
         beside = [r for r in self._regions if not r.main and total[r.end] - total[r.start] <= least]
         dropped = covered(beside, len(pieces))
-        left = [
-            0,
-            *accumulate(len(p.strip()) * (not d) for p, d in zip(pieces, dropped, strict=True)),
-        ]
         main = covered([r for r in self._regions if r.main], len(pieces))
-        inside = sum(len(p.strip()) for p, d, m in zip(pieces, dropped, main, strict=True) if m > d)
-        if inside < LEAST_MAIN * left[-1] or not any(main):
+        sizes = [len(p.strip()) * (not d) for p, d in zip(pieces, dropped, strict=True)]
+        inside = sum(size for size, m in zip(sizes, main, strict=True) if m)
+        if inside < LEAST_MAIN * sum(sizes) or not any(main):
             return [not d for d in dropped]
         return [m and not d for m, d in zip(main, dropped, strict=True)]
 
 
 def covered(regions: list[Region], count: int) -> list[bool]:
-    """Which of so many pieces lie in one of the regions."""
+    """For each of `count` pieces, whether it lies in one of the regions."""
     change = [0] * (count + 1)
     for region in regions:
         change[region.start] += 1
@@ -333,7 +330,7 @@ def attributes_of(tag: str) -> dict[str, str]:
 
 
 def joined(address: str, target: str) -> str:
-    """The address of the web that a link leads to, without its fragment; empty for none, or the page itself."""
+    """The address of the web that a link leads to, without fragment; empty for any other, and the page itself."""
     if target.strip()[:1] in ("", "#"):
         return ""
     try:

@@ -1,6 +1,6 @@
-"""Searches by a SearXNG of the owner's: its JSON form, https://docs.searxng.org/dev/search_api.html.
+"""Searches with a SearXNG of the owner's, by its JSON API: https://docs.searxng.org/dev/search_api.html.
 
-Its address is the owner's, so that it may be on this machine or in a private network.
+The owner configures its address, so it may be on this machine or in a private network.
 """
 
 import asyncio
@@ -16,8 +16,9 @@ from agent.bounded_json import parsed_json
 from agent.errors import ToolError
 from agent.sandbox.output_buffer import clean
 from agent.store.ledger import RecordUse, unrecorded
+from agent.web.fetch import open_session, read_bounded
 
-SECONDS = 30  # engines have up to 10 and more, and are asked again
+SECONDS = 30  # engines may take more than 10, and be asked twice
 MOST_BYTES = 4 << 20
 MOST_ENTRIES = 1000  # of a list in its answer
 LONGEST_QUERY = 200  # characters
@@ -41,15 +42,15 @@ class SearchResult(BaseModel):
 
     @property
     def plain(self) -> "SearchResult":
-        """Each field on one line, without what drives terminals."""
+        """The result with each field on one line, without terminal control sequences."""
         changed = {key: one_line(value or "") for key, value in self.model_dump().items()}
         return self.model_copy(update=changed)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPage:
-    """`answers` are given by engines themselves (a conversion, a definition); `silent` are engines that did
-    not answer, with why."""
+    """`answers` are those that engines give themselves (a conversion, a definition); `silent` are engines that
+    did not answer, with the reasons."""
 
     results: Sequence[SearchResult]
     answers: Sequence[str] = ()
@@ -86,7 +87,7 @@ class SearXNG:
         category: str = "",
         page: int = 1,
     ) -> SearchPage:
-        """One page of results; SearchRefused says why there is none."""
+        """Search for one page of results; SearchRefused says why that fails."""
         asked = {"time_range": time, "language": language, "categories": category}
         form = {"q": query, "format": "json", "pageno": str(page)}
         status, raw = await self._ask(form | {k: v for k, v in asked.items() if v})
@@ -118,10 +119,7 @@ class SearXNG:
 
     async def _ask(self, form: dict[str, str]) -> tuple[int, bytes]:
         await self.used()
-        # Without a deadline of aiohttp's own: its total time-out may swallow a cancellation.
-        session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=None), cookie_jar=aiohttp.DummyCookieJar()
-        )
+        session = open_session()
         away = "Go on without a search, and say so."
         try:
             async with (
@@ -129,12 +127,7 @@ class SearXNG:
                 session,
                 session.get(self.address, params=form, allow_redirects=False) as response,
             ):
-                raw = bytearray()
-                async for piece in response.content.iter_chunked(1 << 16):
-                    raw += piece
-                    if len(raw) > MOST_BYTES:
-                        break
-                return response.status, bytes(raw)
+                return response.status, await read_bounded(response, MOST_BYTES)
         except TimeoutError:
             raise SearchRefused(
                 f"The search engine did not answer within {SECONDS} s. {away}",
@@ -149,7 +142,7 @@ class SearXNG:
 
 
 def page_of(found: dict[str, Any]) -> SearchPage:
-    """What cannot be read is left out; SearchRefused where no engine has answered."""
+    """The results in an answer, without unreadable ones; SearchRefused where no engine has answered."""
     results = []
     for each in listed(found.get("results")):
         try:
@@ -175,7 +168,7 @@ def page_of(found: dict[str, Any]) -> SearchPage:
 
 
 def listed(value: object) -> list[Any]:
-    """No more of it than anybody looks at: to check each takes its time."""
+    """The first MOST_ENTRIES of a list, as checking each takes time; none for anything else."""
     return value[:MOST_ENTRIES] if isinstance(value, list) else []
 
 

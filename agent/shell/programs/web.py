@@ -101,7 +101,7 @@ async def read(
     address = canonical(url)
     if not address:
         raise ToolError(f"{url[:200]} is no address such as https://example.org/page.")
-    page = None if fresh else browser.cached(address)
+    page = None if fresh else browser.cache.get(browser.chat, address)
     if page is None:
         permit = await permit_of(call, address)
         await call.stranger(f"page {address}")  # an error of it, too
