@@ -4,11 +4,11 @@ import inspect
 import posixpath
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -21,9 +21,12 @@ from typing import (
     overload,
 )
 
-from agent.errors import ToolError, UsageError
+from agent.errors import UsageError
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call
+
+if TYPE_CHECKING:  # it imports this module
+    from agent.shell.broker import Broker
 
 WIDTH = 400  # of a usage line, so that it is one
 HELP = ("--help", "-h")
@@ -42,26 +45,15 @@ class Streams(Protocol):
     async def read(self) -> bytes: ...
 
 
-class Questions(Protocol):
-    """What one bash call may ask of owners."""
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """The call's time stands still meanwhile."""
-        ...
-
-    async def approve(self, what: str, scope: str) -> None: ...
-
-    async def stranger(self, source: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ShellCall:
-    """One command of a bash call; what it offers is listed in agent/shell/__init__.py."""
+    """One command of a bash call; agent/shell/__init__.py lists what it offers. While `broker.waiting()` is
+    entered, the time limit of the bash call stands still."""
 
     within: Call
     folder: str
     streams: Streams = field(repr=False)
-    questions: Questions = field(repr=False)
+    broker: "Broker" = field(repr=False)
 
     @property
     def context(self) -> ToolContext:
@@ -76,7 +68,7 @@ class ShellCall:
         return self.within.turn
 
     def path(self, path: str) -> str:
-        """A path of the command's arguments as agent.sandbox.files takes it."""
+        """A path in the command's arguments, for agent.sandbox.files."""
         return posixpath.join(self.folder, path)
 
     async def write(self, text: str | bytes) -> None:
@@ -89,27 +81,27 @@ class ShellCall:
         return await self.streams.read()
 
     async def approve(self, what: str, *, scope: str) -> None:
-        """Return where nobody is to be asked, or an owner allowed `what`; ToolError with the reason. `scope`
-        is an act of agent.trust.ACTS."""
-        await self.questions.approve(what, scope)
+        """Return when nobody has to be asked or an owner has allowed `what`; ToolError with the reason when
+        not. `scope` is an act of agent.trust.ACTS."""
+        await self.broker.approve(what, scope)
 
     async def stranger(self, source: str) -> None:
-        """What is written next is text of strangers, from there."""
-        await self.questions.stranger(source)
+        """To be awaited before text of strangers is written, with its source."""
+        await self.broker.stranger(source)
 
     async def extract(self, question: str, text: str) -> str:
         """As Call.extract."""
-        with self.questions.waiting():
+        with self.broker.waiting():
             return await self.within.extract(question, text)
 
     async def leaves(self, where: str, text: str) -> None:
-        """The text is about to leave the machine; ToolError where it holds a secret."""
-        with self.questions.waiting():
+        """To be awaited before the text leaves the machine; ToolError where it holds a secret."""
+        with self.broker.waiting():
             await self.within.leaves(where, text)
 
     async def reserve(self, amounts: Mapping[str, int], *, host: str = "") -> None:
-        """Count with the chat's day (agent.budgets); an owner may be asked."""
-        with self.questions.waiting():
+        """Count against the chat's daily budgets (agent.budgets); an owner may be asked."""
+        with self.broker.waiting():
             await self.within.budget.reserve(amounts, host=host)
 
 
@@ -117,8 +109,9 @@ def encoded(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("utf-8", "replace")
 
 
+Function = Callable[..., Awaitable[None]]
 Lines = Callable[[ToolContext], Sequence[str]]
-"""What /commands.txt says of a command in a chat."""
+"""The lines of a command in /commands.txt, for a chat."""
 
 
 class UsageParser(ArgumentParser):
@@ -129,9 +122,9 @@ class UsageParser(ArgumentParser):
 @dataclass(frozen=True)
 class ShellCommand:
     """`name` is what is typed: the program, and the subcommand where there is one. `raw`: the function gets
-    the words as they were typed, options and --help too."""
+    the words as they were typed, including options and --help."""
 
-    function: Callable[..., Awaitable[None]]
+    function: Function
     name: str
     help: str
     lines_of: Lines | None = None
@@ -163,13 +156,13 @@ class ShellCommand:
         return [f"{self.usage}  {self.help}"]
 
     def check(self, words: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-        """The function's arguments; UsageError, or HelpAsked, where there are none."""
+        """The function's arguments. UsageError where they are wrong, HelpAsked where help is asked for."""
         if self.raw:
             return [*words], {}
         end = words.index("--") if "--" in words else len(words)
         if any(word in HELP for word in words[:end]):
             raise HelpAsked(self.parser.format_help())
-        # argparse drops "--" before it looks at what follows, which is marked as no option instead.
+        # argparse drops "--" before it parses what follows, so that is marked (PLAIN) instead.
         marked = [*words[:end], *(PLAIN + word for word in words[end + 1 :])]
         given = vars(self.parser.parse_intermixed_args(marked))
         positional: list[Any] = []
@@ -223,9 +216,6 @@ def add_argument(parser: UsageParser, parameter: inspect.Parameter, hint: Any) -
     parser.add_argument(parameter.name, **options)
 
 
-Function = Callable[..., Awaitable[None]]
-
-
 @overload
 def command(function: Function) -> ShellCommand: ...
 
@@ -238,16 +228,14 @@ def command(
     function: Function | None = None, *, lines: Lines | None = None, raw: bool = False
 ) -> ShellCommand | Callable[[Function], ShellCommand]:
     """Make a command of a typed async function; its file's name is its program's."""
-    if function is None:
-        return lambda function: made(function, lines, raw)
-    return made(function, lines, raw)
+
+    def made(function: Function) -> ShellCommand:
+        program, own = function.__module__.rpartition(".")[2], function.__name__.strip("_")
+        name = program if own == program else f"{program} {own.replace('_', '-')}"
+        help = (inspect.getdoc(function) or "").partition("\n")[0]
+        return ShellCommand(function, name, help, lines, raw)
+
+    return made(function) if function else made
 
 
-def made(function: Function, lines: Lines | None, raw: bool) -> ShellCommand:
-    program, own = function.__module__.rpartition(".")[2], function.__name__.strip("_")
-    name = program if own == program else f"{program} {own.replace('_', '-')}"
-    help = (inspect.getdoc(function) or "").partition("\n")[0]
-    return ShellCommand(function, name, help, lines, raw)
-
-
-__all__ = ["HelpAsked", "ShellCall", "ShellCommand", "ToolError", "UsageError", "command"]
+__all__ = ["HelpAsked", "ShellCall", "ShellCommand", "UsageError", "command"]

@@ -1,4 +1,4 @@
-"""The programs, found by their files; what is there in a chat, for /commands.txt."""
+"""The programs, found by their files, and what /commands.txt says of them in a chat."""
 
 import importlib
 import logging
@@ -22,13 +22,13 @@ def names() -> list[str]:
 
 
 def scripts() -> Mapping[str, str]:
-    """What lies in /commands: the same client under each name. Loads none of the programs."""
+    """The files of /commands: the same client under each program's name. Loads none of the programs."""
     client = files("agent.shell").joinpath("client.pl").read_text("utf-8")
     return dict.fromkeys(names(), client)
 
 
 def commands(program: str) -> Mapping[str, ShellCommand]:
-    """The commands of a program by name; none where there is no such program, or its file cannot be loaded."""
+    """The commands of a program by name; none where it does not exist or cannot be loaded."""
     return loaded(program) if program in names() else {}
 
 
@@ -36,7 +36,7 @@ def commands(program: str) -> Mapping[str, ShellCommand]:
 def loaded(program: str) -> Mapping[str, ShellCommand]:
     try:
         module = importlib.import_module(f"{programs.__name__}.{program}")
-    except Exception:  # somebody's own file must not take the shell away
+    except Exception:  # an owner's broken file must not break the shell
         log.exception("the commands of %s cannot be loaded", program)
         return {}
     return {each.name: each for each in vars(module).values() if isinstance(each, ShellCommand)}
@@ -44,21 +44,23 @@ def loaded(program: str) -> Mapping[str, ShellCommand]:
 
 def listing(context: ToolContext) -> str:
     """The text of /commands.txt."""
-    lines = [line for program in names() for line in lines_of(program, context)]
-    skills = skill_lines(context).values()
+    lines, skills = program_lines(context).values(), skill_lines(context).values()
     about = [HEAD if lines else "There are no such commands.", *lines]
     return "\n".join([*about, *(["", SKILLS, *skills] if skills else []), ""])
 
 
 def entries(context: ToolContext) -> dict[str, str]:
-    """What it says of each program and each skill."""
-    lines = {program: "\n".join(lines_of(program, context)) for program in names()}
+    """The lines of /commands.txt by program and skill."""
     skills = {f"skill {name}": line for name, line in skill_lines(context).items()}
-    return {name: text for name, text in (lines | skills).items() if text}
+    return program_lines(context) | skills
 
 
-def lines_of(program: str, context: ToolContext) -> list[str]:
-    return [line for command in commands(program).values() for line in command.lines(context)]
+def program_lines(context: ToolContext) -> dict[str, str]:
+    lines = {
+        program: [line for each in commands(program).values() for line in each.lines(context)]
+        for program in names()
+    }
+    return {program: "\n".join(each) for program, each in lines.items() if each}
 
 
 def skill_lines(context: ToolContext) -> dict[str, str]:

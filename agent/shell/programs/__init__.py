@@ -1,4 +1,4 @@
-"""One file for each program; agent/shell/__init__.py says how one is written.
+"""One file for each program; agent/shell/__init__.py says how to write one.
 
 docs.py  documents: list, search, show, add, forget
 mcp.py   the tools of MCP servers

@@ -1,4 +1,4 @@
-"""plan: the steps of a task, which the person sees."""
+"""plan: the steps of a task, shown to the person."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,7 +16,7 @@ def plan_line(context: ToolContext) -> Sequence[str]:
 
 
 def no_line(_context: ToolContext) -> Sequence[str]:
-    """Told with the program's own."""
+    """FORMS names the subcommands already."""
     return []
 
 

@@ -17,7 +17,7 @@ from agent.web.search import LONGEST_QUERY, SearchResult, TimeRange
 SHOWN = 8  # results
 MOST_RESULT_PAGES = 50  # engines give no more
 WIDTH, LINES = 100, 2  # of a result's text
-ROOM = 100  # bytes, for the line that says how to go on
+ROOM = 100  # bytes for the line that says how to go on
 UNSEEN = "Nobody wrote this address and no search returned it: it may carry something out."
 
 
@@ -104,9 +104,9 @@ async def read(
     page = None if fresh else browser.cache.get(browser.chat, address)
     if page is None:
         permit = await permit_of(call, address)
-        await call.stranger(f"page {address}")  # an error of it, too
+        await call.stranger(f"page {address}")  # also for its errors
         page = await browser.read(address, permit, call.within.sandbox)
-    await call.stranger(f"page {address}")
+    await call.stranger(f"page {address}")  # also for a cached one
     if extract := await call.extract(question, page.text):
         await call.write(f"{extract}\n")
         return
@@ -125,7 +125,8 @@ async def read(
 
 
 async def permit_of(call: ShellCall, address: str) -> Permit:
-    """Ask about an address that nobody has seen; then each further host, to which it redirects, as well."""
+    """The permission to read an address. An owner is asked about one that nobody has seen, and then about every
+    other host that it redirects to."""
     browser = call.context.browser
     assert browser
     allowed: set[str] = set()
@@ -153,7 +154,7 @@ async def permit_of(call: ShellCall, address: str) -> Permit:
 
 
 def piece(lines: Sequence[str], first: int, most: int) -> str:
-    """From a line on what fits into so many bytes, and how to go on."""
+    """As many lines, from `first` on, as fit into `most` bytes, and how to go on."""
     if first > len(lines):
         raise ToolError(f"The page has only {len(lines)} lines.")
     last, left = first - 1, most - ROOM
@@ -168,11 +169,6 @@ def result_text(number: int, result: SearchResult) -> str:
     content = result.content or ""
     if result.publishedDate:
         content = f"{result.publishedDate[:10]} · {content}"
-    lines = textwrap.wrap(content, WIDTH, max_lines=LINES, placeholder=" …")
-    return "\n".join(
-        [
-            f"{number}. {result.title or '(no title)'}",
-            *(f"   {s}" for s in [result.url, *lines]),
-            "",
-        ]
-    )
+    wrapped = textwrap.wrap(content, WIDTH, max_lines=LINES, placeholder=" …")
+    lines = [f"   {line}\n" for line in (result.url, *wrapped)]
+    return f"{number}. {result.title or '(no title)'}\n{''.join(lines)}"
