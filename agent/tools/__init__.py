@@ -2,7 +2,7 @@
 
 tool.py       the decorator `tool`; Call and Output; the schema that the model sees
 context.py    ToolContext: what a chat's tools work with, and its protocols
-registry.py   which tools are offered; it finds every tool in this folder
+registry.py   finds every tool in this folder; which of them are offered
 
 bash.py       bash
 files.py      read_file, write_file, edit_file

@@ -13,7 +13,6 @@ from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, tool
 
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
-
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
     "Repositories that others write to are there for a command that names /repos itself: "
@@ -63,7 +62,7 @@ async def bash(
 
 
 def rendered(result: CommandResult) -> str:
-    """The output, then a line for each thing to know: what was cut, why it stopped, the exit code."""
+    """The output, then lines about it: what was cut, why it stopped, the exit code."""
     lines = [result.output.rstrip("\n")] if result.output.strip("\n") else []
     if result.saved_path:
         lines.append(

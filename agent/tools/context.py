@@ -19,34 +19,33 @@ if TYPE_CHECKING:  # loaded when they are used
 
 @dataclass(frozen=True, slots=True)
 class RecallMatch:
-    """Something found again: a note, or a passage of a past conversation."""
+    """A note or a passage of a past conversation that a search found."""
 
     text: str
     when: str  # date, YYYY-MM-DD
     kind: Literal["note", "conversation"] = "note"
-    stranger: str = ""  # where text of strangers in it comes from
+    stranger: str = ""  # the source of strangers' text in it
 
 
 class Notes(Protocol):
     async def remember(self, note: str, source: str, stranger: str = "") -> str:
-        """Save a note; `source` is the turn it came from, `stranger` what has touched its chat. The
-        answer says what was saved."""
+        """Save a note; the answer says what was saved. `source` is the turn it came from, `stranger` the source
+        of strangers' text in its chat."""
 
     async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
-        """The best matches first, at most `limit`; none is an empty sequence."""
+        """At most `limit` matches, the best first."""
 
 
-ALBUM = 10  # files that are sent as one
+ALBUM = 10  # files that can be sent as one
 
 
 class Approver(Protocol):
     async def __call__(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
-        """Return where nobody is to be asked, or an owner allowed `what`; ToolError with the reason
-        when not.
+        """Return when nobody has to be asked or an owner has allowed `what`; ToolError with the reason when not.
 
-        `what` is shown whole (a command, a diff); `scope` is an act of agent.trust.ACTS
-        and names what a standing permission would cover, such as "commit:website". `touched`
-        counts with what the chat holds of strangers.
+        `what` (a command, a diff) is shown complete; `scope` is an act of agent.trust.ACTS and names what
+        a standing permission would cover, such as "commit:website". `touched` counts besides the strangers'
+        text in the chat.
         """
 
 
@@ -56,9 +55,9 @@ class Jobs(Protocol):
     ) -> str:
         """Plan a job; the answer tells what was planned and its next times.
 
-        `kind` is remind, task, summary, or empty (found out from the task); `stranger`
-        is what has touched the chat. Raises ToolError with the question when `when` is
-        not understood, or the reason when an owner did not allow it.
+        `kind` is remind, task, summary, or empty (derived from the task); `stranger` is the source of
+        strangers' text in the chat. ToolError with a question when `when` is not understood, or with the
+        reason when an owner did not allow it.
         """
 
 
@@ -67,7 +66,7 @@ class Plans(Protocol):
         """The plan of the turn's conversation."""
 
     async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
-        """What `correct` makes of it; WrongPlan says why not."""
+        """Replace the plan by what `correct` returns; WrongPlan says why that fails."""
 
 
 class FileSender(Protocol):
@@ -77,26 +76,23 @@ class FileSender(Protocol):
 
 class Web(Protocol):
     async def fetch(self, url: str, permit: Permit) -> str:
-        """The text of a page on an allowed host, bounded; ToolError says why there is none.
-
-        `permit` is awaited before each request.
-        """
+        """The bounded text of a page on an allowed host; ToolError says why that fails. `permit` is awaited
+        before each request."""
 
 
 Delegate = Callable[[str, list[str]], Awaitable[str]]
-"""A task to the conclusion of an inner turn; the list is given where text of strangers that it read
-comes from, also when it fails."""
+"""Gives a task to an inner turn and returns its conclusion; adds the sources of strangers' text that it read to
+the list, also when it fails."""
 
 Read = Callable[[str, str], Awaitable[str]]
-"""A wish and a stranger's text to what that says to it, by a model call without tools; AgentError
-where there is none."""
+"""Answers a question from a stranger's text, by a model call without tools; AgentError where that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What is None is not there: its tools say so in one sentence. `leaks` knows what must not leave;
-    `documents` gives those of the chat and of the owner's folders, `skills` names and descriptions; `vision` asks
-    what the model sees, None where it does not."""
+    """Abilities of a chat. For one that is None its tools say in a sentence that it does not exist. `leaks` finds
+    what must not leave; `documents` gives those of the chat and of the owner's folders, `skills` their names and
+    descriptions; `vision` asks for the model's limits of pictures, None where it cannot see."""
 
     sandbox: Sandbox
     notes: Notes | None = None

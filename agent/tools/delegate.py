@@ -1,4 +1,4 @@
-"""delegate: a sub-task in an inner turn, of which only the conclusion comes back."""
+"""delegate: a sub-task in an inner turn, which returns only its conclusion."""
 
 from agent.errors import ToolError
 from agent.tools.tool import Call, Output, tool

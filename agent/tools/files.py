@@ -19,14 +19,14 @@ from agent.tools.tool import Call, Output, tool
 MOST_BYTES = 8 << 20  # of a file that is read whole
 MOST_CHANGES = 20  # changed lines that the model is told of
 CONTEXT = 2  # lines around a change that are shown
-MOST_COMPARED = 400  # lines; of more, all are shown as removed and added
+MOST_COMPARED = 400  # lines; more are all shown as removed and added
 MOST_SHOWN = 400  # lines of a change
-LINE_CHARACTERS = 2000  # of each of them
+LINE_CHARACTERS = 2000  # of each of these lines
 MOST_SOUGHT = 20_000  # lines among which the nearest is sought
-LINES_NAMED = 5  # of those at which a text occurs
+LINES_NAMED = 5  # at which a text occurs
 MOST_REPLACED = 1 << 18  # characters
-# Characters that are searched or split at once: meanwhile no other thread runs. What needs a handful of
-# turns of the interpreter waited 36 ms for each while 8 MiB were searched at once, 1.6 ms like this.
+# Characters that are searched or split at once. No other thread runs meanwhile: the event loop waited 36 ms
+# for each turn while 8 MiB were searched at once, and 1.6 ms with these pieces.
 PIECE = 1 << 16
 PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 NEAREST_SECONDS = 0.5  # in a thread
@@ -90,7 +90,7 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
 
 
 async def read_text(files: Files, path: str) -> str:
-    """The whole of a text file; ToolError for anything else, with names like the one that is not there."""
+    """The content of a text file; ToolError for anything else, with similar names where it does not exist."""
     try:
         file = await files.open(path)
     except ToolError as error:
@@ -116,12 +116,11 @@ def decoded(file: BinaryIO, path: str) -> str:
 
 
 async def near_names(files: Files, path: str) -> str:
-    """Names like the one that was not there, from its directory or else the workspace, where it is of that."""
+    """Names similar to a missing one, from its directory or, for a path of the workspace, else from there."""
     parent, name = posixpath.split(path.rstrip("/"))
     sought = files.place(path)
-    of_workspace = (
-        [""] if sought and not sought.repo else []
-    )  # its names are a stranger's elsewhere
+    # Names in the workspace may be a stranger's, and only a call that reads there is marked for them.
+    of_workspace = [""] if sought and not sought.repo else []
     for place in dict.fromkeys((parent, *of_workspace)):
         try:
             names = await files.names(place)
@@ -137,7 +136,7 @@ async def near_names(files: Files, path: str) -> str:
 
 
 def split_lines(text: str, *, keepends: bool = False) -> list[str]:
-    """str.splitlines, in pieces (PIECE)."""
+    """As str.splitlines, in pieces (PIECE)."""
     lines, at = list[str](), 0
     while at < len(text):
         end = text.find("\n", at + PIECE) + 1 or len(text)
@@ -147,7 +146,7 @@ def split_lines(text: str, *, keepends: bool = False) -> list[str]:
 
 
 def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
-    """Those lines, as many as have at most `limit` bytes; ToolError where there are none."""
+    """Lines `first` to `last`, as many as fit into `limit` bytes; ToolError where there are none."""
     lines = split_lines(text, keepends=True)
     if not lines:
         return f"{path} is empty."
@@ -163,7 +162,7 @@ def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
 
 
 def lines_within(lines: list[str], limit: int) -> list[str]:
-    """As many whole lines as have at most `limit` bytes, and at least a piece of the first."""
+    """As many whole lines as fit into `limit` bytes, and at least a piece of the first."""
     used = 0
     for count, line in enumerate(lines):
         used += len(line.encode())
@@ -173,7 +172,7 @@ def lines_within(lines: list[str], limit: int) -> list[str]:
 
 
 def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
-    """The file with `new` in the place of `old`, the change as an owner is asked about it, and its diff."""
+    """The file with `new` in place of `old`, the change as an owner is shown it, and its diff."""
     at, old, new = matching_text(text, old, new, path)
     lines = (
         line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
@@ -185,7 +184,7 @@ def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
 
 
 def occurrences(text: str, old: str) -> Iterator[int]:
-    """Where `old` stands, without those that overlap the one before; searched in pieces (PIECE)."""
+    """The positions of `old`, without overlapping ones; searched in pieces (PIECE)."""
     at = 0
     while at < len(text):
         found = text.find(old, at, at + PIECE + len(old) - 1)
@@ -195,7 +194,7 @@ def occurrences(text: str, old: str) -> Iterator[int]:
 
 
 def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, str]:
-    """Where `old` stands, and both with the file's line ends; ToolError where `old` does not occur once."""
+    """The position of `old`, and both texts with the file's line ends; ToolError unless `old` occurs once."""
     if not old:
         raise ToolError(
             "old is empty. Copy the lines to replace exactly; write_file makes a new file."
@@ -226,9 +225,9 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
 
 
 def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
-    """Hunks of a unified diff of the lines around `old`, which stands `at` that character.
+    """Hunks of a unified diff of the lines around `old`, which begins `at` that character.
 
-    The rest of the file is not compared: it is the same, and difflib is quadratic.
+    The rest of the file is the same and is not compared: difflib is quadratic.
     """
     begin, end = at, at + len(old)
     for _ in range(CONTEXT + 1):
@@ -244,14 +243,13 @@ def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
         yield from (f"+{line}" for line in after)
         return
     for line in islice(difflib.unified_diff(before, after, lineterm="", n=CONTEXT), 2, None):
-        yield (
-            re.sub(r"(?<=[-+])\d+", lambda m: str(int(m[0]) + skipped), line)
-            if line.startswith("@@")
-            else line
-        )
+        if line.startswith("@@"):
+            line = re.sub(r"(?<=[-+])\d+", lambda m: str(int(m[0]) + skipped), line)
+        yield line
 
 
 def not_found(text: str, old: str, path: str) -> str:
+    """The error for an `old` that does not occur, with the lines most like it."""
     lines = [line.rstrip("\r") for line in text.split("\n", MOST_SOUGHT)[:MOST_SOUGHT]]
     sought = old.strip("\n").splitlines() or [old]
     best = nearest(sought[0], lines, 1, 0.4, NEAREST_SECONDS)

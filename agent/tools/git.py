@@ -1,7 +1,6 @@
-"""git_status, git_diff, git_commit. Git only ever runs inside the sandbox.
+"""git_status, git_diff, git_commit. Git only ever runs inside the sandbox, by git.sh.
 
-So a repository's hooks, filters and configuration, whoever wrote them, can do no
-more than any command there. The scripts are in git.sh.
+So a repository's hooks, filters and configuration, whoever wrote them, can do no more than any command there.
 """
 
 import re
@@ -21,9 +20,9 @@ from agent.tools.tool import Call, Output, tool
 
 SECONDS = 60
 ABSENT, CHANGED, NOTHING = 44, 45, 46  # exit codes of git.sh
-PREVIEW_BYTES = 6000  # of a diff that nobody can look through
+PREVIEW_BYTES = 6000  # of a diff that is too long to be read
 
-# In the head of a file's diff; the lines of its text begin with a sign.
+# In the head of a file's diff; lines of content begin with a sign.
 NEW_SUBMODULE = re.compile(r"^new (?:file )?mode 160000$", re.MULTILINE)
 
 MESSAGES = {
@@ -44,7 +43,7 @@ async def git_status(
 
 
 def changed_files(entries: Sequence[str]) -> list[str]:
-    """A line for each file; of a renamed or copied one, its old name is the next entry."""
+    """A line for each file. For a renamed or copied one the next entry is its old name."""
     lines, left = [], iter(entry.replace("\n", "?") for entry in entries)
     for entry in left:
         if not entry:
@@ -77,7 +76,7 @@ async def git_commit(call: Call, repo: str, message: str, files: list[str] | Non
 
 
 async def approved_changes(call: Call, repo: str, message: str, files: Sequence[str]) -> str:
-    """The SHA-256 line of what an owner allowed; empty in the workspace, where nobody is asked."""
+    """The SHA-256 line of the changes that an owner allowed; empty in the workspace, where nobody is asked."""
     place = resolve(call, repo)
     if not place.repo:
         return ""
@@ -96,7 +95,7 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
     await call.leaves("The commit", preview)
     shown = preview
     if len(preview) > LONGEST and not await call.taints():
-        shown, _ = truncate_middle(preview, PREVIEW_BYTES)  # a touched chat is denied it
+        shown, _ = truncate_middle(preview, PREVIEW_BYTES)  # in a touched chat it is denied instead
     await call.approve(
         f"{translated('Commit to {repo}:').format(repo=place.repo)} {message}\n\n{shown}",
         scope=f"commit:{place.repo}",
@@ -112,7 +111,7 @@ async def run_git(
     access: WriteAccess = "none",
     exact: bool = False,
 ) -> str:
-    """What a command of git.sh prints; `exact`: with all that is not seen, for an owner to be shown."""
+    """The output of a command of git.sh; `exact`: with invisible characters, to be shown to an owner."""
     place = resolve(call, repo)
     folder = f"{place.top}/{place.path}".rstrip("/")
     await call.reads(place)
@@ -136,13 +135,13 @@ async def run_git(
 
 
 def resolve(call: Call, repo: str) -> SandboxPath:
-    """A configured name before a path of the same name."""
+    """The place of a repository; a configured name goes before a path of the same name."""
     known = call.sandbox.config.repos
     return call.sandbox.files.resolve(f"{REPOS}/{repo}" if repo in known else repo)
 
 
 def path_in_repo(call: Call, repo: str, file: str) -> str:
-    """A file's path in its repository, also where it was given from /workspace or as /repos/NAME/..."""
+    """A file's path in its repository, also for one that is relative to /workspace or begins with /repos/NAME/."""
     place = resolve(call, repo)
     own = f"{place.path}/" if place.path else ""
     if file.startswith("/") or (own and file.startswith(own)):

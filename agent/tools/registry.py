@@ -1,4 +1,4 @@
-"""Which tools are offered: the default set in its fixed order, less what the owner drops."""
+"""Which tools are offered: the default set in its fixed order, without those that the owner drops."""
 
 import importlib
 import json
@@ -20,7 +20,7 @@ def default_names() -> tuple[str, ...]:
 
 @cache
 def known() -> dict[str, Tool]:
-    """Every tool there is, by name."""
+    """Every tool by name."""
     modules = [
         importlib.import_module(f"agent.tools.{m.name}")
         for m in pkgutil.iter_modules(tools.__path__)
@@ -30,7 +30,7 @@ def known() -> dict[str, Tool]:
 
 
 def chosen(names: Sequence[str]) -> tuple[Tool, ...]:
-    """The named tools, or the default set for none, in the fixed order; ValueError names an unknown one."""
+    """The named tools, or without names the default set, in the fixed order; ValueError names an unknown one."""
     order = [*default_names(), *sorted(set(known()) - set(default_names()))]
     wanted = set(names or default_names())
     if unknown := sorted(wanted - set(order)):

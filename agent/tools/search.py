@@ -1,4 +1,5 @@
-"""list_files and grep: both look inside the sandbox, with what every Linux has, past .gitignore.
+"""list_files and grep: both search inside the sandbox, by search.sh, with the tools of every Linux, and skip what
+.gitignore names.
 
 Globs become extended regular expressions.
 """
@@ -18,15 +19,15 @@ WILDCARDS = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def beneath(folder: str, pattern: str) -> str:
-    """An expression for paths that match `pattern` in `folder`, or are `folder` itself."""
+    """An expression for paths in `folder` that match `pattern`, and for `folder` itself."""
     body = expression(pattern)
     return f"^{escaped(folder)}($|/{body}$)" if folder else f"^{body}$"
 
 
 def expression(pattern: str) -> str:
-    """Without a slash a pattern is held against the file's own name, at any depth.
+    """A glob as an expression. Without a slash it matches the file's own name, at any depth.
 
-    `./` in front keeps it to the folder itself. Without a wildcard it also names a directory and what is in it.
+    A leading `./` limits it to the folder itself. Without a wildcard it also matches all files in a directory.
     """
     pattern, here = re.subn(r"^(\./)+", "", pattern.strip())
     if pattern.endswith("/"):
@@ -62,7 +63,9 @@ def piece_expression(piece: str) -> str:
 
 MOST_LINES = 300
 SECONDS = 30
-QUESTION_MARKS = str.maketrans("\n␤", "??")  # for the line breaks in a name, as a glob has it
+QUESTION_MARKS = str.maketrans(
+    "\n␤", "??"
+)  # in place of line breaks in a name: a glob matches these
 ABSENT = 44  # exit code of search.sh
 
 
@@ -103,7 +106,7 @@ async def grep(
 
 
 def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
-    """Where to look, and the pattern beneath it: a pattern may begin with /repos/NAME/."""
+    """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/."""
     if not path and pattern.startswith("/"):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
@@ -121,7 +124,7 @@ async def search(call: Call, place: SandboxPath, command: str, *arguments: str) 
 
 
 def bounded(call: Call, place: SandboxPath, lines: list[str], count: int, more: str) -> str:
-    """Lines with full paths, as many as the output may hold."""
+    """Lines with full paths, as many as fit into the output, and how many more there are."""
     prefix = f"{place.top}/" if place.repo else ""
     left, shown = call.output_limit, []
     for line in lines[:MOST_LINES]:

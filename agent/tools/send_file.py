@@ -1,11 +1,10 @@
-"""send_file: files of the workspace, or of a repository, to the person."""
+"""send_file: sends files of the workspace, or of a repository, to the person."""
 
 import asyncio
 import os
 import posixpath
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.language import translated
@@ -14,7 +13,7 @@ from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
 
-SHOWN_BYTES = 100_000  # of a file, to whoever is asked about it
+SHOWN_BYTES = 100_000  # of a file, to an owner who is asked about it
 
 
 @tool
@@ -42,23 +41,18 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             form = translated("Send {what} ({size:,} bytes)")
             await call.approve(form.format(what=what, size=size), scope=f"send:{repo}")
         for file, place in zip(opened, places, strict=True):
-            await looked_through(call, file, place.name)
+            await call.leaves("A file's name", place.name)
+            if leak := await asyncio.to_thread(call.context.leaks.find_in_file, file):
+                beginning = file.read(SHOWN_BYTES).decode("utf-8", "replace")
+                await call.leaves(f"The file {place.name}", beginning, leak)
         await call.budget.reserve({"bytes": size})
         names = [posixpath.basename(place.path) for place in places]
         await sender.send_files(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
 
 
-async def looked_through(call: Call, file: BinaryIO, name: str) -> None:
-    """ToolError where the file must not leave (Call.leaves)."""
-    await call.leaves("A file's name", name)
-    if leak := await asyncio.to_thread(call.context.leaks.find_in_file, file):
-        shown = file.read(SHOWN_BYTES).decode("utf-8", "replace")
-        await call.leaves(f"The file {name}", shown, leak)
-
-
 async def matching(files: Files, pattern: str) -> list[str]:
-    """The files of one folder that a pattern names: several are sent as an album."""
+    """The files of one folder that match a pattern; several are sent as an album."""
     folder, name = posixpath.split(pattern)
     names = [each for each in await files.names(folder or ".") if not each.endswith("/")]
     found = [each for each in names if fnmatchcase(each, name)]

@@ -4,9 +4,8 @@
                    path: Annotated[str, Field(description="file or folder")] = "") -> Output:
         "Search file contents by regular expression."
 
-The first parameter is what the tool works with and is not shown. Arguments are
-flat (str, int, bool, Literal, list of str), so that every server's grammar
-takes them.
+The first parameter is what the tool works with; the model does not see it. Arguments are flat (str, int, bool,
+Literal, list of str), so that every server's grammar accepts them.
 """
 
 import inspect
@@ -31,7 +30,9 @@ from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
 
-READ_SHARE = 3  # of a text that is read for a question: three eighths of the window
+READ_SHARE = (
+    3  # times `output_bytes` of a text are read for a question: three eighths of the window
+)
 REQUESTED = (
     "{request}\nby {program}, for:\n\n{purpose}\n\nAllowed once, it may be sent as often as this step likes,"
     " until it ends."
@@ -44,8 +45,8 @@ KEY = "{where} holds {what}. It would leave, or last:\n\n{text}"
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool gives: `text` to the model, `shown` to the person where it differs, `images` (data URLs)
-    to a model that sees."""
+    """A tool's result: `text` for the model, `shown` for the person where it differs, `images` (data URLs)
+    for a model that sees."""
 
     text: str
     ok: bool = True
@@ -54,29 +55,28 @@ class Output:
 
 
 async def untouched() -> Sequence[Taint]:
-    """The `taints` of a call that no stranger's text has touched."""
+    """The `taints` of a call in a chat without a stranger's text."""
     return ()
 
 
 Withhold = Callable[[str], Awaitable[None]]
-"""Takes what was not let out, in words that do not repeat it."""
+"""Takes a description of what was not let out, which does not repeat it."""
 
 
 async def untold(what: str) -> None:
-    """The `withhold` of a call that no person follows."""
+    """The `withhold` of a call that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One tool call and what it works with.
 
-    `output_bytes` is the share of this model's window that one output may take (an
-    eighth of it). `progress` takes the newest output of a running command, whole lines.
-    `budget` counts what it uses of its chat's day. `taints` gives the strangers' text that its
-    chat holds. `strangers` names where text of strangers comes from that the call gives back, in
-    its errors as well. `withhold` has a person told what was not let out, `planned` shows
-    them the plan of the task. `written` is what a
-    person has typed of the call (a command line), where no model has.
+    `output_bytes` is the share of this model's window that one output may take (an eighth of it).
+    `progress` takes the newest output of a running command, in whole lines. `budget` counts what the call
+    uses of its chat's daily budgets. `taints` gives the strangers' text in the chat. The call adds to
+    `strangers` the sources of strangers' text in its result, also in its errors. `withhold` tells the person
+    what was not let out, `planned` shows them the plan of the task. `written` is what a person has typed of
+    the call (a command line), where it is no model's.
     """
 
     id: str
@@ -103,11 +103,11 @@ class Call:
         return min(self.output_bytes, self.sandbox.config.limits.output_kib << 10)
 
     def host_permit(self, purpose: str, touched: Sequence[Taint] = ()) -> Permit:
-        """`touched`: strangers' text that acts by itself, in files."""
+        """The permission for a command's requests. `touched`: strangers' text in files, which may act by itself."""
 
         async def permit(request: HostRequest) -> None:
             leak = self.context.leaks.find(str(request))
-            # A key in the purpose itself has been asked about.
+            # An owner was asked already about a key in the purpose itself.
             if leak and (leak.secret or not self.context.leaks.find(purpose)):
                 await self.leaves("A request", str(request), leak, scope=f"key:{request.place}")
             program = request.program or translated("a program that could not be found")
@@ -119,46 +119,41 @@ class Call:
         return permit
 
     def outflow(self, purpose: str) -> Outflow:
-        """What a command sends with its requests, where that can be seen."""
+        """The checks on what a command sends with its requests, where that can be seen."""
 
         async def found(what: FoundLeak) -> None:
             if what.leak.secret or not self.context.leaks.find(purpose):
-                scope = f"key:{what.place}"
-                await self.leaves(
-                    f"What is sent to {what.place}", what.text, what.leak, scope=scope
-                )
+                where, scope = f"What is sent to {what.place}", f"key:{what.place}"
+                await self.leaves(where, what.text, what.leak, scope=scope)
 
         return Outflow(self.budget.sends, self.context.leaks, found)
 
     async def touched_by(self) -> str:
-        """The newest text of strangers that the chat holds, or empty."""
+        """The source of the newest text of strangers in the chat, or empty."""
         taints = await self.taints()
         return taints[-1].source if taints else ""
 
     async def leaves(
         self, where: str, text: str, leak: Leak | None = None, *, scope: str = "key"
     ) -> None:
-        """The text is about to leave, or what it describes, in which that `leak` was found. ToolError where it holds a
-        secret; an owner is asked where it holds what looks like a key."""
+        """To be awaited before a text leaves, or what it describes, in which that `leak` was found. ToolError
+        where it holds a secret; an owner is asked where it holds what looks like a key."""
         leak = leak or self.context.leaks.find(text)
         if leak is None:
             return
         try:
             if leak.secret:
                 raise ToolError(LEAKING.format(where=where, what=leak.what))
-            await self.approve(
-                translated(KEY).format(
-                    where=retold(where, WITHHELD), what=retold(leak.what, WITHHELD), text=text
-                ),
-                scope=scope,
-            )
+            shown, what = retold(where, WITHHELD), retold(leak.what, WITHHELD)
+            question = translated(KEY).format(where=shown, what=what, text=text)
+            await self.approve(question, scope=scope)
         except ToolError:
             await self.withhold(f"{where}, which held {leak.what}")
             raise
 
     async def extract(self, question: str, text: str) -> str:
-        """What text of strangers says to a question, by a reader without hands; "" where nothing is asked
-        or nobody reads. ToolError where it cannot be read for that."""
+        """The answer of strangers' text to a question, by a model without tools; "" where nothing is asked or
+        there is no such model. ToolError where it fails."""
         if not question.strip() or not text or self.context.read is None:
             return ""
         shown, _ = truncate_middle(text, READ_SHARE * self.output_bytes)
@@ -168,7 +163,8 @@ class Call:
             raise ToolError(f"It could not be read for that: {error}") from None
 
     async def reads(self, place: SandboxPath | None) -> None:
-        """Its output shows text of that place: a repository of the host, or the workspace."""
+        """Add the strangers whose text is in that place, a repository of the host or the workspace, as the call
+        shows it."""
         if place is None:
             return
         repo = self.sandbox.config.repos.get(place.repo)
@@ -178,8 +174,8 @@ class Call:
             self.strangers.append(repo.source)
 
     async def repos_shown(self, named: Collection[str]) -> frozenset[str]:
-        """The repositories that a step gets to see, by name: the owner's own, those that it names itself, and
-        those whose text counts as read already, in the chat or its files."""
+        """The names of the repositories that a call may see: the owner's own, those that it names itself, and
+        those whose text is in the chat or its files already."""
         repos = self.sandbox.config.repos.values()
         if all(repo.mine or repo.name in named for repo in repos):
             return frozenset(repo.name for repo in repos)
@@ -188,7 +184,7 @@ class Call:
         return frozenset(r.name for r in repos if r.mine or r.name in named or r.source in known)
 
     async def writes(self, place: SandboxPath, change: str) -> None:
-        """It is about to change that place: an owner may be asked, or the workspace be marked."""
+        """To be awaited before that place is changed: an owner may be asked, or the workspace marked."""
         if place.repo:
             what = translated("Write {name}:").format(name=place.name)
             await self.approve(f"{what}\n\n{change}", scope=f"write:{place.repo}")
@@ -210,7 +206,7 @@ class Tool:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The wire form, compact and free of what grammars refuse."""
+        """The tool's JSON schema on the wire: compact, and without what grammars refuse."""
         full = self.arguments.model_json_schema()
         properties = {name: plain_property(p) for name, p in full.get("properties", {}).items()}
         parameters = {
@@ -227,7 +223,7 @@ class Tool:
         return f"Use {self.name}({', '.join(names)})."
 
     def check(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The validated arguments that were given; ToolError says what is wrong, and the signature."""
+        """The given arguments, validated; ToolError says what is wrong, and the signature."""
         given = {k: v for k, v in arguments.items() if v is not None or k not in self.fields}
         try:
             model = self.arguments.model_validate(given)
@@ -238,7 +234,7 @@ class Tool:
             try:
                 str(value).encode()
             except UnicodeEncodeError as error:
-                # JSON can hold half of a character (\ud800), which no file, name or command can.
+                # JSON can hold half of a character (\ud800), but files, names and commands cannot.
                 half = f"\\u{ord(error.object[error.start]):04x}"
                 raise ToolError(f"{name} holds {half}, half of a character.") from None
         return checked
@@ -261,12 +257,12 @@ def tool(function: Callable[..., Awaitable[Output]]) -> Tool:
 
 
 def plain(value: object) -> str:
-    """An argument as it is read."""
+    """An argument as a text to search for leaks."""
     return "\n".join(value) if isinstance(value, list) else str(value)
 
 
 def plain_property(schema: dict[str, Any]) -> dict[str, Any]:
-    """One argument: type, what it holds, choices, description; in that order."""
+    """One argument's type, items, choices and description, in that order."""
     kinds = [kind for kind in schema.get("anyOf", ()) if kind.get("type") != "null"]
     schema = {**schema, **(kinds[0] if kinds else {})}
     keep = ("type", "items", "enum", "description")

@@ -18,7 +18,7 @@ async def web_fetch(
     """Read a web page as text, or what it says to a question."""
     if call.context.web is None:
         raise ToolError("There is no network; the owner can allow it in the configuration.")
-    call.strangers.append(f"page {url}")  # an error of it, too
+    call.strangers.append(f"page {url}")  # also for its errors
     await call.budget.reserve({"bytes": len(url.encode())})
     page = await call.context.web.fetch(url, call.host_permit(url))
     if extract := await call.extract(question, page):
