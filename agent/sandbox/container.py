@@ -4,10 +4,7 @@ from pathlib import Path
 
 from agent.sandbox.mountinfo import mounts_of
 
-ENGINES = {
-    "run/.containerenv": "podman",
-    ".dockerenv": "docker",
-}  # by the file that each leaves in /
+ENGINES = {"run/.containerenv": "podman", ".dockerenv": "docker"}  # by the file that it leaves in /
 BINFMT = "/proc/sys/fs/binfmt_misc"  # many hosts mount it too, and it masks nothing
 
 

@@ -64,7 +64,8 @@ def prefix_length(content: bytes, at: int) -> tuple[int, int]:
 
 
 def read_bounded(path: Path) -> bytes:
-    """The content of a file of git; empty where there is none. A command may have put a pipe or a huge file there."""
+    """The content of a file of git, empty without one; UnguardedError for a pipe or a huge file, which a command
+    may have put there."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -421,7 +421,7 @@ def gitfile_target(git: Path) -> bytes:
 
 
 def resolve(top: Path, folder: str, target: bytes) -> str | None:
-    """Where a path that stands in a file of `folder` leads; None where that is outside of the repository.
+    """Where a path in a file of `folder` leads; None where that is outside of the repository.
 
     UnguardedError where a symbolic link in the repository is on the way, as a command could change it.
     """

@@ -1,4 +1,4 @@
-"""What a chat's sandbox does, told as it happens; the ledger records it."""
+"""Reports what a chat's sandbox does, as it happens, to the ledger."""
 
 from collections.abc import Callable
 

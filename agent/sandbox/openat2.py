@@ -93,7 +93,7 @@ def replace_file(root: int, path: str, source: int) -> bool:
 
 
 def remove_file(root: int, path: str) -> None:
-    """Unlink what is no directory; no symlink is followed."""
+    """Unlink anything except a directory; no symlink is followed."""
     parent, name = os.path.split(path)
     with closing_fd(open_beneath(root, parent, DIRECTORY, resolve=REFUSE_SYMLINKS)) as directory:
         os.unlink(name, dir_fd=directory)

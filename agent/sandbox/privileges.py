@@ -24,7 +24,7 @@ T = TypeVar("T")
 UNPRIVILEGED_UID = 60579
 
 ANSWER_SECONDS = 30
-CLOSE_SECONDS = 10  # killed processes that are still there after this hang in the kernel
+CLOSE_SECONDS = 10  # killed processes that take longer hang in the kernel
 ANSWER_BYTES = 1 << 18
 MOUNT_BASES = ("/mnt", "/media", "/srv", "/opt", "/run", "/var")
 

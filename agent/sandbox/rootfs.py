@@ -114,7 +114,7 @@ def make_etc(etc: Path, zone: str) -> None:
 
 
 def copy_public(source: Path, target: Path) -> None:
-    """Copy a file or directory without what is not world-readable."""
+    """Copy a file, or a directory with all in it, if it is world-readable."""
     if source.is_symlink() and str(source.readlink()).startswith("/usr/"):
         symlink(str(source.readlink()), target)
     elif source.is_dir():

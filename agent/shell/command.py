@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # it imports this module
 
 WIDTH = 400  # of a usage line, so that it is one
 HELP = ("--help", "-h")
-PLAIN = "\0"  # in front of an argument that is no option; none has one of its own
+PLAIN = "\0"  # marks an argument that is not an option; no argument can hold a NUL
 
 
 class HelpAsked(Exception):

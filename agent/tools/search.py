@@ -63,9 +63,7 @@ def piece_expression(piece: str) -> str:
 
 MOST_LINES = 300
 SECONDS = 30
-QUESTION_MARKS = str.maketrans(
-    "\n␤", "??"
-)  # in place of line breaks in a name: a glob matches these
+QUESTION_MARKS = str.maketrans("\n␤", "??")  # for line breaks in a name: a glob matches them
 ABSENT = 44  # exit code of search.sh
 
 

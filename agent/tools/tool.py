@@ -30,9 +30,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
 
-READ_SHARE = (
-    3  # times `output_bytes` of a text are read for a question: three eighths of the window
-)
+READ_SHARE = 3  # times `output_bytes` are read for a question: three eighths of the window
 REQUESTED = (
     "{request}\nby {program}, for:\n\n{purpose}\n\nAllowed once, it may be sent as often as this step likes,"
     " until it ends."

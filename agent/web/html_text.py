@@ -267,7 +267,7 @@ class MainText(PageText):
             return "main"
         if role in BESIDE_ROLES or attributes.get("aria-hidden") == "true":
             return "beside"
-        if name == "button" and self._heading:  # of what unfolds
+        if name == "button" and self._heading:  # it unfolds the section
             return ""
         if name in BESIDE and not (self._inside and name in ("header", "footer")):
             return "beside"
