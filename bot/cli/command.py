@@ -6,7 +6,8 @@ import logging
 import re
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, update_wrapper
 from pathlib import Path
@@ -45,10 +46,21 @@ class NoBackend(Failed):
     exit_code = 3
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a question: while that blocks the event loop, the loop's own handler is not run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def confirmed(question: str, *, default: bool = False) -> bool:
     """Ask yes or no. Where standard input has ended nobody can be asked, which is no interruption."""
     try:
-        return click.confirm(question, default=default)
+        with interruptible():
+            return click.confirm(question, default=default)
     except click.Abort as error:
         if isinstance(error.__context__, EOFError):
             click.echo(err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bot.backup import copy_keys
-from bot.cli.command import Failed, Misused, Options, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, interruptible, pass_options, runs
 from bot.settings import Settings
 from bot.state import MATRIX, open_state, read_presence
 
@@ -57,7 +57,8 @@ async def export(options: Options, file: Path) -> None:
     if file.exists():
         raise Failed(f"{file} exists already; choose another name.")
     asked = sys.stdin.isatty()
-    passphrase = click.prompt("Passphrase", hide_input=asked, confirmation_prompt=asked)
+    with interruptible():
+        passphrase = click.prompt("Passphrase", hide_input=asked, confirmation_prompt=asked)
     count = await asyncio.to_thread(export_copy, settings.state_dir / MATRIX, file, passphrase)
     click.echo(f"{count} keys are in {file}; Matrix apps import it with the passphrase.")
 

@@ -31,7 +31,7 @@ from backend.server.launch import EMBEDDED, CannotStart, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
-from bot.cli.command import Failed, Misused, Options, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, interruptible, pass_options, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import NotTheOwner, act_as_owner
@@ -139,7 +139,8 @@ async def command(
             raise Misused("--purge is for --remove.")
         if remove:
             if everything and not yes and (left := leftovers(scope, config, state)):
-                click.confirm(f"Delete {', '.join(left)}?", abort=True)
+                with interruptible():
+                    click.confirm(f"Delete {', '.join(left)}?", abort=True)
             print_removed(await asyncio.to_thread(remove_units, scope))
             if everything and (told := await matrix.log_out(state)):
                 click.echo(told)
@@ -369,7 +370,8 @@ class Wizard:
             if found.refused:
                 token = ""
             else:
-                click.confirm("Try again?", default=True, abort=True)
+                with interruptible():
+                    click.confirm("Try again?", default=True, abort=True)
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         config_file.replace_file(self.token_file, f"{token}\n".encode())
@@ -436,7 +438,8 @@ class Wizard:
                 if self.yes:
                     how = "--matrix-password, or --matrix-token"
                     raise SetupError(f"The password of {user} is needed: {how}.")
-                password = click.prompt(f"Password of {user}", hide_input=sys.stdin.isatty())
+                with interruptible():
+                    password = click.prompt(f"Password of {user}", hide_input=sys.stdin.isatty())
             try:
                 await matrix.make_session(self.state, url, user, password, token)
                 return
@@ -611,7 +614,8 @@ class Wizard:
 
 
 def ask(question: str, default: str = "") -> str:
-    answer = click.prompt(question, default=default or None, show_default=bool(default))
+    with interruptible():
+        answer = click.prompt(question, default=default or None, show_default=bool(default))
     return str(answer).strip()
 
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import os
+import signal
 import socket
 import sys
 from pathlib import Path
 
 from bot.localgram import Localgram
-from fakes.patience import SECONDS
+from fakes.patience import SECONDS, soon
 from fakes.words import saying
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -53,6 +54,23 @@ async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
     ):
         code, _, err = await voltaire(tmp_path, *words, config=config)
         assert (code, sentence in one_sentence(err)) == (2, True), (words, err)
+
+
+async def test_an_interrupt_ends_a_question(tmp_path: Path) -> None:
+    """It was heard when the question was answered: Return then was taken for a yes."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(VOLTAIRE, "jobs", "add", "every day at 8 stretch"),
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
+        stdin=pipe,
+        stdout=pipe,
+    )
+    assert process.stdout
+    await asyncio.wait_for(process.stdout.readuntil(b"?"), SECONDS)
+    call = Path(f"/proc/{process.pid}/syscall")
+    await soon(lambda: call.read_text().split()[1:2] == ["0x0"])  # it reads its standard input
+    process.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(process.wait(), SECONDS) == 130
 
 
 async def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
