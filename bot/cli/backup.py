@@ -12,7 +12,7 @@ from bot.backup import backup
 from bot.cli.command import Failed, Options, pass_options, runs
 from bot.cli.connect import backend_client
 from bot.cli.setup import state_folder
-from bot.restore import CONFIG, BackupError, restore
+from bot.restore import CONFIG, restore
 from bot.settings import PREFIX, config_folder, exists, find_file
 from bot.state import read_presence, record_act
 
@@ -26,10 +26,7 @@ from bot.state import read_presence, record_act
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:
     state, config = options.settings_as_root.state_dir, find_file(options.config)
-    try:
-        manifest = await backup(state, file, config, secrets=secrets)
-    except BackupError as error:
-        raise Failed(str(error)) from None
+    manifest = await backup(state, file, config, secrets=secrets)
     await record_act(state, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
     click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
@@ -53,11 +50,8 @@ async def restore_command(options: Options, file: Path) -> None:
     async with client as backend:
         if read_presence(state) or await backend.answers():
             raise Failed("Bot or backend still run on this state; stop them first.")
-    try:
-        # An interruption must not hide where the old state is.
-        aside = await complete(restore(file, state, None if configured else config))
-    except BackupError as error:
-        raise Failed(str(error)) from None
+    # An interruption must not hide where the old state is.
+    aside = await complete(restore(file, state, None if configured else config))
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
     if configured:
         show = shlex.join(["tar", "-xzOf", str(file), CONFIG])

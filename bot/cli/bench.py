@@ -39,9 +39,9 @@ from backend.models.fit import FreeMemory, run_options
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.memory import checkpoint_bytes
 from backend.models.profile import Profile, ProfileError, locate
-from backend.pictures import DrawFailed, bench_svg, rasterize
+from backend.pictures import bench_svg, rasterize
 from backend.server.flags import known
-from backend.server.launch import CannotStart, find_binary, with_context
+from backend.server.launch import find_binary, with_context
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
 from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_client, running_backend
@@ -65,29 +65,23 @@ def command(
     ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
 ) -> int:
     """Measure this machine: speeds, first token, cache, drafting, watts."""
-    return 0 if ctx.invoked_subcommand else measure(ctx.obj.settings, servers, picture, as_json)
+    return 0 if ctx.invoked_subcommand else measure(ctx.obj, servers, picture, as_json)
 
 
 @runs
 async def measure(
-    settings: Settings, servers: Sequence[str], picture: Path | None, as_json: bool
+    options: Options, servers: Sequence[str], picture: Path | None, as_json: bool
 ) -> None:
     if len(servers) == 1:
         raise Misused("--server is given twice, to compare two: --server A --server B")
     output = BenchOutput(as_json)
-    try:
-        if servers:
-            await compare_servers(settings, servers, output)
-        else:
-            await measure_running(settings, output)
-    except CannotMeasure as error:
-        raise Failed(str(error)) from None
+    if servers:
+        await compare_servers(options.settings, servers, output)
+    else:
+        await measure_running(options.settings, output)
     output.end()
     if picture:
-        try:
-            drawn = await rasterize(bench_svg([asdict(row) for row in output.rows]))
-        except DrawFailed as error:
-            raise Failed(str(error)) from None
+        drawn = await rasterize(bench_svg([asdict(row) for row in output.rows]))
         await asyncio.to_thread(picture.write_bytes, drawn)
 
 
@@ -101,29 +95,23 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
     profile = await profile_to_start(settings)
     cores = os.cpu_count() or 1
     threads = sorted({max(1, cores // 2), cores})
-    try:
-        choices = await sweep_choices(settings, profile, threads)
-    except CannotStart as error:
-        raise Failed(str(error)) from None
+    choices = await sweep_choices(settings, profile, threads)
     table = Table(shares=False, turns=True)
-    try:
-        async with gpu_sampler() as sampler:
+    async with gpu_sampler() as sampler:
 
-            async def try_variant(variant: Profile) -> BenchRow | None:
-                """None when it does not start."""
-                try:
-                    async with own_server(settings, variant, sampler) as bench:
-                        size = min(2048, variant.context // 2)
-                        row = await bench.at(size)
-                        rewound = await bench.rewind_ms(size) if choices.checkpoints else None
-                        return replace(row, rewind_ms=rewound)
-                except CannotMeasure:
-                    return None
+        async def try_variant(variant: Profile) -> BenchRow | None:
+            """None when it does not start."""
+            try:
+                async with own_server(settings, variant, sampler) as bench:
+                    size = min(2048, variant.context // 2)
+                    row = await bench.at(size)
+                    rewound = await bench.rewind_ms(size) if choices.checkpoints else None
+                    return replace(row, rewind_ms=rewound)
+            except CannotMeasure:
+                return None
 
-            print_tried = (lambda tried: None) if as_json else table.tried
-            result = await sweep(profile, try_variant, choices, print_tried)
-    except CannotMeasure as error:
-        raise Failed(str(error)) from None
+        print_tried = (lambda tried: None) if as_json else table.tried
+        result = await sweep(profile, try_variant, choices, print_tried)
     print_sweep(profile, result, as_json)
 
 

@@ -70,7 +70,10 @@ def confirmed(question: str, *, default: bool = False) -> bool:
 
 @dataclass
 class Options:
-    """The global options, and the settings they lead to, read on first use."""
+    """The global options, and the settings they lead to, read on first use.
+
+    Raises ConfigurationError and NotTheOwner, which `runs` and `serves` show.
+    """
 
     config: Path | None
     verbose: bool
@@ -78,12 +81,9 @@ class Options:
     @cached_property
     def configured(self) -> "Settings":
         """The settings, whoever runs this."""
-        from bot.settings import ConfigurationError, load
+        from bot.settings import load
 
-        try:
-            return load(self.config)
-        except ConfigurationError as error:
-            raise Misused(str(error)) from None
+        return load(self.config)
 
     @cached_property
     def settings(self) -> "Settings":
@@ -96,12 +96,9 @@ class Options:
         return self._with_access(keep_root=True)
 
     def _with_access(self, *, keep_root: bool) -> "Settings":
-        from bot.cli.owner import NotTheOwner, act_as_owner
+        from bot.cli.owner import act_as_owner
 
-        try:
-            act_as_owner(self.configured.state_dir, keep_root=keep_root)
-        except NotTheOwner as error:
-            raise Failed(str(error)) from None
+        act_as_owner(self.configured.state_dir, keep_root=keep_root)
         return self.configured
 
 
@@ -167,14 +164,29 @@ def _running(
 
 
 def for_person(error: BaseException) -> BaseException:
-    """The exception whose sentence a person reads; one that is not expected stays itself."""
+    """The exception whose sentence a person reads; one that is not expected stays itself.
+
+    Its imports wait for a failure: no command needs all of them.
+    """
     from agent.errors import AgentError, BackendAway
-    from agent.store.errors import StoreError
-    from backend.client import BackendUnavailable
+    from agent.mcp.install import InstallError
+    from agent.skills import SkillError
+    from backend.build.recipe import CannotBuild
+    from backend.build.release import CannotGet
+    from backend.client import BackendRefused, BackendUnavailable
+    from backend.measure.probe import CannotMeasure
+    from backend.models.gguf_header import NotAModel
     from backend.models.profile import ProfileError
+    from backend.models.pull import PullError
+    from backend.pictures import DrawFailed
+    from backend.server.launch import CannotStart
     from backend.service import AlreadyRunning
+    from bot.cli.owner import NotTheOwner
+    from bot.installed_program import UpgradeError
     from bot.messaging_apps import AppUnavailable
+    from bot.restore import BackupError
     from bot.settings import ConfigurationError
+    from bot.setup import SetupError
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -183,7 +195,13 @@ def for_person(error: BaseException) -> BaseException:
             return NoBackend(str(error))
         case ProfileError() | ConfigurationError() | AppUnavailable(refused=True):
             return Misused(str(error))
-        case AgentError() | StoreError() | AlreadyRunning() | AppUnavailable():
+        case AgentError() | AlreadyRunning() | AppUnavailable() | BackendRefused() | NotTheOwner():
+            return Failed(str(error))
+        case CannotStart() | CannotMeasure() | DrawFailed() | NotAModel() | PullError():
+            return Failed(str(error))
+        case CannotBuild() | CannotGet() | InstallError() | SkillError():
+            return Failed(str(error))
+        case BackupError() | SetupError() | UpgradeError():
             return Failed(str(error))
     return error
 

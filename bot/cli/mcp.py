@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.mcp.errors import SignInFirst
-from agent.mcp.install import InstallError, install
+from agent.mcp.install import install
 from agent.mcp.listed import listed_tools
 from agent.mcp.servers import SIGN_INS, ToolServers
 from agent.mcp.tools import question
@@ -98,15 +98,12 @@ async def test(options: Options, name: str, yes: bool) -> int:
         lines = InputLines(sys.stdin)
         answers = None if yes else lines
         try:
-            try:
-                if await servers.lacking(name):
-                    await sign_in(servers, name, lines)
-                return await look(servers, name, answers, settings.agent.tools)
-            except SignInFirst:
+            if await servers.lacking(name):
                 await sign_in(servers, name, lines)
-                return await look(servers, name, answers, settings.agent.tools)
-        except ToolError as error:
-            raise Failed(str(error)) from None
+            return await look(servers, name, answers, settings.agent.tools)
+        except SignInFirst:
+            await sign_in(servers, name, lines)
+            return await look(servers, name, answers, settings.agent.tools)
 
 
 async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
@@ -225,10 +222,7 @@ async def add(
     if words:
         make_private(settings.state_dir)
         place = settings.state_dir / "mcp" / name / "program"
-        try:
-            section["command"] = await asyncio.to_thread(install, words, place, new=new)
-        except InstallError as error:
-            raise Failed(str(error)) from None
+        section["command"] = await asyncio.to_thread(install, words, place, new=new)
         await asyncio.to_thread(give, place.parent, settings.state_dir)
     configured = config_file.read(path)
     config_file.put(configured, f"agent.mcp.{name}", section)

@@ -15,10 +15,9 @@ import click
 from agent.errors import AgentError
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
-from backend.client import BackendClient, BackendRefused, BackendUnavailable
+from backend.client import BackendClient
 from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
 from backend.models.found import found_models
-from backend.models.gguf_header import NotAModel
 from backend.models.outlook import (
     GIB,
     MIB,
@@ -45,7 +44,7 @@ from backend.models.speech import open_to_sandboxes, speech_folder, speech_sourc
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from bot import config_file
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
-from bot.cli.command import Failed, NoBackend, Options, json_option, pass_options, runs
+from bot.cli.command import Failed, Options, json_option, pass_options, runs
 from bot.cli.connect import backend_client
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
@@ -161,12 +160,9 @@ async def pull(options: Options, model: str) -> None:
         own = profiles_folder()
         known = load_embedder(model, own) if model in embedders(own) else profile_of(model)
         sources = known.sources
-    try:
-        path = await asyncio.to_thread(download, sources, config, click.echo)
-        if speech:
-            await asyncio.to_thread(open_to_sandboxes, config.models_folder)
-    except PullError as error:
-        raise Failed(str(error)) from None
+    path = await asyncio.to_thread(download, sources, config, click.echo)
+    if speech:
+        await asyncio.to_thread(open_to_sandboxes, config.models_folder)
     click.echo(f"Here: {path}")
 
 
@@ -186,12 +182,7 @@ async def use(options: Options, model: str, embedding: bool) -> None:
         raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
     async with backend_client(settings) as backend:
         if await backend.answers():
-            try:
-                await switch(backend, profile.name)
-            except BackendRefused as error:
-                raise Failed(str(error)) from None
-            except BackendUnavailable as error:
-                raise NoBackend(str(error)) from None
+            await switch(backend, profile.name)
         keep(options, profile.name)
         await record_act(settings.state_dir, act="model", to=profile.name)
         if await backend.answers():
@@ -297,8 +288,6 @@ async def fit(
         unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
         known = expected_outlook(profile, machine).line if machine.cards else expected(profile)
         raise Failed(f"{unread} {known}".strip()) from None
-    except NotAModel as error:
-        raise Failed(str(error)) from None
     reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]
     (free, report), *smaller = reports
     misfit = verdict(profile.name, report)

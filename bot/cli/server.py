@@ -10,14 +10,13 @@ import click
 from backend.build.build import Sources, build, use_server, used_server
 from backend.build.recipe import (
     BuildHost,
-    CannotBuild,
     Capability,
     Kind,
     recipe,
     toolkits,
     usual_roots,
 )
-from backend.build.release import CannotGet, ReleaseKind, get_release
+from backend.build.release import ReleaseKind, get_release
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
 from backend.measure.bench import BenchRow, gpu_sampler
@@ -50,10 +49,7 @@ def command() -> None:
 async def get_server(options: Options, kind: ReleaseKind | None) -> None:
     """Fetch the newest server that llama.cpp released, check it, and use it from the next start on."""
     chosen: ReleaseKind = kind or ("vulkan" if (await machine()).cards else "cpu")
-    try:
-        got = await get_release(chosen, options.settings.state_dir, click.echo)
-    except CannotGet as error:
-        raise Failed(str(error)) from None
+    got = await get_release(chosen, options.settings.state_dir, click.echo)
     click.echo(f"{got.version}\n{got.devices}")
     click.echo(
         f"{got.server}, release {got.release}, after {got.seconds:.0f} s;"
@@ -93,19 +89,16 @@ async def build_server(
     if engine == "ik" and source is None:
         raise Misused("ik_llama.cpp is built from a checkout of yours: --engine ik --source DIR")
     sources = Sources(source, engine)
-    try:
-        here = await machine([parse_capability(text) for text in capability])
-        chosen = kind or ("cuda" if here.cards else "cpu")
-        how = await asyncio.to_thread(recipe, chosen, here)
-        if check:
-            given = (*how.arguments, *sources.arguments)
-            click.echo("\n".join([how.title, f"PATH={how.path}", *given]))
-            return
-        state = options.settings.state_dir
-        used = used_server(state / "servers") if keep_faster else None
-        built = await build(how, sources, state, click.echo, use=used is None)
-    except CannotBuild as error:
-        raise Failed(str(error)) from None
+    here = await machine([parse_capability(text) for text in capability])
+    chosen = kind or ("cuda" if here.cards else "cpu")
+    how = await asyncio.to_thread(recipe, chosen, here)
+    if check:
+        given = (*how.arguments, *sources.arguments)
+        click.echo("\n".join([how.title, f"PATH={how.path}", *given]))
+        return
+    state = options.settings.state_dir
+    used = used_server(state / "servers") if keep_faster else None
+    built = await build(how, sources, state, click.echo, use=used is None)
     click.echo("\n".join(filter(None, [built.version, built.devices])))
     if used and used != built.server:
         await use_faster(options.settings, used, built.server)

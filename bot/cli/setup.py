@@ -26,15 +26,15 @@ from backend.client import default_socket
 from backend.config import BackendConfig
 from backend.models.outlook import Machine, outlook, propose
 from backend.models.profile import ProfileError, locate
-from backend.models.pull import PullError, pull
-from backend.server.launch import EMBEDDED, CannotStart, find_binary
+from backend.models.pull import pull
+from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, interruptible, pass_options, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.matrix import verify_in_terminal
-from bot.cli.owner import NotTheOwner, act_as_owner
+from bot.cli.owner import act_as_owner
 from bot.cli.server import machine
 from bot.secret_values import text_of
 from bot.settings import (
@@ -129,10 +129,7 @@ async def command(
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
     config = options.config or find_file(None) or folder / "config.toml"
     state = state_folder(config)
-    try:
-        act_as_owner(state, keep_root=True)
-    except NotTheOwner as error:
-        raise Failed(str(error)) from None
+    act_as_owner(state, keep_root=True)
     wizard = Wizard(config, state, Given(**answers), yes, scope)  # type: ignore[arg-type]
     try:
         if everything and not remove:
@@ -157,7 +154,7 @@ async def command(
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
             await record_setup(state, did="configured", file=str(config))
-    except (SetupError, ProfileError, PullError, CannotStart, CannotBuild, CannotGet) as error:
+    except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
 
 

@@ -1,6 +1,5 @@
 """voltaire skills: what the agent is taught by folders with a SKILL.md. They are the owner's to add."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -8,8 +7,8 @@ import click
 
 from agent.sandbox.output_buffer import visible
 from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
-from bot.cli.command import Failed, Options, confirmed, json_option, pass_options
-from bot.state import record_act
+from bot.cli.command import Options, confirmed, json_option, pass_options, runs
+from bot.state import make_private, record_act
 
 
 @click.group("skills", help="What the agent is taught by folders with a SKILL.md.")
@@ -20,7 +19,8 @@ def command() -> None:
 @command.command("list")
 @json_option
 @pass_options
-def list_skills(options: Options, as_json: bool) -> None:
+@runs
+async def list_skills(options: Options, as_json: bool) -> None:
     """What was added, and what lies in the folders of agent.skills."""
     shelf = SkillShelf(options.settings.state_dir)
     rows = [
@@ -46,22 +46,19 @@ def list_skills(options: Options, as_json: bool) -> None:
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @pass_options
-def add(options: Options, path: Path, yes: bool) -> int:
+@runs
+async def add(options: Options, path: Path, yes: bool) -> int:
     """Show all that a skill holds, then add it as it is now. PATH is its folder, or a name in agent.skills."""
     settings = options.settings
     if not path.exists() and len(path.parts) == 1:
         path = next((at / path for at in settings.agent.skills if (at / path).is_dir()), path)
-    try:
-        skill = read_skill(path.resolve())
-        click.echo(shown(skill))
-        if not yes and not confirmed(f"Add {skill.name}, for the agent to follow?"):
-            return 1
-        settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        SkillShelf(settings.state_dir).add(skill)
-        act = {"act": "skill", "added": skill.name, "sha256": skill.sha256}
-        asyncio.run(record_act(settings.state_dir, **act))
-    except SkillError as error:
-        raise Failed(str(error)) from None
+    skill = read_skill(path.resolve())
+    click.echo(shown(skill))
+    if not yes and not confirmed(f"Add {skill.name}, for the agent to follow?"):
+        return 1
+    make_private(settings.state_dir)
+    SkillShelf(settings.state_dir).add(skill)
+    await record_act(settings.state_dir, act="skill", added=skill.name, sha256=skill.sha256)
     click.echo(f"Added {skill.name}, {len(skill.files)} files, sha256 {skill.sha256[:16]}.")
     return 0
 
@@ -69,14 +66,12 @@ def add(options: Options, path: Path, yes: bool) -> int:
 @command.command("remove")
 @click.argument("name")
 @pass_options
-def remove(options: Options, name: str) -> None:
+@runs
+async def remove(options: Options, name: str) -> None:
     """Take a skill away from the agent; its source stays."""
     state = options.settings.state_dir
-    try:
-        SkillShelf(state).remove(name)
-    except SkillError as error:
-        raise Failed(str(error)) from None
-    asyncio.run(record_act(state, act="skill", removed=name))
+    SkillShelf(state).remove(name)
+    await record_act(state, act="skill", removed=name)
     click.echo(f"Removed {name}.")
 
 

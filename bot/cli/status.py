@@ -14,9 +14,10 @@ from agent.store import open_store
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
 from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Restart, ServerStatus, Speed, Status
-from bot.cli.command import Failed, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import backend_client, running_agent
-from bot.settings import Settings
+from bot.cli.owner import NotTheOwner
+from bot.settings import ConfigurationError, Settings
 from bot.state import DATABASE, RUNTIME, bot_facts, read_presence, shared_facts
 
 BAR = 30
@@ -33,7 +34,7 @@ async def command(options: Options, as_json: bool) -> None:
     try:
         facts = await own_facts(options.settings)
         restarts = RestartHistory(options.settings.state_dir / FILE).read()[-RESTARTS:]
-    except Failed:  # of another user, who may share them with the group
+    except (NotTheOwner, ConfigurationError):  # of another user, who may share them with the group
         if not os.access(RUNTIME, os.R_OK | os.X_OK):
             raise
         async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:

@@ -51,19 +51,18 @@ async def command(options: Options, check: bool, rollback: bool, wheel: Path | N
         Checkout() if (ROOT / ".git").exists() and wheel is None else Environment(wheel)
     )
     config = find_file(options.config)
-    try:
-        if rollback:
-            return await changed(settings, config, installation, None)
-        before, release = await installation.current(), await installation.newest()
-        if release is None:
-            click.echo(f"Nothing new: {before.version} is the newest.")
-            return None
-        click.echo(f"{before.version} → {release.version}")
-        if release.changes:
-            click.echo(f"\n{release.changes}\n")
-        return None if check else await changed(settings, config, installation, release)
-    except (UpgradeError, SetupError) as error:
-        raise Failed(str(error)) from None
+    if rollback:
+        await changed(settings, config, installation, None)
+        return
+    before, release = await installation.current(), await installation.newest()
+    if release is None:
+        click.echo(f"Nothing new: {before.version} is the newest.")
+        return
+    click.echo(f"{before.version} → {release.version}")
+    if release.changes:
+        click.echo(f"\n{release.changes}\n")
+    if not check:
+        await changed(settings, config, installation, release)
 
 
 async def changed(
@@ -74,7 +73,6 @@ async def changed(
 ) -> None:
     """Take a release, or (None) the last one back. What that needs is imported here: mostly nothing is new."""
     from bot.cli.connect import backend_client
-    from bot.restore import BackupError
     from bot.state import read_presence
     from bot.upgrade import Upgrade
 
@@ -84,10 +82,7 @@ async def changed(
             if read_presence(settings.state_dir) or await backend.answers():
                 raise Failed("Bot or backend run in the foreground; stop them first.")
     upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
-    try:
-        await (upgrade.forward(release) if release else upgrade.rollback())
-    except BackupError as error:
-        raise Failed(str(error)) from None
+    await (upgrade.forward(release) if release else upgrade.rollback())
 
 
 @dataclass(frozen=True)
