@@ -1,17 +1,13 @@
-"""Whose the state is: a command acts as its owner, so that root leaves nothing that the services cannot read."""
+"""A command acts as the owner of the state, so that root leaves no files that the services cannot read."""
 
 import atexit
-import grp
 import os
 import pwd
 import shlex
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from agent.files import give
-
-GROUP = "voltaire"  # its members may read the status
 
 
 class NotTheOwner(Exception):
@@ -19,10 +15,10 @@ class NotTheOwner(Exception):
 
 
 def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
-    """Become the state's owner where root runs this; NotTheOwner for anybody else.
+    """Become the state's owner where root runs this; raises NotTheOwner for any other user.
 
-    Where the owner cannot read this program (it lies in root's home), root goes on, and at the
-    end gives the owner what it made. With `keep_root` it stays root, and sees to that itself.
+    Where the owner cannot read this program (in root's home, for instance), root stays root, and gives
+    the owner all of the state at exit. With `keep_root` it stays root and the command sees to that.
     """
     try:
         owner = state.stat()
@@ -60,24 +56,22 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
 
 
 def refused(state: Path, owner: str) -> NotTheOwner:
+    from bot.setup.units import USER, group_exists
+
     if os.geteuid() == 0:  # as `podman exec --user 0` where all capabilities were dropped
         return NotTheOwner(
             f"The state in {state} belongs to {owner}, and root may not act as another user here:"
             " run the command as its owner; in a container, leave out `--user`."
         )
     typed = shlex.join(["sudo", "voltaire", *sys.argv[1:]])
-    others = f"; members of the group {GROUP} may run `voltaire status`" if has_group() else ""
+    others = (
+        f"; members of the group {USER} may run `voltaire status`" if group_exists(USER) else ""
+    )
     return NotTheOwner(f"The state in {state} belongs to {owner}: use `{typed}`{others}.")
 
 
-def has_group() -> bool:
-    with suppress(KeyError):
-        return bool(grp.getgrnam(GROUP))
-    return False
-
-
 def program_readable(uid: int, gid: int) -> bool:
-    """Whether that user can read this program and its Python, wherever they lie."""
+    """Whether that user can read this program and its Python, wherever they are installed."""
     places = (Path(__file__), Path(sys.prefix), Path(sys.base_prefix).resolve())
     os.setegid(gid)
     os.seteuid(uid)

@@ -1,8 +1,7 @@
 """voltaire setup: from an account of a messaging app to an answered message.
 
-Each step is asked or given, checked, and saved before the next begins. A wizard that is
-interrupted is taken up by running it again: what is configured already is the answer
-that Return gives.
+Each step is asked or given, checked, and saved before the next begins. After an interruption the
+wizard is run again: what is configured already is the default answer.
 """
 
 import asyncio
@@ -50,29 +49,7 @@ from bot.settings import (
     load,
     machine_timezone,
 )
-from bot.setup import SetupError, matrix
-from bot.setup.background import start_in_background
-from bot.setup.telegram import (
-    NoAccount,
-    first_message,
-    get_me,
-    pair,
-    paired_owners,
-    record_setup,
-)
-from bot.setup.units import (
-    Installation,
-    SystemdScope,
-    enable_linger,
-    install,
-    journal,
-    leftovers,
-    purge,
-    renew,
-    systemd_runs,
-    unit_states,
-)
-from bot.setup.units import remove as remove_units
+from bot.setup import SetupError, matrix, telegram, units
 from bot.state import make_private
 
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
@@ -125,7 +102,7 @@ READY = "Voltaire is set up and listens. Write to me."
 async def command(
     options: Options, yes: bool, remove: bool, everything: bool, upgrade: bool, **answers: object
 ) -> None:
-    scope = SystemdScope.here()
+    scope = units.SystemdScope.here()
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
     config = options.config or find_file(None) or folder / "config.toml"
     state = state_folder(config)
@@ -135,52 +112,50 @@ async def command(
         if everything and not remove:
             raise Misused("--purge is for --remove.")
         if remove:
-            if everything and not yes and (left := leftovers(scope, config, state)):
-                with interruptible():
-                    click.confirm(f"Delete {', '.join(left)}?", abort=True)
-            print_removed(await asyncio.to_thread(remove_units, scope))
-            if everything and (told := await matrix.log_out(state)):
-                click.echo(told)
-            if not everything:
-                await record_setup(state, did="units removed")
-            await asyncio.to_thread(delete if everything else print_left, scope, config, state)
+            await uninstall(scope, config, state, everything=everything, ask_first=not yes)
         elif upgrade:
             names = await wizard.upgrade()
             click.echo(f"Restarted: {', '.join(names)}." if names else "No units are installed.")
             if names:
-                await record_setup(state, did="units renewed")
+                await telegram.record_setup(state, did="units renewed")
         else:
             await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
-            await record_setup(state, did="configured", file=str(config))
+            await telegram.record_setup(state, did="configured", file=str(config))
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
 
 
 async def check_sandbox() -> None:
-    """Before anything is asked: whether this machine lets tools be isolated."""
+    """Raise Failed, before anything is asked, where this machine cannot isolate tools."""
     with tempfile.TemporaryDirectory(prefix="voltaire-setup-") as folder:
         here = Settings.model_construct(state=StateSection(dir=Path(folder)))
         await require_sandbox(here)
 
 
-def print_removed(names: list[str]) -> None:
+async def uninstall(
+    scope: units.SystemdScope, config: Path, state: Path, *, everything: bool, ask_first: bool
+) -> None:
+    """Remove the units; `everything`: also state, configuration, and the services' user."""
+    if everything and ask_first and (left := units.leftovers(scope, config, state)):
+        with interruptible():
+            click.confirm(f"Delete {', '.join(left)}?", abort=True)
+    names = await asyncio.to_thread(units.remove, scope)
     click.echo(f"Removed: {', '.join(names)}." if names else "No units are installed.")
-
-
-def print_left(scope: SystemdScope, config: Path, state: Path) -> None:
-    left = leftovers(scope, config, state)
-    click.echo(f"Left: {', '.join(left)} (setup --remove --purge deletes them).")
-
-
-def delete(scope: SystemdScope, config: Path, state: Path) -> None:
-    gone = purge(scope, config, state)
-    click.echo(f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}.")
+    if everything:
+        if told := await matrix.log_out(state):
+            click.echo(told)
+        gone = await asyncio.to_thread(units.purge, scope, config, state)
+        click.echo(f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}.")
+    else:
+        await telegram.record_setup(state, did="units removed")
+        left = await asyncio.to_thread(units.leftovers, scope, config, state)
+        click.echo(f"Left: {', '.join(left)} (setup --remove --purge deletes them).")
 
 
 def state_folder(config: Path) -> Path:
-    """The state's folder: the configured one, the services' own under /etc, else the user's."""
+    """The state's folder: the configured one; else for a configuration in /etc the services', else the user's."""
     if exists(config):
         with suppress(ConfigurationError):
             known = load(config).state.dir
@@ -190,7 +165,7 @@ def state_folder(config: Path) -> Path:
 
 
 async def serve_meanwhile(wizard: "Wizard") -> None:
-    """Where there is no systemd: bot and backend here, until the owner is there and was greeted."""
+    """Where there is no systemd: run bot and backend here until the owner is paired and greeted."""
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
         await serve_until(greet(wizard), settings, backend)
@@ -198,17 +173,18 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
 
 
 async def greet(wizard: "Wizard") -> None:
+    """Pair an owner where there is none, and have the running bot deliver the first message."""
     settings = load(wizard.config)
     chats: list[str] = []
     if TELEGRAM in wizard.apps:
-        owners = settings.telegram.owners or await paired_owners(settings)
+        owners = settings.telegram.owners or await telegram.paired_owners(settings)
         if wizard.given.pair or not owners:
-            owners = await pair(settings, wizard.username, click.echo)
+            owners = await telegram.pair(settings, wizard.username, click.echo)
         chats += [f"tg:{owner}" for owner in owners]
     if MATRIX in wizard.apps:
         chats += [f"mx:{owner}" for owner in settings.matrix.owners]
         click.echo("The bot invites you to a room; accept that in your Matrix app.")
-    await first_message(settings, chats, READY)
+    await telegram.first_message(settings, chats, READY)
     click.echo("The first message is delivered.")
     if MATRIX in wizard.apps and not wizard.yes and await asyncio.to_thread(click.confirm, VERIFY):
         await verify_in_terminal(settings)
@@ -240,20 +216,20 @@ class Given:
 
 @dataclass
 class Wizard:
-    """`yes`: nothing is asked. The steps raise SetupError, and what the backend raises."""
+    """`yes`: nothing is asked. The steps raise SetupError, and the errors of the backend's tooling."""
 
     config: Path
     state: Path
     given: Given
     yes: bool
-    scope: SystemdScope = field(default_factory=SystemdScope.here)
+    scope: units.SystemdScope = field(default_factory=units.SystemdScope.here)
     values: config_file.Values = field(default_factory=dict)
-    apps: set[str] = field(default_factory=set)  # that are set up now
+    apps: set[str] = field(default_factory=set)  # the messaging apps to set up
     username: str = ""
     compile_later: bool = False  # a released server is in use until a compiled one is ready
 
     async def run(self) -> bool:
-        """All steps; whether units run bot and backend from now on."""
+        """Take all steps; whether units run bot and backend from now on."""
         self.values = config_file.read(self.config)
         checks: list[tuple[Callable[[str], object], str | None]] = [
             (valid_zone, self.given.timezone),
@@ -284,7 +260,7 @@ class Wizard:
         if self.managed:
             profile = await self.model()
             await self.server(profile)
-        # Units and command line find the same state and socket.
+        # So that units and command line use the same state and socket.
         self.keep("state.dir", str(self.state))
         self.keep("backend.socket", str(default_socket(self.state)))
         started = await self.start()
@@ -302,11 +278,11 @@ class Wizard:
         given: str | None,
         check: Callable[[str], object],
     ) -> str:
-        """The option, else what is asked for until `check` raises nothing; a configured value is
-        the default."""
+        """The option, else the answer to a question, repeated until `check` accepts it; a configured value
+        is the default. `yes`: the default, or what `check` raises."""
         if given is not None:
             return given
-        known = config_file.get(self.values, key)
+        known = self.known(key)
         default = default if known is None else str(known)
         while True:
             answer = default if self.yes else ask(question, default)
@@ -319,19 +295,23 @@ class Wizard:
             else:
                 return answer
 
+    def known(self, key: str) -> Any:
+        """What is configured; None where the key is not."""
+        return config_file.get(self.values, key)
+
     def keep(self, key: str, value: object) -> None:
-        """Save an answer: from here on it survives an interruption."""
+        """Save an answer, so that it survives an interruption."""
         config_file.put(self.values, key, value)
-        try:  # the services read the configuration, once their group exists
-            group = grp.getgrnam("voltaire").gr_gid if self.scope.root else -1
-        except KeyError:
-            group = -1
+        group = -1
+        if self.scope.root:
+            with suppress(KeyError):  # the services read the configuration, once their group exists
+                group = grp.getgrnam(units.USER).gr_gid
         config_file.write(self.config, self.values, group=group)
 
     # -- steps ----------------------------------------------------------------
 
     def chosen_apps(self) -> set[str]:
-        """The messaging apps that options name; else those that are configured, or that the person wants."""
+        """The messaging apps that the options name; else what the person chooses, or is configured."""
         given = self.given
         named = {TELEGRAM} if given.token or given.base_url or given.owner or given.pair else set()
         if given.homeserver or given.matrix_user:
@@ -348,18 +328,17 @@ class Wizard:
                 return {TELEGRAM, MATRIX} if answer == BOTH else {answer}
 
     async def telegram(self) -> None:
-        """The token, checked with Telegram before it is kept, in a file of its own."""
-        known = config_file.get(self.values, "telegram.base_url")
-        base = self.given.base_url or known or TelegramSection().base_url
-        token = self.given.token or str(config_file.get(self.values, "telegram.token") or "")
+        """The token, checked with Telegram and then kept in a file of its own."""
+        base = self.given.base_url or self.known("telegram.base_url") or TelegramSection().base_url
+        token = self.given.token or str(self.known("telegram.token") or "")
         if not token and self.token_file.exists():
             token = self.token_file.read_text("utf-8").strip()
         while True:
             if not token and self.yes:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             token = token or ask("Bot token, from @BotFather (/newbot)")
-            found = await get_me(base, token)
-            if not isinstance(found, NoAccount):
+            found = await telegram.get_me(base, token)
+            if not isinstance(found, telegram.NoAccount):
                 break
             if self.yes:
                 raise SetupError(f"{found.why} Nothing was changed.")
@@ -377,11 +356,11 @@ class Wizard:
         self.keep("telegram.base_url", base)
         click.echo(f"Bot: https://t.me/{self.username}")
         if self.given.owner is not None:
-            owners = config_file.get(self.values, "telegram.owners") or []
+            owners = self.known("telegram.owners") or []
             self.keep("telegram.owners", sorted({*owners, self.given.owner}))
 
     async def matrix(self) -> None:
-        """The account, logged in before it is configured: the session is kept, and no password."""
+        """The account, logged in before it is configured. The session is kept, the password is not."""
         matrix.require_packages()
         user = self.answer(
             "matrix.user",
@@ -390,8 +369,8 @@ class Wizard:
             self.given.matrix_user,
             matrix.valid_user,
         )
-        known = config_file.get(self.values, "matrix.user") == user
-        default = str((known and config_file.get(self.values, "matrix.homeserver")) or "")
+        same = self.known("matrix.user") == user
+        default = str((same and self.known("matrix.homeserver")) or "")
         default = default or await matrix.homeserver_of(user)
         url = self.given.homeserver or (default if self.yes else ask("Its homeserver", default))
         while why := await matrix.no_homeserver(url):
@@ -402,7 +381,7 @@ class Wizard:
         make_private(self.state)
         if not await matrix.logged_in(self.state, url, user):
             await self.log_in(url, user)
-        owners: list[str] = config_file.get(self.values, "matrix.owners") or []
+        owners: list[str] = self.known("matrix.owners") or []
         if self.given.matrix_owner or not owners:
             given = " ".join(self.given.matrix_owner) or None
             if given is None and self.yes:
@@ -425,11 +404,11 @@ class Wizard:
         click.echo(f"Bot: {user}")
 
     async def log_in(self, url: str, user: str) -> None:
-        """By what was given, by the files that are configured, else by a password that is asked for."""
+        """Log in with the options, else the configured secret files, else a password that is asked for."""
         password, token = self.given.matrix_password or "", self.given.matrix_token or ""
         if not (password or token):
-            password = text_of(config_file.get(self.values, "matrix.password_file") or "")
-            token = text_of(config_file.get(self.values, "matrix.token_file") or "")
+            password = text_of(self.known("matrix.password_file") or "")
+            token = text_of(self.known("matrix.token_file") or "")
         while True:
             if not (password or token):
                 if self.yes:
@@ -451,8 +430,8 @@ class Wizard:
         return self.config.parent / TOKEN_FILE
 
     async def external(self) -> None:
-        """Servers of somebody else: the first is asked once, so that a wrong key is seen now."""
-        key = self.given.api_key or str(config_file.get(self.values, "backend.api_key") or "")
+        """External model servers. The first is asked once, so that a wrong key is noticed now."""
+        key = self.given.api_key or str(self.known("backend.api_key") or "")
         first, *_ = self.given.url
         click.echo(await models_there(first, key))
         self.keep("backend.kind", "external")
@@ -463,10 +442,10 @@ class Wizard:
             self.keep("backend.api_key", self.given.api_key)
 
     async def model(self) -> str:
-        """The profile, its files pulled unless the person wants that later."""
+        """The profile; its files are downloaded unless the person wants that later."""
         key, default = "backend.profile", ""
         here = await asyncio.to_thread(Machine.here, self.backend.models_folder)
-        if self.given.profile is None and config_file.get(self.values, key) is None:
+        if self.given.profile is None and self.known(key) is None:
             proposal = await asyncio.to_thread(propose, here, profile_of)
             default = proposal.name
             click.echo(proposal.line)
@@ -489,8 +468,8 @@ class Wizard:
         return name
 
     async def server(self, profile: str) -> None:
-        """A server that exists: named, found, or built now."""
-        wanted = self.given.server or config_file.get(self.values, "backend.server") or "auto"
+        """The model server: named, found, or fetched or built now."""
+        wanted = self.given.server or self.known("backend.server") or "auto"
         if wanted in (GET, BUILD):
             await (self.get() if wanted == GET else self.build())
             wanted = "auto"
@@ -507,7 +486,7 @@ class Wizard:
         return "" if command == EMBEDDED else command[0]
 
     async def missing_server(self) -> str:
-        """No server for the card is here: fetch a released one, build one, name one, or go on without."""
+        """Where no server for the GPU is here: fetch a released one, build or name one, or go on without."""
         click.echo(
             "No llama-server for the card is here; a released one can be fetched in a minute."
         )
@@ -518,7 +497,7 @@ class Wizard:
             default, for_card = LATER, False
         else:
             for_card = how.kind == "cuda"
-            default = BUILD if for_card else LATER  # to compile unasked takes half an hour
+            default = BUILD if for_card else LATER  # compiling takes half an hour
             after = f", after {GET} in the background; the faster one stays" if for_card else ""
             minutes = how.seconds // 60
             click.echo(f"One can be built ({how.title}, about {minutes} min on two cores){after}.")
@@ -543,10 +522,10 @@ class Wizard:
         click.echo(f"Release {got.release}, after {got.seconds:.0f} s. {got.devices}")
 
     def compile_in_background(self) -> None:
-        """Start compiling one for the card, at the lowest priority; the faster of both stays."""
+        """Start compiling a server for the GPU, at the lowest priority; the faster of both is used."""
         program = Path(sys.executable).with_name("voltaire")
         words = (str(program), "--config", str(self.config), "server", "build", "--keep-faster")
-        where = start_in_background(self.scope, words, self.state / "servers" / "compile.log")
+        where = units.start_in_background(self.scope, words, self.state / "servers" / "compile.log")
         click.echo(f"A server for this card is compiled in the background. {where}")
 
     async def build(self) -> None:
@@ -555,16 +534,16 @@ class Wizard:
 
     async def start(self) -> bool:
         """Install and start the units; False where there is no systemd, or no units are wanted."""
-        systemd = systemd_runs()
+        systemd = units.systemd_runs()
         if self.given.units is False or not (systemd or self.scope.systemctl != "systemctl"):
             return False
-        await asyncio.to_thread(install, self.scope, self.installation())
+        await asyncio.to_thread(units.install, self.scope, self.installation())
         self.check_running()
         click.echo("Units installed and started: voltaire.target")
         if (
             systemd
             and not self.scope.root
-            and not await asyncio.to_thread(enable_linger, self.state)
+            and not await asyncio.to_thread(units.enable_linger, self.state)
         ):
             click.echo(
                 "They end when you log out; an administrator can change that: loginctl enable-linger"
@@ -572,42 +551,44 @@ class Wizard:
         return True
 
     async def upgrade(self) -> list[str]:
-        """The units as this version has them, restarted; the names of those that were there."""
+        """Renew and restart the units; the names of those that were installed."""
         self.values = config_file.read(self.config)
-        names = await asyncio.to_thread(renew, self.scope, self.installation())
+        names = await asyncio.to_thread(units.renew, self.scope, self.installation())
         if names:
             self.check_running()
         return names
 
     @property
     def managed(self) -> bool:
-        """Whether the model server is ours to run."""
-        return bool(config_file.get(self.values, "backend.kind") != "external")
+        """Whether Voltaire runs the model server."""
+        return bool(self.known("backend.kind") != "external")
 
     @property
     def backend(self) -> BackendConfig:
         return BackendConfig(state_dir=self.state)
 
-    def installation(self) -> Installation:
-        repos: dict[str, Any] = config_file.get(self.values, "agent.repos") or {}
-        paths = tuple((Path(r["path"]), bool(r.get("write"))) for r in repos.values())
-        documents: dict[str, str] = config_file.get(self.values, "agent.documents") or {}
-        paths += tuple((Path(folder), False) for folder in documents.values())
-        skills: list[str] = config_file.get(self.values, "agent.skills") or []
-        paths += tuple((Path(folder), False) for folder in skills)
-        servers: dict[str, dict[str, Any]] = config_file.get(self.values, "agent.mcp") or {}
-        for folder in (each for server in servers.values() for each in server.get("folders", ())):
-            path = Path(folder.removesuffix(":rw")).expanduser()
-            paths += ((path, folder.endswith(":rw")),)
-        if backups := config_file.get(self.values, "state.backup_dir"):
-            paths += ((Path(backups), True),)
+    def installation(self) -> units.Installation:
+        repos = (self.known("agent.repos") or {}).values()
+        paths = [(Path(repo["path"]), bool(repo.get("write"))) for repo in repos]
+        documents = (self.known("agent.documents") or {}).values()
+        paths += [
+            (Path(folder), False) for folder in (*documents, *(self.known("agent.skills") or ()))
+        ]
+        for server in (self.known("agent.mcp") or {}).values():
+            for folder in server.get("folders", ()):
+                path = Path(folder.removesuffix(":rw")).expanduser()
+                paths.append((path, folder.endswith(":rw")))
+        if backups := self.known("state.backup_dir"):
+            paths.append((Path(backups), True))
         token = self.token_file if self.values.get(TELEGRAM) else None
-        return Installation(self.config, token, self.state, self.managed, paths)
+        return units.Installation(self.config, token, self.state, self.managed, tuple(paths))
 
     def check_running(self) -> None:
-        down = [name for name, state in unit_states(self.scope).items() if state != "active"]
+        down = [name for name, state in units.unit_states(self.scope).items() if state != "active"]
         if down:
-            raise SetupError(f"{down[0]} does not run: {journal(self.scope, down[0])} says why.")
+            raise SetupError(
+                f"{down[0]} does not run: {units.journal(self.scope, down[0])} says why."
+            )
 
 
 def ask(question: str, default: str = "") -> str:
@@ -626,9 +607,9 @@ def valid_zone(name: str) -> None:
 
 
 async def models_there(url: str, key: str) -> str:
-    """What an OpenAI-compatible server serves, in a sentence; SetupError where it wants another key.
+    """What an OpenAI-compatible server serves, in a sentence. Raises SetupError where it refuses the key.
 
-    A server that is away is no error: it may come later.
+    A server that does not answer is no error: it may start later.
     """
     root = url.rstrip("/").removesuffix("/v1")
     headers = {"Authorization": f"Bearer {key}"} if key else {}

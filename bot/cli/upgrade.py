@@ -17,15 +17,7 @@ from bot.installed_program import (
     run,
 )
 from bot.settings import Settings, find_file
-from bot.setup import SetupError
-from bot.setup.units import (
-    UNITS,
-    SystemdScope,
-    journal,
-    run_systemctl,
-    systemd_runs,
-    unit_states,
-)
+from bot.setup import SetupError, units
 
 SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
 
@@ -52,7 +44,7 @@ async def command(options: Options, check: bool, rollback: bool, wheel: Path | N
     )
     config = find_file(options.config)
     if rollback:
-        await changed(settings, config, installation, None)
+        await switch(settings, config, installation, None)
         return
     before, release = await installation.current(), await installation.newest()
     if release is None:
@@ -62,21 +54,21 @@ async def command(options: Options, check: bool, rollback: bool, wheel: Path | N
     if release.changes:
         click.echo(f"\n{release.changes}\n")
     if not check:
-        await changed(settings, config, installation, release)
+        await switch(settings, config, installation, release)
 
 
-async def changed(
+async def switch(
     settings: Settings,
     config: Path | None,
     installation: InstalledProgram,
     release: ProgramVersion | None,
 ) -> None:
-    """Take a release, or (None) the last one back. What that needs is imported here: mostly nothing is new."""
+    """Switch to a release, or (None) back to the version before. Imports wait until here: mostly nothing is new."""
     from bot.cli.connect import backend_client
     from bot.state import read_presence
     from bot.upgrade import Upgrade
 
-    services = Units(SystemdScope.here(), config)
+    services = SystemdServices(units.SystemdScope.here(), config)
     if not services.names:
         async with backend_client(settings) as backend:
             if read_presence(settings.state_dir) or await backend.answers():
@@ -86,32 +78,36 @@ async def changed(
 
 
 @dataclass(frozen=True)
-class Units:
+class SystemdServices:
     """bot.upgrade.RestartableServices: the systemd units, where they are installed."""
 
-    scope: SystemdScope
+    scope: units.SystemdScope
     config: Path | None
 
     @property
     def names(self) -> list[str]:
         return [
-            name for name in UNITS[:2] if systemd_runs() and (self.scope.folder / name).exists()
+            name
+            for name in units.SERVICES
+            if units.systemd_runs() and (self.scope.folder / name).exists()
         ]
 
     async def stop(self) -> None:
         try:
             if self.names:
-                await asyncio.to_thread(run_systemctl, self.scope, "stop", *self.names)
+                await asyncio.to_thread(units.run_systemctl, self.scope, "stop", *self.names)
         except SetupError as error:
             raise UpgradeError(str(error)) from None
 
     async def start(self, command: Path) -> None:
-        """By the program itself, whose units they are; READY is waited for."""
+        """Have the installed program renew and start its own units, and wait until they have settled."""
         if not self.names:
             return
         config = ("--config", str(self.config)) if self.config else ()
         await run(str(command), *config, "setup", "--upgrade")
         await asyncio.sleep(SETTLING_SECONDS)
-        for name, state in (await asyncio.to_thread(unit_states, self.scope)).items():
+        for name, state in (await asyncio.to_thread(units.unit_states, self.scope)).items():
             if state != "active":
-                raise UpgradeError(f"{name} is {state} ({journal(self.scope, name)} says why).")
+                raise UpgradeError(
+                    f"{name} is {state} ({units.journal(self.scope, name)} says why)."
+                )

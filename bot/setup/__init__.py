@@ -1,5 +1,25 @@
 """What `voltaire setup` installs: the bot's account, its first owner, systemd units."""
 
+import asyncio
+
+ANSWER_SECONDS = 10
+
 
 class SetupError(Exception):
     """A step cannot be finished; `str` is one sentence, and what was saved so far stays."""
+
+
+async def json_object(url: str) -> dict[str, object] | str:
+    """The JSON object at an address, {} for other JSON; a str names the kind of error."""
+    import aiohttp  # `voltaire upgrade` asks nothing of a server
+
+    try:
+        async with (
+            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
+            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http,
+            http.get(url) as answer,
+        ):
+            found = await answer.json(content_type=None)
+    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+        return type(error).__name__
+    return found if isinstance(found, dict) else {}

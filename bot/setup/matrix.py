@@ -1,20 +1,18 @@
 """The bot's Matrix account: its homeserver, its session in the state folder, who may own it."""
 
-import asyncio
 import importlib.util
 import re
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-
-import aiohttp
+from typing import Any
 
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverError, HomeserverRefused
-from bot.matrix.session import Secret, log_in, new_device, read_session
+from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
 from bot.messaging_apps import AppUnavailable, only_process
-from bot.setup import SetupError
+from bot.setup import SetupError, json_object
 from bot.state import MATRIX
 
-ANSWER_SECONDS = 10
 USER = re.compile(r"@[^:\s]+:\S+")
 MISSING = "Matrix needs the package matrix-nio: `make matrix` in a checkout, or `pip install 'voltaire-agent[matrix]'`."
 
@@ -35,102 +33,87 @@ def valid_groups(policy: str) -> None:
 
 
 async def homeserver_of(user: str) -> str:
-    """What the account's server says where its homeserver is, else the server itself
+    """The account's homeserver: as its server name says, else the server name itself
     (https://spec.matrix.org/v1.16/client-server-api/#well-known-uri)."""
     domain = f"https://{user.partition(':')[2]}"
-    found = await answered(f"{domain}/.well-known/matrix/client")
+    found: Any = await json_object(f"{domain}/.well-known/matrix/client")
     with suppress(KeyError, TypeError):
-        return str(found["m.homeserver"]["base_url"]).rstrip("/")  # type: ignore[index]
+        return str(found["m.homeserver"]["base_url"]).rstrip("/")
     return domain
 
 
 async def no_homeserver(url: str) -> str:
-    """Why there is none at that address; "" where there is one."""
-    found = await answered(f"{url.rstrip('/')}/_matrix/client/versions")
+    """Why no homeserver answers at that address; "" where one does."""
+    found = await json_object(f"{url.rstrip('/')}/_matrix/client/versions")
     if isinstance(found, str):
         return f"The homeserver {url} cannot be reached ({found})."
     return "" if "versions" in found else f"At {url} is no homeserver."
 
 
-async def answered(url: str) -> dict[str, object] | str:
-    """The JSON object at an address, or the kind of error."""
+@asynccontextmanager
+async def connected(url: str, session: MatrixSession | None = None) -> AsyncIterator[Homeserver]:
+    """A homeserver, asked in the name of the session where it has logged in."""
+    server = Homeserver(url)
+    server.token = session.token if session else ""
     try:
-        async with (
-            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as http,
-            http.get(url) as answer,
-        ):
-            found = await answer.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        return type(error).__name__
-    return found if isinstance(found, dict) else {}
+        yield server
+    finally:
+        await server.close()
 
 
 async def logged_in(state: Path, url: str, user: str) -> bool:
-    """Whether the state folder holds a session of the account that its homeserver knows. Raises
-    SetupError where that cannot be asked."""
+    """Whether the state folder holds a session of the account that the homeserver accepts. Raises
+    SetupError where the homeserver cannot be asked."""
     session = read_session(state / MATRIX, url, user)
     if session is None or not session.token:
         return False
-    server = Homeserver(url)
-    server.token = session.token
     try:
-        await server.get(f"{CLIENT}/account/whoami")
+        async with connected(url, session) as server:
+            await server.get(f"{CLIENT}/account/whoami")
     except HomeserverRefused:
         return False
     except HomeserverError as error:
         raise SetupError(f"{error}.") from None
-    finally:
-        await server.close()
     return True
 
 
 async def make_session(state: Path, url: str, user: str, password: str, token: str) -> None:
-    """Log in with a new device. Raises SetupError; what was there before is of no more use."""
-    server = Homeserver(url)
+    """Log in with a new device, which takes the place of the session that was there. Raises SetupError."""
     try:
         with only_process(state / "run" / "matrix.lock", "Matrix account"):
-            # A device that was begun and has not logged in is the one to go on with.
+            # A device that was made and has not logged in yet is used.
             begun = read_session(state / MATRIX, url, user)
             if begun is None or begun.token:
                 begun = new_device(state / MATRIX, url, user)
-            await log_in(server, state / MATRIX, begun, Secret(password, token))
+            async with connected(url) as server:
+                await log_in(server, state / MATRIX, begun, Secret(password, token))
     except (AppUnavailable, HomeserverError) as error:
         raise SetupError(f"{str(error).rstrip('.')}.") from None
-    finally:
-        await server.close()
 
 
 async def unknown_owner(state: Path, url: str, user: str, owner: str) -> bool:
     """Whether the homeserver says that there is no such account."""
-    session = read_session(state / MATRIX, url, user)
-    server = Homeserver(url)
-    server.token = session.token if session else ""
     try:
-        await server.get(f"{CLIENT}/profile/{owner}")
+        async with connected(url, read_session(state / MATRIX, url, user)) as server:
+            await server.get(f"{CLIENT}/profile/{owner}")
     except HomeserverRefused as error:
         return error.status == 404  # Synapse has no errcode of its own for it
     except HomeserverError:
-        return False
-    finally:
-        await server.close()
+        pass
     return False
 
 
 async def log_out(state: Path) -> str:
-    """End the session at the homeserver, and with it the bot's device; a sentence where that cannot be."""
+    """End the session at the homeserver, which removes the bot's device; a sentence where that fails."""
     session = read_session(state / MATRIX)
     if session is None or not session.token:
         return ""
-    server = Homeserver(session.homeserver)
-    server.token = session.token
     try:
-        await server.post(f"{CLIENT}/logout", {})
+        async with connected(session.homeserver, session) as server:
+            await server.post(f"{CLIENT}/logout", {})
     except HomeserverRefused:
-        return ""  # it is not known there any more
+        pass  # the homeserver does not know it any more
     except HomeserverError as error:
         where = f"remove the device {session.device} of {session.user} there"
         return f"The Matrix session could not be ended ({error}): {where}."
-    finally:
-        await server.close()
     return ""

@@ -9,44 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from agent.store import Store, open_store
 from agent.store.errors import StoreError
 from bot.channel import OutgoingMessage
 from bot.settings import Settings
-from bot.setup import SetupError
+from bot.setup import SetupError, json_object
 from bot.state import DATABASE
 
-ANSWER_SECONDS = 10
 PAIRING_SECONDS = 900.0
 LOOK_SECONDS = 0.5
 DELIVERY_SECONDS = 60
-SOURCE = "telegram"
 
 
 @dataclass(frozen=True, slots=True)
 class NoAccount:
-    """`why`: one sentence without the token; `refused`: the server answers, and does not know it."""
+    """`why`: one sentence without the token; `refused`: the server answered and does not know the token."""
 
     why: str
     refused: bool
 
 
 async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
-    """The bot's account, or why it cannot be had."""
-    url = f"{base_url.rstrip('/')}/bot{token}/getMe"
-    try:
-        async with (
-            asyncio.timeout(ANSWER_SECONDS),  # aiohttp's own may swallow a cancellation
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None)) as session,
-            session.get(url) as answer,
-        ):
-            body = await answer.json(content_type=None)
-    except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        why = f"The Bot API server {base_url} cannot be reached ({type(error).__name__})."
+    """The bot's account, or why there is none."""
+    body: Any = await json_object(f"{base_url.rstrip('/')}/bot{token}/getMe")
+    if isinstance(body, str):
+        why = f"The Bot API server {base_url} cannot be reached ({body})."
         return NoAccount(why, refused=False)
-    if not isinstance(body, dict) or "ok" not in body:
+    if "ok" not in body:
         return NoAccount(f"At {base_url} is no Bot API server.", refused=False)
     if not body["ok"]:
         reason = body.get("description", "no reason given")
@@ -55,17 +44,21 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
 
 
 async def paired_owners(settings: Settings) -> list[int]:
-    """Ids of those who became owners by a link."""
+    """The ids of those who became owners by a pairing link."""
     async with open_services_state(settings.state_dir) as store:
-        return [int(person.person) for person in await store.people.all(SOURCE, "owner")]
+        return await owner_ids(store)
+
+
+async def owner_ids(store: Store) -> list[int]:
+    return [int(owner.person) for owner in await store.people.all("telegram", "owner")]
 
 
 async def pair(settings: Settings, username: str, say: Callable[[str], None]) -> list[int]:
-    """Show the link and wait until somebody has used it; their ids. SetupError when nobody does."""
+    """Show a pairing link and wait until somebody has used it; their ids. Raises SetupError when nobody does."""
     import segno
 
     async with open_services_state(settings.state_dir) as store:
-        before = {person.person for person in await store.people.all(SOURCE, "owner")}
+        before = await owner_ids(store)
         code = await store.people.make_code("owner", PAIRING_SECONDS)
         link = f"https://t.me/{username}?start={code}"
         minutes = f"valid for {PAIRING_SECONDS / 60:.0f} minutes"
@@ -75,20 +68,14 @@ async def pair(settings: Settings, username: str, say: Callable[[str], None]) ->
         say(drawn.getvalue())
         with suppress(TimeoutError):
             async with asyncio.timeout(PAIRING_SECONDS):
-                while not (
-                    new := [
-                        int(owner.person)
-                        for owner in await store.people.all(SOURCE, "owner")
-                        if owner.person not in before
-                    ]
-                ):
+                while not (new := [id for id in await owner_ids(store) if id not in before]):
                     await asyncio.sleep(LOOK_SECONDS)
                 return new
     raise SetupError("Nobody used the pairing link in time. Run `voltaire setup` for a new one.")
 
 
 async def first_message(settings: Settings, chats: Sequence[str], text: str) -> None:
-    """Put the first message into the outbox and see it delivered by the running bot."""
+    """Put the first message into the outbox and wait until the running bot has delivered it. Raises SetupError."""
     async with open_services_state(settings.state_dir) as store:
         payload = OutgoingMessage(text).to_json()
         ids = [id for chat in chats for id in await store.outbox.add(chat, [payload])]
@@ -108,7 +95,7 @@ async def first_message(settings: Settings, chats: Sequence[str], text: str) -> 
 
 @asynccontextmanager
 async def open_services_state(state: Path) -> AsyncIterator[Store]:
-    """The database; opened first by root, its files are given to the services' user."""
+    """The database; root gives its files to the owner of the state folder, the services' user."""
     async with open_store(state / DATABASE) as store:
         if os.geteuid() == 0:
             owner = state.stat()
@@ -118,8 +105,8 @@ async def open_services_state(state: Path) -> AsyncIterator[Store]:
 
 
 async def record_setup(state: Path, **facts: str) -> None:
-    """Record in the ledger that the wizard ran, where there is a state that can be written."""
+    """Record in the ledger what the wizard did, where there is a database that can be written."""
     if (state / DATABASE).exists():
-        with suppress(StoreError):  # what was done stands
+        with suppress(StoreError):  # the wizard has done it all the same
             async with open_services_state(state) as store:
                 await store.ledger.record("admin", act="setup", by="terminal", **facts)

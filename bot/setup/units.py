@@ -1,6 +1,6 @@
-"""systemd: the units rendered for this installation, enabled, checked, removed.
+"""systemd units: rendered for this installation, enabled, checked, removed; a command in the background.
 
-As root they are system units with a user of their own; else units of the user.
+Installed by root they are system units with a user of their own, else units of the user.
 """
 
 import getpass
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,12 +26,19 @@ from bot.settings import ConfigurationError
 from bot.setup import SetupError
 
 TEMPLATES = Path(__file__).resolve().parents[2] / "systemd"
-UNITS = ("voltaire-backend.service", "voltaire-bot.service", "voltaire.target")
+SERVICES = ("voltaire-backend.service", "voltaire-bot.service")
+UNITS = (*SERVICES, "voltaire.target")
 COMPILE = "voltaire-compile"  # the transient unit that compiles a server after the wizard
 MACHINE_UNITS = Path("/etc/systemd/system")
 MACHINE_STATE = Path("/var/lib/voltaire")
+SYSUSERS = Path("/usr/lib/sysusers.d/voltaire.conf")
+TMPFILES = Path("/usr/lib/tmpfiles.d/voltaire.conf")
+LINGERS = Path("run") / "lingers"  # in the state folder, in no backup
+USER = "voltaire"  # its group has the same name
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
 LOOPBACK = "# The server listens on loopback alone.\nIPAddressDeny=any\nIPAddressAllow=localhost"
+# The environment by which a command finds its programs and folders; a transient unit has the manager's own.
+PASSED = ("PATH", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CUDA_HOME", "CUDA_PATH")
 SECONDS = 60
 
 
@@ -52,10 +59,14 @@ class SystemdScope:
 
     @classmethod
     def installed(cls) -> "SystemdScope":
-        """Where the units are: this user's own, else the machine's, whose state may be this user's."""
+        """Where units are installed: this user's own, else the machine's, else where they would be."""
         here, machine = cls.here(), cls(True, MACHINE_UNITS)
         own = (here.folder / UNITS[1]).exists()
         return machine if (machine.folder / UNITS[1]).exists() and not own else here
+
+    def present_units(self) -> list[str]:
+        """The names of the units that are installed."""
+        return [name for name in UNITS if (self.folder / name).exists()]
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -64,8 +75,8 @@ class SystemdScope:
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the units are rendered with. `token` is the file of Telegram's, None without it. `repos` are (path, writable),
-    folders of documents, skills and MCP servers too; `memory` is the bot's limit."""
+    """What the units are rendered with. `token` is the file with Telegram's, None without Telegram. `repos` are
+    (path, writable), folders of documents, skills and MCP servers too; `memory` is the bot's limit."""
 
     config: Path
     token: Path | None
@@ -76,7 +87,7 @@ class Installation:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """Repositories and the program are bound through ProtectHome and ProtectSystem."""
+        """By placeholder. Repositories and the program are bound past ProtectHome and ProtectSystem."""
 
         def bind(path: Path, *, writable: bool = False) -> str:
             escaped = str(path).replace(":", "\\:")
@@ -100,7 +111,7 @@ class Installation:
 
 
 def quoted(text: str) -> str:
-    """A word of a unit file, whatever is in it."""
+    """The text as one word of a unit file."""
     if not re.search(r"[\s\"'\\%]", text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
@@ -114,7 +125,7 @@ def group_exists(name: str) -> bool:
 
 
 def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
-    """Where the program and its Python are, as far as the units would hide that from themselves."""
+    """The folders of the program and its Python that the units would hide from themselves."""
     places = {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix).resolve()}
     return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
 
@@ -144,7 +155,7 @@ def install(scope: SystemdScope, installation: Installation) -> None:
             installation.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         if installation.state.exists():
             run("chown", "-R", "voltaire:voltaire", str(installation.state.resolve()))
-        # Their user cannot write there: after `uv tool install` each start would compile it anew.
+        # The services' user cannot write there: after `uv tool install` each start would compile all modules.
         packages = sysconfig.get_path("purelib")
         run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)
     write_units(scope, installation)
@@ -153,11 +164,11 @@ def install(scope: SystemdScope, installation: Installation) -> None:
 
 
 def renew(scope: SystemdScope, installation: Installation) -> list[str]:
-    """Rewrite and restart the units after an update; the names of those that were there."""
-    there = [name for name in UNITS if (scope.folder / name).exists()]
+    """Rewrite and restart the units after an update; the names of those that were installed."""
+    there = scope.present_units()
     if there:
         write_units(scope, installation)
-        run_systemctl(scope, "restart", *UNITS[:2])
+        run_systemctl(scope, "restart", *SERVICES)
     return there
 
 
@@ -171,7 +182,7 @@ def write_units(scope: SystemdScope, installation: Installation) -> None:
 def enable_linger(state: Path) -> bool:
     """Let this user's services run while nobody is logged in; False where that is not allowed.
 
-    A mark in `state` says that they did not before: `purge` ends what began here.
+    A file in `state` marks that they did not before, so that `purge` undoes it.
     """
     try:
         before = run(
@@ -188,10 +199,10 @@ def enable_linger(state: Path) -> bool:
 
 
 def remove(scope: SystemdScope) -> list[str]:
-    """Stop and remove the units; the names of those that were there. A server that is still being compiled is given up."""
+    """Stop and remove the units, and a compilation in the background; the names of those that were installed."""
     with suppress(SetupError):
         run_systemctl(scope, "stop", f"{COMPILE}.service", check=False)
-    there = [name for name in UNITS if (scope.folder / name).exists()]
+    there = scope.present_units()
     if there:
         run_systemctl(scope, "disable", "--now", "voltaire.target", *there)
         for name in there:
@@ -200,14 +211,8 @@ def remove(scope: SystemdScope) -> list[str]:
     return there
 
 
-SYSUSERS = Path("/usr/lib/sysusers.d/voltaire.conf")
-TMPFILES = Path("/usr/lib/tmpfiles.d/voltaire.conf")
-LINGERS = Path("run") / "lingers"  # in the state folder, of no backup
-USER = "voltaire"
-
-
 def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
-    """What stays on the machine once the units are removed, but the program that runs."""
+    """What stays on the machine once the units are removed, except the program itself."""
     folders: list[Path] = []
     for place in dict.fromkeys((state.resolve(), state)):  # a link to it goes last
         for ending in ("", "-before-*", "-restored-*", "-upgrade"):
@@ -221,9 +226,9 @@ def leftovers(scope: SystemdScope, config: Path, state: Path) -> list[str]:
     ):
         folders += [MACHINE_STATE]  # made with the user
     if not (socket := default_socket(state).parent).is_relative_to(state):
-        folders += [socket]  # of a backend that was killed
+        folders += [socket]  # left by a backend that was killed
     secrets = {config.parent / name for name in ("telegram-token", "matrix-password")}
-    with suppress(ConfigurationError):  # a restore puts those that the backup has beside it
+    with suppress(ConfigurationError):  # a restore puts secret files of other names there
         named = secret_files(config_file.read(config))
         secrets |= {path for _, path in named if path.parent == config.parent}
     ours = [config, *sorted(secrets), config.parent / "profiles"]
@@ -243,7 +248,7 @@ def user_exists() -> bool:
 
 
 def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
-    """Delete what is left over; its names. A folder that is no state of ours is left alone."""
+    """Delete what is left over; its names. Raises SetupError for a folder that is no state of Voltaire."""
     ours = any((state / name).exists() for name in ("voltaire.db", "matrix"))
     if state.exists() and not ours and any(state.iterdir()):
         raise SetupError(f"{state} holds no state of Voltaire; nothing was deleted.")
@@ -254,7 +259,7 @@ def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
         path = Path(name)
         if path.is_dir() and not path.is_symlink():
             while path.exists():
-                with suppress(FileNotFoundError):  # it went by itself, as SQLite's own files do
+                with suppress(FileNotFoundError):  # another process removed a file, as SQLite does
                     shutil.rmtree(path)
         elif path.is_absolute():
             path.unlink()
@@ -273,8 +278,8 @@ def journal(scope: SystemdScope, unit: str) -> str:
 
 
 def unit_states(scope: SystemdScope) -> dict[str, str]:
-    """Each service's state as systemd tells it."""
-    states = dict.fromkeys(UNITS[:2], "unknown")
+    """Each service's state, as systemd names it; "unknown" where it does not answer."""
+    states = dict.fromkeys(SERVICES, "unknown")
     with suppress(SetupError):
         for name in states:
             states[name] = run_systemctl(scope, "is-active", name, check=False) or "unknown"
@@ -284,12 +289,59 @@ def unit_states(scope: SystemdScope) -> dict[str, str]:
 def make_user() -> None:
     """Make the services' user and folders, as sysusers.d and tmpfiles.d describe them."""
     for source, target, program in (
-        ("voltaire.sysusers", SYSUSERS, "systemd-sysusers"),
-        ("voltaire.tmpfiles", TMPFILES, "systemd-tmpfiles"),
+        ("voltaire.sysusers", SYSUSERS, ["systemd-sysusers"]),
+        ("voltaire.tmpfiles", TMPFILES, ["systemd-tmpfiles", "--create"]),
     ):
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(TEMPLATES / source, target)
-        run(program, *(["--create"] if program == "systemd-tmpfiles" else []), str(target))
+        run(*program, str(target))
+
+
+# -- a command that goes on after the wizard has ended ------------------------
+
+
+def start_in_background(scope: SystemdScope, command: Sequence[str], log: Path) -> str:
+    """Start a command at the lowest priority; a sentence that says where its output goes.
+
+    Where systemd runs, it is a transient unit, so that it outlives the login; else a process in a
+    session of its own.
+    """
+    if systemd_runs() and shutil.which("systemd-run"):
+        try:
+            done = subprocess.run(
+                transient_unit(scope, command), capture_output=True, timeout=SECONDS, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        else:
+            if done.returncode == 0:
+                return f"Its output: {journal(scope, COMPILE)}"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        subprocess.Popen(
+            [*lowest_priority(), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return f"Its output: {log}"
+
+
+def transient_unit(scope: SystemdScope, command: Sequence[str]) -> list[str]:
+    passed = [f"--setenv={name}={os.environ[name]}" for name in PASSED if name in os.environ]
+    idle = ("--property=Nice=19", "--property=IOSchedulingClass=idle")
+    unit = (f"--unit={COMPILE}", "--collect", "--description=Compiling a llama-server for Voltaire")
+    return ["systemd-run", *scope.flags, *unit, *idle, *passed, "--", *command]
+
+
+def lowest_priority() -> list[str]:
+    """The words before a command that lower its priority for processor and disk."""
+    ionice = ["ionice", "-c", "3"] if shutil.which("ionice") else []
+    return ["nice", "-n", "19", *ionice]
+
+
+# -- programs -------------------------------------------------------------------
 
 
 def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:

@@ -23,8 +23,15 @@ from bot.cli.setup import READY, Given, Wizard
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError
-from bot.setup.background import lowest_priority, transient_unit
-from bot.setup.units import SystemdScope, enable_linger, leftovers, purge, render
+from bot.setup.units import (
+    SystemdScope,
+    enable_linger,
+    leftovers,
+    lowest_priority,
+    purge,
+    render,
+    transient_unit,
+)
 from fakes import gguf_maker
 from fakes.hub import Hub
 from fakes.patience import SECONDS, soon
