@@ -20,7 +20,7 @@ from bot.cli.model_offers import MachineModels
 from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
 from bot.service import serve_bot
 from bot.settings import Settings
-from bot.state import MATRIX
+from bot.state import MATRIX, open_state
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ async def run(options: Options, model: str) -> None:
 async def serve(
     settings: Settings, backend: BackendClient, also: Sequence[Listener] = (), *, demo: bool = False
 ) -> None:
-    """The bot until it is cancelled; `also` are told of every turn, too. `demo`: it says that it is one."""
+    """Run the bot until it is cancelled. `also` hear of every turn; `demo`: the bot says that it is one."""
     telegram, matrix = settings.telegram, settings.matrix
     if matrix.homeserver and not matrix.user:
         raise Misused("matrix.user is missing: the bot's account, such as @voltaire:example.org.")
@@ -62,41 +62,32 @@ async def serve(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
     models = MachineModels(settings, demo)
-    async with lasting_page(settings, backend), lasting_metrics(settings, backend):
+    async with http_servers(settings, backend):
         await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify, models)
 
 
 @asynccontextmanager
-async def lasting_page(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
-    """The owner's page beside the bot, where `page.listen` says so; nothing of it is loaded elsewhere."""
-    if not settings.page.listen:
-        yield
-        return
-    from bot.cli.status import status_json
-    from bot.page.server import serve_page
-    from bot.state import open_state
+async def http_servers(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
+    """Beside the bot: the owner's page (`page.listen`) and the figures for Prometheus (`metrics.listen`).
 
-    async with open_state(settings):
-        pass  # the page reads a state that is there, in the form of this version
-    async with serve_page(settings, backend, status_json) as page:
-        if page.exposed:
-            log.warning("%s", page.exposed)
-        yield
+    One that is not configured is not loaded.
+    """
+    async with AsyncExitStack() as stack:
+        if settings.page.listen or settings.metrics.listen:
+            async with open_state(settings):
+                pass  # both read a database that exists, in the schema of this version
+        if settings.page.listen:
+            from bot.cli.status import status_json
+            from bot.page.server import serve_page
 
+            page = await stack.enter_async_context(serve_page(settings, backend, status_json))
+            if page.exposed:
+                log.warning("%s", page.exposed)
+        if settings.metrics.listen:
+            from bot.metrics import serve_metrics
 
-@asynccontextmanager
-async def lasting_metrics(settings: Settings, backend: BackendClient) -> AsyncIterator[None]:
-    """Figures for Prometheus beside the bot, where `metrics.listen` says so."""
-    if not settings.metrics.listen:
-        yield
-        return
-    from bot.metrics import serve_metrics
-    from bot.state import open_state
-
-    async with open_state(settings):
-        pass  # they are read of a state that is there, in the form of this version
-    async with serve_metrics(settings, backend) as address:
-        log.info("figures at %s", address)
+            address = await stack.enter_async_context(serve_metrics(settings, backend))
+            log.info("figures at %s", address)
         yield
 
 
@@ -106,7 +97,7 @@ async def serve_until(
     backend: BackendClient,
     also: Sequence[Listener] = (),
 ) -> T:
-    """The bot until `work` is done; its result, or what ended the bot before."""
+    """Run the bot until `work` is done, and return its result; raises what ended the bot before."""
     serving = asyncio.create_task(serve(settings, backend, also))
     working = asyncio.create_task(work)
     try:
@@ -124,12 +115,13 @@ async def serve_until(
 async def open_apps(
     settings: Settings, store: Store, leaks: LeakDetector, *, demo: bool = False
 ) -> AsyncIterator[Apps]:
-    """The configured messaging apps, not yet listening: the one place that knows them all. `leaks`
-    knows what they must not send."""
+    """The configured messaging apps, not yet listening. `leaks` detects what they must not send.
+
+    The only function that knows all apps; the library of one that is not configured is not loaded.
+    """
     timezone, repos = settings.agent.timezone, tuple(settings.agent.repos)
     apps: list[MessagingApp] = []
     async with AsyncExitStack() as stack:
-        # The library of an app that is not configured is not loaded.
         if settings.telegram.token.get_secret_value():
             from bot.telegram.app import TelegramConfig, telegram_app
 

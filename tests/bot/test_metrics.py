@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from agent.errors import AgentError
 from backend.client import BackendClient
-from bot.cli.bot import lasting_metrics
+from bot.cli.bot import http_servers
 from bot.metrics import serve_metrics
 from bot.settings import Settings
 from fakes.page_state import backend_with_card, fill_state, seem_running
@@ -172,10 +172,10 @@ async def test_nothing_of_it_is_loaded_where_nobody_asks(
     monkeypatch.delitem(sys.modules, "bot.metrics", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     async with BackendClient(tmp_path / "b.sock") as backend:
-        async with lasting_metrics(settings_of(tmp_path, ""), backend):
+        async with http_servers(settings_of(tmp_path, ""), backend):
             assert not (tmp_path / "voltaire.db").exists()
         with pytest.raises(ImportError):
-            async with lasting_metrics(settings_of(tmp_path), backend):
+            async with http_servers(settings_of(tmp_path), backend):
                 pass
 
 
