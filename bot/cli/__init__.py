@@ -1,8 +1,8 @@
-"""The command line: a file per command, named as it (but JOINED), imported only when it is called.
+"""The command line: one module per command, named after it (exceptions in MODULES), imported when called.
 
-What every command is made of stands in command.py, how it gets its backend and its
-agent in connect.py, what a backend is started with in backend_config.py, the
-messaging apps in bot.py, what `doctor` looks at in doctor_*.py.
+What every command needs is in command.py: options, event loop, exit codes, logging. How a command
+gets its backend and its agent is in connect.py, the configuration of a backend in backend_config.py,
+the choice of messaging apps in bot.py, the checks of `doctor` in doctor_machine.py and doctor_server.py.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.
@@ -49,7 +49,8 @@ COMMANDS = {
     "backup": "the whole state into one file, while running",
     "restore": "the whole state back from a backup",
 }
-JOINED = {
+# Module and attribute of commands that have no module of their own.
+MODULES = {
     "run": ("bot", "run"),
     "sandbox": ("tool", "sandbox"),
     "context": ("status", "context"),
@@ -57,13 +58,13 @@ JOINED = {
     "thaw": ("freeze", "thaw"),
 }
 
-# Python's own 700 makes the search for garbage a tenth of a command's CPU: what is imported, which all
-# lives on, is gone through more than two hundred times. command.py begins the search once a command runs.
-OBJECTS_PER_SEARCH = 50_000
+# With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is
+# imported, all of which lives on, more than two hundred times. command.py enables it once a command runs.
+GC_THRESHOLD = 50_000
 
 
 class LazyGroup(click.Group):
-    """Imports a command's module when it is called; listing imports none."""
+    """Imports a command's module when it is called; listing the commands imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -71,7 +72,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        module, attribute = JOINED.get(name, (name, "command"))
+        module, attribute = MODULES.get(name, (name, "command"))
         command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
@@ -84,7 +85,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--config",
-    # Of one that this user may not read, who reads it says what to use.
+    # Whether this user may read it is checked where it is read, with a sentence that names the remedy.
     type=click.Path(dir_okay=False, readable=False, path_type=Path),
     help="Configuration file.",
 )
@@ -98,11 +99,11 @@ def cli(ctx: click.Context, config: Path | None, verbose: bool) -> None:
 
 
 def main() -> None:
-    """The console script. Whatever happens, a person reads one sentence and scripts a code."""
+    """The console script: any failure is one sentence for a person and an exit code for scripts."""
     gc.disable()
-    gc.set_threshold(OBJECTS_PER_SEARCH)
+    gc.set_threshold(GC_THRESHOLD)
     code = exit_code(sys.argv[1:])
-    gc.freeze()  # Python's end searches all modules for garbage: a tenth of a command's CPU, too
+    gc.freeze()  # the collection at interpreter exit takes another tenth of a command's CPU time
     sys.exit(code)
 
 

@@ -18,12 +18,9 @@ from bot.cli.command import Options, json_option, pass_options, runs, serves, st
 @click.option("--model", default="", help="A GGUF to run in place of the profile's.")
 @click.pass_context
 def command(context: click.Context, model: str) -> int | None:
-    return None if context.invoked_subcommand else context.invoke(serve, model=model)
+    return None if context.invoked_subcommand else serve(context.obj, model)
 
 
-@click.command(hidden=True)
-@click.option("--model", default="")
-@pass_options
 @serves
 async def serve(options: Options, model: str) -> None:
     start_logging(options.verbose, service=True)

@@ -18,15 +18,16 @@ import click
 if TYPE_CHECKING:
     from bot.settings import Settings
 
+AsyncCommand = Callable[..., Coroutine[Any, Any, int | None]]
 
-STARTING_SECONDS = 2.0  # what is made by then lives on: a search for garbage would find none
+STARTING_SECONDS = 2.0  # objects made by then live on: collecting them would free nothing
 
-# A bot token, wherever it stands (URLs of the Bot API hold it).
+# A bot token, wherever it is (URLs of the Bot API contain it).
 TOKEN = re.compile(r"\b\d{3,}:[A-Za-z0-9_-]{3,}")
 
 
 class Failed(click.ClickException):
-    """It failed: one plain sentence on stderr, exit code 1."""
+    """The command failed: one plain sentence on stderr, exit code 1."""
 
     exit_code = 1
 
@@ -57,7 +58,7 @@ def interruptible() -> Iterator[None]:
 
 
 def confirmed(question: str, *, default: bool = False) -> bool:
-    """Ask yes or no. Where standard input has ended nobody can be asked, which is no interruption."""
+    """Ask yes or no. Raises Failed at the end of standard input, which is no interruption."""
     try:
         with interruptible():
             return click.confirm(question, default=default)
@@ -79,27 +80,26 @@ class Options:
     verbose: bool
 
     @cached_property
-    def configured(self) -> "Settings":
-        """The settings, whoever runs this."""
-        from bot.settings import load
-
-        return load(self.config)
-
-    @cached_property
     def settings(self) -> "Settings":
-        """The settings; from here on this process is the state's owner, where root started it."""
-        return self._with_access(keep_root=False)
+        """The settings; started by root, this process is the state's owner from here on."""
+        from bot.cli.owner import act_as_owner
+
+        act_as_owner(self._read.state_dir)
+        return self._read
 
     @cached_property
     def settings_as_root(self) -> "Settings":
-        """The settings for what only root may do, and does without harm to the state."""
-        return self._with_access(keep_root=True)
-
-    def _with_access(self, *, keep_root: bool) -> "Settings":
+        """The settings of a command that root runs as root, and that gives the state's owner what it makes there."""
         from bot.cli.owner import act_as_owner
 
-        act_as_owner(self.configured.state_dir, keep_root=keep_root)
-        return self.configured
+        act_as_owner(self._read.state_dir, keep_root=True)
+        return self._read
+
+    @cached_property
+    def _read(self) -> "Settings":
+        from bot.settings import load
+
+        return load(self.config)
 
 
 def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> str:
@@ -117,28 +117,19 @@ chat_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
-def runs(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int]:
-    """Run an async command; TERM and INT cancel it, so that everything is put away: exit code 130."""
-    return _running(function, ended=130)
-
-
-def serves(function: Callable[..., Coroutine[Any, Any, int | None]]) -> Callable[..., int]:
-    """Run a service as `runs` does; TERM is how a service manager ends it: exit code 0."""
-    return _running(function, ended=0)
-
-
-def search_for_garbage() -> None:
-    """From now on, and not among what the start has made."""
+def enable_gc() -> None:
+    """Collect garbage from now on, but not among the objects that the start has made."""
     gc.freeze()
     gc.enable()
 
 
-def _running(
-    function: Callable[..., Coroutine[Any, Any, int | None]], ended: int
-) -> Callable[..., int]:
-    codes: list[int] = []
+def runs(function: AsyncCommand, *, terminated: int = 130) -> Callable[..., int]:
+    """Run an async command. TERM and INT cancel it, so that it cleans up; the exit code is then 130, or
+    `terminated` for TERM. Errors that a person must know of become click's.
+    """
 
     async def cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
+        codes: list[int] = []
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
 
@@ -146,9 +137,9 @@ def _running(
             codes.append(code)
             task.cancel()
 
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, ended)):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, terminated)):
             loop.add_signal_handler(number, stop, code)
-        loop.call_later(STARTING_SECONDS, search_for_garbage)
+        loop.call_later(STARTING_SECONDS, enable_gc)
         try:
             return await task
         except asyncio.CancelledError:
@@ -163,10 +154,15 @@ def _running(
     return update_wrapper(run, function)
 
 
-def for_person(error: BaseException) -> BaseException:
-    """The exception whose sentence a person reads; one that is not expected stays itself.
+def serves(function: AsyncCommand) -> Callable[..., int]:
+    """Run a service: TERM is how a service manager ends it, so the exit code is then 0."""
+    return runs(function, terminated=0)
 
-    Its imports wait for a failure: no command needs all of them.
+
+def for_person(error: BaseException) -> BaseException:
+    """What to raise in place of `error`: a Failed with its sentence, or `error` itself where it is a bug.
+
+    The imports wait for a failure: no command needs all of these modules.
     """
     from agent.errors import AgentError, BackendAway
     from agent.mcp.install import InstallError
@@ -212,17 +208,17 @@ class Redacted(logging.Formatter):
 
 
 def start_logging(verbose: bool, *, service: bool = False) -> None:
-    """Log to stderr: warnings only, information for a service, everything when verbose.
+    """Log to stderr: warnings, for a service information too, everything when verbose.
 
-    Under systemd the journal adds the time.
+    No times: the journal adds them.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Redacted("%(levelname)s %(name)s %(message)s"))
     level = logging.DEBUG if verbose else logging.INFO if service else logging.WARNING
     logging.basicConfig(level=level, handlers=[handler], force=True)
-    of_mcp = ("mcp", "httpx2", "httpcore2")  # addresses and whole messages stand in it
+    of_mcp = ("mcp", "httpx2", "httpcore2")  # they log addresses and whole messages
     of_apps = ("httpx", "httpcore", "telegram.ext")
     for chatty in (*of_mcp, *of_apps, "aiosqlite", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    # A gateway's page in place of JSON is told with a traceback; whoever called tells it in a line.
+    # It logs an HTML page in place of JSON (a gateway's) with a traceback; its caller logs one line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)

@@ -1,10 +1,10 @@
 """How a command gets its backend and its agent.
 
-backend_client    the control API, whether or not a backend answers
-running_backend   the backend that runs; where none does, one of the command's own
+backend_client    the control API, whether or not a backend runs
+running_backend   the backend that runs, or else one of the command's own
 running_agent     the agent over that backend
 chat_sandboxes    the sandboxes alone: no database, no model
-require_sandbox   ends a command where they isolate nothing
+require_sandbox   ends a command on a machine where no command can be isolated
 """
 
 import logging
@@ -18,7 +18,7 @@ from backend.client import BackendClient, BackendUnavailable, control_socket
 from bot.cli.command import Failed
 from bot.settings import Settings
 
-if TYPE_CHECKING:  # the backend's process loads nothing of the agent: 4 MiB
+if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of the agent
     from agent.approvals import AskOwners
     from agent.sandbox.isolation_probe import ProbeResult
     from agent.sandbox.sandbox import Sandboxes
@@ -38,9 +38,9 @@ def backend_client(settings: Settings) -> BackendClient:
 
 @asynccontextmanager
 async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[BackendClient]:
-    """The backend that runs; where none does, or it ends, one of our own until the block ends.
+    """The running backend. Where there is none, or it ends, one of our own serves until the block ends.
 
-    `model` is a GGUF that a backend of our own runs in place of its profile's.
+    `model` is a GGUF that our own runs in place of its profile's.
     """
     own = partial(own_backend, settings, model)
     async with backend_client(settings) as client:
@@ -52,16 +52,15 @@ async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[
 @asynccontextmanager
 async def running_agent(
     settings: Settings,
-    model: str = "",
     *,
     ask: "AskOwners | None" = None,
     file_sender: "Callable[[str], FileSender | None] | None" = None,
 ) -> "AsyncIterator[Agent]":
-    """The agent over `running_backend`; await its `ready` before the model is asked."""
+    """An agent on `running_backend`. Await its `ready` before asking the model."""
     from bot.composition import open_agent
 
     async with (
-        running_backend(settings, model) as backend,
+        running_backend(settings) as backend,
         open_agent(settings, backend, ask=ask, file_sender=file_sender) as agent,
     ):
         yield agent
@@ -82,7 +81,7 @@ async def chat_sandboxes(settings: Settings) -> "AsyncIterator[Sandboxes]":
 
 
 async def sandbox_probe(settings: Settings) -> "ProbeResult":
-    """Whether commands are isolated here, by a command."""
+    """Whether commands are isolated on this machine, tried with one."""
     from agent.errors import AgentError
     from agent.sandbox.isolation_probe import ProbeResult, probe
 
@@ -94,7 +93,7 @@ async def sandbox_probe(settings: Settings) -> "ProbeResult":
 
 
 async def require_sandbox(settings: Settings) -> None:
-    """Raise Failed, with the remedy, where no command can be isolated: every tool would fail."""
+    """Raise Failed, with the remedy, where no command can be isolated: no tool would work."""
     found = await sandbox_probe(settings)
     if found.status == "fail":
         raise Failed(f"{found.detail} {found.remedy}".strip())
@@ -107,7 +106,7 @@ async def require_sandbox(settings: Settings) -> None:
 async def own_backend(
     settings: Settings, model: str = ""
 ) -> "AsyncIterator[RunningBackend | None]":
-    """A whole backend inside this process; None where another one came up in the same moment."""
+    """A backend inside this process; None where another process started one at the same moment."""
     from backend.service import AlreadyRunning, serve_backend
     from bot.cli.backend_config import backend_config
 
@@ -125,10 +124,9 @@ async def failover(
     serve: "Callable[[], AbstractAsyncContextManager[RunningBackend | None]]",
     seconds: float = TAKEOVER_SECONDS,
 ) -> AsyncIterator[None]:
-    """For the block: `serve` a backend once the running one has been gone for `seconds`.
+    """Within the block, `serve` a backend once the running one has been gone for `seconds`.
 
-    Two commands may run beside each other, the second with the backend that the
-    first started for its own duration.
+    The running one may belong to another command, which ends it with itself.
     """
 
     async def take_over() -> None:
