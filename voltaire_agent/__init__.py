@@ -1,8 +1,8 @@
 """The console script and, once installed from a wheel, the package around all others.
 
-Other projects have packages called bot, agent and backend, too. A wheel holds ours inside of this one
-(setup.py says how), so that installing it overwrites nobody's, and nobody imports ours by mistake. They
-import each other by the same names as in the checkout: their folder comes first on this process's path.
+Other projects have packages called bot, agent and backend, too. A wheel therefore holds ours inside this
+one (see setup.py): installing it overwrites no other package, and no other program imports ours by mistake.
+They import each other by the same names as in the checkout, because their folder is put first on sys.path.
 """
 
 import sys

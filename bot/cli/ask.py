@@ -48,7 +48,7 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
 async def run_one_turn(
     settings: Settings, chat: str, text: str, printer: "TurnPrinter", stranger: str = ""
 ) -> TurnFinished:
-    """`stranger` is where from, for a text that whoever started this has not written."""
+    """Run one turn of a chat. `stranger` names the source of a text that the user did not write."""
     source = cli_source()
     async with running_agent(settings) as agent:
         await agent.ready()
@@ -63,7 +63,7 @@ async def run_one_turn(
 
 
 class TurnPrinter:
-    """A listener that has a turn's events printed; `finished` is how it ended."""
+    """A Listener that passes a turn's events to `show`; `finished` is how the turn ended."""
 
     def __init__(self, show: Callable[[Event], None]) -> None:
         self.finished: asyncio.Future[TurnFinished] = asyncio.get_running_loop().create_future()
@@ -115,7 +115,7 @@ class TextPrinter:
             case ModelFinished(finish_reason="tool_calls"):
                 self._end_line()
             case TurnFinished(text):
-                if self._line.strip() != text.strip():  # what was streamed was a preview
+                if self._line.strip() != text.strip():  # the streamed text was a preview
                     self._end_line()
                     click.echo(text, nl=False)
                 click.echo()

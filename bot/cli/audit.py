@@ -64,7 +64,7 @@ def instant(text: str, now: float) -> float:
 def line(row: LedgerRow) -> str:
     try:
         at = f"{datetime.fromtimestamp(row.at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # of a row that was tampered with
+    except (ValueError, OverflowError, OSError):  # the row was tampered with
         at = str(row.at)
     told = " ".join(f"{name}={value}" for name, value in facts(row).items() if value != "")
     return visible(f"{row.number} {at} {row.kind} {row.chat or '-'} {told}").replace("\n", " ")

@@ -1,6 +1,6 @@
-"""What a backend is started with, by the configuration; loaded where one is started or looked at.
+"""The configuration of a backend, from the settings.
 
-The bot's own process talks to a backend and needs nothing of this: 3 MiB.
+Imported only where a backend is started or examined: the bot talks to one, and saves 3 MiB.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def backend_config(settings: Settings, model: str = "") -> BackendConfig:
-    """What a backend is started with; `model` as in `running_backend`."""
+    """The configuration of a backend; `model` as in `running_backend`."""
     chosen = settings.backend
     external = chosen.kind == "external"
     return BackendConfig(
@@ -62,8 +62,8 @@ def schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:
 
 
 def current_schedule(settings: Settings) -> Callable[[], tuple[ScheduledProfile, ...]]:
-    """Gives the schedule as the configuration file has it by then; while that is not valid, the
-    last valid one."""
+    """A function that reads the schedule from the configuration file; while that is invalid, it gives
+    the last valid one."""
     path, last, read_at = settings.path, schedule(settings), 0  # the file's mtime, in ns
 
     def read() -> tuple[ScheduledProfile, ...]:

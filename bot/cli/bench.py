@@ -14,6 +14,7 @@ import click
 
 from backend.client import BackendClient, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
+from backend.measure import sweep
 from backend.measure.bench import (
     UNDRAFTED,
     Bench,
@@ -26,15 +27,6 @@ from backend.measure.bench import (
     sizes_of,
 )
 from backend.measure.probe import CannotMeasure, open_probe
-from backend.measure.sweep import (
-    READ,
-    WRITE,
-    Choices,
-    SweepResult,
-    TriedVariant,
-    changed_flags,
-    sweep,
-)
 from backend.models.fit import FreeMemory, run_options
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.memory import checkpoint_bytes
@@ -53,7 +45,8 @@ SPEEDS = (("prefill", "tok/s"), ("decode", "tok/s"), ("first", "s"))
 CARD = (("power", "W"), ("energy", "tok/J"), ("heat", "°C"), ("clock", "MHz"))
 SHARES = (("drafts", "kept"), ("cache", "reused"))
 TURN = (("turn", "s"),)
-SIZED = re.compile(r"(?<=-ram) \d+|(?<=-cram) \d+")  # by the memory that was free at the start
+# Sizes of caches in RAM, which depend on the memory that was free when the server started.
+CACHE_SIZES = re.compile(r"(?<=-ram) \d+|(?<=-cram) \d+")
 
 
 @click.group("bench", invoke_without_command=True)
@@ -111,25 +104,27 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
                 return None
 
         print_tried = (lambda tried: None) if as_json else table.tried
-        result = await sweep(profile, try_variant, choices, print_tried)
+        result = await sweep.sweep(profile, try_variant, choices, print_tried)
     print_sweep(profile, result, as_json)
 
 
-async def sweep_choices(settings: Settings, profile: Profile, threads: Sequence[int]) -> Choices:
-    """What can be varied with this server and this model. Raises CannotStart."""
+async def sweep_choices(
+    settings: Settings, profile: Profile, threads: Sequence[int]
+) -> sweep.Choices:
+    """What a sweep can vary with this server and this model. Raises CannotStart."""
     config = backend_config(settings)
     names = known((await find_binary(config)).help)
     path = Path(config.model) if config.model else locate(profile.model, config.models_folder)
     try:
         model = await asyncio.to_thread(read_header, path)
         needed = checkpoint_bytes(model, run_options(profile, model, FreeMemory(0, 0))) > 0
-    except (NotAModel, OSError):  # its start will say so
+    except (NotAModel, OSError):  # starting the server will report it
         needed = False
-    return Choices(threads, names, needed)
+    return sweep.Choices(threads, names, needed)
 
 
 async def measure_running(settings: Settings, output: "BenchOutput") -> None:
-    """The backend that runs, or one of our own; its queue is held meanwhile."""
+    """Measure the running backend, or one of our own, while holding its GPU queue."""
     async with running_backend(settings) as backend, gpu_sampler() as sampler:
         async for _ in backend.ready():
             pass
@@ -140,7 +135,7 @@ async def measure_running(settings: Settings, output: "BenchOutput") -> None:
         try:
             profile = profile_of(place.profile or "")
         except ProfileError:
-            pass  # the backend's folder of profiles is not ours
+            pass  # the backend has another folder of profiles
         else:
             output.reference(profile)
             slots = profile.slots
@@ -166,7 +161,7 @@ async def bench_running(backend: BackendClient, sampler: Sampler) -> AsyncIterat
 async def compare_servers(
     settings: Settings, servers: Sequence[str], output: "BenchOutput"
 ) -> None:
-    """Each binary in turn, twice over, so that heat and clocks weigh on all alike."""
+    """Measure each binary twice, alternating, so that heat and clocks affect all alike."""
     profile = await profile_to_start(settings)
     output.reference(profile)
     async with gpu_sampler() as sampler:
@@ -188,7 +183,7 @@ async def own_server(
 
 
 async def profile_to_start(settings: Settings) -> Profile:
-    """The configured profile; Failed where a backend runs, which holds the card."""
+    """The configured profile. Raises Failed where a backend runs, which holds the GPU."""
     make_private(settings.state_dir)
     async with backend_client(settings) as backend:
         if await backend.answers():
@@ -200,7 +195,7 @@ async def profile_to_start(settings: Settings) -> Profile:
 
 
 class BenchOutput:
-    """Rows as they come: a table line each, or all of them as JSON at the end."""
+    """Prints each row as it comes, or all of them as JSON at the end."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -243,7 +238,7 @@ class BenchOutput:
 
 @dataclass
 class Table:
-    """Prints each row as it comes, under a heading for every setting that differs from the last."""
+    """Prints rows, with a new heading where the setting differs from the last row's."""
 
     shares: bool = True
     turns: bool = False
@@ -272,7 +267,7 @@ class Table:
         why = f"  slowed: {', '.join(seen.throttle)}" if row.throttled else ""
         click.echo(line(f"{name or row.name}{' !' if row.throttled else ''}", cells) + why)
 
-    def tried(self, tried: TriedVariant) -> None:
+    def tried(self, tried: sweep.TriedVariant) -> None:
         words = f"{tried.words}{', again' if tried.again else ''}"
         if tried.row is None:
             click.echo(f"{words:<{NAME}}  does not start")
@@ -282,8 +277,8 @@ class Table:
     def _print_heading(self, used: Setting, *, card: bool) -> None:
         driver = f", driver {used.driver}" if used.driver else ""
         server = f"{used.profile}: {used.server} {used.build}{driver}"
-        # Of a sweep the flags are what differs; each line names them.
-        flags = f"  KV {used.kv}: {SIZED.sub(' …', used.flags)}"
+        # In a sweep each line names the flags that it tried.
+        flags = f"  KV {used.kv}: {CACHE_SIZES.sub(' …', used.flags)}"
         heading = (server, "" if self.turns else flags)
         if heading == self._heading:
             return
@@ -294,9 +289,9 @@ class Table:
         click.echo(line("", [unit for _, unit in columns]))
 
 
-def print_sweep(profile: Profile, result: SweepResult, as_json: bool) -> None:
-    """Which flags to write where, or all that was tried as JSON."""
-    flags = changed_flags(profile, result.best.profile)
+def print_sweep(profile: Profile, result: sweep.SweepResult, as_json: bool) -> None:
+    """Print which flags to write where, or all tried variants as JSON."""
+    flags = sweep.changed_flags(profile, result.best.profile)
     if as_json:
         tried = [
             {
@@ -312,7 +307,7 @@ def print_sweep(profile: Profile, result: SweepResult, as_json: bool) -> None:
     if not flags:
         click.echo("The profile's own flags are the fastest here.")
         return
-    turn = f"a turn that reads {READ:,} tokens and writes {WRITE}"
+    turn = f"a turn that reads {sweep.READ:,} tokens and writes {sweep.WRITE}"
     click.echo(f"{result.gain:.0%} faster here, for {turn}:")
     for name, value in flags.items():
         removed = profile.flag(name) is not None and not value

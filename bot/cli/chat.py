@@ -76,7 +76,7 @@ async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Con
 
 @dataclass
 class TerminalListener:
-    """The live reply, then the final text."""
+    """Shows the live reply, then the final text."""
 
     terminal: Terminal
     replies: Replies
@@ -95,7 +95,7 @@ class TerminalListener:
 
 @dataclass
 class Conversation:
-    """Lines from the terminal: messages, and a few commands of its own."""
+    """Handles lines from the terminal: messages, and the commands of HELP."""
 
     chat: str
     source: str
@@ -106,7 +106,7 @@ class Conversation:
     trust: ChatTrust
 
     async def run(self) -> None:
-        """Until the input ends."""
+        """Handle lines until the input ends."""
         while True:
             self.terminal.console.print("[bold]›[/bold] ", end="")
             try:
@@ -141,7 +141,7 @@ class Conversation:
             await self._wait_for_answer()
 
     async def _trust(self) -> None:
-        """What strangers wrote; the person at the terminal is an owner, and may say that it is theirs."""
+        """Show what strangers wrote; the person at the terminal, an owner, may vouch for it."""
         text, keyboard = await self.trust.report()
         if not keyboard:
             self.terminal.console.print(text)
@@ -152,7 +152,7 @@ class Conversation:
             self.terminal.console.print(self.trust.texts.vouched)
 
     async def _wait_for_answer(self) -> None:
-        """Ctrl-C meanwhile stops the answer, not the conversation."""
+        """Wait for the answer; Ctrl-C meanwhile stops it, and not the conversation."""
         loop = asyncio.get_running_loop()
         stopping = set[asyncio.Task[bool]]()
         loop.add_signal_handler(

@@ -6,7 +6,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import click
@@ -53,7 +53,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
     async with phone(0 if text else port) as (gram, owner), own_state() as state:
-        settings = Settings.model_construct(  # whatever the user's own configuration says
+        settings = Settings.model_construct(  # nothing of the user's own configuration
             telegram=TelegramSection(
                 token=SecretStr(gram.token), base_url=gram.url, owners=[OWNER]
             ),
@@ -76,7 +76,7 @@ async def command(text: str | None, port: int, model: str | None) -> int:
 
 
 def real_models() -> list[str]:
-    """How to try a model that is no toy, by the largest files that lie here. Blocks."""
+    """How to try a real model: with the largest GGUF files that are here, else by downloading one. Blocks."""
     lines = [
         f"make demo MODEL={shlex.quote(str(each.path))}  ({size_text(each.size)}, from {each.place})"
         for each in found_models()[:SHOWN_MODELS]
@@ -90,24 +90,22 @@ def real_models() -> list[str]:
 
 @asynccontextmanager
 async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
-    """A Telegram of our own with one person in it, in a private chat with the bot."""
+    """A local Bot API server with one person, in a private chat with the bot. Raises Failed."""
     key = secrets.token_urlsafe(16)
     gram = Localgram(f"1000001:{secrets.token_urlsafe(24)}", port, key=key)
-    try:
-        await gram.__aenter__()
-    except OSError as error:
-        raise Failed(
-            f"Port {port} cannot be used: {error.strerror}. Choose another with --port."
-        ) from None
-    try:
+    async with AsyncExitStack() as stack:
+        try:
+            await stack.enter_async_context(gram)
+        except OSError as error:
+            raise Failed(
+                f"Port {port} cannot be used: {error.strerror}. Choose another with --port."
+            ) from None
         yield gram, gram.user("You", id=OWNER, started=True)
-    finally:
-        await gram.__aexit__(None, None, None)
 
 
 @asynccontextmanager
 async def own_state() -> AsyncIterator[Path]:
-    """A state of the demo's own, gone when it ends; on the disk that a real state would be on."""
+    """A temporary state folder, on the disk that a real state would be on."""
     parent = default_state_dir().parent
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="voltaire-demo-", dir=parent))
@@ -118,7 +116,7 @@ async def own_state() -> AsyncIterator[Path]:
 
 
 async def one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
-    """The message goes in as an update and comes back as a message, as on a phone."""
+    """Send the message as an update, and print the turn until the bot's message comes back."""
     printer = TurnPrinter(TextPrinter(steps_out=True).print)
 
     async def answer() -> TurnFinished:

@@ -50,7 +50,9 @@ CHECKS: list[Check] = [
 @pass_options
 @runs
 async def command(options: Options, as_json: bool) -> int:
-    await asyncio.to_thread(machine.log_bytes_per_turn)  # while root is still root
+    await asyncio.to_thread(
+        machine.log_bytes_per_turn
+    )  # cached; root may read the journal until here
     settings = options.settings
     findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
     if as_json:
@@ -64,7 +66,7 @@ async def command(options: Options, as_json: bool) -> int:
 
 
 async def findings_of(check: Check, settings: Settings) -> list[Finding]:
-    """A check that itself fails is a finding, not an end."""
+    """What a check found; a check that raises or takes too long is a finding itself."""
     name = check.__name__
     try:
         async with asyncio.timeout(CHECK_SECONDS):

@@ -1,6 +1,6 @@
 """Checks of `voltaire doctor`: Python, sandbox, disk, clock, secrets, units, database, Telegram, Matrix.
 
-Each is one async function, named as its check.
+Each is one async function, named after its check; doctor.py has the list.
 """
 
 import asyncio
@@ -38,10 +38,11 @@ from bot.state import DATABASE, MATRIX, read_presence
 
 GIB = 2**30
 LEAST_FREE = 2 * GIB
-FULL = 64 << 20  # bytes; a turn with its tool output may take as much
+FULL = 64 << 20  # bytes; a turn with its tool output may write as much
 AWAY = "Check the network and telegram.base_url; the bot waits for its server by itself."
-LEVELS = 3  # of the state's folders that are looked through for files of others
+LEVELS = 3  # of folders in the state that are searched for files of other users
 BUILT = 1_760_000_000  # a clock before autumn 2025 is wrong
+MAKE_ROOM = "Free some space, or move the state (state.dir)."
 RESTORE = "voltaire restore FILE, from a backup."
 
 
@@ -77,12 +78,12 @@ async def sandbox(settings: Settings) -> list[Finding]:
 
 
 async def owner(settings: Settings) -> list[Finding]:
-    """Whether all of the state is its owner's: at what is not, messages fail."""
+    """Whether all files of the state belong to its owner: where one does not, messages fail."""
     state = settings.state_dir
     if not state.exists():
         return []
     uid = state.stat().st_uid
-    if uid == 0:  # the commands of its agent have a user of their own
+    if uid == 0:  # the agent's commands then run as a user of their own, who owns files in it
         return [passed("owner", "The state is root's.")]
     for parent, folders, files in os.walk(state):
         for name in (*folders, *files):
@@ -109,7 +110,8 @@ async def ports(settings: Settings) -> list[Finding]:
 
 def port(key: str, host: str, number: int) -> list[Finding]:
     try:
-        with socket.create_server((host, number), family=family(host)):
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host, number), family=family):
             return [passed("ports", f"Port {number} ({key}) is free.")]
     except OSError as error:
         detail = f"Port {number} ({key}) cannot be used: {error.strerror}."
@@ -117,10 +119,6 @@ def port(key: str, host: str, number: int) -> list[Finding]:
             f"Stop what uses it (ss -ltnp 'sport = :{number}' names it), or set {key} to another."
         )
         return [failure("ports", detail, remedy)]
-
-
-def family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 async def disk(settings: Settings) -> list[Finding]:
@@ -131,13 +129,11 @@ async def disk(settings: Settings) -> list[Finding]:
     detail = f"{free / GIB:.1f} GiB free on the disk of {settings.state_dir}"
     if free >= LEAST_FREE:
         return [passed("disk", detail)]
-    if free < FULL:
-        return [failure("disk", detail, "Free some space, or move the state (state.dir).")]
-    return [warning("disk", detail, "Free some space, or move the state (state.dir).")]
+    return [(failure if free < FULL else warning)("disk", detail, MAKE_ROOM)]
 
 
 async def backups(settings: Settings) -> list[Finding]:
-    """Whether the bot makes the one of each day."""
+    """Whether the bot makes its daily backup."""
     folder = settings.state.backup_dir
     if folder == Path():
         return []
@@ -189,7 +185,7 @@ async def documents(settings: Settings) -> list[Finding]:
 
 
 async def voice(settings: Settings) -> list[Finding]:
-    """What hears voice messages, and what speaks."""
+    """What transcribes voice messages, and what speaks answers."""
     from agent.voice.speech import Speech
     from agent.voice.speech_to_text import NoRecognizer, SpeechToText
     from bot.composition import models_of
@@ -219,7 +215,7 @@ async def clock(_: Settings) -> list[Finding]:
 
 
 def synchronised() -> str:
-    """ "yes" or "no"; empty where systemd does not tell."""
+    """ "yes" or "no"; empty where systemd does not say."""
     argv = ["timedatectl", "show", "--property=NTPSynchronized", "--value"]
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
@@ -229,7 +225,7 @@ def synchronised() -> str:
 
 
 async def secrets(settings: Settings) -> list[Finding]:
-    """Files that hold secrets are readable to their owner alone, or to the services of the machine."""
+    """Whether the files with secrets are readable to their owner alone, or to the machine's services."""
     files = [settings.state_dir, settings.telegram.token_file, settings.page.key_file]
     files += [settings.matrix.password_file, settings.matrix.token_file]
     if settings.path:
@@ -239,7 +235,7 @@ async def secrets(settings: Settings) -> list[Finding]:
         if telegram.get("token") or backend.get("api_key") or backend.get("local_key"):
             files.append(settings.path)
     services = settings.state_dir.stat().st_gid if settings.state_dir.exists() else 0
-    found, remedies = [], []
+    found: dict[str, str] = {}  # by path, chmod's mode that closes it
     for path in filter(None, files):
         if not path.exists():
             continue
@@ -247,13 +243,12 @@ async def secrets(settings: Settings) -> list[Finding]:
         # The machine's configuration is root's, and the services read it through their group.
         for_services = services != 0 and (file.st_uid, file.st_gid) == (0, services)
         if file.st_mode & (0o007 if for_services else 0o077):
-            found.append(str(path))
-            remedies.append("o=" if for_services else "go=")
+            found[str(path)] = "o=" if for_services else "go="
     if not found:
         return [passed("secrets", "No secret is readable to others.")]
     remedy = " && ".join(
-        shlex.join(["chmod", mode, *[p for p, m in zip(found, remedies, strict=True) if m == mode]])
-        for mode in dict.fromkeys(remedies)
+        shlex.join(["chmod", mode, *(path for path in found if found[path] == mode)])
+        for mode in dict.fromkeys(found.values())
     )
     return [failure("secrets", f"Others can read {' '.join(found)}.", remedy)]
 
@@ -283,14 +278,13 @@ async def database(settings: Settings) -> list[Finding]:
             problem = await integrity_error(store)
             uncertain = (await store.outbox.counts()).get("uncertain", 0)
             aside = await store.set_aside.count()
-    except StoreNewer as error:
-        return [failure("database", str(error), "voltaire upgrade")]
-    except StoreFull as error:
-        return [failure("database", str(error), "Free some space, or move the state (state.dir).")]
-    except StoreBusy as error:
-        return [failure("database", str(error), f"fuser {path} names the process.")]
     except StoreError as error:
-        return [failure("database", str(error), RESTORE)]
+        remedies: dict[type[StoreError], str] = {
+            StoreNewer: "voltaire upgrade",
+            StoreFull: MAKE_ROOM,
+            StoreBusy: f"fuser {path} names the process.",
+        }
+        return [failure("database", str(error), remedies.get(type(error), RESTORE))]
     if problem:
         return [failure("database", f"{path} is damaged: {problem}.", RESTORE)]
     detail = f"{path.stat().st_size / 2**20:.1f} MiB, intact"
@@ -302,7 +296,7 @@ async def database(settings: Settings) -> list[Finding]:
 
 
 async def growth(settings: Settings) -> list[Finding]:
-    """What a message costs on the disk, by the messages that are kept; nothing before the first."""
+    """What a message takes on the disk, averaged over those that are kept."""
     path = settings.state_dir / DATABASE
     turns = 0
     with suppress(StoreError):
@@ -323,7 +317,7 @@ async def growth(settings: Settings) -> list[Finding]:
 
 
 async def search(settings: Settings) -> list[Finding]:
-    """One search by the owner's search engine, where one is named."""
+    """One search with the configured search engine."""
     if not settings.agent.web.search_url:
         return []
     engine = SearXNG(settings.agent.web.search_url)
@@ -340,7 +334,7 @@ async def search(settings: Settings) -> list[Finding]:
 
 
 async def mcp(settings: Settings) -> list[Finding]:
-    """Each MCP server, begun once."""
+    """Each configured MCP server, started once."""
     if not settings.agent.mcp or not (settings.state_dir / DATABASE).exists():
         return []
     from agent.mcp.listed import listed_tools
@@ -378,6 +372,7 @@ async def mcp(settings: Settings) -> list[Finding]:
 
 
 def bytes_in(folder: Path) -> int:
+    """What the folder's files take on the disk. Blocks."""
     found = 0
     for parent, _, files in os.walk(folder):
         for name in files:
@@ -388,9 +383,9 @@ def bytes_in(folder: Path) -> int:
 
 @cache
 def log_bytes_per_turn() -> float:
-    """As much of the journal as the turns that are in it share; 0 where none can be read.
+    """Bytes in the journal for each turn that it names; 0 where the journal cannot be read.
 
-    The state's owner may not read the machine's: whoever becomes it asks before.
+    The state's owner may not read the machine's journal, so root calls this before it becomes the owner.
     """
     unit = "voltaire-bot.service"
     either = (f"_SYSTEMD_UNIT={unit}", "+", f"_SYSTEMD_USER_UNIT={unit}")
@@ -404,7 +399,7 @@ def log_bytes_per_turn() -> float:
 
 
 async def paired(settings: Settings) -> bool:
-    """Whether somebody became the owner by a link."""
+    """Whether somebody became an owner by a pairing link."""
     path = settings.state_dir / DATABASE
     with suppress(StoreError):
         if path.exists():
@@ -414,7 +409,7 @@ async def paired(settings: Settings) -> bool:
 
 
 async def matrix(settings: Settings) -> list[Finding]:
-    """Nothing where no homeserver is configured."""
+    """The homeserver and the bot's session; nothing where no homeserver is configured."""
     section, folder = settings.matrix, settings.state_dir / MATRIX
     if not section.homeserver:
         return []

@@ -1,5 +1,5 @@
-"""Checks of `voltaire doctor`: card, server binary, model file, whether it fits; the running backend,
-its first token, tool calls, the chat template."""
+"""Checks of `voltaire doctor`: GPU, server binary, model file and whether it fits; the running backend,
+its time to first token, tool calls, the chat template."""
 
 import asyncio
 import shlex
@@ -66,7 +66,7 @@ def driver_finding(gpu: InstalledGpu, driver: str | None) -> Finding:
 
 
 async def binary(settings: Settings) -> list[Finding]:
-    """The server, and its flags against the profile's."""
+    """The server binary, and whether it has the flags of the profile."""
     if settings.backend.kind == "external":
         return []
     config = backend_config(settings)
@@ -78,7 +78,7 @@ async def binary(settings: Settings) -> list[Finding]:
     except ProfileError as error:
         return [failure("server", str(error), "voltaire model list")]
     except CannotStart as error:
-        if error.cause.kind == "model missing":  # another check's matter
+        if error.cause.kind == "model missing":  # `model` reports that
             return [passed("server", f"{name} answers.")]
         remedy = "voltaire server get, voltaire server build, or name one that is there (backend.server)."
         return [failure("server", str(error), remedy)]
@@ -90,7 +90,7 @@ async def binary(settings: Settings) -> list[Finding]:
 
 
 async def model(settings: Settings) -> list[Finding]:
-    """The model file: there, whole, as its profile names it."""
+    """Whether the model file is here, undamaged, with the checksum of its profile."""
     if settings.backend.kind == "external":
         return []
     try:
@@ -121,9 +121,9 @@ def how_to_replace(source: Source, settings: Settings) -> str:
 
 
 async def fit(settings: Settings) -> list[Finding]:
-    """Whether the model fits the card, or the memory where there is none.
+    """Whether the model fits the GPU, or the RAM where there is none.
 
-    Nothing where the model file is not here: another check says so.
+    Nothing where the model file is missing: `model` reports that.
     """
     if settings.backend.kind == "external":
         return []
@@ -150,7 +150,7 @@ async def fit(settings: Settings) -> list[Finding]:
 
 
 async def running(settings: Settings) -> list[Finding]:
-    """The backend's state, and how long a warm first token takes."""
+    """The backend's state, and the time to first token with a warm prefix."""
     async with backend_client(settings) as backend:
         try:
             status = await backend.status()
@@ -182,7 +182,7 @@ async def running(settings: Settings) -> list[Finding]:
 
 
 async def tool_calls(settings: Settings) -> list[Finding]:
-    """Whether the model that serves calls tools, and whether its template keeps the prefix."""
+    """Whether the served model calls tools, and whether its chat template keeps the prefix."""
     async with backend_client(settings) as backend:
         try:
             server = (await backend.status()).backend
@@ -204,7 +204,7 @@ async def tool_calls(settings: Settings) -> list[Finding]:
 
 
 def template(found: SelfTest) -> list[Finding]:
-    """What the template made of a whole conversation; nothing where the server cannot show it."""
+    """How the template rendered a whole conversation; nothing where the server cannot render one."""
     if found.template_error:
         detail = f"The chat template refuses a conversation with tools: {found.template_error}"
         remedy = "Give its profile the model's own template ([template] file)."

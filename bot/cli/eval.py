@@ -82,7 +82,7 @@ async def command(
             path.unlink(missing_ok=True)
         limits, zone = agent.sandboxes.config.limits, agent.settings.agent.timezone
         async with open_stage(path.parent, limits, zone=zone, report=agent.host.text) as stage:
-            await play(agent, stage, tasks, wanted, path, quiet=as_json)
+            await run_missing(agent, stage, tasks, wanted, path, quiet=as_json)
     scores = [score for score in load_scores(path) if score.key in wanted]
     if as_json:
         click.echo(json.dumps(report(str(model), scores), ensure_ascii=False, indent=1))
@@ -104,13 +104,13 @@ def chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[Ev
     ]
 
 
-async def play(
+async def run_missing(
     agent: Agent, stage: Stage, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
 ) -> None:
-    """Play what has no score yet; each score is saved at once."""
+    """Run the tasks that have no score yet, and save each score at once."""
 
     async def power() -> float | None:
-        """What all GPUs draw together, in watts; None while none reports it."""
+        """The power of all GPUs, in watts; None while none reports it."""
         powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
         known = [power for power in powers if power is not None]
         return sum(known) if known else None

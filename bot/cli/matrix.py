@@ -1,4 +1,4 @@
-"""voltaire matrix: verification by emoji, and the keys of what was said."""
+"""voltaire matrix: verification by emoji, and export of the message keys."""
 
 import asyncio
 import sys
@@ -33,15 +33,13 @@ async def verify(options: Options) -> None:
 
 
 async def verify_in_terminal(settings: Settings) -> None:
-    """Raises Failed."""
+    """Verify with a running bot. Raises Failed."""
     from bot.matrix.verification import verified_in_terminal
-
-    def confirm(question: str) -> bool:
-        return click.confirm(question)
 
     click.echo(HOW)
     async with open_state(settings) as store:
-        why = await verified_in_terminal(store.key_values, VERIFY_SECONDS, click.echo, confirm)
+        keys = store.key_values
+        why = await verified_in_terminal(keys, VERIFY_SECONDS, click.echo, click.confirm)
     if why:
         raise Failed(f"Not verified: {why}.")
 
@@ -64,7 +62,7 @@ async def export(options: Options, file: Path) -> None:
 
 
 def export_copy(folder: Path, file: Path, passphrase: str) -> int:
-    """The bot may write its keys meanwhile: a copy is read. Returns how many there are."""
+    """Export from a copy, because the bot may write its keys meanwhile. Returns their number."""
     from bot.matrix.encryption import export_keys
 
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="keys-") as copy:
@@ -72,6 +70,7 @@ def export_copy(folder: Path, file: Path, passphrase: str) -> int:
 
 
 def configured(options: Options) -> Settings:
+    """Settings with a homeserver. Raises Misused."""
     if not options.settings.matrix.homeserver:
         raise Misused("Matrix is not configured: voltaire setup --homeserver URL.")
     return options.settings

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
+from agent.files import give
 from agent.mcp.errors import SignInFirst
 from agent.mcp.install import install
 from agent.mcp.listed import listed_tools
@@ -22,15 +23,7 @@ from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
 from agent.tools.registry import chosen
 from bot import config_file
-from bot.cli.command import (
-    Failed,
-    Misused,
-    Options,
-    chat_option,
-    json_option,
-    pass_options,
-    runs,
-)
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import chat_sandboxes
 from bot.composition import tool_servers
 from bot.settings import find_file
@@ -64,11 +57,17 @@ async def list_servers(options: Options, as_json: bool) -> None:
     ):
         for name, section in settings.agent.mcp.items():
             assert servers
-            pins = await servers.pins(name)
             config = servers.named(name)
-            facts: dict[str, Any] = {"name": name, "source": config.source, "tools": pins.tools}
-            facts |= {"secrets": bool(section.env_file), "allow": section.allow}
-            rows.append(facts | {"kept_secrets": config.kept_secrets})
+            rows.append(
+                {
+                    "name": name,
+                    "source": config.source,
+                    "tools": (await servers.pins(name)).tools,
+                    "secrets": bool(section.env_file),
+                    "allow": section.allow,
+                    "kept_secrets": config.kept_secrets,
+                }
+            )
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -107,7 +106,7 @@ async def test(options: Options, name: str, yes: bool) -> int:
 
 
 async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
-    """Show the link, and take what the browser was led to from its listener, or as it is pasted."""
+    """Show the link, and wait until the redirect arrives at our listener or its address is pasted."""
 
     async def paste(waiting: "SignIn") -> None:
         while not waiting.answered.done():
@@ -137,7 +136,10 @@ async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
 async def look(
     servers: ToolServers, name: str, lines: InputLines | None, others: Sequence[str]
 ) -> int:
-    """`lines` are an owner's answers; None allows everything."""
+    """Show new and changed tools and pin what the owner allows; exit code 1 where they do not.
+
+    `lines` has the owner's answers; None allows everything.
+    """
     async with servers.session(name, CHAT) as running:
         pins = await servers.pins(name)
         new = [tool for tool in running.tools if not pins.seen(tool)]
@@ -157,7 +159,7 @@ async def look(
 
 
 async def confirmed(lines: InputLines, what: str) -> bool:
-    """Of lines that a sign-in may have read before."""
+    """Ask yes or no on `lines`, which a sign-in may have begun to read. Raises Failed at their end."""
     click.echo(f"{what} [y/N]: ", nl=False)
     try:
         return (await lines.next()).strip().lower() in ("y", "yes")
@@ -206,14 +208,21 @@ async def add(
     path = writable_config(options)
     if name in settings.agent.mcp:
         raise Failed(f"There is a server named {name} already: voltaire mcp remove {name}")
-    values: dict[str, Any] = {"command": list(words), "url": url, "env_file": env_file}
-    values |= {"client_id": client_id, "client_secret_file": client_secret_file}
-    values["callback_port"] = callback_port
-    lists = {"network": list(network), "folders": list(folder)}
-    bound = {name: {"file": f, "host": host, "header": header} for name, f, host, header in secret}
-    section: dict[str, Any] = {
-        key: value for key, value in (values | lists | {"secrets": bound}).items() if value
+    given = {
+        "command": list(words),
+        "url": url,
+        "env_file": env_file,
+        "client_id": client_id,
+        "client_secret_file": client_secret_file,
+        "callback_port": callback_port,
+        "network": list(network),
+        "folders": list(folder),
+        "secrets": {
+            variable: {"file": file, "host": host, "header": header}
+            for variable, file, host, header in secret
+        },
     }
+    section = {key: value for key, value in given.items() if value}
     try:
         type(settings.agent).model_validate({"mcp": {name: section}})
     except ValidationError as error:
@@ -223,7 +232,9 @@ async def add(
         make_private(settings.state_dir)
         place = settings.state_dir / "mcp" / name / "program"
         section["command"] = await asyncio.to_thread(install, words, place, new=new)
-        await asyncio.to_thread(give, place.parent, settings.state_dir)
+        owner = settings.state_dir.stat()
+        if os.geteuid() == 0 and owner.st_uid:  # what root makes there is its owner's
+            await asyncio.to_thread(give, settings.state_dir / "mcp", owner.st_uid, owner.st_gid)
     configured = config_file.read(path)
     config_file.put(configured, f"agent.mcp.{name}", section)
     config_file.write(path, configured)
@@ -271,15 +282,6 @@ async def serve(options: Options, chat: str, on_socket: bool) -> None:
     except ImportError:
         raise Failed("The package for MCP is not installed: make mcp") from None
     await run_server(options, chat, on_socket=on_socket)
-
-
-def give(folder: Path, state: Path) -> None:
-    """What root has made in somebody's state is theirs."""
-    owner = state.stat()
-    if os.geteuid() == 0 and owner.st_uid and folder.exists():
-        for parent, folders, files in os.walk(folder.parent):
-            for name in (".", *folders, *files):
-                os.chown(Path(parent, name), owner.st_uid, owner.st_gid, follow_symlinks=False)
 
 
 def writable_config(options: Options) -> Path:

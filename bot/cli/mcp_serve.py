@@ -1,5 +1,5 @@
-"""Voltaire as an MCP server, on standard input and output or behind the control socket: what it knows, and `ask`, for
-one chat, with the rights of whoever starts it."""
+"""Voltaire as an MCP server, on standard input and output or behind the control socket: what it knows of one chat,
+and `ask`, with the rights of the user who starts it."""
 
 import asyncio
 import logging
@@ -15,7 +15,6 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
-from agent.events import Event
 from agent.memory.notes import ChatMemory
 from backend.client import BackendUnavailable
 from backend.control.mcp_relay import mcp_socket
@@ -27,12 +26,11 @@ from bot.cli.connect import backend_client
 from bot.cli.jobs import open_planner
 from bot.cli.status import own_facts
 from bot.composition import semantic_search
-from bot.settings import Settings
 
 log = logging.getLogger(__name__)
 
 MOST = 50  # results of a search
-CLIENT = "a program that uses voltaire mcp serve"  # its words may be those of what it has read
+CLIENT = "a program that uses voltaire mcp serve"  # it may repeat what it has read: a stranger
 ABOUT = (
     "What a personal agent (Voltaire) knows of its owner's chat and machine. Text from conversations may hold what "
     "strangers wrote."
@@ -40,7 +38,7 @@ ABOUT = (
 
 
 async def run_server(options: Options, chat: str, *, on_socket: bool) -> None:
-    """Until standard input ends, or for ever."""
+    """Serve until standard input ends, on the socket until cancelled."""
     server = MCPServer(
         "voltaire", instructions=ABOUT, version=version("voltaire-agent"), log_level="WARNING"
     )
@@ -56,7 +54,7 @@ async def run_server(options: Options, chat: str, *, on_socket: bool) -> None:
 
 
 async def serve_on_socket(server: MCPServer, path: Path) -> None:
-    """Streamable HTTP at /mcp on a UNIX socket that is open to this user's programs alone."""
+    """Serve streamable HTTP at /mcp on a UNIX socket that only this user's programs can open."""
     import uvicorn
 
     private_folder(path.parent)
@@ -89,20 +87,16 @@ def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str
         """Have the agent answer a question or do a task in its chat, with its own tools, as a turn of that chat. Steps that
         need the owner's word are denied. It may take minutes."""
         finished = await run_one_turn(
-            options.settings, chat, text, TurnPrinter(unseen), stranger=CLIENT
+            options.settings, chat, text, TurnPrinter(lambda event: None), stranger=CLIENT
         )
         return {"chat": chat, "answer": finished.text, "ended": finished.reason}
 
     return ask
 
 
-def unseen(event: Event) -> None:
-    """Standard output is the protocol's."""
-
-
 def abilities(options: Options, chat: str) -> Sequence[Callable[..., Awaitable[Mapping[str, Any]]]]:
-    """Each opens what it needs for itself, so that it can run beside the bot."""
-    settings: Settings = options.settings
+    """The read-only tools. Each opens the state for itself, so it can run beside the bot."""
+    settings = options.settings
 
     async def recall(query: str, limit: int = 8) -> dict[str, Any]:
         """Search the notes and past conversations of the chat; the best matches first."""

@@ -28,15 +28,7 @@ from backend.models.outlook import (
     profile_headers,
     size_text,
 )
-from backend.models.profile import (
-    Profile,
-    Source,
-    embedders,
-    load,
-    load_embedder,
-    locate,
-    names,
-)
+from backend.models.profile import Profile, Source, embedders, load, load_embedder, locate, names
 from backend.models.projector import with_projector
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
@@ -91,7 +83,7 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
 
 
 def projector_missing(profile: Profile, machine: Machine) -> str:
-    """What is to be done where the model is here and its projector is not."""
+    """What to do where the model is here and its projector is not."""
     here = [locate(source, machine.models).is_file() for source in profile.sources]
     missing = here[0] and not here[-1]
     return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
@@ -102,7 +94,7 @@ def in_use(settings: Settings) -> tuple[str, str]:
 
 
 def file_bytes(profile: Profile, machine: Machine) -> int | None:
-    """Of all its files: as they lie here, else as the profile names them; None: not known."""
+    """The size of all its files, of one that is not here as the profile says; None where it is unknown."""
     paths = [(locate(source, machine.models), source) for source in profile.sources]
     sizes = [path.stat().st_size if path.is_file() else source.size for path, source in paths]
     known = [size for size in sizes if size]
@@ -110,7 +102,7 @@ def file_bytes(profile: Profile, machine: Machine) -> int | None:
 
 
 def room_for(profile: Profile, machine: Machine) -> bool | None:
-    """Whether it fits by the profile's own figures, else by its size; `model fit` computes it."""
+    """Whether it fits by the profile's own figures, else by its size, without the computation of `model fit`."""
     size = file_bytes(profile, machine) or 0
     if not profile.gpu:
         needed, room = max(size, profile.ram_mib * MIB if profile.ram_mib else 0), machine.host
@@ -183,14 +175,18 @@ async def use(options: Options, model: str, embedding: bool) -> None:
     async with backend_client(settings) as backend:
         if await backend.answers():
             await switch(backend, profile.name)
-        keep(options, profile.name)
+        used = f"{profile.name} is in use"
+        if kept(options, "backend.profile", profile.name):
+            click.echo(f"{used}.")
+        else:
+            click.echo(f"{used}; put backend.profile into the configuration to keep it.")
         await record_act(settings.state_dir, act="model", to=profile.name)
         if await backend.answers():
             await selftest(options.settings, backend)
 
 
 async def use_embedder(options: Options, settings: Settings, name: str) -> None:
-    """Search by meaning with this model from the next start on; "none" ends it."""
+    """Configure the model of search by meaning, for the next start; "none" for no such search."""
     if name != "none":
         profile = load_embedder(name, profiles_folder())
         if not model_path(settings, profile).is_file():
@@ -201,16 +197,8 @@ async def use_embedder(options: Options, settings: Settings, name: str) -> None:
     click.echo("Kept. It begins when the backend and the bot are started again.")
 
 
-def keep(options: Options, name: str) -> None:
-    """Keep a profile for the next start."""
-    if kept(options, "backend.profile", name):
-        click.echo(f"{name} is in use.")
-    else:
-        click.echo(f"{name} is in use; put backend.profile into the configuration to keep it.")
-
-
 def kept(options: Options, key: str, value: str) -> bool:
-    """Whether there is a configuration file, which now has it."""
+    """Write a value to the configuration file; False where there is no file."""
     config = find_file(options.config)
     if not config or not config.exists():
         return False
@@ -221,6 +209,7 @@ def kept(options: Options, key: str, value: str) -> bool:
 
 
 async def switch(backend: BackendClient, name: str) -> None:
+    """Switch the running backend and print its states. Raises BackendRefused and BackendUnavailable."""
     began, last = time.monotonic(), ""
     async for state in backend.use_profile(name):
         line = state.state + (f" {state.done} of {state.total}" if state.total else "")
@@ -234,7 +223,7 @@ async def switch(backend: BackendClient, name: str) -> None:
 
 
 async def selftest(settings: Settings, backend: BackendClient) -> None:
-    """Whether it calls tools; tried when it serves for the first time."""
+    """Print whether the model calls tools; tested when it serves for the first time."""
     try:
         async with open_agent(settings, backend) as agent:
             found = await agent.selftests.of((await backend.status()).backend)
@@ -307,7 +296,7 @@ async def fit(
 
 
 def all_candidates(machine: Machine) -> list[Outlook]:
-    """Every profile, and the files that other programs have left here. Blocks."""
+    """Every profile, and the GGUF files of other programs on this machine. Blocks."""
     profiles = [load(name, profiles_folder()) for name in names(profiles_folder())]
     return candidates(machine, profiles, found_models())
 
@@ -343,7 +332,7 @@ def print_candidates(found: Sequence[Outlook], machine: Machine, *, as_json: boo
 
 
 def next_step(each: Outlook, serves: str = "make demo MODEL=") -> str:
-    """The command that puts a model to use; `serves` is the beginning of the one for a file."""
+    """The command that puts a model to use; for a file, it is `serves` with the path behind it."""
     if each.place:
         return f"{serves}{shlex.quote(str(each.path))}  ({size_text(each.size or 0)}, from {each.place})"
     if each.path:
@@ -411,7 +400,7 @@ def line(row: Fit, free: FreeMemory) -> str:
 
 
 def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
-    """What will run, how fast, and what the memory that is left is used for."""
+    """What will run, how fast, and what the remaining memory is used for."""
     options, known = report.own.options, profile.reference
     text = f"It runs with a window of {options.context:,} tokens and a {options.cache_k} cache"
     text += f", experts of {options.cpu_experts} layers in RAM" if options.cpu_experts else ""
@@ -426,7 +415,7 @@ def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
 
 
 def expected(profile: Profile) -> str:
-    """What the profile itself says, for want of the model's header."""
+    """What the profile says of its needs, where the model's header cannot be read."""
     places = ((profile.vram_mib, "on the card"), (profile.ram_mib, "of RAM"))
     sizes = [f"{size_text(mib * MIB)} {place}" for mib, place in places if mib]
     if not sizes:

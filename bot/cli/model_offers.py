@@ -1,7 +1,7 @@
 """The models that /model offers (bot.commands.context.ModelSource): what fits, and downloads.
 
-A download is `voltaire model pull` as a process of its own: it ends with the bot, and goes on where it
-stopped when it is asked for again.
+A download is a `voltaire model pull` in a process of its own: it ends with the bot, and resumes when it is
+asked for again.
 """
 
 import asyncio
@@ -20,13 +20,12 @@ from bot.settings import Settings
 
 LOOK_SECONDS = 5.0
 STOP_SECONDS = 5.0
-MIB = 1 << 20
 
 
 @dataclass
 class MachineModels:
-    """`demo`: its state is gone at its end, so it takes no downloads. Nothing of the backend's tooling
-    is imported before somebody asks."""
+    """`demo`: its state is deleted at its end, so it offers no downloads. The backend's tooling is
+    imported when somebody asks."""
 
     settings: Settings
     demo: bool = False
@@ -34,7 +33,7 @@ class MachineModels:
 
     async def offers(self, report: Status) -> Sequence[ModelOffer]:
         from backend import proc
-        from backend.models.outlook import PREFERRED, Machine
+        from backend.models.outlook import MIB, PREFERRED, Machine
         from bot.cli.backend_config import backend_config
         from bot.cli.model import all_candidates, next_step
 
@@ -75,7 +74,7 @@ class MachineModels:
 
     @asynccontextmanager
     async def _pulling(self, name: str) -> AsyncIterator[asyncio.Task[tuple[int, str]]]:
-        """`voltaire model pull`, ended with the block: its exit code and its last line of errors."""
+        """A `voltaire model pull` for the block; the task gives its exit code and last line of stderr."""
         program = Path(sys.executable).with_name("voltaire")
         given = ["--config", str(self.settings.path)] if self.settings.path else []
         process = await asyncio.create_subprocess_exec(
@@ -100,7 +99,7 @@ class MachineModels:
 
 
 def on_disk(folder: Path) -> int:
-    """Bytes of all that lies in the folder, whole or in part. Blocks."""
+    """Bytes of all files in the folder, unfinished downloads too. Blocks."""
     total = 0
     for path in folder.rglob("*") if folder.is_dir() else ():
         with suppress(OSError):  # renamed meanwhile
@@ -109,7 +108,7 @@ def on_disk(folder: Path) -> int:
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """TERM, a bounded wait, KILL, for its whole group."""
+    """End its process group: TERM, a bounded wait, KILL."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         # In a task that is cancelled asyncio.timeout raises no TimeoutError before Python 3.11.3.

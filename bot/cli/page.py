@@ -5,7 +5,7 @@ import os
 
 import click
 
-from bot.cli.command import Failed, Options, pass_options, runs, start_logging
+from bot.cli.command import Failed, Options, pass_options, runs
 from bot.cli.connect import backend_client
 from bot.cli.status import status_json
 from bot.page.access import KEY, PageRefused, load_key
@@ -28,7 +28,6 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 @runs
 async def command(options: Options, listen: str, no_open: bool, new_key: bool) -> None:
     settings = options.settings
-    start_logging(options.verbose)
     own = settings.page.key_file
     if new_key:
         if own:
@@ -41,7 +40,7 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
                     click.echo(page.exposed, err=True)
                 click.echo(page.address)
                 if not no_open and any(os.environ.get(name) for name in DISPLAYS):
-                    # A browser's address is seen by every user of the machine: this one opens it once.
+                    # Every user of the machine can see a browser's arguments: this address works once.
                     click.launch(page.once)
                 await asyncio.Event().wait()
         except PageRefused as error:

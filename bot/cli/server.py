@@ -8,14 +8,7 @@ from pathlib import Path
 import click
 
 from backend.build.build import Sources, build, use_server, used_server
-from backend.build.recipe import (
-    BuildHost,
-    Capability,
-    Kind,
-    recipe,
-    toolkits,
-    usual_roots,
-)
+from backend.build.recipe import BuildHost, Capability, Kind, recipe, toolkits, usual_roots
 from backend.build.release import ReleaseKind, get_release
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
@@ -31,7 +24,7 @@ from bot.cli.connect import backend_client
 from bot.settings import Settings
 from bot.state import make_private
 
-MEASURED = 2048  # tokens in the window, at most
+MEASURED = 2048  # tokens in the context at most, when two servers are compared
 
 
 @click.group(
@@ -113,7 +106,7 @@ async def build_server(
 
 
 async def use_faster(settings: Settings, used: Path, new: Path) -> None:
-    """Measure both, and let "auto" stand for the faster one."""
+    """Measure both servers and let "auto" mean the faster one."""
     servers, chosen = settings.state_dir / "servers", used
     make_private(settings.state_dir)
     async with gpu_sampler() as sampler, backend_client(settings) as backend:
@@ -145,7 +138,7 @@ async def use_faster(settings: Settings, used: Path, new: Path) -> None:
 async def measure_live(
     backend: BackendClient, servers: Path, server: Path, sampler: Sampler
 ) -> BenchRow:
-    """Let the running backend start this server, between turns, and measure it while nobody asks."""
+    """Have the running backend start this server between turns, and measure it while it holds the GPU queue."""
     use_server(servers, server)
     try:
         await start_again(backend)
@@ -156,7 +149,7 @@ async def measure_live(
 
 
 async def start_again(backend: BackendClient) -> None:
-    """The same profile, with the server that "auto" stands for now. Raises BackendRefused."""
+    """Start the same profile with the server that "auto" means now. Raises BackendRefused."""
     profile = (await backend.status()).backend.profile
     if not profile:
         raise NoBackend("The backend has no profile.")
@@ -165,7 +158,7 @@ async def start_again(backend: BackendClient) -> None:
 
 
 async def machine(named: Sequence[Capability] = ()) -> BuildHost:
-    """This machine as a recipe needs to know it, with the cards that are here unless named."""
+    """This machine as a build recipe needs to know it, with the GPUs that are here unless `named`."""
     path = os.environ.get("PATH", os.defpath)
     found = await asyncio.to_thread(toolkits, path, usual_roots())
     gpus = (await asyncio.to_thread(installed_gpus)).gpus

@@ -24,14 +24,21 @@ async def list_skills(options: Options, as_json: bool) -> None:
     """What was added, and what lies in the folders of agent.skills."""
     shelf = SkillShelf(options.settings.state_dir)
     rows = [
-        {"name": pin.name, "description": pin.description, "source": pin.source}
-        | {"sha256": pin.sha256, "state": "added", "problem": shelf.problem(pin)}
+        {
+            "name": pin.name,
+            "description": pin.description,
+            "source": pin.source,
+            "sha256": pin.sha256,
+            "state": "added",
+            "problem": shelf.problem(pin),
+        }
         for pin in shelf.pins()
     ]
     known = {row["source"] for row in rows}
-    for folder in candidates(options.settings.agent.skills):
-        if str(folder.resolve()) not in known:
-            rows.append(candidate(folder))
+    for folder in options.settings.agent.skills:
+        for guide in sorted(folder.glob(f"*/{GUIDE}")):
+            if str(guide.parent.resolve()) not in known:
+                rows.append(candidate(guide.parent))
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -75,11 +82,8 @@ async def remove(options: Options, name: str) -> None:
     click.echo(f"Removed {name}.")
 
 
-def candidates(folders: list[Path]) -> list[Path]:
-    return [guide.parent for folder in folders for guide in sorted(folder.glob(f"*/{GUIDE}"))]
-
-
 def candidate(folder: Path) -> dict[str, str]:
+    """The row of a skill that could be added."""
     row = {"name": folder.name, "description": "", "source": str(folder), "state": "found"}
     try:
         skill = read_skill(folder)
@@ -89,7 +93,7 @@ def candidate(folder: Path) -> dict[str, str]:
 
 
 def shown(skill: Skill) -> str:
-    """All of its text, in which nothing can hide; of other files the size."""
+    """All of its text, with control characters made visible; only the size of other files."""
     lines = [f"{skill.name}: {visible(skill.description)}"]
     for path, (content, program) in sorted(skill.files.items()):
         kind = ", a program" if program else ""

@@ -21,7 +21,7 @@ from bot.settings import ConfigurationError, Settings
 from bot.state import DATABASE, RUNTIME, bot_facts, read_presence, shared_facts
 
 BAR = 30
-RESTARTS = 5  # that are named
+RESTARTS = 5  # the newest, which are listed
 SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
@@ -34,7 +34,10 @@ async def command(options: Options, as_json: bool) -> None:
     try:
         facts = await own_facts(options.settings)
         restarts = RestartHistory(options.settings.state_dir / FILE).read()[-RESTARTS:]
-    except (NotTheOwner, ConfigurationError):  # of another user, who may share them with the group
+    except (
+        NotTheOwner,
+        ConfigurationError,
+    ):  # another user's bot, which may share them with the group
         if not os.access(RUNTIME, os.R_OK | os.X_OK):
             raise
         async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:
@@ -58,7 +61,7 @@ async def own_facts(settings: Settings) -> dict[str, Any]:
 
 
 async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[str, Any]:
-    """The bot's facts with the backend's, as it answers now."""
+    """The bot's facts, and the backend's where it answers."""
     report: Status | None = None
     with suppress(BackendUnavailable):
         report = await backend.status()
@@ -69,7 +72,7 @@ own_version = cache(version)
 
 
 def status_json(facts: dict[str, Any], report: Status | None) -> dict[str, Any]:
-    """The JSON form of the contract. What is not known is None."""
+    """What `voltaire status --json` prints. What is not known is None."""
     server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
     if report is None:
         server |= {"kind": None, "restarts": None}
@@ -93,7 +96,7 @@ def status_json(facts: dict[str, Any], report: Status | None) -> dict[str, Any]:
 
 
 def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> list[str]:
-    """For a person. `restarts` are the newest of model server and backend, the last one at the end."""
+    """The status for a person. `restarts`: the newest of the model server and the backend, oldest first."""
     server, bot = facts["backend"], facts["bot"]
     frozen = facts.get("frozen_since")
     lines = [f"frozen since {frozen} (voltaire thaw)"] if frozen else []
@@ -127,7 +130,7 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
         state = "polling" if bot["polling_ok"] else "not polling"
         name = f"@{bot['username']}, " if bot["username"] else ""
         lines.append(f"bot: {name}{state}{in_brackets(bot['problem'])}")
-    if bot["inbox_waiting"] is None:  # a bot of another user, which is gone
+    if bot["inbox_waiting"] is None:  # another user's bot, which does not run
         return lines
     lines.append(
         f"waiting: {bot['inbox_waiting']} to answer, {bot['outbox_waiting']} to send, "
@@ -155,7 +158,7 @@ def speed_lines(speed: dict[str, Any]) -> list[str]:
 
 
 def idle_lines(idle: dict[str, Any]) -> list[str]:
-    """What reading ahead and compacting between turns cost in the last 24 hours."""
+    """What prefill and compaction between turns cost in the last 24 hours."""
     if not idle["seconds"]:
         return []
     wh = "" if idle["wh"] is None else f", {idle['wh']:.2f} Wh"

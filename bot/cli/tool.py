@@ -11,15 +11,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest
 from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, untouched
-from bot.cli.command import (
-    Failed,
-    Misused,
-    Options,
-    chat_option,
-    json_option,
-    pass_options,
-    runs,
-)
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
 from bot.cli.connect import backend_client, chat_sandboxes
 from bot.composition import Agent, open_agent
 
@@ -53,13 +45,13 @@ async def command(options: Options, name: str, arguments: str, chat: str, as_jso
 
 
 async def check_thawed(agent: Agent) -> None:
-    """Failed while everything is frozen."""
+    """Raise Failed while all tools are frozen."""
     if await agent.store.freeze.since() is not None:
         raise Failed("All tools are frozen. Thaw them with: voltaire thaw")
 
 
 async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, object]) -> Output:
-    """One call; what went wrong is its output."""
+    """Run one tool call; the sentence of a ToolError is its output."""
     tools = {tool.name: tool for tool in agent.tools}
     if name not in tools:
         near = get_close_matches(name, tools, 1)
@@ -75,7 +67,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
 
 
 async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
-    """A call that an owner has written, so that no stranger has touched it."""
+    """A call as an owner has written it: untouched by strangers."""
     step = GuardedCall(f"cli-{id}", id, chat, untouched)
     approve = agent.approvals.approver(step, lambda event: None)
     context = await agent.tool_context(chat)
