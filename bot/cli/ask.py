@@ -22,7 +22,7 @@ from agent.events import (
     as_json,
 )
 from agent.store import Incoming
-from bot.cli.command import Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import running_agent
 from bot.composition import open_chats
 from bot.settings import Settings
@@ -34,7 +34,6 @@ EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that t
 @click.argument("text")
 @chat_option
 @json_option
-@pass_options
 @runs
 async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
     text = (sys.stdin.read() if text == "-" else text).strip()

@@ -8,7 +8,7 @@ import click
 
 from agent.sandbox.output_buffer import visible
 from agent.store.ledger import LedgerRow, Verification
-from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.state import DATABASE, open_state
 
 SECONDS = {"m": 60, "h": 3600, "d": 86_400}
@@ -27,7 +27,6 @@ SECONDS = {"m": 60, "h": 3600, "d": 86_400}
     metavar="[HEAD]",
     help="List nothing; HEAD is one that a chat got: the ledger must still hold it.",
 )
-@pass_options
 @runs
 async def command(
     options: Options, since: str, chat: str | None, as_json: bool, head: str | None

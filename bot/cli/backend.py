@@ -7,7 +7,7 @@ import click
 from backend.control.restart_history import FILE, RestartHistory
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
-from bot.cli.command import Options, json_option, pass_options, runs, serves, start_logging
+from bot.cli.command import Options, json_option, runs, serves, start_logging
 
 
 @click.group(
@@ -18,7 +18,7 @@ from bot.cli.command import Options, json_option, pass_options, runs, serves, st
 @click.option("--model", default="", help="A GGUF to run in place of the profile's.")
 @click.pass_context
 def command(context: click.Context, model: str) -> int | None:
-    return None if context.invoked_subcommand else serve(context.obj, model)
+    return None if context.invoked_subcommand else serve(model)
 
 
 @serves
@@ -30,7 +30,6 @@ async def serve(options: Options, model: str) -> None:
 
 @command.command("history")
 @json_option
-@pass_options
 @runs
 async def history(options: Options, as_json: bool) -> None:
     """When the model server, or the backend, was started again, and why; the newest last."""

@@ -9,7 +9,7 @@ import click
 from agent.aio import complete
 from backend.client import BackendClient, default_socket
 from bot.backup import backup
-from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.command import Failed, Options, runs
 from bot.cli.connect import backend_client
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, restore
@@ -22,7 +22,6 @@ from bot.state import read_presence, record_act
 @click.option(
     "--secrets", is_flag=True, help="Keep token and keys in it, and files that hold them."
 )
-@pass_options
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:
     state, config = options.settings_as_root.state_dir, find_file(options.config)
@@ -36,7 +35,6 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
     "restore", help="The whole state back from a backup; the present one is moved aside."
 )
 @click.argument("file", type=click.Path(path_type=Path))
-@pass_options
 @runs
 async def restore_command(options: Options, file: Path) -> None:
     config = options.config or find_file(None) or config_folder() / "config.toml"

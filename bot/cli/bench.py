@@ -35,7 +35,7 @@ from backend.pictures import bench_svg, rasterize
 from backend.server.flags import known
 from backend.server.launch import find_binary, with_context
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
-from bot.cli.command import Failed, Misused, Options, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.settings import Settings
 from bot.state import make_private
@@ -58,7 +58,7 @@ def command(
     ctx: click.Context, servers: tuple[str, ...], picture: Path | None, as_json: bool
 ) -> int:
     """Measure this machine: speeds, first token, cache, drafting, watts."""
-    return 0 if ctx.invoked_subcommand else measure(ctx.obj, servers, picture, as_json)
+    return 0 if ctx.invoked_subcommand else measure(servers, picture, as_json)
 
 
 @runs
@@ -80,7 +80,6 @@ async def measure(
 
 @command.command("sweep")
 @json_option
-@pass_options
 @runs
 async def sweep_flags(options: Options, as_json: bool) -> None:
     """Try -ub, threads, KV type and drafting on a server of its own; propose the fastest."""

@@ -14,7 +14,7 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
-from bot.cli.command import Misused, Options, pass_options, serves, start_logging
+from bot.cli.command import Misused, Options, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.model_offers import MachineModels
 from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
@@ -28,7 +28,6 @@ T = TypeVar("T")
 
 
 @click.command("bot", help="Messaging apps, agent, scheduler.")
-@pass_options
 @serves
 async def command(options: Options) -> None:
     start_logging(options.verbose, service=True)
@@ -38,7 +37,6 @@ async def command(options: Options) -> None:
 
 @click.command("run", help="Backend and bot together in the foreground.")
 @click.option("--model", default="", help="A GGUF to run in place of the profile's.")
-@pass_options
 @serves
 async def run(options: Options, model: str) -> None:
     """Where there is no systemd."""

@@ -21,7 +21,7 @@ from agent.store import Incoming
 from bot.approval_question import approval_keyboard, decision, question, send_whole
 from bot.channel import Button, ChannelError, ChannelFileSender, OutgoingMessage, send
 from bot.chat_trust import TRUST, ChatTrust
-from bot.cli.command import Options, chat_option, pass_options, runs
+from bot.cli.command import Options, chat_option, runs
 from bot.cli.connect import running_agent
 from bot.composition import open_chats
 from bot.replies import Replies
@@ -34,7 +34,6 @@ HELP = "/new a fresh conversation · /retry the last answer once more · /memory
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
 @chat_option
-@pass_options
 @runs
 async def command(options: Options, chat: str) -> None:
     async with open_conversation(options.settings, chat) as conversation:

@@ -110,7 +110,6 @@ def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> st
     return name
 
 
-pass_options = click.make_pass_decorator(Options)
 chat_option = click.option(
     "--chat", default="cli", show_default=True, help="Which chat.", callback=checked_chat
 )
@@ -124,8 +123,10 @@ def enable_gc() -> None:
 
 
 def runs(function: AsyncCommand, *, terminated: int = 130) -> Callable[..., int]:
-    """Run an async command. TERM and INT cancel it, so that it cleans up; the exit code is then 130, or
-    `terminated` for TERM. Errors that a person must know of become click's.
+    """Make a function for click of an async command, which is given the Options first.
+
+    TERM and INT cancel it, so that it cleans up; the exit code is then 130, or `terminated` for TERM.
+    Errors that a person must know of become click's.
     """
 
     async def cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
@@ -145,9 +146,10 @@ def runs(function: AsyncCommand, *, terminated: int = 130) -> Callable[..., int]
         except asyncio.CancelledError:
             return codes[0] if codes else 130
 
-    def run(*args: Any, **kwargs: Any) -> int:
+    @click.pass_obj
+    def run(options: Options, *args: Any, **kwargs: Any) -> int:
         try:
-            return asyncio.run(cancellable(function(*args, **kwargs))) or 0
+            return asyncio.run(cancellable(function(options, *args, **kwargs))) or 0
         except (Exception, BaseExceptionGroup) as error:
             raise for_person(error) from error
 

@@ -17,7 +17,7 @@ from backend.models.found import found_models
 from backend.models.outlook import size_text
 from bot.cli.ask import TextPrinter, TurnPrinter
 from bot.cli.bot import serve, serve_until
-from bot.cli.command import Failed, Misused, runs
+from bot.cli.command import Failed, Misused, Options, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.localgram import Localgram, Person
 from bot.settings import (
@@ -49,7 +49,7 @@ SHOWN_MODELS = 3
     "--model", type=click.Path(exists=True, dir_okay=False), help="A GGUF in place of pocket's."
 )
 @runs
-async def command(text: str | None, port: int, model: str | None) -> int:
+async def command(_: Options, text: str | None, port: int, model: str | None) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
     async with phone(0 if text else port) as (gram, owner), own_state() as state:

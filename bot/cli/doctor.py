@@ -9,7 +9,7 @@ import click
 
 from bot.cli import doctor_machine as machine
 from bot.cli import doctor_server as server
-from bot.cli.command import Options, json_option, pass_options, runs
+from bot.cli.command import Options, json_option, runs
 from bot.cli.doctor_machine import Finding, failure
 from bot.settings import Settings
 
@@ -47,7 +47,6 @@ CHECKS: list[Check] = [
 
 @click.command("doctor", help="Check everything; each finding with its remedy. Exit 1 on a fail.")
 @json_option
-@pass_options
 @runs
 async def command(options: Options, as_json: bool) -> int:
     await asyncio.to_thread(

@@ -18,7 +18,7 @@ from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
 from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
-from bot.cli.command import Misused, Options, json_option, pass_options, runs
+from bot.cli.command import Misused, Options, json_option, runs
 from bot.cli.connect import running_agent
 from bot.cli.tool import check_thawed
 from bot.composition import Agent, turn_limits
@@ -48,7 +48,6 @@ COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds"
 )
 @click.option("--fresh", is_flag=True, help="Forget the scores of an earlier run.")
 @json_option
-@pass_options
 @runs
 async def command(
     options: Options,

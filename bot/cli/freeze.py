@@ -3,14 +3,13 @@
 import click
 
 from bot import totp
-from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.command import Failed, Options, runs
 from bot.state import make_private, open_state
 
 BY = "terminal"
 
 
 @click.command("freeze", help="Stop all turns; no tool runs and no job starts until it is thawed.")
-@pass_options
 @runs
 async def command(options: Options) -> None:
     async with open_state(options.settings) as store:
@@ -20,7 +19,6 @@ async def command(options: Options) -> None:
 
 @click.command("thaw", help="End what `voltaire freeze` or /freeze began.")
 @click.option("--new-code", is_flag=True, help="Thaw nothing: set up codes for /thaw in the chat.")
-@pass_options
 @runs
 async def thaw(options: Options, new_code: bool) -> None:
     settings = options.settings

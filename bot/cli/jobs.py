@@ -13,21 +13,19 @@ from agent.store.jobs import Job
 from agent.timezones import local_time
 from backend.models.profile import names
 from bot.cli.backend_config import profiles_folder
-from bot.cli.command import Options, chat_option, confirmed, json_option, pass_options, runs
+from bot.cli.command import Options, chat_option, confirmed, json_option, runs
 from bot.composition import planner as make_planner
 from bot.composition import zone_of
 from bot.state import open_state
 
-
-@click.group("jobs", help="The scheduled jobs of a chat. The running bot carries them out.")
-def command() -> None:
-    pass
+command = click.Group(
+    "jobs", help="The scheduled jobs of a chat. The running bot carries them out."
+)
 
 
 @command.command("list")
 @chat_option
 @json_option
-@pass_options
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
     """Every job with its next times and how its last runs ended."""
@@ -49,7 +47,6 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
 @click.argument("words")
 @chat_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_options
 @runs
 async def add(options: Options, words: str, chat: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
@@ -73,7 +70,6 @@ async def add(options: Options, words: str, chat: str, yes: bool) -> int:
 )
 @click.option("--tell/--silent", default=None, help="Say a line when there is nothing to say.")
 @chat_option
-@pass_options
 @runs
 async def edit(
     options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
@@ -90,7 +86,6 @@ async def edit(
 @click.argument("number", type=int)
 @click.option("--off", is_flag=True, help="Go on with it.")
 @chat_option
-@pass_options
 @runs
 async def pause(options: Options, number: int, off: bool, chat: str) -> None:
     """Pause a job, or go on with it (--off)."""
@@ -101,7 +96,6 @@ async def pause(options: Options, number: int, off: bool, chat: str) -> None:
 @command.command("run")
 @click.argument("number", type=int)
 @chat_option
-@pass_options
 @runs
 async def run(options: Options, number: int, chat: str) -> None:
     """Let the bot run a job now, besides its times."""
@@ -113,7 +107,6 @@ async def run(options: Options, number: int, chat: str) -> None:
 @command.command("rm")
 @click.argument("number", type=int)
 @chat_option
-@pass_options
 @runs
 async def remove(options: Options, number: int, chat: str) -> None:
     """Delete a job."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from bot.backup import copy_keys
-from bot.cli.command import Failed, Misused, Options, interruptible, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, interruptible, runs
 from bot.settings import Settings
 from bot.state import MATRIX, open_state, read_presence
 
@@ -17,13 +17,12 @@ HOW = """In your Matrix app open the bot's profile, choose its device and verify
 "Verify session", "Verify device" or "Start verification")."""
 
 
-@click.group("matrix", help="Verify the Matrix device by emoji; export the keys of messages.")
-def command() -> None:
-    pass
+command = click.Group(
+    "matrix", help="Verify the Matrix device by emoji; export the keys of messages."
+)
 
 
 @command.command("verify", help="Compare emoji with one of your apps.")
-@pass_options
 @runs
 async def verify(options: Options) -> None:
     settings = configured(options)
@@ -46,7 +45,6 @@ async def verify_in_terminal(settings: Settings) -> None:
 
 @command.command("export-keys", help="Write the keys of all messages into a file for Matrix apps.")
 @click.argument("file", type=click.Path(path_type=Path))
-@pass_options
 @runs
 async def export(options: Options, file: Path) -> None:
     settings = configured(options)

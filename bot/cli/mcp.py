@@ -23,7 +23,7 @@ from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
 from agent.tools.registry import chosen
 from bot import config_file
-from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import chat_sandboxes
 from bot.composition import tool_servers
 from bot.settings import find_file
@@ -37,14 +37,11 @@ CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
 
 
-@click.group("mcp", help="Servers of tools that others wrote (MCP).")
-def command() -> None:
-    pass
+command = click.Group("mcp", help="Servers of tools that others wrote (MCP).")
 
 
 @command.command("list")
 @json_option
-@pass_options
 @runs
 async def list_servers(options: Options, as_json: bool) -> None:
     """The servers of the configuration, and which of their tools an owner has seen."""
@@ -82,7 +79,6 @@ async def list_servers(options: Options, as_json: bool) -> None:
 @command.command("test")
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Allow what it says of its tools without a question.")
-@pass_options
 @runs
 async def test(options: Options, name: str, yes: bool) -> int:
     """Start a server, list its tools; what is new or changed is shown whole and allowed, or not."""
@@ -186,7 +182,6 @@ async def confirmed(lines: InputLines, what: str) -> bool:
 @click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
 @click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-@pass_options
 @runs
 async def add(
     options: Options,
@@ -247,7 +242,6 @@ async def add(
 @command.command("remove")
 @click.argument("name")
 @click.option("--data", is_flag=True, help="Also the folder in which it keeps its own files.")
-@pass_options
 @runs
 async def remove(options: Options, name: str, data: bool) -> None:
     """Take a server out of the configuration, with its program; what it keeps stays, unless --data."""
@@ -272,7 +266,6 @@ async def remove(options: Options, name: str, data: bool) -> None:
 @click.option(
     "--socket", "on_socket", is_flag=True, help="At /v1/mcp of the control socket instead."
 )
-@pass_options
 @runs
 async def serve(options: Options, chat: str, on_socket: bool) -> None:
     """Offer Voltaire to an editor or another agent, over standard input and output: notes and past conversations of one

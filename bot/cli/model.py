@@ -36,7 +36,7 @@ from backend.models.speech import open_to_sandboxes, speech_folder, speech_sourc
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from bot import config_file
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
-from bot.cli.command import Failed, Options, json_option, pass_options, runs
+from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
@@ -48,15 +48,12 @@ BAR = 32
 embedding_option = click.option("--embedding", is_flag=True, help="A model for search by meaning.")
 
 
-@click.group("model", help="Profiles: list them, see what fits, download, switch.")
-def command() -> None:
-    pass
+command = click.Group("model", help="Profiles: list them, see what fits, download, switch.")
 
 
 @command.command("list")
 @embedding_option
 @json_option
-@pass_options
 @runs
 async def list_profiles(options: Options, embedding: bool, as_json: bool) -> None:
     """Every profile, what it is good and bad at, and whether its file is here."""
@@ -137,7 +134,6 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
 
 @command.command("pull")
 @click.argument("model")
-@pass_options
 @runs
 async def pull(options: Options, model: str) -> None:
     """Download a profile's model, REPO/FILE from the hub, or of speech: whisper-base (or -tiny, -small,
@@ -161,7 +157,6 @@ async def pull(options: Options, model: str) -> None:
 @command.command("use")
 @click.argument("model")
 @embedding_option
-@pass_options
 @runs
 async def use(options: Options, model: str, embedding: bool) -> None:
     """Switch the running backend to a profile, and keep it for the next start."""
@@ -250,7 +245,6 @@ def model_path(settings: Settings, profile: Profile) -> Path:
 )
 @click.option("--ram", type=float, help="GiB of host memory, in place of what is free.")
 @json_option
-@pass_options
 @runs
 async def fit(
     options: Options, model: str, vram: tuple[float, ...], ram: float | None, as_json: bool

@@ -8,8 +8,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -61,41 +61,29 @@ class MachineModels:
             size = sum(filter(None, sizes)) if all(sizes) else None
             folder = backend_config(self.settings).models_folder
             before = on_disk(folder)
-            async with self._pulling(name) as ending:
+            program = Path(sys.executable).with_name("voltaire")
+            given = ["--config", str(self.settings.path)] if self.settings.path else []
+            process = await asyncio.create_subprocess_exec(
+                *(str(program), *given, "model", "pull", name),
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+            ending = asyncio.create_task(process.communicate())
+            try:
                 while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
                     yield max(0, await asyncio.to_thread(on_disk, folder) - before), size
-                code, said = ending.result()
+            finally:
+                if process.returncode is None:
+                    await stop(process)
+                await asyncio.wait({ending})
         except (ProfileError, OSError) as error:
             raise AgentError(str(error)) from None
         finally:
             self.running.discard(name)
-        if code:
-            raise AgentError(said or f"exit code {code}")
-
-    @asynccontextmanager
-    async def _pulling(self, name: str) -> AsyncIterator[asyncio.Task[tuple[int, str]]]:
-        """A `voltaire model pull` for the block; the task gives its exit code and last line of stderr."""
-        program = Path(sys.executable).with_name("voltaire")
-        given = ["--config", str(self.settings.path)] if self.settings.path else []
-        process = await asyncio.create_subprocess_exec(
-            *(str(program), *given, "model", "pull", name),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
-
-        async def end() -> tuple[int, str]:
-            _, errors = await process.communicate()
-            lines = errors.decode("utf-8", "replace").strip().splitlines()
-            return process.returncode or 0, lines[-1] if lines else ""
-
-        ending = asyncio.create_task(end())
-        try:
-            yield ending
-        finally:
-            if process.returncode is None:
-                await stop(process)
-            await asyncio.wait({ending})
+        if process.returncode:
+            lines = ending.result()[1].decode("utf-8", "replace").strip().splitlines()
+            raise AgentError(lines[-1] if lines else f"exit code {process.returncode}")
 
 
 def on_disk(folder: Path) -> int:

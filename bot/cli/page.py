@@ -5,7 +5,7 @@ import os
 
 import click
 
-from bot.cli.command import Failed, Options, pass_options, runs
+from bot.cli.command import Failed, Options, runs
 from bot.cli.connect import backend_client
 from bot.cli.status import status_json
 from bot.page.access import KEY, PageRefused, load_key
@@ -24,7 +24,6 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 @click.option(
     "--new-key", is_flag=True, help="Make a new key first: the old address opens nothing."
 )
-@pass_options
 @runs
 async def command(options: Options, listen: str, no_open: bool, new_key: bool) -> None:
     settings = options.settings

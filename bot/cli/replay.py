@@ -14,7 +14,7 @@ from agent.sandbox.output_buffer import visible
 from agent.store.turns import DislikedTurn, RecordedTurn
 from agent.turn.model_caller import ModelCaller
 from agent.turn.replay import Answered, lines_of, replay
-from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import running_agent
 from bot.composition import turn_limits
 from bot.state import open_state
@@ -34,7 +34,6 @@ MOST_DISLIKED = 100
 )
 @chat_option
 @json_option
-@pass_options
 @runs
 async def command(options: Options, turn: str, disliked: bool, chat: str, as_json: bool) -> None:
     if disliked:

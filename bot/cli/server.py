@@ -19,7 +19,7 @@ from backend.models.profile import ProfileError
 from backend.server.launch import with_context
 from bot.cli.backend_config import backend_config, profile_of
 from bot.cli.bench import bench_running, own_server
-from bot.cli.command import Failed, Misused, NoBackend, Options, pass_options, runs
+from bot.cli.command import Failed, Misused, NoBackend, Options, runs
 from bot.cli.connect import backend_client
 from bot.settings import Settings
 from bot.state import make_private
@@ -27,17 +27,14 @@ from bot.state import make_private
 MEASURED = 2048  # tokens in the context at most, when two servers are compared
 
 
-@click.group(
+command = click.Group(
     "server", help="A llama-server for this machine: fetch a released one, or compile one."
 )
-def command() -> None:
-    pass
 
 
 @command.command("get")
 @click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
 @click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
-@pass_options
 @runs
 async def get_server(options: Options, kind: ReleaseKind | None) -> None:
     """Fetch the newest server that llama.cpp released, check it, and use it from the next start on."""
@@ -67,7 +64,6 @@ async def get_server(options: Options, kind: ReleaseKind | None) -> None:
     is_flag=True,
     help="Measure it against the one in use, and use the faster; a running backend is restarted for that, between turns.",
 )
-@pass_options
 @runs
 async def build_server(
     options: Options,

@@ -30,7 +30,7 @@ from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
-from bot.cli.command import Failed, Misused, Options, interruptible, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import act_as_owner
@@ -97,7 +97,6 @@ READY = "Voltaire is set up and listens. Write to me."
     "--purge", "everything", is_flag=True, help="With --remove: state, configuration and user, too."
 )
 @click.option("--upgrade", is_flag=True, help="After an update: renew and restart the units.")
-@pass_options
 @runs
 async def command(
     options: Options, yes: bool, remove: bool, everything: bool, upgrade: bool, **answers: object

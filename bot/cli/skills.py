@@ -7,18 +7,14 @@ import click
 
 from agent.sandbox.output_buffer import visible
 from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
-from bot.cli.command import Options, confirmed, json_option, pass_options, runs
+from bot.cli.command import Options, confirmed, json_option, runs
 from bot.state import make_private, record_act
 
-
-@click.group("skills", help="What the agent is taught by folders with a SKILL.md.")
-def command() -> None:
-    pass
+command = click.Group("skills", help="What the agent is taught by folders with a SKILL.md.")
 
 
 @command.command("list")
 @json_option
-@pass_options
 @runs
 async def list_skills(options: Options, as_json: bool) -> None:
     """What was added, and what lies in the folders of agent.skills."""
@@ -52,7 +48,6 @@ async def list_skills(options: Options, as_json: bool) -> None:
 @command.command("add")
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@pass_options
 @runs
 async def add(options: Options, path: Path, yes: bool) -> int:
     """Show all that a skill holds, then add it as it is now. PATH is its folder, or a name in agent.skills."""
@@ -72,7 +67,6 @@ async def add(options: Options, path: Path, yes: bool) -> int:
 
 @command.command("remove")
 @click.argument("name")
-@pass_options
 @runs
 async def remove(options: Options, name: str) -> None:
     """Take a skill away from the agent; its source stays."""

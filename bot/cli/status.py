@@ -14,7 +14,7 @@ from agent.store import open_store
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
 from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Restart, ServerStatus, Speed, Status
-from bot.cli.command import Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.owner import NotTheOwner
 from bot.settings import ConfigurationError, Settings
@@ -27,7 +27,6 @@ SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_accept
 
 @click.command("status", help="What runs, and how well.")
 @json_option
-@pass_options
 @runs
 async def command(options: Options, as_json: bool) -> None:
     restarts: list[Restart] = []
@@ -175,7 +174,6 @@ def in_brackets(reason: str | None) -> str:
 )
 @chat_option
 @json_option
-@pass_options
 @runs
 async def context(options: Options, chat: str, as_json: bool) -> None:
     async with running_agent(options.settings) as agent:

@@ -11,7 +11,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest
 from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, untouched
-from bot.cli.command import Failed, Misused, Options, chat_option, json_option, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, chat_sandboxes
 from bot.composition import Agent, open_agent
 
@@ -27,7 +27,6 @@ SHELL = ("/bin/bash", "--noprofile", "--norc", "-c", RUN, "sandbox")
 @click.argument("arguments")
 @chat_option
 @json_option
-@pass_options
 @runs
 async def command(options: Options, name: str, arguments: str, chat: str, as_json: bool) -> int:
     try:
@@ -82,7 +81,6 @@ async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
 @chat_option
 @click.option("--where", is_flag=True, help="Print the workspace's path on this machine.")
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED)
-@pass_options
 @runs
 async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...]) -> int:
     if bool(argv) == where:

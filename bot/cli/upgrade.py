@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli.command import Failed, Misused, Options, pass_options, runs
+from bot.cli.command import Failed, Misused, Options, runs
 from bot.installed_program import (
     ROOT,
     Checkout,
@@ -33,7 +33,6 @@ SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has faile
     type=click.Path(dir_okay=False, path_type=Path),
     help="The new version's wheel, where this one was installed from a wheel.",
 )
-@pass_options
 @runs
 async def command(options: Options, check: bool, rollback: bool, wheel: Path | None) -> None:
     if rollback and (check or wheel):
