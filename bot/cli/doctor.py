@@ -49,9 +49,8 @@ CHECKS: list[Check] = [
 @json_option
 @runs
 async def command(options: Options, as_json: bool) -> int:
-    await asyncio.to_thread(
-        machine.log_bytes_per_turn
-    )  # cached; root may read the journal until here
+    # While root may still read the journal; the answer is cached.
+    await asyncio.to_thread(machine.log_bytes_per_turn)
     settings = options.settings
     findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
     if as_json:

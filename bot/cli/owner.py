@@ -44,9 +44,8 @@ def act_as_owner(state: Path, *, keep_root: bool = False) -> None:
         if user:
             os.initgroups(user.pw_name, owner.st_gid)
             os.environ["HOME"] = user.pw_dir
-            os.environ["XDG_RUNTIME_DIR"] = (
-                f"/run/user/{owner.st_uid}"  # where systemd has the user's units
-            )
+            # Where systemd has the user's units.
+            os.environ["XDG_RUNTIME_DIR"] = f"/run/user/{owner.st_uid}"
         else:
             os.setgroups([])
         os.setgid(owner.st_gid)

@@ -33,10 +33,8 @@ async def command(options: Options, as_json: bool) -> None:
     try:
         facts = await own_facts(options.settings)
         restarts = RestartHistory(options.settings.state_dir / FILE).read()[-RESTARTS:]
-    except (
-        NotTheOwner,
-        ConfigurationError,
-    ):  # another user's bot, which may share them with the group
+    except (NotTheOwner, ConfigurationError):
+        # The bot of another user may share its facts with the group.
         if not os.access(RUNTIME, os.R_OK | os.X_OK):
             raise
         async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:
