@@ -31,9 +31,10 @@ from bot.backup import NAME as BACKUP
 from bot.cli.connect import backend_client, chat_sandboxes, sandbox_probe
 from bot.secret_values import secret_files
 from bot.settings import Settings, read_toml, there
+from bot.setup import SetupError
 from bot.setup.matrix import no_homeserver
 from bot.setup.telegram import NoAccount, get_me
-from bot.setup.units import SystemdScope, journal, systemd_runs, unit_states
+from bot.setup.units import SystemdScope, journal, run, systemd_runs, unit_states
 from bot.state import DATABASE, MATRIX, read_presence
 
 GIB = 2**30
@@ -216,12 +217,10 @@ async def clock(_: Settings) -> list[Finding]:
 
 def synchronised() -> str:
     """ "yes" or "no"; empty where systemd does not say."""
-    argv = ["timedatectl", "show", "--property=NTPSynchronized", "--value"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip()
+    show = ("timedatectl", "show", "--property=NTPSynchronized", "--value")
+    with suppress(SetupError):
+        return run(*show, check=False, seconds=10)
+    return ""
 
 
 async def secrets(settings: Settings) -> list[Finding]:
