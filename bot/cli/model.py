@@ -61,17 +61,16 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
     read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
     profiles = [read(name, own) for name in found]
     here = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
+    rows = [fields(each, settings, here) for each in profiles]
     if as_json:
-        rows = [fields(each, settings, here) for each in profiles]
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    for each in profiles:
-        mark = "*" if each.name in in_use(settings) else " "
-        missing = "" if model_path(settings, each).is_file() else " to download"
-        size = file_bytes(each, here)
-        known = f"{size_text(size)}{missing}" if size else "size not known"
-        room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
-        click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[room_for(each, here)]})")
+    room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
+    for each, row in zip(profiles, rows, strict=True):
+        mark = "*" if row["current"] else " "
+        missing = "" if row["here"] else " to download"
+        known = f"{size_text(row['bytes'])}{missing}" if row["bytes"] else "size not known"
+        click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[row['fits']]})")
         click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
         if each.mmproj:
             click.echo(f"    sees pictures{projector_missing(each, here)}")
@@ -84,10 +83,6 @@ def projector_missing(profile: Profile, machine: Machine) -> str:
     here = [locate(source, machine.models).is_file() for source in profile.sources]
     missing = here[0] and not here[-1]
     return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
-
-
-def in_use(settings: Settings) -> tuple[str, str]:
-    return settings.backend.profile, settings.backend.embedding
 
 
 def file_bytes(profile: Profile, machine: Machine) -> int | None:
@@ -128,7 +123,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "here": path.is_file(),
         "bytes": file_bytes(profile, machine),
         "fits": room_for(profile, machine),
-        "current": profile.name in in_use(settings),
+        "current": profile.name in (settings.backend.profile, settings.backend.embedding),
     }
 
 
