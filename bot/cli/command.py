@@ -123,10 +123,10 @@ def enable_gc() -> None:
 
 
 def runs(function: AsyncCommand, *, terminated: int = 130) -> Callable[..., int]:
-    """Make a function for click of an async command, which is given the Options first.
+    """Wrap an async command, which is given the Options first, as a function for click.
 
     TERM and INT cancel it, so that it cleans up; the exit code is then 130, or `terminated` for TERM.
-    Errors that a person must know of become click's.
+    Its errors are raised as `for_person` gives them.
     """
 
     async def cancellable(work: Coroutine[Any, Any, int | None]) -> int | None:
