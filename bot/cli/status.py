@@ -39,12 +39,10 @@ async def command(options: Options, as_json: bool) -> None:
             raise
         async with BackendClient(RUNTIME / PUBLIC_SOCKET) as backend:
             facts = await with_backend(await shared_facts(), backend)
-    text = (
-        json.dumps(facts, ensure_ascii=False)
-        if as_json
-        else "\n".join(status_lines(facts, restarts))
-    )
-    click.echo(text)
+    if as_json:
+        click.echo(json.dumps(facts, ensure_ascii=False))
+    else:
+        click.echo("\n".join(status_lines(facts, restarts)))
 
 
 async def own_facts(settings: Settings) -> dict[str, Any]:
