@@ -20,9 +20,10 @@ from typing import Any
 import aiohttp
 
 from agent.errors import ToolError
+from agent.mcp.config import ServerConfig
 from agent.mcp.errors import SignInFirst
 from agent.mcp.oauth import SignIn
-from agent.mcp.servers import ServerConfig, ToolServers, open_servers
+from agent.mcp.servers import ToolServers, open_servers
 from agent.store import open_store
 from bot.cli.mcp_serve import serve_on_socket
 from fakes.mcp_conformance import conformance_server

@@ -455,7 +455,8 @@ async def tool_servers(
     if not settings.agent.mcp:
         yield None
         return
-    from agent.mcp.servers import SecretBinding, ServerConfig, open_servers
+    from agent.mcp.config import SecretBinding, ServerConfig
+    from agent.mcp.servers import open_servers
 
     configs = [
         ServerConfig(

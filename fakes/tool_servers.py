@@ -4,7 +4,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from agent.mcp.servers import ServerConfig, open_servers
+from agent.mcp.config import ServerConfig
+from agent.mcp.servers import open_servers
 from agent.sandbox.sandbox import Sandboxes
 from agent.store import Store
 from agent.tools.bash import bash

@@ -310,13 +310,13 @@ def opened(files: zipfile.ZipFile, name: str) -> Bounded:
 
 
 # A start has a name and attributes, an end only a name, text only words.
-Event: TypeAlias = tuple[Literal["start", "end", "text"], str, dict[str, str]]
+XmlEvent: TypeAlias = tuple[Literal["start", "end", "text"], str, dict[str, str]]
 
 
-def xml_events(file: Bounded, without: Collection[str] = ()) -> Iterator[Event]:
+def xml_events(file: Bounded, without: Collection[str] = ()) -> Iterator[XmlEvent]:
     """The elements and text of a file in order, names without namespaces; elements named in `without`
     are left out with all that is in them."""
-    events: list[Event] = []
+    events: list[XmlEvent] = []
     skipped = 0  # depth below an element that is left out
 
     def local(name: str) -> str:

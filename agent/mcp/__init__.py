@@ -7,6 +7,7 @@ connection.py        a session with a server, by the SDK
 oauth.py             an owner signs in to a server of another host, by the SDK
 tls_termination.py   secrets that never enter a server's sandbox
 install.py           a server's package, installed once
-servers.py           which are configured, which run
+config.py            how a server is configured
+servers.py           which servers run, one process for each chat
 listed.py            tools of one server that every prompt lists
 """

@@ -45,7 +45,7 @@ from agent.mcp.errors import SignInNeeded
 from agent.sandbox.output_buffer import visible
 
 if TYPE_CHECKING:
-    from agent.mcp.servers import ServerConfig
+    from agent.mcp.config import ServerConfig
 
 SIGN_IN_SECONDS = 3600
 LOOPBACK = "127.0.0.1"

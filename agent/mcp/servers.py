@@ -28,11 +28,11 @@ from agent.aio import BackgroundTasks, set_within
 from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
+from agent.mcp.config import ServerConfig
 from agent.mcp.errors import BrokenServer, SignInFirst, SignInNeeded
-from agent.mcp.results import LEAST_SECRET, ServerResult, result_of
+from agent.mcp.results import ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
-from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public, listed_host
-from agent.sandbox.limits import HostRepo
+from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public
 from agent.sandbox.long_running import run_lasting
 from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import visible
@@ -56,7 +56,6 @@ LAST_WORDS_SECONDS = 1.0
 FREEZE_POLL_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
-ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
 ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
 SIGN_IN_WAIT_SECONDS = 300.0  # a call waits for its owner, as for an approval
 SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
@@ -71,113 +70,6 @@ ENVIRONMENT = {  # of a server's process, besides its own variables; its package
 
 Waiting = Callable[[], AbstractContextManager[object]]
 """A context in which a call waits for an owner: its time does not count, and the wait is shown."""
-
-
-def read_secret_file(path: str, what: str) -> str:
-    """ToolError where it cannot be read."""
-    try:
-        return Path(path).expanduser().read_text("utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise ToolError(f"{what} cannot be read; the owner can mend that.") from None
-
-
-@dataclass(frozen=True, slots=True)
-class SecretBinding:
-    """A secret that never enters the sandbox: the variable `name` holds a placeholder there, for which the proxy puts
-    what stands in `file` into one header of requests to `host` ("name" or "name:port")."""
-
-    name: str
-    file: str
-    host: str
-    header: str
-
-    @property
-    def place(self) -> str:
-        return self.host if ":" in self.host else f"{self.host}:443"
-
-    def value(self, server: str) -> str:
-        """The secret; ToolError where the file holds none that a header can hold."""
-        what = f"The file of the secret {self.name} of {server}"
-        text = read_secret_file(self.file, what).strip()
-        if len(text) < LEAST_SECRET or not re.fullmatch(r"[!-~]+", text):
-            raise ToolError(
-                f"{what} does not hold one word of at least {LEAST_SECRET} characters; the owner can mend that."
-            )
-        return text
-
-
-@dataclass(frozen=True)
-class ServerConfig:
-    """A section `agent.mcp.NAME`: `command`, or `url`. `allow` names tools that never ask, `tools` those that
-    prompts list (agent.mcp.listed)."""
-
-    name: str
-    command: Sequence[str] = ()
-    url: str = ""
-    env_file: str = ""
-    network: Sequence[str] = ()
-    folders: Sequence[str] = ()
-    allow: Sequence[str] = ()
-    tools: Sequence[str] = ()
-    secrets: Sequence[SecretBinding] = ()
-    client_id: str = ""  # of this program, where an owner has registered it (agent.mcp.oauth)
-    client_secret_file: str = ""
-    callback_port: int = 0
-
-    @property
-    def source(self) -> str:
-        """What is started or connected to, as the owner reads it."""
-        return self.url or " ".join(self.command)
-
-    @property
-    def kept_secrets(self) -> str:
-        """How its secrets are kept, for the owner; empty where it has none."""
-        told = []
-        if self.env_file:
-            told.append(translated("gets the values of its env_file as they are"))
-        form = translated("never sees {name}, which goes to {host} alone")
-        told += [form.format(name=each.name, host=each.host) for each in self.secrets]
-        return ", ".join(told)
-
-    @property
-    def ends_tls(self) -> bool:
-        """Whether some of its requests to hosts must be decrypted, to be checked or given a secret."""
-        entries = [listed_host(entry) for entry in self.network]
-        return bool(self.secrets) or any(each.method or each.path for each in entries)
-
-    @property
-    def mounts(self) -> dict[str, HostRepo]:
-        """Its folders, at /repos/NAME."""
-        found: dict[str, HostRepo] = {}
-        for entry in self.folders:
-            path, write = entry.removesuffix(":rw"), entry.endswith(":rw")
-            name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(path).name).lstrip(".-") or "folder"
-            name = name if name not in found else f"{name}-{len(found) + 1}"
-            found[name] = HostRepo(name, Path(path).expanduser(), write)
-        return found
-
-    def has_authorization(self) -> bool:
-        """Whether its env_file has an Authorization header, so that no owner signs in."""
-        return any(name.lower() == "authorization" for name in self.variables())
-
-    def client_secret(self) -> str:
-        """ "" without a file; ToolError where it cannot be read."""
-        if not self.client_secret_file:
-            return ""
-        what = f"The client_secret_file of {self.name}"
-        return read_secret_file(self.client_secret_file, what).strip()
-
-    def variables(self) -> dict[str, str]:
-        """Those of its env_file; ToolError where that cannot be read."""
-        if not self.env_file:
-            return {}
-        text = read_secret_file(self.env_file, f"The env_file of {self.name}")
-        lines = (ASSIGNMENT.fullmatch(line) for line in text.splitlines())
-        return {line[1]: unquoted(line[2]) for line in lines if line}
-
-
-def unquoted(value: str) -> str:
-    return value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value
 
 
 @dataclass

@@ -4,11 +4,11 @@ import inspect
 import posixpath
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import NoneType, UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
@@ -24,9 +24,6 @@ from typing import (
 from agent.errors import UsageError
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call
-
-if TYPE_CHECKING:  # it imports this module
-    from agent.shell.broker import Broker
 
 WIDTH = 400  # of a usage line, so that it is one
 HELP = ("--help", "-h")
@@ -45,15 +42,26 @@ class Streams(Protocol):
     async def read(self) -> bytes: ...
 
 
+class Questions(Protocol):
+    """What a command needs of its bash call's Broker."""
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """A context in which the time limit of the bash call stands still."""
+        ...
+
+    async def approve(self, what: str, scope: str) -> None: ...
+
+    async def stranger(self, source: str) -> None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ShellCall:
-    """One command of a bash call; agent/shell/__init__.py lists what it offers. While `broker.waiting()` is
-    entered, the time limit of the bash call stands still."""
+    """One command of a bash call; agent/shell/__init__.py lists what it offers."""
 
     within: Call
     folder: str
     streams: Streams = field(repr=False)
-    broker: "Broker" = field(repr=False)
+    questions: Questions = field(repr=False)
 
     @property
     def context(self) -> ToolContext:
@@ -83,25 +91,25 @@ class ShellCall:
     async def approve(self, what: str, *, scope: str) -> None:
         """Return when nobody has to be asked or an owner has allowed `what`; ToolError with the reason when
         not. `scope` is an act of agent.trust.ACTS."""
-        await self.broker.approve(what, scope)
+        await self.questions.approve(what, scope)
 
     async def stranger(self, source: str) -> None:
         """To be awaited before text of strangers is written, with its source."""
-        await self.broker.stranger(source)
+        await self.questions.stranger(source)
 
     async def extract(self, question: str, text: str) -> str:
         """As Call.extract."""
-        with self.broker.waiting():
+        with self.questions.waiting():
             return await self.within.extract(question, text)
 
     async def leaves(self, where: str, text: str) -> None:
         """To be awaited before the text leaves the machine; ToolError where it holds a secret."""
-        with self.broker.waiting():
+        with self.questions.waiting():
             await self.within.leaves(where, text)
 
     async def reserve(self, amounts: Mapping[str, int], *, host: str = "") -> None:
         """Count against the chat's daily budgets (agent.budgets); an owner may be asked."""
-        with self.broker.waiting():
+        with self.questions.waiting():
             await self.within.budget.reserve(amounts, host=host)
 
 

@@ -4,11 +4,13 @@ It is silent. The lines of tool calls stay; if there are none, the event is dele
 quick answer has no event: only that the bot is typing is shown.
 """
 
+import asyncio
 import logging
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
@@ -17,11 +19,9 @@ from bot.approval_question import code
 from bot.channel import ChannelError, Keyboard, ToolCallView, TurnView, refuse_secret
 from bot.live_views import DETAIL_CHARACTERS, MARKS, UnfinishedViews, plan_steps
 from bot.matrix.formatted import message_content
+from bot.matrix.homeserver import MatrixJson
 from bot.matrix.keyboards import with_buttons
 from bot.texts import TEXTS
-
-if TYPE_CHECKING:
-    from bot.matrix.channel import MatrixChannel
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,29 @@ QUIET_SECONDS = 3.0  # of a turn without tools, before anything is shown
 TEXT_CHARACTERS = 6000  # the newest of a growing answer
 THOUGHT_CHARACTERS = 500
 LOG_LINES = 40
+
+
+class ProgressEvents(Protocol):
+    """What a live view needs of a bot.matrix.channel.MatrixChannel."""
+
+    synced: asyncio.Event
+
+    async def send_content(self, chat: str, content: MatrixJson, transaction: str) -> str: ...
+
+    async def put_progress(
+        self,
+        chat: str,
+        message: str,
+        content: MatrixJson,
+        wanted: Callable[[], bool],
+        transaction: str,
+    ) -> str: ...
+
+    async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None: ...
+
+    async def replace_event(self, chat: str, message: str, content: MatrixJson) -> None: ...
+
+    async def redact(self, chat: str, message: str) -> None: ...
 
 
 class LeftEvent(NamedTuple):
@@ -43,7 +66,7 @@ class LiveEvent:
 
     def __init__(
         self,
-        channel: "MatrixChannel",
+        channel: ProgressEvents,
         chat: str,
         unfinished: "LiveEventStore",
         leaks: LeakDetector,
@@ -139,7 +162,7 @@ class LiveEventStore(UnfinishedViews[LeftEvent]):
     def __init__(self, key_values: KeyValueTable) -> None:
         super().__init__(key_values, "matrix-live:", LeftEvent)
 
-    async def end_all(self, channel: "MatrixChannel") -> None:
+    async def end_all(self, channel: ProgressEvents) -> None:
         """End what was left; what cannot be ended now is at the next start."""
         await channel.synced.wait()
         for event, (chat, lasting) in self.left.items():

@@ -106,16 +106,16 @@ def asked_and(*messages: Message) -> Request:
 
 
 T = TypeVar("T")
-Probe = Callable[["TemplateProbes", Endpoint], Awaitable[T]]
+ProbeMethod = Callable[["TemplateProbes", Endpoint], Awaitable[T]]
 
 
-def probed(what: str, kind: Any) -> Callable[[Probe[T]], Probe[T]]:
+def probed(what: str, kind: Any) -> Callable[[ProbeMethod[T]], ProbeMethod[T]]:
     """A method that probes a model's template runs once for each template and build of the server.
 
     Its result, of the type `kind`, is kept under the name `what`.
     """
 
-    def decorated(probe: Probe[T]) -> Probe[T]:
+    def decorated(probe: ProbeMethod[T]) -> ProbeMethod[T]:
         @wraps(probe)
         async def known(probes: "TemplateProbes", endpoint: Endpoint) -> T:
             key = (endpoint.url, endpoint.model, endpoint.profile, what)
@@ -136,7 +136,7 @@ def probed(what: str, kind: Any) -> Callable[[Probe[T]], Probe[T]]:
     return decorated
 
 
-Ask = Callable[[str, Endpoint, str, Json | None], Awaitable[Any]]
+AskServer = Callable[[str, Endpoint, str, Json | None], Awaitable[Any]]
 """(method, endpoint, path, body): the JSON of the server's answer. Raises ModelRefused and BackendAway."""
 
 
@@ -144,7 +144,7 @@ Ask = Callable[[str, Endpoint, str, Json | None], Awaitable[Any]]
 class TemplateProbes:
     """What was found out about the servers' chat templates; `kept` stores it, by the template's text."""
 
-    ask: Ask
+    ask: AskServer
     kept: KeyValueTable | None = None
     found: dict[tuple[str, str, str | None, str], Any] = field(default_factory=dict)
     _identities: dict[tuple[str, str, str | None], str] = field(default_factory=dict)

@@ -20,7 +20,7 @@ AsJson = Annotated[bool, "print JSON"]
 @command
 async def list_(call: ShellCall, *, json_: AsJson = False) -> None:
     """List the documents of this chat and of the owner's folders."""
-    with call.broker.waiting():
+    with call.questions.waiting():
         documents = await library(call).documents()
     for folder in sorted({one.folder for one in documents if one.folder is not None}):
         await call.stranger(f"folder {folder}")
@@ -51,7 +51,7 @@ async def search(
     """Find passages by words and meaning: document, page, score, text. Cite document and page."""
     if not words or not 1 <= limit <= MOST_FOUND:
         raise UsageError(f"give words to look for, and a limit of 1 to {MOST_FOUND}")
-    with call.broker.waiting():
+    with call.questions.waiting():
         found = await library(call).search(" ".join(words), limit, in_)
     if not found:
         raise ToolError("Nothing was found. Try other words; docs list shows what there is.")
@@ -85,7 +85,7 @@ async def show(
     first, last = int(wanted[1]), int(wanted[2] or wanted[1])
     if last < first:
         raise UsageError(f"--pages {pages} ends before it begins")
-    with call.broker.waiting():
+    with call.questions.waiting():
         document, passages = await library(call).show(name, first, last)
     await call.stranger(f"document {document.title}")
     if extract := await call.extract(question, "\n".join(one.text for one in passages)):
@@ -110,7 +110,7 @@ async def show(
 @command
 async def add(call: ShellCall, path: str, *, json_: AsJson = False) -> None:
     """Take in a file of /workspace, or take it in anew."""
-    with call.broker.waiting():
+    with call.questions.waiting():
         document = await library(call).add(call.path(path))
     await told(call, "added", document, json_=json_)
 

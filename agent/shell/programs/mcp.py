@@ -66,7 +66,7 @@ async def mcp(call: ShellCall, *words: str) -> None:
 @contextmanager
 def waiting(call: ShellCall, name: str) -> Iterator[None]:
     call.within.progress(f"{name} waits for its owner to sign in")
-    with call.broker.waiting():
+    with call.questions.waiting():
         yield
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from agent.budgets import WORDS, CallBudget, DailyBudgets
 from agent.mcp import connection
-from agent.mcp.servers import ServerConfig
+from agent.mcp.config import ServerConfig
 from agent.tools.bash import bash
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, calls, mcp

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agent.mcp.servers import SecretBinding
+from agent.mcp.config import SecretBinding
 from agent.mcp.tls_termination import CertificateAuthority, EchoScrubber
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp

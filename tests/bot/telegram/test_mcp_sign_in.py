@@ -4,7 +4,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from agent.mcp.servers import ServerConfig, open_servers
+from agent.mcp.config import ServerConfig
+from agent.mcp.servers import open_servers
 from agent.store import open_store
 from bot.messaging_apps import Apps
 from bot.service import ask_to_sign_in
