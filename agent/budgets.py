@@ -84,7 +84,7 @@ class CallBudget:
                 more = max(daily.limits[one.kind] // SHARE, one.used - limit)
                 form = translated(
                     "Today's budget of this chat is used up: {limit:,} {what}."
-                    " Allow {allowed:,} today, to go on with: {act}"
+                    " Allow {allowed:,} today, to continue with: {act}"
                 )
                 named = translated(WORDS[one.kind])
                 what = form.format(limit=limit, what=named, allowed=limit + more, act=self.act)

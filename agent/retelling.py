@@ -20,8 +20,8 @@ REASONS = (  # of the backend, and of the bot for its owners
     # the way to the backend, and to its server
     "No model backend is running.",
     "The model backend does not answer.",
-    "The model backend ended while it was waited for.",
-    "The model backend ended while the GPU was waited for.",
+    "The model backend ended while waiting for it.",
+    "The model backend ended while waiting for the GPU.",
     "The model server was not ready in time.",
     "The model server has failed.",
     "{name} could not be started.",
@@ -29,7 +29,7 @@ REASONS = (  # of the backend, and of the bot for its owners
     "The model server gave no sign of life.",
     "The model server is busy.",
     # GPUs
-    "The GPU slows itself down for heat.",
+    "The GPU is slowing itself down because of heat.",
     "The GPU runs at full speed again.",
     "The model writes {share} slower than it usually does.",
     "The model writes at its usual speed again.",
@@ -129,13 +129,13 @@ REASONS = (  # of the backend, and of the bot for its owners
     "The model server hung: no token and no progress for {seconds} s.",
     "The model did not finish loading ({seconds} s).",
     # less memory
-    "The GPU ran out of memory; going on with {less}.",
+    "The GPU ran out of memory; continuing with {less}.",
     "prefill in batches of {count}",
     "a window of {count} tokens",
     "the experts of {count} layers in RAM",
     "no draft model",
     "a KV cache of 8 bits",
-    "There is no room for its projector: it sees no pictures.",
+    "There is no room for its projector, so it cannot see pictures.",
     "Pictures are read by the processor: the card has no room for the projector.",
     "The card has {free} GiB free: a window of {count} tokens in place of {full}.",
     "The machine has {free} GiB free: a window of {count} tokens in place of {full}.",
@@ -185,7 +185,7 @@ REASONS = (  # of the backend, and of the bot for its owners
     "{name} is gated: accept its terms on its page at the hub, then set HF_TOKEN to a token of your account.",
     "The hub has no repository {name}, or it is private: set HF_TOKEN to a token that may read it.",
     "{repository} has no file {name}.",
-    "The hub could not be reached or broke off ({why}); try again: a download goes on where it stopped.",
+    "The hub could not be reached or broke off ({why}); try again: a download continues where it stopped.",
     # what fits this machine
     "{name}: a window of {window} tokens, {speed}, because {why}.",
     "{speed} tokens/s reported ({source})",
@@ -215,10 +215,10 @@ SOURCES = (  # agent.trust
 )
 REQUESTS = (  # agent.sandbox.hosts
     "Connect to {place}.",
-    "What passes is encrypted or no HTTP: it is not seen.",
+    "The traffic is encrypted or not HTTP, so it cannot be inspected.",
 )
 WITHHELD = (  # agent.leaks
-    "{where}, which held {what}",
+    "{where}, which contained {what}",
     "an answer",
     "A request",
     "What is sent to {place}",

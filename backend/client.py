@@ -76,7 +76,7 @@ class GpuLease:
             if on_wait:
                 on_wait(state)
         if state is None:
-            raise BackendUnavailable("The model backend ended while the GPU was waited for.")
+            raise BackendUnavailable("The model backend ended while waiting for the GPU.")
 
     async def heartbeat(self, tokens: int) -> None:
         """Show that the open request makes progress: tokens read and written so far."""
@@ -239,7 +239,7 @@ class BackendClient:
                 yield state
                 if state.serving:
                     return
-        raise BackendUnavailable("The model backend ended while it was waited for.")
+        raise BackendUnavailable("The model backend ended while waiting for it.")
 
     async def warm(
         self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = (), before: str = ""

@@ -232,7 +232,7 @@ def refuse_secret(leaks: LeakDetector, text: str) -> None:
     """Raise MessageRefused where a text to be sent contains a configured secret."""
     leak = leaks.find(text)
     if leak and leak.secret:
-        raise MessageRefused(f"it held {leak.what}")
+        raise MessageRefused(f"it contained {leak.what}")
 
 
 async def refuse_secret_files(leaks: LeakDetector, files: Sequence[NamedFile]) -> None:
@@ -241,7 +241,7 @@ async def refuse_secret_files(leaks: LeakDetector, files: Sequence[NamedFile]) -
         refuse_secret(leaks, name)
         leak = await asyncio.to_thread(leaks.find_in_file, file)
         if leak and leak.secret:
-            raise MessageRefused(f"it held {leak.what}")
+            raise MessageRefused(f"it contained {leak.what}")
 
 
 @dataclass(frozen=True)

@@ -39,14 +39,14 @@ class Texts(NamedTuple):
     show_again: str = "Show again"
     shown_again: str = "Sent again."
     not_in_doubt: str = "That message was already sent again."
-    not_kept: str = "⚠️ {why} What you sent waits and is not lost; I go on with it by myself."
+    not_kept: str = (
+        "⚠️ {why} What you sent waits and is not lost; I will continue with it by myself."
+    )
     undeliverable: str = "A message could not be delivered: {why}."
     # what is set aside, by the table that it comes from
-    set_aside_here: str = (
-        "⚠️ {what} of this chat could not be handled and was set aside; everything after it goes on."
-    )
+    set_aside_here: str = "⚠️ {what} of this chat could not be handled and was set aside; everything after it continues."
     set_aside_anywhere: str = (
-        "⚠️ {what} could not be handled and were set aside; everything after them goes on."
+        "⚠️ {what} could not be handled and were set aside; everything after them continues."
         " They are kept in the database."
     )
     set_aside_kinds: Mapping[str, Plural] = {
@@ -150,11 +150,10 @@ class Texts(NamedTuple):
         " comes; else please send it again."
     )
     put_out: str = (
-        "{by} has removed me from the room {room}: what I have to say there waits until I am invited"
-        " again."
+        "{by} has removed me from the room {room}: my messages there wait until I am invited again."
     )
-    upgraded: str = "The room {room} was upgraded: I go on with our chat in the new one."
-    in_plain: str = "Your message came unencrypted into an encrypted room, so I did not read it."
+    upgraded: str = "The room {room} was upgraded: I will continue our chat in the new one."
+    in_plain: str = "Your message arrived unencrypted in an encrypted room, so I did not read it."
     # messages from before the start
     backlog: Plural = Plural(
         "You sent {count} message while I was offline.",
@@ -196,7 +195,7 @@ class Texts(NamedTuple):
         "resume": "return to an older conversation",
         "stop": "stop what I am doing",
         "retry": "answer the last message again",
-        "plan": "the steps of the task at hand, to correct",
+        "plan": "the plan of the current task, to correct",
         "status": "model, queues and problems",
         "gpu": "the last hours of the GPU as a picture",
         "model": "show or switch the model",
@@ -207,10 +206,10 @@ class Texts(NamedTuple):
         "schedule": "schedule a reminder or a task",
         "repos": "the repositories I can see",
         "skills": "what I have been taught",
-        "mcp": "tool servers, and what of them is allowed",
+        "mcp": "tool servers, and which tools are allowed",
         "summary": "what happened in a repository",
         "link": "your chats in two apps share notes and jobs",
-        "trust": "text of strangers in this chat, and what of it is yours",
+        "trust": "strangers' text in this chat, and what counts as yours",
         "approve": "open questions and standing permissions",
         "freeze": "stop everything: no tool runs, no job starts",
         "thaw": "end the freeze, with a code",
@@ -225,7 +224,7 @@ class Texts(NamedTuple):
         "job": "**Job {number}** was planned in such a chat ({source}): {text}",
     }
     touched_how: str = (
-        "So I ask before I keep, plan or send anything. Only text that you wrote or know in whole is"
+        "So I ask before I keep, plan or send anything. Only text that you wrote or have read in full is"
         " yours; /new begins a chat without it."
     )
     frozen_now: str = (
@@ -390,8 +389,8 @@ class Texts(NamedTuple):
         "It is a toy. A real model is one step away: `make demo MODEL=FILE.gguf` for any file, `voltaire"
         " model fit` for what fits this machine."
     )
-    lie_here: str = "These lie here already, and fit:"
-    would_fit: str = "These would fit, and are not here yet:"
+    lie_here: str = "These are already on this machine, and fit:"
+    would_fit: str = "These would fit, but are not here yet:"
     none_fits: str = (
         "None that I know fits this machine without a card; a small GGUF (1 to 4 B) does."
     )
@@ -400,7 +399,7 @@ class Texts(NamedTuple):
     of_size: str = " of {size:.1f}"
     downloads_already: str = "That download is under way."
     downloaded: str = "**{name}** is here."
-    not_downloaded: str = "**{name}** was not downloaded: {why} What came is kept."
+    not_downloaded: str = "**{name}** was not downloaded: {why} What has been downloaded is kept."
     use: str = "Use {name}"
     refresh: str = "Refresh"
     open_page: str = "Open the page"
@@ -425,7 +424,7 @@ class Texts(NamedTuple):
     listening: str = "listening: {done} of {total}"
     heard_partly: str = "⚠️ I heard it up to {at}. {why}"
     not_heard: str = "⚠️ I could not hear that. {why}"
-    nothing_heard: str = "⚠️ I heard nobody speak in it."
+    nothing_heard: str = "⚠️ I heard no speech in it."
     thinking_default: str = "model's default"
     thinking_unbounded: str = "no limit"
     thinking: str = "Thinking for {seconds} s, about {tokens:,} tokens so far"

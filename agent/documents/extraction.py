@@ -282,9 +282,9 @@ def archive(document: Document) -> Iterator[Block]:
         elif kind.startswith("application/vnd.oasis.opendocument"):
             yield from open_document(document, files)
         elif names & {"xl/workbook.xml", "ppt/presentation.xml"}:
-            raise Refused("It is of Excel or PowerPoint: save it as CSV, OpenDocument or PDF.")
+            raise Refused("It is an Excel or PowerPoint file: save it as CSV, OpenDocument or PDF.")
         else:
-            raise Refused(f"It is an archive; what can be read are {KINDS}.")
+            raise Refused(f"It is an archive; these can be read: {KINDS}.")
 
 
 class Bounded:
@@ -524,7 +524,7 @@ def text_of(path: str, *, html: bool) -> str:
     if len(raw) > MOST_FILE:
         raise Refused(f"It has more than {MOST_FILE >> 20} MiB of text.")
     if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Refused(f"It is of a kind that cannot be read; what can be are {KINDS}.")
+        raise Refused(f"It is of a kind that cannot be read; these can be: {KINDS}.")
     return decoded(raw, html=html)
 
 

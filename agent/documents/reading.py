@@ -107,7 +107,7 @@ def program() -> str:
 
 
 def parsed(raw: bytes) -> tuple[Sequence[Passage], DocumentFacts]:
-    cut_short = UnreadableDocument("It could not be read: its parser ended in the middle.")
+    cut_short = UnreadableDocument("It could not be read: its parser stopped halfway.")
     try:
         *found, facts = [LINE.validate_json(line) for line in raw.split(b"\n") if line]
     except ValueError:

@@ -142,7 +142,7 @@ def sentence(found: SelfTest) -> str:
     """One line for a person."""
     calls = {
         "structured": translated("It calls tools as it should."),
-        "salvaged": translated("It writes tool calls as text; they are read as well."),
+        "salvaged": translated("It writes tool calls as text; they work as well."),
         "none": translated("It does not call tools."),
     }[found.verdict]
     trouble = found.template_error
@@ -152,6 +152,6 @@ def sentence(found: SelfTest) -> str:
         )
     elif not trouble and found.keeps_prefix is False:
         trouble = translated(
-            "Its template rewrites a turn that is over: that is read between turns."
+            "Its template rewrites finished turns: they are read again between turns."
         )
     return " ".join(filter(None, [calls, trouble, found.remedy]))

@@ -76,7 +76,7 @@ class ServerConfig:
         told = []
         if self.env_file:
             told.append(translated("gets the values of its env_file as they are"))
-        form = translated("never sees {name}, which goes to {host} alone")
+        form = translated("never sees {name}, which goes only to {host}")
         told += [form.format(name=each.name, host=each.host) for each in self.secrets]
         return ", ".join(told)
 

@@ -417,7 +417,7 @@ async def sign_in(server: "ServerConfig", path: Path, show: Show) -> None:
     if status == 401:
         raise ToolError(f"{name} takes no token of the sign-in that it asked for.")
     if not tokens.secrets:
-        raise ToolError(f"{name} asks for no sign-in.")
+        raise ToolError(f"{name} does not ask for a sign-in.")
 
 
 def said(error: Exception) -> str:

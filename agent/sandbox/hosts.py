@@ -79,7 +79,7 @@ class HostRequest:
 
     def __str__(self) -> str:
         if self.method == TUNNEL:
-            return f"Connect to {self.place}. What passes is encrypted or no HTTP: it is not seen."
+            return f"Connect to {self.place}. The traffic is encrypted or not HTTP, so it cannot be inspected."
         return f"{self.method} {self.scheme}://{self.place}{self.target}"
 
 
@@ -170,7 +170,7 @@ class WholeWeb:
 
     async def addresses(self, host: str, port: int) -> list[str]:
         if port not in DEFAULT_PORTS and port < FIRST_FREE_PORT:
-            raise HostRefused(f"Port {port} is none of the web.")
+            raise HostRefused(f"Port {port} is not a port of the web.")
         return await resolved(host, port, self.reachable)
 
 

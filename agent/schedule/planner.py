@@ -91,7 +91,7 @@ class Planner:
 
     async def proposal(self, rule: Rule, when: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
-            raise ToolError(translated("What shall be done then?"))
+            raise ToolError(translated("What should be done then?"))
         kind, task = await self.classifier.classify(task, kind)
         jobs = await self.jobs()
         own = sum(job.spec.made_by == "model" for job in jobs)
@@ -152,7 +152,7 @@ class Planner:
         job = await self.offered(number)
         first = next_due(load(job.spec.timing), self.now())
         if first is None:
-            raise ToolError(translated("That time is over; nothing was planned."))
+            raise ToolError(translated("That time has passed; nothing was planned."))
         return await self.change(job, replace(job.spec, state="active", next_at=first))
 
     async def withdraw(self, number: int) -> None:

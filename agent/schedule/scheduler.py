@@ -203,7 +203,7 @@ class JobRunner:
         kind, text = job.spec.kind, None
         try:
             if occurrence.attempts - self.held_up[occurrence.id] > ATTEMPTS:
-                form = translated("It was begun {count} times and never came to its end.")
+                form = translated("It was started {count} times and never finished.")
                 raise AgentError(form.format(count=ATTEMPTS))
             if kind not in self.actions:
                 raise AgentError(

@@ -29,8 +29,8 @@ log = logging.getLogger(__name__)
 Ask = Callable[[str], Awaitable[str]]
 """Asks the model one question behind the fixed prefix, without tools; AgentError when it is away."""
 
-AWAY = "_The model is not there, so these are the facts alone._"
-WORDLESS = "_The model found no words of its own, so these are the facts alone._"
+AWAY = "_The model is not available, so these are only the facts._"
+WORDLESS = "_The model found no words of its own, so these are only the facts._"
 
 
 @dataclass(frozen=True)

@@ -35,10 +35,8 @@ REQUESTED = (
     "{request}\nby {program}, for:\n\n{purpose}\n\nAllowed once, it may be sent as often as this step likes,"
     " until it ends."
 )
-LEAKING = (
-    "This was not done: {where} held {what}, and no secret may leave, in no form. Do it without."
-)
-KEY = "{where} holds {what}. It would leave, or last:\n\n{text}"
+LEAKING = "This was not done: {where} contained {what}, and no secret may leave, in any form. Do it without."
+KEY = "{where} contains {what}, which would be sent or kept:\n\n{text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ class Call:
             question = translated(KEY).format(where=shown, what=what, text=text)
             await self.approve(question, scope=scope)
         except ToolError:
-            await self.withhold(f"{where}, which held {leak.what}")
+            await self.withhold(f"{where}, which contained {leak.what}")
             raise
 
     async def extract(self, question: str, text: str) -> str:

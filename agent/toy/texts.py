@@ -17,7 +17,7 @@ REAL_MODEL = (
     " LM Studio, Ollama and others have left here; `voltaire setup` sets it up for good with your own bot."
     " /model shows the same here."
 )
-PICTURE = "The picture is saved as {path}. This toy model sees no pictures; a real model with vision does (/model)."
+PICTURE = "The picture is saved as {path}. This toy model cannot see pictures; a real model with vision does (/model)."
 VOICE = (
     "The recording is saved as {path}. This toy model hears nothing; with `voltaire model pull whisper-base`"
     " (after `make voice`) or a Whisper server (`agent.transcribe_url`), and a real model (/model), I understand"
@@ -30,7 +30,7 @@ PASTE = (
     " kept nothing of it. A real model (/model) reads it. As a file I could at least search it."
 )
 LANGUAGE = (
-    "This toy model understands little else than English. A real model (/model) speaks your language, too. What I understand"
+    "This toy model understands little but English. A real model (/model) speaks your language, too. What I understand"
     ' all the same: "how much disk space is free?", "write a file shopping.txt with milk, eggs and bread", "remind me in 2'
     ' minutes to stretch".'
 )

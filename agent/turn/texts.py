@@ -18,7 +18,7 @@ WITHOUT_TOOLS = "The model server refused my request, so I answer without tools:
 BUG = "Something went wrong inside the program; the log has the details. /retry tries again."
 GIVEN_UP = "This message stopped the program several times, so I gave it up. /retry tries again."
 CHAT_BUSY = "Another turn runs in this chat; yours is next."
-CHAT_ANSWERS = "Another message in this chat has been worked on for {seconds} s; yours is next."
+CHAT_ANSWERS = "I have been working on another message in this chat for {seconds} s; yours is next."
 CHAT_HAS_JOB = "A job has been running in this chat for {seconds} s; your message is next."
 LIMIT_CALLS = "I stopped at the limit of {count} tool calls."
 LIMIT_SECONDS = "I stopped because the time for one turn ({count} s) was used up."
@@ -31,23 +31,23 @@ CIRCLING = "(Stopped here: the model began to repeat itself without end.)"
 CIRCLING_THOUGHT = (
     "The model's thoughts began to repeat themselves without end; now it answers without."
 )
-THOUGHT_ALONE = "The model used up its room with thinking; now it answers without."
+THOUGHT_ALONE = "The model used up its limit by thinking; now it answers without."
 ANSWER_NOW = "The model answers now."
 CUT = "(cut off at the length limit)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
-ANSWER_WITHHELD = "I have withheld my answer: it held {what}."
+ANSWER_WITHHELD = "I have withheld my answer: it contained {what}."
 WITHHELD = "(Withheld: {where}.)"
-ANSWER = "an answer, which held {what}"
-HIDDEN = "(not shown: it holds {what})"
+ANSWER = "an answer, which contained {what}"
+HIDDEN = "(not shown: it contains {what})"
 NOTHING_DONE = "(Correction by the program: no tool was called, so nothing was changed.)"
 PAGE_MISSING = "(Correction by the program: {missing})"
 BLIND = "{model} cannot see pictures. /model changes the model:{which}"
 BLIND_SERVER = (
-    "{model} cannot see pictures. Where it can after all, the owner sets `backend.vision = true`; else another"
+    "{model} cannot see pictures. If it can after all, the owner can set `backend.vision = true`; else another"
     " model can (/model)."
 )
-KEPT = "What you sent is kept as {paths}; say what is to be done with it."
+KEPT = "What you sent is saved as {paths}; tell me what to do with it."
 
 # To the model.
 INTERRUPTED = "interrupted: the program was stopped while this ran; it may have run in part. Check before doing it again."
@@ -66,7 +66,9 @@ CUT_ANSWER = (
     "Your answer was cut at the length limit. Continue exactly where it stopped, and be brief."
 )
 CUT_CALL = "Your tool call was cut at the length limit, so it was not run. Make a smaller one: write long files in parts."
-LEAKING_ANSWER = "Your answer held {what}, so it was not sent. Answer again without it, in no form."
+LEAKING_ANSWER = (
+    "Your answer contained {what}, so it was not sent. Answer again without it, in any form."
+)
 GO_ON = "Go on."
 PICTURES_OF_CALLS = "What the last calls show:"
 CLAIM_SAVED = "You said that something is saved, but no tool was called, so it is not. Call remember now, or say plainly that it is not saved."

@@ -143,7 +143,7 @@ class ServerRecognizer:
                 return str((await bounded_json(answer))["text"]).strip()
         except (aiohttp.ClientError, OSError, KeyError, TypeError, ValueError) as error:
             log.warning("transcription failed: %s", error)
-            raise AgentError(translated("The transcription server did not take it.")) from None
+            raise AgentError(translated("The transcription server did not accept it.")) from None
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,9 @@ class Downloaded:
         """The page as text; ToolError where reading it takes too much time or memory."""
         html, address = "html" in self.kind, self.url if markdown else ""
         text = await page_text(self.raw, self.charset, html=html, address=address)
-        note = f"\n\n[It goes on: of a page {MOST_BYTES >> 20} MiB are read.]" if self.cut else ""
+        note = (
+            f"\n\n[There is more: of a page {MOST_BYTES >> 20} MiB are read.]" if self.cut else ""
+        )
         return text + note
 
 
@@ -245,7 +247,7 @@ async def page_text(
             process.kill()
             await complete(process.wait())
     if process.returncode == NO_EXPRESSION:
-        raise ToolError(f"{grep} is no regular expression.")
+        raise ToolError(f"{grep} is not a regular expression.")
     if process.returncode:
         raise ToolError("The page takes too much time or memory to read.")
     return text.decode()

@@ -107,7 +107,7 @@ class SearXNG:
             found = None
         if not isinstance(found, dict) or (status >= 400 and "error" not in found):
             raise SearchRefused(
-                "What answers at the search engine's address is no SearXNG. The owner can mend that (docs/web.md).",
+                "What answers at the search engine's address is not SearXNG. The owner can mend that (docs/web.md).",
                 f"It answered {status} without JSON; agent.web.search_url must be SearXNG's address, as a browser shows it.",
             )
         if error := found.get("error"):

@@ -98,7 +98,9 @@ class Health:
         self._heat(sample)
         if self.throttling.take(throttled(sample.gpus)):
             if self.throttling.active:
-                self.alert("throttling", "warning", "The GPU slows itself down for heat.")
+                self.alert(
+                    "throttling", "warning", "The GPU is slowing itself down because of heat."
+                )
             else:
                 self.alert("throttling", "over", "The GPU runs at full speed again.")
         self._lost(frozenset(sample.lost))

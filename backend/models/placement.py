@@ -31,7 +31,7 @@ from backend.models.profile import Profile
 from backend.programs import output_of
 from backend.server import flags
 
-WITHOUT_PROJECTOR = "There is no room for its projector: it sees no pictures."
+WITHOUT_PROJECTOR = "There is no room for its projector, so it cannot see pictures."
 PROJECTOR_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
 LEAST_CONTEXT = 4096  # tokens for each slot
 # If everything is on the GPU, more threads only add scheduling overhead, and a larger batch costs

@@ -126,7 +126,7 @@ def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
                 lines = str(error).splitlines() or [type(error).__name__]
                 raise PullError(
                     f"The hub could not be reached or broke off ({lines[0][:120].rstrip('.')});"
-                    " try again: a download goes on where it stopped."
+                    " try again: a download continues where it stopped."
                 ) from None
     raise AssertionError
 

@@ -211,7 +211,7 @@ class Supervisor:
         self.fallback = less
         self._restore_at = self._restore_at or monotonic() + self.state.timing.restore
         taken = [reduction.description for reduction in less.taken]
-        sentence = f"The GPU ran out of memory; going on with {taken[-1]}."
+        sentence = f"The GPU ran out of memory; continuing with {taken[-1]}."
         self.state.status.set(state="starting", reason=sentence, less_memory=taken)
         self.state.alerts.add("memory", "warning", sentence)
         return True

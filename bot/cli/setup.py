@@ -389,7 +389,7 @@ class Wizard:
             owners = sorted({*owners, *owner.split()})
         for owner in owners:
             if await matrix.unknown_owner(self.state, url, user, owner):
-                click.echo(f"The homeserver knows no account {owner}: is it written right?")
+                click.echo(f"The homeserver knows no account {owner}: is it spelled correctly?")
         groups = self.answer(
             "matrix.groups",
             "In rooms of more than two answer: mention, all, or off",
@@ -601,7 +601,7 @@ def valid_zone(name: str) -> None:
         AgentSection(timezone=name)
     except ValueError:
         raise SetupError(
-            f"{name!r} is no time zone of this machine, such as Europe/Paris."
+            f"{name!r} is not a time zone of this machine, such as Europe/Paris."
         ) from None
 
 

@@ -131,7 +131,7 @@ class Changes:
 
     async def edit_note(self, store: Store, pressed: Pressed) -> str:
         if not pressed.text.strip():
-            raise NothingChanged("A note without words would be none: delete it.")
+            raise NothingChanged("A note cannot be empty: delete it instead.")
         done = await store.notes.correct(pressed.chat, pressed.number, pressed.text)
         return changed(done, "Changed.")
 

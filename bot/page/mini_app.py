@@ -44,7 +44,7 @@ class TelegramSignIn:
             raise SignInRefused("This page is its owner's alone.")
         self._used = {seen: at for seen, at in self._used.items() if at > now - 2 * FRESH_SECONDS}
         if signature in self._used:
-            raise SignInRefused("That opened the page once already: press the button again.")
+            raise SignInRefused("That link has already been used: press the button again.")
         self._used[signature] = signed_at
 
 

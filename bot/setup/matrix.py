@@ -24,7 +24,7 @@ def require_packages() -> None:
 
 def valid_user(name: str) -> None:
     if not USER.fullmatch(name):
-        raise SetupError(f"{name!r} is no Matrix account, such as @me:example.org.")
+        raise SetupError(f"{name!r} is not a Matrix account, such as @me:example.org.")
 
 
 def valid_groups(policy: str) -> None:
@@ -47,7 +47,7 @@ async def no_homeserver(url: str) -> str:
     found = await json_object(f"{url.rstrip('/')}/_matrix/client/versions")
     if isinstance(found, str):
         return f"The homeserver {url} cannot be reached ({found})."
-    return "" if "versions" in found else f"At {url} is no homeserver."
+    return "" if "versions" in found else f"There is no homeserver at {url}."
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
         why = f"The Bot API server {base_url} cannot be reached ({body})."
         return NoAccount(why, refused=False)
     if "ok" not in body:
-        return NoAccount(f"At {base_url} is no Bot API server.", refused=False)
+        return NoAccount(f"There is no Bot API server at {base_url}.", refused=False)
     if not body["ok"]:
         reason = body.get("description", "no reason given")
         return NoAccount(f"Telegram refuses the token: {reason}.", refused=True)

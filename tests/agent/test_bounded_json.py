@@ -71,7 +71,7 @@ async def test_vectors_of_no_numbers_are_none(number: str) -> None:
 async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
     sent = [0]
     async with answering(ANSWERS[kind](), sent) as url:
-        with pytest.raises(AgentError, match="did not take it"):
+        with pytest.raises(AgentError, match="did not accept it"):
             await ServerRecognizer(url).post(b"RIFF", "a.wav", "audio/wav")
     assert sent[0] < 4 * LONGEST
 

@@ -116,7 +116,7 @@ def test_parts_and_numbers_are_in_the_language_too() -> None:
         whole = retold(f"The model server cannot be started: {missing}")
         assert whole == saying("Modellserver", "Modelldatei fehlt", "/m/q.gguf")
         assert whole.endswith(": voltaire model pull qwen3-4b.") and "Get it" not in whole
-        less = retold("The GPU ran out of memory; going on with a window of 16,384 tokens.")
+        less = retold("The GPU ran out of memory; continuing with a window of 16,384 tokens.")
         assert less == saying("Speicher der GPU", "Fenster", "16\u202f384 Tokens")
         tunnel = str(HostRequest(TUNNEL, "example.org", 443))
         assert retold(tunnel, REQUESTS).startswith("Mit example.org:443 verbinden. Was dort")

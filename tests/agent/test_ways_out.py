@@ -75,7 +75,7 @@ async def test_no_argument_carries_a_secret_out(chat: ObedientChat, encoding: st
     for way, (tool, arguments) in ARGUMENTS.items():
         form = ENCODINGS[encoding](TOKEN)
         told, ended = await tried(chat, tool, arguments, form)
-        assert told == saying("not done", f"{tool} held", "telegram.token"), way
+        assert told == saying("not done", f"{tool} contained", "telegram.token"), way
         assert ended == saying("ok\n\n", f"withheld: {tool}", "telegram.token"), way
         assert form not in told + ended, way
         assert chat.asked == [], way
@@ -106,7 +106,7 @@ async def test_nothing_that_holds_it_is_sent(chat: ObedientChat, way: str, secre
     assert [request.scope for request in chat.asked] == (["key"] if secret == KEY else [])
     assert (await chat.harm(), chat.sent) == ([], [])
     if secret != KEY:
-        assert "held the secret telegram.token" in told
+        assert "contained the secret telegram.token" in told
     else:
         chat.decides = "once"
         await tried(chat, tool, arguments, "")
@@ -118,7 +118,7 @@ async def test_a_name_in_an_album_is_looked_at(chat: ObedientChat) -> None:
     for name in (f"he-{HEX(TOKEN)}", "he.txt"):
         await chat.sandbox.files.write(name, b"a")
     told, _ = await tried(chat, "send_file", {"path": "he*"}, "")
-    assert "held the secret telegram.token" in told
+    assert "contained the secret telegram.token" in told
     assert chat.sent == []
 
 
@@ -138,7 +138,7 @@ async def test_no_request_of_a_command_carries_it_out(chat: ObedientChat, way: s
         command = FETCH[way].replace("HOST", chat.web.host).replace("%s", "$(cat held.txt)")
         _, ended = await tried(chat, "bash", {"command": command}, "")
         assert [request.scope.partition(":")[0] for request in chat.asked] == asked
-        assert "(Withheld: A request, which held " in ended
+        assert "(Withheld: A request, which contained " in ended
     assert [seen for seen in chat.web.seen if len(seen) > len(chat.web.host) + 10] == []
     chat.decides = "once"
     await tried(chat, "bash", {"command": command}, "")
@@ -182,7 +182,9 @@ async def test_no_header_and_no_body_of_a_command_carries_it_out(
             assert len(came) == 1, way  # an owner allowed it once
         else:
             assert came == [], way
-            assert f"(Withheld: What is sent to {chat.web.host}, which held the secret" in ended
+            assert (
+                f"(Withheld: What is sent to {chat.web.host}, which contained the secret" in ended
+            )
 
 
 async def test_a_body_that_ends_like_a_secret_begins_arrives_whole(chat: ObedientChat) -> None:

@@ -37,7 +37,7 @@ async def writable(store: Store, yes: bool) -> None:
 
 class Hot(Backend):
     async def events(self, after: int) -> AsyncIterator[Alert]:
-        yield HOT.model_copy(update={"text": "The GPU slows itself down for heat."})
+        yield HOT.model_copy(update={"text": "The GPU is slowing itself down because of heat."})
         await asyncio.Event().wait()
 
 
@@ -77,5 +77,5 @@ async def test_each_owner_hears_it_in_their_own_language(tmp_path: Path) -> None
         english = await store.outbox.next("tg:7")
         passing.cancel()
         await asyncio.wait([passing])
-    assert english and english.payload == saying("for heat")
+    assert english and english.payload == saying("because of heat")
     assert german and german.payload == saying("wegen Hitze")

@@ -44,7 +44,9 @@ def field_values(text: str, low: int, high: int, name: str) -> set[int]:
 
 
 def wrong(text: str, name: str) -> str:
-    return translated("“{text}” is no {name} of a cron expression.").format(text=text, name=name)
+    return translated("“{text}” is not a valid {name} in a cron expression.").format(
+        text=text, name=name
+    )
 
 
 def bounds(text: str, low: int, high: int, stepped: bool) -> tuple[int, int]:

@@ -120,7 +120,7 @@ class Draft:
         """`in two days at 9`."""
         if span % timedelta(days=1) or len(self.times) != 1 or self.has_days() or self.day:
             raise NotUnderstood(
-                translated("Two times were named that do not go together. When do you mean?")
+                translated("Two times were named that contradict each other. When do you mean?")
             )
         return self.at_time(self.now.date() + span)
 

@@ -75,7 +75,7 @@ def ordinal_of(text: str) -> int:
 
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
-TOO_FAR = "That is beyond any calendar. When do you mean?"
+TOO_FAR = "That date is out of range. When do you mean?"
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
@@ -151,7 +151,7 @@ def english_with_task(text: str, now: datetime) -> tuple[Rule, str] | None:
     if rest and rest != tidy(text):
         return rule_of(draft), original_letters(text, rest)
     if not rest:
-        raise NotUnderstood(translated("What shall I do then?"))
+        raise NotUnderstood(translated("What should I do then?"))
     for word in list(re.finditer(r"\S+", text))[1:]:
         start = word.start()
         draft, rest = scan(text[start:], now)
@@ -177,7 +177,7 @@ def split_at_task(text: str, language: str, now: datetime) -> tuple[Rule, str] |
             continue
         task = remind_me.sub("", what).strip(" ,;:")
         if not task:
-            raise NotUnderstood(translated("What shall I do then?"))
+            raise NotUnderstood(translated("What should I do then?"))
         reminded = task != what or rest != text
         return rule_of(draft), f"remind me {task}" if reminded else task
     return None
@@ -359,11 +359,13 @@ def minute_of_day(text: str) -> int:
     if meridiem := re.search(r"[ap]\.?m", text):
         if not 1 <= hour <= 12:
             raise NotUnderstood(
-                translated("{text} is no time of day. At what time?").format(text=text)
+                translated("{text} is not a time of day. At what time?").format(text=text)
             )
         hour = hour % 12 + (12 if meridiem[0][0] == "p" else 0)
     if hour > 23 or minute > 59:
-        raise NotUnderstood(translated("{text} is no time of day. At what time?").format(text=text))
+        raise NotUnderstood(
+            translated("{text} is not a time of day. At what time?").format(text=text)
+        )
     return (hour * 60 + minute) % 1440
 
 

@@ -18,7 +18,7 @@ SHOWN = 8  # results
 MOST_RESULT_PAGES = 50  # engines give no more
 WIDTH, LINES = 100, 2  # of a result's text
 ROOM = 100  # bytes for the line that says how to go on
-UNSEEN = "Nobody wrote this address and no search returned it: it may carry something out."
+UNSEEN = "Nobody wrote this address and no search returned it: it could carry data out."
 
 
 def search_lines(context: ToolContext) -> Sequence[str]:
@@ -100,7 +100,7 @@ async def read(
         raise UsageError("--grep takes a regular expression, not nothing")
     address = canonical(url)
     if not address:
-        raise ToolError(f"{url[:200]} is no address such as https://example.org/page.")
+        raise ToolError(f"{url[:200]} is not an address such as https://example.org/page.")
     page = None if fresh else browser.cache.get(browser.chat, address)
     if page is None:
         permit = await permit_of(call, address)

@@ -165,13 +165,13 @@ async def test_an_encrypted_pdf_is_told(shelf: Shelf) -> None:
         (documents.docx(REPORT)[:600], extraction.DAMAGED),
         (
             documents.archive({"a.txt": "x"}),
-            f"It is an archive; what can be read are {extraction.KINDS}.",
+            f"It is an archive; these can be read: {extraction.KINDS}.",
         ),
         (
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
             "It is encrypted, or in a form of Office before 2007: save it without a password as .docx.",
         ),
-        (b"MZ\0\0\0", f"It is of a kind that cannot be read; what can be are {extraction.KINDS}."),
+        (b"MZ\0\0\0", f"It is of a kind that cannot be read; these can be: {extraction.KINDS}."),
         (b" \n", "There is no text in it."),
     ],
     ids=["zip-bomb", "entities", "cut-off", "archive", "old-office", "program", "empty"],

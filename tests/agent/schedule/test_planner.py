@@ -150,7 +150,7 @@ async def test_how_often_a_job_of_the_models_may_run(
 
 
 async def test_without_a_task_it_is_asked_for(bench: Bench) -> None:
-    with pytest.raises(ToolError, match=r"^What shall be done then\?$"):
+    with pytest.raises(ToolError, match=r"^What should be done then\?$"):
         await bench.planner().propose("every day at 8", "  ")
 
 
@@ -185,7 +185,7 @@ async def test_an_offer_is_decided_in_its_chat_and_while_its_time_lies_ahead(
     with pytest.raises(ToolError, match="decided already"):
         await bench.planner("tg:2").confirm(job.id)
     clock.to("2026-11-21 07:00")
-    with pytest.raises(ToolError, match=r"^That time is over; nothing was planned\.$"):
+    with pytest.raises(ToolError, match=r"^That time has passed; nothing was planned\.$"):
         await planner.confirm(job.id)
     assert (await bench.spec(job.id)).state == "proposed"
 

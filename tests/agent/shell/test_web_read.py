@@ -255,7 +255,7 @@ async def test_other_services_ports_are_none_of_the_web(box: Box, store: Store) 
 )  # fmt: skip
 async def test_what_is_no_address_of_the_web(box: Box, url: str) -> None:
     text = await box.text(bash, command=f"web read {url}; echo $?")
-    assert text.splitlines()[-1] == "1" and "is no address such as" in text and box.asked == []
+    assert text.splitlines()[-1] == "1" and "is not an address such as" in text and box.asked == []
 
 
 async def test_long_pages_come_in_pieces_and_by_lines(box: Box, store: Store, served: Site) -> None:

@@ -101,7 +101,7 @@ async def test_what_is_no_query_is_usage(box: Box, searx: Searx, words: str, tol
     [
         ({"formats": ("html",)}, "does not give results to programs", "search.formats"),
         ({"limited": True}, "takes this for a bot", "limiter"),
-        ({"elsewhere": True}, "is no SearXNG", "agent.web.search_url"),
+        ({"elsewhere": True}, "is not SearXNG", "agent.web.search_url"),
         ({"crashed": True}, "refused that: search error", "log"),
         ({"silent": [["google", "CAPTCHA"], ["brave", "timeout"]]}, "No engine answered (google: CAPTCHA; brave: timeout)", "preferences"),
     ],

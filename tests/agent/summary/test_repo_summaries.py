@@ -127,14 +127,14 @@ async def test_without_the_model_the_facts_go_out_alone(scene: Scene) -> None:
     scene.away = True
     text = await scene.make(await scene.occurrence())
     assert text.startswith("**site**, 1 commit on main")
-    assert text.splitlines()[-1] == saying("model", "facts alone")
+    assert text.splitlines()[-1] == saying("model", "only the facts")
 
 
 async def test_a_model_without_words_does_not_swallow_the_facts(scene: Scene) -> None:
     scene.copies = True
     text = await scene.make(await scene.occurrence())
     assert text.startswith("**site**, 1 commit on main")
-    assert text.splitlines()[-1] == saying("model", "facts alone")
+    assert text.splitlines()[-1] == saying("model", "only the facts")
 
 
 async def test_days_are_a_small_chart(scene: Scene) -> None:

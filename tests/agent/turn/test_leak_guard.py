@@ -113,7 +113,7 @@ async def test_steps_show_no_secret_and_no_key(bench: Bench) -> None:
         ToolResult("a", "bash", f"TOKEN={TOKEN}\n") in bench.journal.messages
     )  # the model may know
     assert bench.ran == [("bash", {"command": "cat .env"}), ("bash", {"command": "cat key"})]
-    assert finished.text == f"Read.\n\n(Withheld: bash, which held {WHAT}.)"
+    assert finished.text == f"Read.\n\n(Withheld: bash, which contained {WHAT}.)"
 
 
 async def test_output_shows_no_secret_that_comes_in_parts(bench: Bench) -> None:
@@ -191,4 +191,4 @@ async def test_a_secret_over_two_arguments_is_found(bench: Bench) -> None:
     both = {"repo": TOKEN[:20], "message": TOKEN[20:]}
     finished = await bench.run(calls("git_commit", id="a", **both), says("Not done."))
     assert bench.ran == []
-    assert finished.text.endswith(f"(Withheld: git_commit, which held {WHAT}.)")
+    assert finished.text.endswith(f"(Withheld: git_commit, which contained {WHAT}.)")

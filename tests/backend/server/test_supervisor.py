@@ -156,7 +156,7 @@ async def test_less_memory_is_tried_at_once_and_told(
     async with supervised(config, monkeypatch, runs) as it:
         await it.until("ready", 3)
         assert it.windows == [8192, 6144, 4608]
-        told = [f"The GPU ran out of memory; going on with a window of {n} tokens." for n in ("6,144", "4,608")]  # fmt: skip
+        told = [f"The GPU ran out of memory; continuing with a window of {n} tokens." for n in ("6,144", "4,608")]  # fmt: skip
         status = it.state.status.current
         assert status.less_memory == ["a window of 6,144 tokens", "a window of 4,608 tokens"]
         assert it.alerts == [

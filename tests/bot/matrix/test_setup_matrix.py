@@ -103,10 +103,10 @@ async def test_its_questions_and_wrong_answers(
     )
     assert (code, err.count("/absent is missing")) == (1, 1), out + err
     for told in (
-        "'voltaire' is no Matrix account",
+        "'voltaire' is not a Matrix account",
         "The homeserver http://127.0.0.1:9 cannot be reached",
         "refuses the password",
-        "'me' is no Matrix account",
+        "'me' is not a Matrix account",
         "knows no account @nobody:voltaire.test",
         "'some' is none of mention, all and off",
     ):
@@ -118,8 +118,8 @@ async def test_its_questions_and_wrong_answers(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param(("--matrix-user", "voltaire"), "is no Matrix account", id="user"),
-        pytest.param(("--matrix-owner", "me"), "is no Matrix account", id="owner"),
+        pytest.param(("--matrix-user", "voltaire"), "is not a Matrix account", id="user"),
+        pytest.param(("--matrix-owner", "me"), "is not a Matrix account", id="owner"),
         pytest.param(("--matrix-groups", "some"), "is none of mention", id="groups"),
     ],
 )

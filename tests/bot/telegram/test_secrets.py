@@ -14,7 +14,7 @@ from fakes.words import saying
 
 SECRET = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
 CHAT = f"tg:{OWNER}"
-REFUSED = saying("could not be delivered", "it held the secret backend.api_key")
+REFUSED = saying("could not be delivered", "it contained the secret backend.api_key")
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ async def test_no_edit_and_no_file_shows_it(scenario: TelegramScenario, tmp_path
     async with scenario.open() as run:
         (message,) = [await scenario.owner.ask("hello")]
         channel = run.bot.channel
-        with pytest.raises(MessageRefused, match="it held the secret"):
+        with pytest.raises(MessageRefused, match="it contained the secret"):
             await channel.edit(CHAT, str(message.id), f"It is {SECRET}.")
         for name, content, caption in (
             ("a.txt", SECRET, ""),

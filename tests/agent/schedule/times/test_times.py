@@ -98,10 +98,10 @@ ASKED = {
     "31 February at 9": "There is no such date",
     "every year on February 30 at 9": "No such day exists",
     "2020-01-01 10:00": "is past",
-    "at 25:00": "is no time of day",
-    "13 pm": "is no time of day",
+    "at 25:00": "is not a time of day",
+    "13 pm": "is not a time of day",
     "every 10 seconds": "At least a minute",
-    "in an hour at noon": "do not go together",
+    "in an hour at noon": "contradict each other",
     "99 * * * *": "is no minute of a cron expression",
 }
 
