@@ -126,9 +126,8 @@ class Transaction:
     async def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         """The rows by the names of their columns."""
         await self.batch()
-        async with self._connection.execute(sql, values) as cursor:
-            names = [name for name, *_ in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in await cursor.fetchall()]
+        connection = self._connection
+        return await connection._execute(_run_named, connection._conn, sql, values)  # type: ignore[no-any-return, no-untyped-call]
 
     async def commit_with(self, sql: str, *values: Any) -> list[Row]:
         """Run the transaction's last statement together with the commit; its rows."""
@@ -149,6 +148,14 @@ class Transaction:
 
 def _run_each(connection: sqlite3.Connection, statements: Sequence[Statement]) -> list[list[Row]]:
     return [connection.execute(sql, values).fetchall() for sql, values in statements]
+
+
+def _run_named(
+    connection: sqlite3.Connection, sql: str, values: Sequence[Any]
+) -> list[dict[str, Any]]:
+    cursor = connection.execute(sql, values)
+    names = [name for name, *_ in cursor.description]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
 
 
 def _insert(table: str, values: dict[str, Any]) -> str:

@@ -166,6 +166,8 @@ def for_person(error: BaseException) -> BaseException:
 
     The imports wait for a failure: no command needs all of these modules.
     """
+    if isinstance(error, click.ClickException):
+        return error
     from agent.errors import AgentError, BackendAway
     from agent.mcp.install import InstallError
     from agent.skills import SkillError

@@ -227,9 +227,9 @@ async def add(
         make_private(settings.state_dir)
         place = settings.state_dir / "mcp" / name / "program"
         section["command"] = await asyncio.to_thread(install, words, place, new=new)
-        owner = settings.state_dir.stat()
-        if os.geteuid() == 0 and owner.st_uid:  # what root makes there is its owner's
-            await asyncio.to_thread(give, settings.state_dir / "mcp", owner.st_uid, owner.st_gid)
+        made, owner = settings.state_dir / "mcp", settings.state_dir.stat()
+        if os.geteuid() == 0 and owner.st_uid and made.exists():  # what root makes is its owner's
+            await asyncio.to_thread(give, made, owner.st_uid, owner.st_gid)
     configured = config_file.read(path)
     config_file.put(configured, f"agent.mcp.{name}", section)
     config_file.write(path, configured)

@@ -30,7 +30,7 @@ from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
-from bot.cli.command import Failed, Misused, Options, interruptible, runs
+from bot.cli.command import Failed, Misused, Options, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import act_as_owner
@@ -185,7 +185,7 @@ async def greet(wizard: "Wizard") -> None:
         click.echo("The bot invites you to a room; accept that in your Matrix app.")
     await telegram.first_message(settings, chats, READY)
     click.echo("The first message is delivered.")
-    if MATRIX in wizard.apps and not wizard.yes and await asyncio.to_thread(click.confirm, VERIFY):
+    if MATRIX in wizard.apps and not wizard.yes and confirmed(VERIFY):
         await verify_in_terminal(settings)
 
 

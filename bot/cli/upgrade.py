@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from bot.cli.command import Failed, Misused, Options, runs
+from bot.cli.command import Failed, Misused, Options, for_person, runs
 from bot.installed_program import (
     ROOT,
     Checkout,
@@ -72,6 +72,7 @@ async def switch(
         async with backend_client(settings) as backend:
             if read_presence(settings.state_dir) or await backend.answers():
                 raise Failed("Bot or backend run in the foreground; stop them first.")
+    for_person(ValueError())  # loads what an error needs before any file is replaced
     upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
     await (upgrade.forward(release) if release else upgrade.rollback())
 

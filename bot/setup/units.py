@@ -348,6 +348,8 @@ def run(*argv: str, check: bool = True, seconds: float = SECONDS) -> str:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
     except FileNotFoundError:
         raise SetupError(f"{argv[0]} is not installed here.") from None
+    except OSError as error:  # PermissionError where PATH holds a folder that may not be searched
+        raise SetupError(f"{argv[0]} cannot be run: {error.strerror}.") from None
     except subprocess.TimeoutExpired:
         raise SetupError(f"`{' '.join(argv)}` did not end within {seconds:.0f} s.") from None
     if check and done.returncode:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -39,6 +40,8 @@ from bot.settings import (
 from fakes.sandbox_box import LIMITS, Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.web_server import site
+
+VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
 async def of_kind(store: Store, kind: str) -> list[tuple[str, dict[str, Any]]]:
@@ -169,7 +172,8 @@ async def test_skills_that_were_added_and_removed(
     (skill / "SKILL.md").write_text("---\nname: tea\ndescription: How tea is made.\n---\n")
     async with open_store(state / "voltaire.db") as store:
         for words in (("add", str(skill), "--yes"), ("remove", "tea")):
-            assert await asyncio.to_thread(exit_code, ["skills", *words]) == 0
+            process = await asyncio.create_subprocess_exec(VOLTAIRE, "skills", *words)
+            assert await process.wait() == 0
         acts = [facts for _, facts in await of_kind(store, "admin")]
     assert [facts.get("added") or facts.get("removed") for facts in acts] == ["tea", "tea"]
     assert len(acts[0]["sha256"]) == 64 and acts[0]["act"] == "skill"

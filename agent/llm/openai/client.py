@@ -99,17 +99,19 @@ class OpenAIModel:
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         began = asyncio.get_running_loop().time()
-
-        async def asked(endpoint: Endpoint) -> tuple[Json, aiohttp.ClientResponse]:
-            route, wire = await self._asked(endpoint, request)
-            return wire, await self._call("POST", endpoint, route, wire)
-
-        try:
-            wire, answer = await self._followed(asked)
-        except ModelRefused as error:
-            if not error.unparsed:  # the template may be another than the one that was probed
-                self._forget()
-            raise
+        endpoint, answer = await self._endpoint(), None
+        while answer is None:
+            try:
+                route, wire = await self._asked(endpoint, request)
+                answer = await self._call("POST", endpoint, route, wire)
+            except BackendAway:
+                before, endpoint = endpoint, await self._endpoint()
+                if endpoint == before:
+                    raise
+            except ModelRefused as error:
+                if not error.unparsed:  # the template may be another than the one that was probed
+                    self._forget()
+                raise
         opened = opened_thought(prompt_text(wire)) if request.raw else ""
         try:
             async with aclosing(self._pieces(answer, began)) as pieces:

@@ -281,7 +281,7 @@ async def test_long_pages_come_in_pieces_and_by_lines(box: Box, store: Store, se
     assert await box.text(bash, command=f"web read {url} | grep -c 0$") == "200"
     assert await box.text(bash, command=f"web read {url} --from 3000") == saying("only 2000 lines")
     assert await box.text(bash, command=f"web read {url} --grep '('") == saying(
-        "no regular expression"
+        "not a regular expression"
     )
     assert served.seen == [f"{served.host}/long"]
 

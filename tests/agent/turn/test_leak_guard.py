@@ -101,7 +101,7 @@ async def test_steps_show_no_secret_and_no_key(bench: Bench) -> None:
         calls("bash", id="c", command=f"echo {TOKEN}"),
         says("Read."),
     )
-    hidden, key = f"(not shown: it holds {WHAT})", f"(not shown: it holds {KIND})"
+    hidden, key = f"(not shown: it contains {WHAT})", f"(not shown: it holds {KIND})"
     assert [event.output for event in bench.events if isinstance(event, ToolFinished)][:2] == [hidden, key]  # fmt: skip
     assert [e.arguments for e in bench.events if isinstance(e, ToolCalled)] == [
         {"command": "cat .env"},
@@ -127,7 +127,7 @@ async def test_output_shows_no_secret_that_comes_in_parts(bench: Bench) -> None:
     tools: list[Tool] = [show]
     bench.tools = lambda: tools  # type: ignore[method-assign]
     await bench.run(calls("show", id="a"), says("Read."))
-    hidden = f"(not shown: it holds {WHAT})"
+    hidden = f"(not shown: it contains {WHAT})"
     seen = [event.text for event in bench.events if isinstance(event, ToolProgress)]
     assert seen == ["begun\n", "it is ", hidden, hidden]
 

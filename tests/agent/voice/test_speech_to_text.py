@@ -96,9 +96,9 @@ async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path
 async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path) -> None:
     async with WhisperServer(status=500) as url:
         found, _ = await heard(SpeechToText(tmp_path, url), box)
-    assert found == Recognized("", 0, saying("server did not take"))
+    assert found == Recognized("", 0, saying("server did not accept"))
     found, _ = await heard(SpeechToText(tmp_path, "http://127.0.0.1:9"), box)
-    assert found.problem == saying("server did not take")
+    assert found.problem == saying("server did not accept")
 
 
 async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
