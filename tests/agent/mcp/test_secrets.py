@@ -203,7 +203,7 @@ async def test_an_owner_reads_how_secrets_are_kept(api: Api) -> None:
     assert box.servers
     (line,) = await box.servers.report()
     assert line == saying("gets the values", "env_file")
-    assert line == saying("never sees API_TOKEN", f"{api.bound.host} alone")
+    assert line == saying("never sees API_TOKEN", f"only to {api.bound.host}")
 
 
 def test_an_echo_is_found_however_it_is_cut() -> None:
