@@ -427,7 +427,7 @@ async def test_a_page_that_goes_on_says_so(
     url = f"http://{served.host}/long"
     await say(store, url)
     text = await box.text(bash, command=f"web read {url} | tail -n 1")
-    assert text == (saying("goes on", " 1 MiB ") if more else "x" * 63)
+    assert text == (saying("There is more", " 1 MiB ") if more else "x" * 63)
 
 
 async def test_a_pdf_that_is_too_long_is_not_called_damaged(

@@ -101,7 +101,7 @@ async def test_steps_show_no_secret_and_no_key(bench: Bench) -> None:
         calls("bash", id="c", command=f"echo {TOKEN}"),
         says("Read."),
     )
-    hidden, key = f"(not shown: it contains {WHAT})", f"(not shown: it holds {KIND})"
+    hidden, key = f"(not shown: it contains {WHAT})", f"(not shown: it contains {KIND})"
     assert [event.output for event in bench.events if isinstance(event, ToolFinished)][:2] == [hidden, key]  # fmt: skip
     assert [e.arguments for e in bench.events if isinstance(e, ToolCalled)] == [
         {"command": "cat .env"},

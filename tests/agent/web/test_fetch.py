@@ -135,7 +135,7 @@ async def test_a_bomb_is_cut(served: Site) -> None:
     )
     page = await Fetcher(served.hosts()).fetch(f"http://{served.host}/z", Permits())
     assert page.startswith("a" * (4 << 20))
-    assert page[4 << 20 :].lstrip("a") == saying("\n\n[", "goes on", " 4 MiB ")
+    assert page[4 << 20 :].lstrip("a") == saying("\n\n[", "There is more", " 4 MiB ")
 
 
 async def test_nobody_home() -> None:

@@ -77,7 +77,7 @@ async def test_a_secret_is_bound_when_a_server_is_added(tmp_path: Path) -> None:
     assert section["secrets"] == {"API_TOKEN": bound}
     listed = (tmp_path / "c.toml").read_text()
     _, out, _ = await voltaire(tmp_path, "mcp", "list", config=listed)
-    assert out == saying("never sees API_TOKEN", "api.example.com alone")
+    assert out == saying("never sees API_TOKEN", "only to api.example.com")
 
 
 SECRETS = {

@@ -29,4 +29,4 @@ async def test_what_a_file_says_is_answered_in_one_step(gram: Localgram, tmp_pat
         await program.stop()
     assert note.text == saying("received/todo.txt", "\n\nBuy milk.\nCall Ann.")
     assert "The fee is 40 euros." in contract.text and "It ends in May." in contract.text
-    assert picture.text == saying("toy model", "no pictures")
+    assert picture.text == saying("toy model", "cannot see pictures")

@@ -102,7 +102,7 @@ ASKED = {
     "13 pm": "is not a time of day",
     "every 10 seconds": "At least a minute",
     "in an hour at noon": "contradict each other",
-    "99 * * * *": "is no minute of a cron expression",
+    "99 * * * *": "is not a valid minute in a cron expression",
 }
 
 
