@@ -226,3 +226,11 @@ def test_a_group_that_is_not_there_is_not_asked_for(
     monkeypatch.setattr("bot.setup.units.group_exists", lambda name: name == "video")
     text = render(SystemdScope(True, Path("/x")), installation)["voltaire-backend.service"]
     assert "SupplementaryGroups=video\n" in text
+
+
+def test_a_program_that_may_not_be_run_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """As where PATH holds a folder that may not be searched: no FileNotFoundError."""
+    program = tmp_path / "timedatectl"
+    program.touch(0o600)
+    with pytest.raises(SetupError, match=r"timedatectl cannot be run: Permission denied\.$"):
+        units.run(str(program))
