@@ -1,5 +1,7 @@
 -- Instants (*_at) are UNIX seconds, fractions allowed; due_at is whole seconds.
 -- A chat is named by a text key of its messaging app: 'cli', 'tg:123', 'tg:-100123:77'.
+-- Each row deleted by age is looked for in the tables that refer to it: the columns that do have an index (without,
+-- 500 rows beside 50,000 occurrences took 2.6 s).
 
 CREATE TABLE chats (
     key          TEXT PRIMARY KEY,
@@ -10,10 +12,21 @@ CREATE TABLE chats (
     conversation INTEGER REFERENCES conversations (id) DEFERRABLE INITIALLY DEFERRED,
     resting      INTEGER NOT NULL DEFAULT 0,       -- 1: the person blocked us, nothing is sent
     created_at   REAL NOT NULL,
-    active_at    REAL NOT NULL
+    active_at    REAL NOT NULL,
+    person       TEXT,                             -- of linked chats, which share notes and jobs
+    language     TEXT NOT NULL DEFAULT '',         -- a tag such as 'ru', of whoever wrote last, as the app says
+    alerts_at    REAL NOT NULL DEFAULT 0           -- when alerts were asked for here: linked chats get each once
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX chats_active ON chats (active_at);
+CREATE INDEX chats_of_person ON chats (person) WHERE person IS NOT NULL;
+
+CREATE TABLE link_codes (
+    digest     TEXT PRIMARY KEY,
+    chat       TEXT NOT NULL,
+    expires_at REAL NOT NULL,
+    alerts     TEXT NOT NULL DEFAULT ''            -- an app's own name of the chat that gets its alerts
+) STRICT;
 
 CREATE TABLE conversations (
     id         INTEGER PRIMARY KEY,
@@ -22,7 +35,9 @@ CREATE TABLE conversations (
     summary    TEXT NOT NULL DEFAULT '',           -- of what compactions took out
     compacted  INTEGER NOT NULL DEFAULT 0,         -- how many times
     created_at REAL NOT NULL,
-    active_at  REAL NOT NULL
+    active_at  REAL NOT NULL,
+    plan       TEXT,                               -- of its task: a JSON array of [step, whether it is done]
+    plan_turn  TEXT NOT NULL DEFAULT ''            -- the turn that changed it last
 ) STRICT;
 
 CREATE INDEX conversations_chat ON conversations (chat, active_at);
@@ -44,6 +59,8 @@ CREATE TABLE inbox (
     turn        TEXT REFERENCES turns (id) ON DELETE SET NULL,
     said_at     REAL NOT NULL,
     received_at REAL NOT NULL,
+    origin      TEXT NOT NULL DEFAULT 'person',    -- whose words: person, owner, program or stranger
+    stranger    TEXT NOT NULL DEFAULT '',          -- where a stranger's text comes from; '' if it is not one's
     UNIQUE (source, update_id)
 ) STRICT;
 
@@ -65,7 +82,9 @@ CREATE TABLE turns (
     cached_tokens     INTEGER NOT NULL DEFAULT 0,
     completion_tokens INTEGER NOT NULL DEFAULT 0,
     started_at        REAL NOT NULL,
-    ended_at          REAL
+    ended_at          REAL,
+    steps             INTEGER NOT NULL DEFAULT 0,  -- when it was last taken up
+    feedback          INTEGER CHECK (feedback IN (-1, 1))  -- the person's: 1 by 👍, -1 by 👎
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX turns_open ON turns (chat) WHERE state = 'open';
@@ -95,11 +114,35 @@ CREATE TABLE transcript (
     live         INTEGER NOT NULL DEFAULT 1,
     own          INTEGER NOT NULL DEFAULT 0,       -- 1: the program's own words (advice, a repair)
     at           REAL NOT NULL,
+    origin       TEXT NOT NULL DEFAULT 'program',  -- as in the inbox
+    stranger     TEXT NOT NULL DEFAULT '',
     UNIQUE (conversation, position)
 ) STRICT;
 
 CREATE INDEX transcript_live ON transcript (conversation, position) WHERE live = 1;
 CREATE INDEX transcript_turn ON transcript (turn) WHERE turn IS NOT NULL;
+
+-- The pictures of prompts, which the transcript names by their hash. A picture leaves with its last message.
+CREATE TABLE pictures (
+    conversation INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    sha256       TEXT NOT NULL,
+    kind         TEXT NOT NULL,
+    content      BLOB NOT NULL,
+    PRIMARY KEY (conversation, sha256)
+) STRICT;
+
+-- Strangers' text that has entered a conversation (agent.store.taints).
+CREATE TABLE taints (
+    id           INTEGER PRIMARY KEY,
+    conversation INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+    source       TEXT NOT NULL,
+    at           REAL NOT NULL,
+    cleared_at   REAL,
+    cleared_by   TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+CREATE UNIQUE INDEX taints_open ON taints (conversation, source) WHERE cleared_at IS NULL;
+CREATE INDEX taints_conversation ON taints (conversation);
 
 CREATE TABLE tool_runs (
     turn        TEXT NOT NULL REFERENCES turns (id) ON DELETE CASCADE,
@@ -117,10 +160,12 @@ CREATE TABLE notes (
     pinned     INTEGER NOT NULL DEFAULT 0,
     saved_at   REAL NOT NULL,
     changed_at REAL NOT NULL,
-    deleted_at REAL                                -- kept for undo, then purged
+    deleted_at REAL,                               -- kept for undo, then purged
+    stranger   TEXT NOT NULL DEFAULT ''            -- as in the inbox
 ) STRICT;
 
 CREATE INDEX notes_chat ON notes (chat, id);
+CREATE INDEX notes_source ON notes (source) WHERE source IS NOT NULL;
 
 -- Which notes, in which wording, a conversation's prompt already holds.
 CREATE TABLE notes_shown (
@@ -129,6 +174,8 @@ CREATE TABLE notes_shown (
     line         TEXT NOT NULL,
     PRIMARY KEY (conversation, note)
 ) STRICT, WITHOUT ROWID;
+
+CREATE INDEX notes_shown_note ON notes_shown (note);
 
 -- The index over what people and the model said: 'c<number of the chat>' is a
 -- word of its own, so that one chat's search never walks through another's.
@@ -171,6 +218,32 @@ CREATE TRIGGER notes_unnoted BEFORE DELETE ON notes BEGIN
     SELECT 'delete', old.id, 'c' || number, old.text FROM chats WHERE key = old.chat;
 END;
 
+-- What notes and words mean, as vectors of unit length (32-bit floats), where an
+-- embedding model is configured. `model` names it: vectors of two models do not compare.
+CREATE TABLE meanings (
+    kind   TEXT NOT NULL CHECK (kind IN ('note', 'said')),
+    row    INTEGER NOT NULL,                       -- of notes or transcript
+    chat   TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
+    model  TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (chat, model, kind, row)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX meanings_row ON meanings (kind, row);
+
+CREATE TRIGGER notes_meaning AFTER UPDATE OF text ON notes BEGIN
+    DELETE FROM meanings WHERE chat = new.chat AND kind = 'note' AND row = new.id;
+END;
+
+CREATE TRIGGER notes_meaningless AFTER DELETE ON notes BEGIN
+    DELETE FROM meanings WHERE chat = old.chat AND kind = 'note' AND row = old.id;
+END;
+
+CREATE TRIGGER transcript_meaningless AFTER DELETE ON transcript BEGIN
+    DELETE FROM meanings WHERE kind = 'said' AND row = old.id
+    AND chat = (SELECT chat FROM conversations WHERE id = old.conversation);
+END;
+
 -- Planned work. `timing` is JSON of the planner's own; occurrences are the ledger.
 CREATE TABLE jobs (
     id         INTEGER PRIMARY KEY,
@@ -187,7 +260,8 @@ CREATE TABLE jobs (
     made_by    TEXT NOT NULL DEFAULT 'person' CHECK (made_by IN ('person', 'model')),
     next_at    INTEGER,
     created_at REAL NOT NULL,
-    changed_at REAL NOT NULL
+    changed_at REAL NOT NULL,
+    stranger   TEXT NOT NULL DEFAULT ''            -- as in the inbox
 ) STRICT;
 
 CREATE INDEX jobs_chat ON jobs (chat, id);
@@ -210,6 +284,8 @@ CREATE TABLE occurrences (
 ) STRICT;
 
 CREATE INDEX occurrences_open ON occurrences (due_at) WHERE state IN ('due', 'running');
+CREATE INDEX occurrences_outbox ON occurrences (outbox) WHERE outbox IS NOT NULL;
+CREATE INDEX occurrences_turn ON occurrences (turn) WHERE turn IS NOT NULL;
 
 -- What is to be sent, in order per chat. `payload` is JSON of the messaging app's own.
 CREATE TABLE outbox (
@@ -232,6 +308,7 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_open ON outbox (chat, id) WHERE state IN ('waiting', 'sending');
 CREATE INDEX outbox_uncertain ON outbox (chat, id) WHERE state = 'uncertain';
 CREATE INDEX outbox_ended ON outbox (changed_at) WHERE state IN ('delivered', 'failed');
+CREATE INDEX outbox_turn ON outbox (turn) WHERE turn IS NOT NULL;
 
 CREATE TABLE approvals (
     id         TEXT PRIMARY KEY,                   -- short: it travels in buttons
@@ -246,7 +323,10 @@ CREATE TABLE approvals (
     message_id TEXT NOT NULL DEFAULT '',
     asked_at   REAL NOT NULL,
     expires_at REAL NOT NULL,
-    decided_at REAL
+    decided_at REAL,
+    -- 1: the call that asked has the answer, or asked when it had run in part; after a crash it is not run again.
+    taken      INTEGER NOT NULL DEFAULT 0 CHECK (taken IN (0, 1)),
+    because    TEXT NOT NULL DEFAULT ''            -- what touched the chat, as it was shown
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX approvals_asked ON approvals (chat) WHERE state = 'asked';
@@ -324,3 +404,141 @@ CREATE TABLE facts (
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL CHECK (json_valid(value))
 ) STRICT, WITHOUT ROWID;
+
+-- Rows that could not be read, or at which the program crashed: taken out of the way of the others, kept as
+-- they were, and told. `at` is NULL while the program has only crashed there. The key of a messaging app's
+-- update is "source:digest", the SHA-256 of `raw`: the same update delivered again is the same row.
+CREATE TABLE set_aside (
+    id         INTEGER PRIMARY KEY,
+    table_name TEXT NOT NULL,
+    row_id     TEXT NOT NULL,
+    chat       TEXT NOT NULL DEFAULT '',
+    raw        TEXT NOT NULL DEFAULT '',           -- the row as JSON
+    error      TEXT NOT NULL DEFAULT '',
+    crashes    INTEGER NOT NULL DEFAULT 0,
+    at         REAL,
+    told       INTEGER NOT NULL DEFAULT 0,         -- 1: its chat was told
+    told_at    REAL,                               -- when the owners were told
+    UNIQUE (table_name, row_id)
+) STRICT;
+
+-- What was asked, decided, allowed, reached and changed: rows that are only added, each with a hash
+-- over the one before it (agent.store.ledger).
+CREATE TABLE ledger (
+    number INTEGER PRIMARY KEY,                    -- from 1, without gaps
+    at     REAL NOT NULL,
+    kind   TEXT NOT NULL,
+    chat   TEXT NOT NULL,                          -- '' where it belongs to none
+    facts  TEXT NOT NULL CHECK (json_valid(facts)),
+    hash   TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX ledger_kind ON ledger (kind, chat, at);
+
+-- What each chat has used of its day (agent.store.budgets); reservations are in `used` already.
+CREATE TABLE budgets (
+    id      INTEGER PRIMARY KEY,
+    chat    TEXT NOT NULL,                         -- outlives the chat: /forget gives nothing back
+    day     TEXT NOT NULL,                         -- a date, where the agent is
+    kind    TEXT NOT NULL,                         -- calls, bytes, hosts, files, jobs
+    used    INTEGER NOT NULL,
+    allowed INTEGER NOT NULL DEFAULT 0,            -- by an owner, beyond the budget
+    at      REAL NOT NULL,
+    UNIQUE (chat, day, kind)
+) STRICT;
+
+CREATE INDEX budgets_at ON budgets (at);
+
+-- Hosts that a chat was connected to at some time: another one is a new one.
+CREATE TABLE known_hosts (
+    chat TEXT NOT NULL,
+    host TEXT NOT NULL,
+    at   REAL NOT NULL,
+    PRIMARY KEY (chat, host)
+) STRICT, WITHOUT ROWID;
+
+-- One row while everything is frozen, whatever it holds.
+CREATE TABLE frozen (
+    since REAL NOT NULL,
+    by    TEXT NOT NULL
+) STRICT;
+
+-- Codes by which somebody tried to thaw; `step` is the time step of one that was right.
+CREATE TABLE thaw_tries (
+    at   REAL NOT NULL,
+    step INTEGER
+) STRICT;
+
+-- Addresses that a chat may read without a question (agent.web.addresses): a search returned them, or a person
+-- wrote them; the newest of each chat.
+CREATE TABLE addresses (
+    chat    TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
+    address TEXT NOT NULL,
+    at      REAL NOT NULL,
+    PRIMARY KEY (chat, address)
+) STRICT, WITHOUT ROWID;
+
+-- Documents of chats, and of the folders that the owner names: their text in passages, to be searched.
+CREATE TABLE document_folders (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,      -- never used again; names the folder in the index
+    name   TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE documents (
+    id       INTEGER PRIMARY KEY,
+    chat     TEXT REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
+    folder   TEXT REFERENCES document_folders (name) ON DELETE CASCADE,
+    path     TEXT NOT NULL,                        -- in the chat's workspace, or in the folder
+    scope    TEXT NOT NULL,                        -- 'c<number of the chat>' or 'f<number of the folder>'
+    size     INTEGER NOT NULL,
+    mtime    REAL NOT NULL,
+    state    TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'ready', 'failed')),
+    unit     TEXT NOT NULL DEFAULT 'page',         -- what `pages` counts
+    pages    INTEGER NOT NULL DEFAULT 0,
+    bytes    INTEGER NOT NULL DEFAULT 0,           -- of its text
+    note     TEXT NOT NULL DEFAULT '',             -- why it failed, or what is missing
+    attempts INTEGER NOT NULL DEFAULT 0,           -- begun and not ended
+    begun_at REAL,
+    added_at REAL NOT NULL,
+    UNIQUE (scope, path),
+    CHECK ((chat IS NULL) <> (folder IS NULL))
+) STRICT;
+
+CREATE INDEX documents_waiting ON documents (id) WHERE state = 'waiting';
+CREATE INDEX documents_chat ON documents (chat) WHERE chat IS NOT NULL;
+CREATE INDEX documents_folder ON documents (folder) WHERE folder IS NOT NULL;
+
+CREATE TABLE passages (
+    id       INTEGER PRIMARY KEY AUTOINCREMENT,    -- never used again: vectors are kept by it in memory
+    document INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    scope    TEXT NOT NULL,                        -- the document's: a word of its own in the index
+    page     INTEGER NOT NULL,
+    heading  TEXT NOT NULL,
+    text     TEXT NOT NULL
+) STRICT;
+
+CREATE INDEX passages_document ON passages (document, page);
+
+CREATE VIRTUAL TABLE passage_words USING fts5 (
+    scope, heading, text, content = 'passages', content_rowid = 'id', tokenize = "porter unicode61 remove_diacritics 2"
+);
+
+CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
+    INSERT INTO passage_words (rowid, scope, heading, text) VALUES (new.id, new.scope, new.heading, new.text);
+END;
+
+CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
+    INSERT INTO passage_words (passage_words, rowid, scope, heading, text)
+    VALUES ('delete', old.id, old.scope, old.heading, old.text);
+END;
+
+CREATE TABLE passage_vectors (
+    passage INTEGER NOT NULL REFERENCES passages (id) ON DELETE CASCADE,
+    scope   TEXT NOT NULL,
+    model   TEXT NOT NULL,
+    code    BLOB NOT NULL,                         -- a bit per number of the vector: whether it is positive
+    vector  BLOB NOT NULL,
+    PRIMARY KEY (passage, model)
+) STRICT;
+
+CREATE INDEX passage_codes ON passage_vectors (scope, model, passage, code);
