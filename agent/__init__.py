@@ -2,7 +2,6 @@
 
 chats/        one worker per chat: inbox to turn, turn to outbox
 turn/         the loop: ask the model, run what it calls, repeat until it answers
-toy/          what the program answers itself while the demo's toy model serves
 context/      what a prompt holds, and what happens when it is full
 llm/          how a model is reached: the wire form, calls that came as text, the GPU queue
 memory/       notes, and recall of what was said

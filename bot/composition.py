@@ -62,7 +62,6 @@ from agent.timezones import known_zone
 from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
-from agent.toy.answers import TOY, ToyAnswers
 from agent.turn import texts
 from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
@@ -134,9 +133,8 @@ class Agent:
         def on_wait(state: QueueState) -> None:
             emit(Notice(retold(state.reason)) if state.reason else GpuQueued(state.ahead))
 
-        serves = self.host.status.backend.profile if self.host.status else None
-        model: Model = ToyAnswers(self.model) if serves == TOY else self.model
-        if serves != TOY and any(each.body != "{}" for each in assignment.answers):  # files came
+        model: Model = self.model
+        if any(each.body != "{}" for each in assignment.answers):  # files came
             model = FixedAnswers(model, partial(blind_answer, told=await self.blind_words()))
         turn = Turn(
             model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),

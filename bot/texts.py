@@ -96,13 +96,14 @@ class Texts(NamedTuple):
     model_serves: str = "The model is **{name}**{where}."
     model_at: str = ", at {host}"
     toy_serves: str = (
-        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
-        " what a real model can. /model tells how to get a real one, and which fit this machine."
+        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It reads short English sentences. It"
+        " shows what the program does, not what a real model can. /model tells how to get a real one, and which"
+        " fit this machine."
     )
     toy_serves_demo: str = (
-        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It shows what the program does, not"
-        " what a real model can. One step to a real one: `make demo MODEL=FILE.gguf`, with any GGUF file; /model"
-        " shows which fit this machine."
+        "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It reads short English sentences. It"
+        " shows what the program does, not what a real model can. One step to a real one: `make demo"
+        " MODEL=FILE.gguf`, with any GGUF file; /model shows which fit this machine."
     )
     no_model_yet: str = "No model answers yet; /status tells why."
     try_these: str = (

@@ -20,9 +20,6 @@ sys.path.insert(0, str(ROOT))
 
 from agent.language import CATALOGUES  # noqa: E402
 from agent.retelling import FACTS, REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
-from agent.toy import texts  # noqa: E402
-from agent.toy.answers import QUESTIONS, TAUGHT  # noqa: E402
-from agent.toy.languages import ASKED  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
 from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
@@ -33,9 +30,7 @@ NO_CHAT = ("bot/localgram", "bot/setup")  # programs that do not talk in a chat
 # What is looked up by a value that is known at run time alone, by the expression.
 AT_RUN_TIME: dict[str, Any] = {
     "claim.correction": [claim.correction for claim in CLAIMS],
-    "answer": [answer for _, answer in (*QUESTIONS, *((0, each) for each, _ in ASKED))],
-    "told": list(TAUGHT.values()),
-    "form": [texts.FILE, texts.PICTURE, texts.VOICE],
+    "form": [],  # forms of agent/retelling.py, all of them below
     "server.state": get_args(StateName),
     "head": list(Texts().help_groups),
     "found": [],  # Texts, all of them below

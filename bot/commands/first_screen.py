@@ -1,9 +1,9 @@
-"""/start: what this is, where it runs, who can read along, which model serves, and six wishes to try."""
+"""/start: what this is, where it runs, who can read along, which model serves, and six wishes to try, in the model's language."""
 
 import socket
 from urllib.parse import urlsplit
 
-from agent.language import speaking, spoken
+from agent.language import ENGLISH, speaking, spoken
 from agent.store import Incoming
 from backend.client import BackendUnavailable
 from bot.access import AccessLevel
@@ -30,8 +30,9 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
     place = texts.runs_here if context.demo else runs_at
     model = await model_words(context)
     parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
-    wishes = enumerate(texts.wishes)
-    keyboard = [[Button(f"{WISH}:{n}:{spoken()}", wish)] for n, wish in wishes]
+    with speaking(ENGLISH if model in (texts.toy_serves, texts.toy_serves_demo) else spoken()):
+        wishes = enumerate(texts.wishes)
+        keyboard = [[Button(f"{WISH}:{n}:{spoken()}", wish)] for n, wish in wishes]
     return "\n\n".join(filter(None, parts)), keyboard
 
 

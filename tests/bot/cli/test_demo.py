@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from agent.toy.texts import REAL_MODEL
 from backend.models.profile import of_file
 from bot.cli.backend_config import backend_config
 from bot.settings import BackendSection, Settings
@@ -87,12 +86,6 @@ async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
         assert process.stdout
         lines = [await asyncio.wait_for(process.stdout.readline(), SECONDS) for _ in range(3)]
     assert f"  make demo MODEL={model}  (" in lines[2].decode()
-
-
-async def test_the_toy_is_not_asked_what_the_program_knows(tmp_path: Path) -> None:
-    async with demo(tmp_path, "--ask", "how do I use a real model?") as process:
-        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    assert (process.returncode, out.decode().strip().splitlines()[-1]) == (0, REAL_MODEL), err
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from agent.toy.texts import UNSURE
 from backend.protocol import Endpoint, ServerStatus, Speed, Status
 from bot.commands.table import COMMANDS
-from bot.localgram import is_final
+from bot.localgram import Localgram, is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
@@ -82,6 +81,22 @@ async def test_a_wish_is_shown_and_answered(scenario: TelegramScenario) -> None:
     assert run.model.requests[0].messages[-1].text.endswith(f"\n{TEXTS.wishes[5]}")
 
 
+@pytest.mark.parametrize(("profile", "english"), [("pocket", True), ("qwen3-4b", False)])
+async def test_wishes_are_in_the_language_that_the_model_reads(
+    scenario: TelegramScenario, gram: Localgram, profile: str, english: bool
+) -> None:
+    scenario.services = lambda run: {"backend": Backend(profile=profile, model=f"{profile}.gguf")}
+    person = scenario.owner = gram.user("Hans", id=222, language="de", started=True)
+    async with scenario.open():
+        await person.send("/start")
+        screen = await person.next_message(where=lambda m: m.keyboard)
+        await person.press(screen, screen.buttons[0])
+        shown = await person.next_message()
+    assert "Voltaire" in screen.text and "Modell" in screen.text
+    assert (screen.buttons == list(TEXTS.wishes)) == english
+    assert shown.text == f"› {screen.buttons[0]}"
+
+
 async def test_who_is_paired_sees_the_first_screen(scenario: TelegramScenario) -> None:
     scenario.config = {"owners": frozenset()}
     async with scenario.open() as run:
@@ -91,11 +106,6 @@ async def test_who_is_paired_sees_the_first_screen(scenario: TelegramScenario) -
         screen = await scenario.owner.next_message()
     assert paired.text == TEXTS.paired["owner"]
     assert screen.buttons == list(TEXTS.wishes)
-
-
-def test_no_text_promises_more_of_help_than_commands() -> None:
-    assert "(/help lists the commands)" in TEXTS.try_these
-    assert "/help" not in UNSURE and TEXTS.wishes[0] in UNSURE
 
 
 def test_help_has_each_command_once_in_short_groups() -> None:
