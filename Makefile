@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench pocket pocket-eval service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -257,14 +257,6 @@ mutants: dev  ## small faults in the core: how many the nearest tests notice, in
 
 campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing lost, nothing doubled
 	@$(BIN)/python -m bench.campaign
-
-pocket: install  ## make the pocket model again from nothing (up to 90 minutes)
-	@sh pocket/make.sh
-
-pocket-eval: dev  ## measure the pocket model through the real server, and what a newcomer asks through the demo
-	@$(BIN)/python -m pytest -q tests/pocket/test_evaluation_wording.py
-	@$(BIN)/python -m pocket.evaluation
-	@$(BIN)/python -m pocket.evaluation.newcomer
 
 clean:
 	@rm -rf $(VENV) .cache build *.egg-info

@@ -88,6 +88,13 @@ async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
     assert f"  make demo MODEL={model}  (" in lines[2].decode()
 
 
+async def test_what_is_beyond_pocket_is_declined_by_it(tmp_path: Path) -> None:
+    async with demo(tmp_path, "--ask", "Write a poem about the sea.") as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert process.returncode == 0, err.decode()
+    assert "demonstration model" in out.decode().splitlines()[-1]
+
+
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
     """They begin with a dash, hold quotes and shell; nothing runs them."""
     trap = tmp_path / "trap"
