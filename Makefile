@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -230,6 +230,10 @@ templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every
 	@$(BIN)/python -m bench.templates --kind lfm2 --kind gemma3
 	@$(BIN)/python -m bench.template_changes
 	@for calls in hermes lfm2 granite deepseek-r1; do $(BIN)/python -m bench.templates --calls $$calls; done
+
+# REAL="--short" in ten minutes; REAL="--help" for the rest. It goes on where it was interrupted.
+real-models: dev  ## real models of 0.5 and 1.5 GB, fetched: tasks and wishes done, waits, faults of answers; two hours
+	@$(BIN)/python -m bench.real_models $(REAL)
 
 # CARD="--cpu" tries all of it without a card; the machine with the card needs no network and no `make dev`.
 card:  ## on a machine with an NVIDIA card, nvcc and CMake: what only a card can show, in ten minutes

@@ -5,5 +5,6 @@ prompts.py  what is compared: our prompt, a naive one, ours with one thing chang
 listed.py   commands of the shell as tools of their own, for one of these prompts
 stage.py    sandboxes, documents, skills and a made-up web, without anything of the owner's
 runner.py   one task from a fresh workspace to a score, with its energy
+answer_faults.py  call text, template marks and repeated sentences in an answer
 scores.py   scores in a file, so that a run can be resumed, and rates over them
 """

@@ -17,6 +17,7 @@ from agent.evaluate.prompts import Prompt, opening_messages
 from agent.evaluate.scores import Score
 from agent.evaluate.stage import Stage
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
+from agent.events import Emit, Event
 from agent.model import Model
 from agent.plan import Plan
 from agent.sandbox.sandbox import Sandbox
@@ -37,9 +38,14 @@ async def unmeasured() -> float | None:
     return None
 
 
+def unwatched(event: Event) -> None:
+    """The `listen` of a run whose events nobody needs."""
+
+
 @dataclass(frozen=True)
 class EvalSetup:
-    """What all tasks run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name."""
+    """What all tasks run with. `ready` is agent.turn.turn.Turn's, `zone` an IANA name, `listen` takes the
+    events of their turns."""
 
     model: Model
     stage: Stage
@@ -50,13 +56,21 @@ class EvalSetup:
     limits: TurnLimits = field(default_factory=TurnLimits)
     ready: Any = at_once
     power: Power = unmeasured
+    listen: Emit = unwatched
 
 
 async def run_task(
     setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours", said_before: int = 0
 ) -> Score:
     """The score of one task. Raises what is no fault of the model's, such as BackendAway."""
-    sandbox = await setup.stage.sandboxes.of(f"eval-{secrets.token_hex(4)}")
+    async with prepared_sandbox(setup.stage, task) as sandbox:
+        return await score_of(setup, sandbox, task, prompt, said_before)
+
+
+@asynccontextmanager
+async def prepared_sandbox(stage: Stage, task: EvalTask) -> AsyncIterator[Sandbox]:
+    """A new workspace with the task's files, its setup done; deleted when the block ends."""
+    sandbox = await stage.sandboxes.of(f"eval-{secrets.token_hex(4)}")
     try:
         for path, text in task.files.items():
             await sandbox.files.write(path, text.encode())
@@ -64,9 +78,9 @@ async def run_task(
             ran = await sandbox.run(task.setup, seconds=SETUP_SECONDS)
             if ran.exit_code:
                 raise RuntimeError(f"the setup of {task.name} failed: {ran.output}")
-        return await score_of(setup, sandbox, task, prompt, said_before)
+        yield sandbox
     finally:
-        await setup.stage.clear(task)
+        await stage.clear(task)
         # What other users own in the workspace is deleted from inside.
         await sandbox.run(["/usr/bin/find", "/workspace", "-mindepth", "1", "-delete"])
         await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
@@ -94,9 +108,14 @@ async def score_of(
         limits=setup.limits,
         ready=setup.ready,
     )
+
+    def emit(event: Event) -> None:
+        recorder.on_event(event)
+        setup.listen(event)
+
     began = asyncio.get_running_loop().time()
     async with measured_energy(setup.power) as energy:
-        finished = await run_turn(turn, recorder.on_event)
+        finished = await run_turn(turn, emit)
     seconds = asyncio.get_running_loop().time() - began
     return Score(
         task=task.name,
