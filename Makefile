@@ -214,9 +214,9 @@ fuzz: dev  ## every parser of foreign bytes, an hour (FUZZ_MINUTES=60), with new
 	@export FUZZ_SECONDS=$$((60 * $(FUZZ_MINUTES))) FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)}; \
 		echo "FUZZ_SEED=$$FUZZ_SEED"; $(BIN)/python -m pytest tests/test_fuzz.py
 
-POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py tests/bot/telegram/test_hostile_rows.py
+POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py
 
-poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams, 1,000 hostile rows: the bot goes on
+poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams: the bot goes on
 	@$(PYTEST) -m slow --durations=5 $(POISON)
 
 status-under-attack: dev  ## /status while the worst of each kind of foreign bytes is read: 200 ms at most

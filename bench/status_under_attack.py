@@ -27,7 +27,6 @@ from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TOKEN
 from fakes.flooding_model import FLOODS
 from fakes.hostile_json import mutated
-from fakes.hostile_rows import damage
 from fakes.hostile_updates import everyday_updates
 from fakes.model_scripted import Json, Line, ModelServer, Reply, calls, says
 from fakes.sandbox_box import git, repository
@@ -143,12 +142,6 @@ async def come(gram: Localgram, updates: Sequence[tuple[str, object]]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def hostile_rows(database: Path, chance: random.Random) -> None:
-    for _ in range(20):
-        await asyncio.to_thread(damage, database, 5, chance)
-        await asyncio.sleep(0.3)
-
-
 async def main() -> int:
     """The exit code."""
     lines: list[Line] = []
@@ -193,7 +186,6 @@ async def main() -> int:
                 chance = random.Random(1)
                 updates = hostile_updates(chance)
                 await show("300 hostile updates", come(gram, updates))
-                await show("100 hostile rows", hostile_rows(process.database, chance))
     if slow:
         print(f"More than {MOST_MS} ms: {'; '.join(slow)}")
     return bool(slow)

@@ -150,7 +150,7 @@ class Delivery:
         try:
             message = OutgoingMessage.from_json(row.payload, silent=row.silent)
         except ValueError as error:
-            await self._record(row, self._store.set_aside.add, "outbox", row.id, error)
+            await self._record(row, self._outbox.failed, row.id, str(error))
             return True
         transaction = f"{row.id}-{row.created_at}"
         message = replace(message, transaction=transaction, voice=sound is not None, sound=sound)
@@ -170,12 +170,9 @@ class Delivery:
                 await self._record(row, self._outbox.part_delivered, row.id, id, payload)
                 await self._record(row, self._outbox.postponed, row.id, 0)
             self._failures.pop(row.chat, None)
-        except Exception as error:
+        except Exception:
             log.exception("delivery to %s failed", row.chat)
-            # In doubt, and sent again when a person asks; at the third crash the row is set aside.
-            crashed = self._store.set_aside.crashed
-            if not await self._record(row, crashed, "outbox", row.id, error):
-                await self._mark_uncertain(row, "an internal error")
+            await self._mark_uncertain(row, "an internal error")  # sent again when a person asks
         return True
 
     async def _record(
@@ -243,7 +240,7 @@ class Delivery:
         try:
             message = OutgoingMessage.from_json(row.payload)
         except ValueError as error:
-            await self._record(row, self._store.set_aside.add, "outbox", row.id, error)
+            await self._record(row, self._outbox.failed, row.id, str(error))
             return
         with speaking(message.language):
             button = Button(f"{RESEND}:{row.id}", self._texts.show_again)

@@ -9,8 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from agent.store.errors import StoreError
-from agent.store.set_aside import SetAsideTable, update_key
-from agent.store.unreadable import UPDATES
+from agent.store.set_aside import UPDATES, SetAsideTable, update_key
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +20,7 @@ from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
+from agent.store.set_aside import UPDATES
 from agent.turn.journal import TurnReply
 from bot.access import Access
 from bot.approval_question import OwnerApprovals
@@ -30,7 +31,7 @@ from bot.commands.conversations import continue_keyboard
 from bot.delivery import Delivery
 from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
-from bot.texts import TEXTS, Texts
+from bot.texts import TEXTS
 from bot.voice.setting import is_spoken
 
 AUTO = "auto"  # each text is in the language of whoever it is for
@@ -231,17 +232,14 @@ class Apps:
         the ledger's head, with what is wrong in it. Also reload who may talk."""
         store, texts = self.apps[0].store, TEXTS
 
-        def to_chat(chat: str, table: str, count: int) -> str | None:
+        def set_aside(chat: str, table: str, count: int) -> str | None:
             app = self.of(chat)
             if app is None:
                 return None
             with speaking(app.language):
-                what = set_aside_kinds(texts, {table: count})
-                return OutgoingMessage(texts.set_aside_here.format(what=what)).to_json()
-
-        def to_owners(counts: Mapping[str, int]) -> str:
-            what = set_aside_kinds(texts, counts)
-            return OutgoingMessage(texts.set_aside_anywhere.format(what=what)).to_json()
+                what = texts.set_aside_kinds[table].format(count=count)
+                form = texts.set_aside_anywhere if table == UPDATES else texts.set_aside_here
+                return OutgoingMessage(form.format(what=what)).to_json()
 
         def head(found: Verification) -> str:
             broken = texts.ledger_broken.format(problem=found.problem) if found.problem else ""
@@ -255,15 +253,7 @@ class Apps:
                 for app in self.apps:
                     await app.access.load()  # the command line or the page may have changed it
                 owners = await self.alerted_chats()
-                told = await store.set_aside.tell(owners, to_chat, to_owners)
+                told = await store.set_aside.tell(owners, set_aside)
                 if await tell_head(store.ledger, owners, head, midnight) or told:
                     store.outbox.wake()
             await asyncio.sleep(self._look_seconds)
-
-
-def set_aside_kinds(texts: Texts, counts: Mapping[str, int]) -> str:
-    """What was set aside, in words."""
-    return ", ".join(
-        texts.set_aside_kinds.get(table, texts.set_aside_other).format(count=count)
-        for table, count in counts.items()
-    )

@@ -52,7 +52,7 @@ from bot.state import (
     PRESENCE,
     Presence,
     bot_facts,
-    open_state,
+    open_checked_state,
     share_facts,
     started,
     write_presence,
@@ -89,7 +89,7 @@ async def serve_bot(
     """
     leaks = leak_detector(settings)
     async with (
-        open_state(settings) as store,
+        open_checked_state(settings) as store,
         open_apps(settings, store, leaks) as apps,
         open_agent(
             settings, backend, store, ask=apps.ask, file_sender=apps.file_sender, leaks=leaks

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from agent.files import replacing
 from agent.store import Store, open_store
 from agent.store.database import open_read_only
+from agent.store.errors import damaged
 from agent.store.retention import DAY
 from agent.timezones import local_time
 from bot.settings import Settings
@@ -33,6 +34,15 @@ def open_state(settings: Settings) -> AbstractAsyncContextManager[Store]:
     """The database; the state folder is made where there is none."""
     make_private(settings.state_dir)
     return open_store(settings.state_dir / DATABASE)
+
+
+@asynccontextmanager
+async def open_checked_state(settings: Settings) -> AsyncIterator[Store]:
+    """The database, for whoever goes on to work with it for long. Raises StoreDamaged if its file is not intact."""
+    async with open_state(settings) as store:
+        if await store.database.damage():
+            raise damaged(store.database.path)
+        yield store
 
 
 @asynccontextmanager

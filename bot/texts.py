@@ -53,12 +53,8 @@ class Texts(NamedTuple):
         "updates": Plural("{count} incoming update", "{count} incoming updates"),
         "inbox": Plural("{count} message", "{count} messages"),
         "turns": Plural("{count} answer", "{count} answers"),
-        "transcript": Plural("{count} part of a conversation", "{count} parts of a conversation"),
         "jobs": Plural("{count} job", "{count} jobs"),
-        "outbox": Plural("{count} reply", "{count} replies"),
-        "chats": Plural("{count} setting of a chat", "{count} settings of a chat"),
     }
-    set_aside_other: Plural = Plural("{count} stored entry", "{count} stored entries")
     ledger_head: str = "The ledger has {rows:,} rows; its head:\n`{head}`"
     ledger_broken: str = "⚠️ The ledger was tampered with, or is damaged: {problem}"
 

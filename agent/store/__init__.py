@@ -23,8 +23,7 @@ people.py         who may talk, pairing codes
 usage.py          tokens of each model call
 overview.py       queries of the owner's page
 key_values.py     small values of the program itself
-unreadable.py     sets rows aside that cannot be read
-set_aside.py      counts crashes at rows, and tells what was set aside
+set_aside.py      counts crashes, and tells what was set aside
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
 ledger_head.py    sends its head to the owners, once a day
 taints.py         strangers' text in conversations
@@ -32,7 +31,7 @@ budgets.py        what each chat has used of its daily budget
 addresses.py      web addresses that a chat knows
 freeze.py         the stop of all tools and jobs
 retention.py      deletion by age and size, VACUUM
-backup.py         checks, snapshots, copies
+backup.py         snapshots, copies
 """
 
 import time

@@ -1,4 +1,4 @@
-"""The database's file: its check, snapshots and copies."""
+"""Snapshots and copies of the database, and the check of a copy."""
 
 import asyncio
 import shutil
@@ -20,12 +20,6 @@ async def size(store: Store) -> int:
     path = store.database.path
     names = (path, path.with_name(path.name + "-wal"))
     return sum(name.stat().st_size for name in names if name.exists())
-
-
-async def integrity_error(store: Store) -> str:
-    """What SQLite's check finds wrong with the file; empty when it is intact."""
-    found = str(await store.database.value("PRAGMA quick_check(1)"))
-    return "" if found == "ok" else found
 
 
 async def turn_count(store: Store) -> int:

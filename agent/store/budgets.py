@@ -6,7 +6,7 @@ A reservation counts as used at once, so that of a process that was killed stays
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agent.store.database import Database, counted
+from agent.store.database import Database
 from agent.store.freeze import FROZEN, Frozen
 
 
@@ -66,7 +66,7 @@ class BudgetTable:
         """Raise that day's limit of a kind, for an owner."""
         async with self.database.write() as tx:
             await tx.run(_COUNT, chat, day, kind, 0, tx.now)
-            sql = f"UPDATE budgets SET allowed = {counted('allowed')} + ? WHERE chat = ? AND day = ? AND kind = ?"
+            sql = "UPDATE budgets SET allowed = allowed + ? WHERE chat = ? AND day = ? AND kind = ?"
             await tx.run(sql, more, chat, day, kind)
 
     async def used(self, chat: str, day: str) -> list[Used]:
@@ -74,8 +74,8 @@ class BudgetTable:
         return [Used(*row) for row in await self.database.all(sql, chat, day)]
 
 
-_COUNT = f"""
+_COUNT = """
 INSERT INTO budgets (chat, day, kind, used, at) VALUES (?1, ?2, ?3, max(?4, 0), ?5)
-ON CONFLICT DO UPDATE SET used = max(max({counted("used")}, 0) + ?4, 0), at = ?5
+ON CONFLICT DO UPDATE SET used = max(used + ?4, 0), at = ?5
 RETURNING kind, used, allowed
 """

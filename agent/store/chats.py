@@ -1,7 +1,7 @@
 """Chats, their conversations, and files that were received or sent in them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -12,7 +12,6 @@ from agent.plan import Plan
 from agent.store.database import Database, Row, Transaction, columns
 from agent.store.ledger import record
 from agent.store.plans import decoded_plan
-from agent.store.unreadable import readable
 
 SETTINGS = TypeAdapter(dict[str, Any])
 
@@ -68,7 +67,8 @@ class ChatTable:
     database: Database
 
     async def get(self, key: str) -> Chat | None:
-        return await decoded(self.database, await self.database.all(CHAT, key))
+        row = await self.database.one(CHAT, key)
+        return decoded(row) if row else None
 
     async def spoken(self, key: str) -> str:
         """The language of a chat's fixed texts, "" if unknown."""
@@ -87,7 +87,7 @@ class ChatTable:
         """The chats used last, newest first; with a prefix like "tg:" those of one messaging app."""
         sql = f"SELECT {_COLUMNS} FROM chats WHERE substr(key, 1, ?) = ? ORDER BY active_at DESC LIMIT ?"
         rows = await self.database.all(sql, len(prefix), prefix, limit)
-        return await readable(self.database, "chats", rows, _chat)
+        return [decoded(row) for row in rows]
 
     async def count(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM chats"))
@@ -177,15 +177,8 @@ ORDER BY c.active_at DESC, c.id DESC LIMIT ?
 """
 
 
-async def decoded(database: Database, rows: Sequence[Row]) -> Chat | None:
-    """The chat in the rows of CHAT; settings that cannot be read are set aside."""
-    chats = await readable(database, "chats", rows, _chat)
-    if rows and not chats:
-        chats = [_chat(row) for row in await database.all(CHAT, rows[0][0])]
-    return chats[0] if chats else None
-
-
-def _chat(row: Row) -> Chat:
+def decoded(row: Row) -> Chat:
+    """The chat in a row of CHAT."""
     key, title, timezone, settings, conversation, blocked, active, plan, language = row
     known = SETTINGS.validate_json(settings)
     task = decoded_plan(plan)
@@ -196,7 +189,7 @@ async def ensure(tx: Transaction, key: str, title: str = "", language: str = "")
     """Create the chat's row if it is new, and record its use."""
     sql = (
         "INSERT INTO chats (key, number, title, created_at, active_at, language)"
-        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats WHERE number < 1 << 53), ?2, ?3, ?3, ?4)"
+        " VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM chats), ?2, ?3, ?3, ?4)"
         " ON CONFLICT (key) DO UPDATE SET active_at = ?3,"
         " title = CASE ?2 WHEN '' THEN title ELSE ?2 END,"
         " language = CASE ?4 WHEN '' THEN language ELSE ?4 END"
@@ -205,9 +198,8 @@ async def ensure(tx: Transaction, key: str, title: str = "", language: str = "")
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:
-    """The chat's current conversation, begun if there is none, or none any more."""
-    sql = "SELECT id FROM conversations WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
-    found = await tx.value(sql, key)
+    """The chat's current conversation, begun if there is none."""
+    found = await tx.value("SELECT conversation FROM chats WHERE key = ?", key)
     return int(found) if found is not None else await begin_conversation(tx, key)
 
 

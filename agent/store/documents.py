@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.store import chats
-from agent.store.database import Database, Row, Transaction, columns, counted, storable, unused_id
+from agent.store.database import Database, Transaction, columns, storable
 from agent.store.search import Vector, terms
-from agent.store.unreadable import readable as readable_rows
 
 ATTEMPTS = 3
 RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
@@ -168,7 +167,7 @@ class DocumentTable:
 
     async def put_back(self, document: SavedDocument) -> None:
         """Let a begun document wait again, because reading it failed through no fault of its own."""
-        sql = f"UPDATE documents SET begun_at = NULL, attempts = {counted('attempts')} - 1 WHERE id = ? AND begun_at = ?"
+        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ? AND begun_at = ?"
         await self.database.execute(sql, document.id, document.begun_at)
 
     async def forget(self, id: int) -> None:
@@ -291,14 +290,10 @@ class DocumentTable:
         self, chat: str, folders: Collection[str], model: str, ids: Collection[int]
     ) -> list[tuple[SavedPassage, Vector]]:
         """Those of these passages that exist and the chat may see, with their vectors."""
-
-        def decode(row: Row) -> tuple[SavedPassage, Vector]:
-            return SavedPassage(*row[:-1]), array("f", row[-1])
-
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
             rows = await tx.all(_VECTORS, scopes, model, json.dumps(list(ids)))
-        return await readable_rows(self.database, "passage_vectors", rows, decode)
+        return [(SavedPassage(*row), array("f", vector)) for *row, vector in rows]
 
 
 def sign_code(vector: Vector) -> bytes:
@@ -319,20 +314,18 @@ _ADD = """
 INSERT INTO documents (chat, folder, path, scope, size, mtime, added_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime,
     state = 'waiting', attempts = 0, begun_at = NULL"""
-_ADD_FOLDER = f"""
-INSERT INTO document_folders (number, name) VALUES ({unused_id("document_folders", "number")}, ?)
-ON CONFLICT DO NOTHING"""
+_ADD_FOLDER = "INSERT INTO document_folders (name) VALUES (?) ON CONFLICT DO NOTHING"
 _BEGIN = f"""
-UPDATE documents SET begun_at = ?1, attempts = {counted("attempts")} + 1 WHERE id = (
+UPDATE documents SET begun_at = ?1, attempts = attempts + 1 WHERE id = (
     SELECT id FROM documents WHERE state = 'waiting' AND coalesce(begun_at, 0) < ?1 - ?2
     AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)
 RETURNING {_COLUMNS}, attempts"""
 _FAIL = (
     "UPDATE documents SET state = 'failed', note = ?, attempts = 0 WHERE id = ? AND begun_at = ?"
 )
-_PASSAGE = f"""
-INSERT INTO passages (id, scope, page, heading, text, document)
-SELECT {unused_id("passages")}, ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
+_PASSAGE = """
+INSERT INTO passages (scope, page, heading, text, document)
+SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
 """
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"

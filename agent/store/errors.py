@@ -21,7 +21,7 @@ FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page
 # Messages by which SQLite reports damage as an error in the statement.
 _DAMAGED = re.compile(
     r"unsupported file format|invalid fts5 file format|vtable constructor failed"
-    r"|no such table|no such column|table \w+ has no column"
+    r"|no such table|no such column|table \w+ has no column|Could not decode to UTF-8"
 )
 _NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
@@ -74,7 +74,7 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return damaged(path)
-    if code == sqlite3.SQLITE_ERROR and _DAMAGED.match(str(error)):
+    if code in (0, sqlite3.SQLITE_ERROR) and _DAMAGED.match(str(error)):
         return damaged(path)
     # The code without an extension: the file's header forbids writing.
     if full_code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK):

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Transaction, next_id, storable
-from agent.store.unreadable import readable
+from agent.store.database import Database, Row, Transaction, storable
 from agent.trust import Origin
 
 EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
@@ -68,7 +67,7 @@ class InboxTable:
 
     async def waiting(self, chat: str, sources: Collection[str]) -> list[InboxRow]:
         rows = await self.database.all(WAITING, chat, json.dumps(list(sources)))
-        return await readable_rows(self.database, rows)
+        return [inbox_row(row) for row in rows]
 
     async def chats_waiting(self, sources: Collection[str]) -> list[str]:
         """Chats with unanswered rows, the longest waiting first."""
@@ -128,7 +127,7 @@ class InboxTable:
 
     async def of_turn(self, turn: str) -> list[InboxRow]:
         """The messages that a turn answers, in order."""
-        return await readable_rows(self.database, await self.database.all(_OF_TURN, turn))
+        return [inbox_row(row) for row in await self.database.all(_OF_TURN, turn)]
 
 
 _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at, origin, stranger"
@@ -139,20 +138,15 @@ AND source IN (SELECT value FROM json_each(?)) ORDER BY id
 _OF_TURN = f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id"
 
 
-async def readable_rows(database: Database, rows: Sequence[Row]) -> list[InboxRow]:
-    """The rows that WAITING gives; those that cannot be read are set aside."""
-    return await readable(database, "inbox", rows, _inbox_row)
-
-
 async def add(tx: Transaction, incoming: Incoming) -> bool:
     """Insert a message, or correct one that still waits by an edit of it; False for a duplicate."""
     await chats.ensure(tx, incoming.chat, language=incoming.language)
     await tx.run("UPDATE chats SET resting = 0 WHERE key = ? AND resting <> 0", incoming.chat)
     in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
     sql = (
-        "INSERT INTO inbox (id, source, update_id, chat, kind, ref, words, sender, extra, body,"
+        "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
         " settle_s, state, said_at, received_at, origin, stranger)"
-        f" VALUES ({next_id('inbox')}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id"
     )
     key = (incoming.source, incoming.update, incoming.chat, incoming.kind, incoming.ref)
@@ -196,7 +190,8 @@ async def done(tx: Transaction, turn: str) -> None:
     await tx.run("UPDATE inbox SET state = 'done' WHERE turn = ?", turn)
 
 
-def _inbox_row(row: Row) -> InboxRow:
+def inbox_row(row: Row) -> InboxRow:
+    """The message in a row of WAITING."""
     number, received, chat, source, update, text, kind, ref, sender, extra, *rest = row
     lists = EXTRA.validate_json(extra)
     quote = "".join(lists.get("quote", ()))

@@ -4,15 +4,12 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from pydantic import ConfigDict, TypeAdapter
 
-from agent.schedule.times.rule import load
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Transaction, columns, counted
+from agent.store.database import Database, Row, Transaction, columns
 from agent.store.links import LINKED
-from agent.store.unreadable import readable
 
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JSON = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
@@ -83,10 +80,8 @@ class JobTable:
         return await self._where("state = 'active' ORDER BY id")
 
     async def _where(self, condition: str, *values: Any) -> list[Job]:
-        """The matching jobs; rows that cannot be read are set aside."""
         sql = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE {condition}"
-        rows = await self.database.all(sql, *values)
-        return await readable(self.database, "jobs", rows, _job)
+        return [_job(row) for row in await self.database.all(sql, *values)]
 
     async def set_state(self, id: int, state: JobState) -> None:
         sql = "UPDATE jobs SET state = ?, changed_at = ? WHERE id = ?"
@@ -111,11 +106,8 @@ def _values(spec: JobSpec) -> dict[str, Any]:
 
 
 def _job(row: Row) -> Job:
-    """ValueError or LookupError for a rule or a time zone that this version does not know."""
     number, chat, kind, when, timing, zone, task, options, *rest, created = row
     spec = JobSpec(chat, kind, when, JSON.validate_json(timing), zone, task, JSON.validate_json(options), *rest)  # fmt: skip
-    load(spec.timing)
-    ZoneInfo(zone)
     return Job(number, spec, created)
 
 
@@ -202,7 +194,7 @@ class OccurrenceTable:
     async def begin(self, id: int) -> Occurrence | None:
         """due -> running, unless another occurrence of that job runs; None when it may not start."""
         sql = (
-            f"UPDATE occurrences SET state = 'running', attempts = {counted('attempts')} + 1, started_at = ?2"
+            "UPDATE occurrences SET state = 'running', attempts = attempts + 1, started_at = ?2"
             " WHERE id = ?1 AND state = 'due' AND NOT EXISTS (SELECT 1 FROM occurrences other"
             " WHERE other.job = occurrences.job AND other.state = 'running')"
             f" RETURNING {_OCCURRENCE_COLUMNS}"

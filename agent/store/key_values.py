@@ -2,15 +2,13 @@
 self-test, the live messages."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
-from agent.store.database import Database, Row
-from agent.store.unreadable import readable
+from agent.store.database import Database
 
 T = TypeVar("T")
 PUT = "INSERT INTO facts (key, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET value = ?2"
@@ -23,13 +21,13 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 
 @dataclass(frozen=True)
 class KeyValueTable:
-    """Values are validated as a type when read; one that is not of it is set aside, and counts as absent."""
+    """Values are validated as a type when read. Raises pydantic.ValidationError for one that is not of it."""
 
     database: Database
 
     async def get(self, key: str, kind: type[T]) -> T | None:
-        rows = await self.database.all("SELECT key, value FROM facts WHERE key = ?", key)
-        return dict(await readable(self.database, "facts", rows, decoder(kind))).get(key)
+        text = await self.database.value("SELECT value FROM facts WHERE key = ?", key)
+        return None if text is None else _decoded(kind, text)
 
     async def put(self, key: str, value: Any, *, durable: bool = True) -> None:
         """Store a value. Without `durable`, the old one may be back after a power cut (Database.write)."""
@@ -44,7 +42,7 @@ class KeyValueTable:
         """The values whose keys begin with `prefix`."""
         sql = "SELECT key, value FROM facts WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"
         rows = await self.database.all(sql, prefix)
-        return dict(await readable(self.database, "facts", rows, decoder(kind)))
+        return {key: _decoded(kind, text) for key, text in rows}
 
     async def remove(self, key: str) -> None:
         await self.database.execute("DELETE FROM facts WHERE key = ?", key)
@@ -58,5 +56,5 @@ class KeyValueTable:
         await self.database.execute(sql, prefix, keep)
 
 
-def decoder(kind: Any) -> Callable[[Row], tuple[str, Any]]:
-    return lambda row: (row[0], adapter(kind).validate_json(row[1]))
+def _decoded(kind: Any, text: str) -> Any:
+    return adapter(kind).validate_json(text)

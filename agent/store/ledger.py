@@ -237,4 +237,4 @@ def parsed(head: str) -> tuple[int, str] | None:
 
 
 _SELECT = f"SELECT {columns(LedgerRow)} FROM ledger"
-_LAST = f"{_SELECT} WHERE number < 1 << 53 ORDER BY number DESC LIMIT 1"
+_LAST = f"{_SELECT} ORDER BY number DESC LIMIT 1"

@@ -22,7 +22,7 @@ async def tell_head(
     """
     told = parsed(await ledger.told())
     since, db = told[0] if told else 0, ledger.database
-    last = await db.value("SELECT max(number) FROM ledger WHERE number < 1 << 53") or 0
+    last = await db.value("SELECT max(number) FROM ledger") or 0
     new = await db.value("SELECT 1 FROM ledger WHERE number > ? AND at < ? LIMIT 1", since, before)
     if not owners or not (new or last < since):
         return False

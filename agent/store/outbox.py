@@ -15,11 +15,10 @@ from typing import Literal
 from pydantic import TypeAdapter
 
 from agent.store import chats
-from agent.store.database import Database, Row, Transaction, columns, counted, next_id
-from agent.store.unreadable import readable
+from agent.store.database import Database, Row, Transaction, columns
 
-IDS: TypeAdapter[list[str | int]] = TypeAdapter(list[str | int])
-# The longest wait in seconds that an app may ask for; a later `not_before` is damage.
+IDS: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+# The longest wait in seconds that an app may ask for.
 FARTHEST = 2 * 86_400.0
 OutboxState = Literal["waiting", "sending", "delivered", "uncertain", "failed"]
 
@@ -45,8 +44,7 @@ class OutboxRow:
 
     def ahead(self, now: float) -> float:
         """Seconds until it may be sent; no more than asked for if the clock was set back since."""
-        seconds = self.not_before - max(now, self.changed_at)
-        return seconds if 0 < seconds <= FARTHEST else 0.0
+        return max(0.0, self.not_before - max(now, self.changed_at))
 
 
 @dataclass(frozen=True)
@@ -97,14 +95,14 @@ class OutboxTable:
         """Set the chat's oldest waiting row to "sending" and return it; None when nothing waits or a row is
         being sent. A row whose `not_before` lies ahead is not claimed: `next` returns it."""
         sql = (
-            f"UPDATE outbox SET state = 'sending', attempts = {counted('attempts')} + 1, changed_at = ?2"
+            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, changed_at = ?2"
             " WHERE id = (SELECT min(id) FROM outbox WHERE chat = ?1 AND state IN ('waiting', 'sending'))"
             " AND state = 'waiting'"
-            f" AND (not_before <= ?2 OR changed_at > ?2 OR not_before > ?2 + {FARTHEST})"
+            " AND (not_before <= ?2 OR changed_at > ?2)"
             f" RETURNING {_COLUMNS}"
         )
         rows = await self.database.execute(sql, chat, self.database.clock())
-        return await self._first(rows)
+        return _first(rows)
 
     async def next(self, chat: str) -> OutboxRow | None:
         """The chat's oldest row that is waiting or being sent, unchanged."""
@@ -112,15 +110,11 @@ class OutboxTable:
             f"SELECT {_COLUMNS} FROM outbox WHERE chat = ? AND state IN ('waiting', 'sending')"
             " ORDER BY id LIMIT 1"
         )
-        return await self._first(await self.database.all(sql, chat))
+        return _first(await self.database.all(sql, chat))
 
     async def get(self, id: int) -> OutboxRow | None:
         sql = f"SELECT {_COLUMNS} FROM outbox WHERE id = ?"
-        return await self._first(await self.database.all(sql, id))
-
-    async def _first(self, rows: Sequence[Row]) -> OutboxRow | None:
-        found = await readable(self.database, "outbox", rows, _outbox_row)
-        return found[0] if found else None
+        return _first(await self.database.all(sql, id))
 
     async def delivered(self, id: int, message_ids: Sequence[str]) -> None:
         """Record the delivery and the app's ids; it ends the job's occurrence, also one that counted as failed."""
@@ -184,8 +178,7 @@ class OutboxTable:
             " WHERE state = 'uncertain' AND notice_id = ''"
             " AND substr(chat, 1, ?) = ? ORDER BY id"
         )
-        rows = await self.database.all(sql, len(prefix), prefix)
-        return await readable(self.database, "outbox", rows, _outbox_row)
+        return [_outbox_row(row) for row in await self.database.all(sql, len(prefix), prefix)]
 
     async def recover(self, prefix: str = "", repeatable: float = math.inf) -> list[OutboxRow]:
         """At start: rows that were being sent when the process died become uncertain, or wait again if they
@@ -198,8 +191,7 @@ class OutboxTable:
             f" AND substr(chat, 1, ?2) = ?3 RETURNING {_COLUMNS}"
         )
         values = self.database.clock(), len(prefix), prefix, repeatable
-        rows = await self.database.execute(sql, *values)
-        return await readable(self.database, "outbox", rows, _outbox_row)
+        return [_outbox_row(row) for row in await self.database.execute(sql, *values)]
 
     async def counts(self) -> dict[OutboxState, int]:
         """How many rows are not delivered, by state."""
@@ -227,13 +219,18 @@ WHERE outbox = ?1 AND state IN ('running', 'failed')
 
 def _outbox_row(row: Row) -> OutboxRow:
     number, chat, turn, payload, silent, state, ids, *rest = row
-    ids = tuple(str(id) for id in IDS.validate_json(ids))
-    return OutboxRow(number, chat, turn, payload, bool(silent), state, ids, *rest)
+    return OutboxRow(
+        number, chat, turn, payload, bool(silent), state, IDS.validate_json(ids), *rest
+    )
 
 
-_PUT = f"""
-INSERT INTO outbox (id, payload, chat, turn, silent, created_at, changed_at)
-VALUES ({next_id("outbox")}, ?1, ?2, ?3, ?4, ?5, ?5) RETURNING id
+def _first(rows: Sequence[Row]) -> OutboxRow | None:
+    return _outbox_row(rows[0]) if rows else None
+
+
+_PUT = """
+INSERT INTO outbox (payload, chat, turn, silent, created_at, changed_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING id
 """
 
 

@@ -7,11 +7,10 @@ runs, questions to owners and sent messages.
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from agent.store.database import Database, Row, summed
+from agent.store.database import Database, Row
 from agent.store.search import terms
 
 TurnPart = Literal[
@@ -366,31 +365,30 @@ _CALLED_TOOL = """
 t.id IN (SELECT n.id FROM
     (SELECT id FROM turns WHERE started_at < ? ORDER BY started_at DESC LIMIT ?) n WHERE EXISTS (
     SELECT 1 FROM transcript x WHERE x.turn = n.id AND x.role = 'tool' AND instr(x.extra, ?)
-    AND iif(json_valid(x.extra), x.extra ->> '$.name', '') = ?))
+    AND x.extra ->> '$.name' = ?))
 """
 _TOOL_NAMES = """
 SELECT DISTINCT extra ->> '$.name' AS name FROM (SELECT extra FROM transcript
-    WHERE role = 'tool' AND id > (SELECT coalesce(max(id), 0) - 4000 FROM transcript)
-    AND json_valid(extra)) WHERE name IS NOT NULL ORDER BY name LIMIT 60
+    WHERE role = 'tool' AND id > (SELECT coalesce(max(id), 0) - 4000 FROM transcript)) WHERE name IS NOT NULL ORDER BY name LIMIT 60
 """
 
 # -- figures of turns ---------------------------------------------------------
 
 _OF = "IN (SELECT value FROM json_each({}))"
 _CALLS_OF = f"""
-SELECT turn, count(*), {summed("prompt_tokens")}, {summed("cached_tokens")},
-    {summed("completion_tokens")}, {summed("reread")}, total(ttft_ms) / 1000.0,
+SELECT turn, count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),
+    coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0), total(ttft_ms) / 1000.0,
     coalesce(sum(iif(decode_tok_s > 0, completion_tokens / decode_tok_s, 0)), 0)
 FROM usage INDEXED BY usage_at WHERE at >= ?1 AND at <= ?2 + 1 AND turn {_OF.format("?3")}
 AND purpose IN ('turn', 'sub-task') GROUP BY turn
 """
 _WRITTEN_OF = f"""
-SELECT turn, coalesce(sum(length(iif(json_valid(extra), extra ->> '$.thought', ''))), 0),
-    sum(length(text) + coalesce(length(iif(json_valid(extra), extra ->> '$.calls', '')), 0))
+SELECT turn, coalesce(sum(length(extra ->> '$.thought')), 0),
+    sum(length(text) + coalesce(length(extra ->> '$.calls'), 0))
 FROM transcript WHERE turn {_OF.format("?1")} AND role = 'assistant' GROUP BY turn
 """
 _TOOLS_OF = f"""
-SELECT turn, iif(json_valid(extra), extra ->> '$.name', '?'), count(*) FROM transcript
+SELECT turn, extra ->> '$.name', count(*) FROM transcript
 WHERE turn {_OF.format("?1")} AND role = 'tool' GROUP BY 1, 2
 """
 _RUNS_OF = f"""
@@ -414,8 +412,8 @@ _BEST = """
 SELECT max(decode_tok_s), max(iif(prompt_tokens - cached_tokens > 256, prefill_tok_s, NULL)) FROM usage
 WHERE at >= ? AND purpose = 'turn' AND completion_tokens >= 16
 """
-_SHARE = f"""
-SELECT {summed("prompt_tokens")}, {summed("cached_tokens")} FROM usage
+_SHARE = """
+SELECT coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0) FROM usage
 WHERE at >= ? AND purpose = 'turn'
 """
 
@@ -487,19 +485,14 @@ FROM outbox WHERE turn = ? ORDER BY id
 
 
 def _step(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of _STEP with its JSON decoded; one that cannot be decoded is shown without."""
-    found = dict(row)
-    extra, short = found.pop("extra"), found.pop("short")
-    found |= {"calls": [], "thought": "", "name": "", "call": "", "short": None}
-    with suppress(ValueError, TypeError, AttributeError, LookupError):
-        given = json.loads(extra) if extra else {}
-        found["thought"] = str(given.get("thought") or "")
-        found["name"], found["call"] = str(given.get("name") or ""), str(given.get("call") or "")
-        found["images"] = len(given.get("images") or ())
-        found["calls"] = [
-            {"id": str(id), "name": str(name), "arguments": str(arguments)}
-            for id, name, arguments in given.get("calls") or ()
-        ]
-    with suppress(ValueError, TypeError, LookupError):
-        found["short"] = str(json.loads(short)[0]) if short else None
-    return found
+    """A row of _STEP with its JSON decoded."""
+    extra, short = json.loads(row["extra"] or "{}"), row["short"]
+    return row | {
+        **{name: extra.get(name, "") for name in ("thought", "name", "call")},
+        "images": len(extra.get("images", ())),
+        "calls": [
+            {"id": id, "name": name, "arguments": arguments}
+            for id, name, arguments in extra.get("calls", ())
+        ],
+        "short": json.loads(short)[0] if short else None,
+    }

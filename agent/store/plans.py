@@ -16,14 +16,6 @@ def decoded_plan(column: str | None) -> Plan:
     return tuple(PlanStep(*each) for each in STEPS.validate_json(column)) if column else ()
 
 
-def known_plan(column: str | None) -> Plan:
-    """The plan of a column; none if it cannot be read, which is reported when its chat is read."""
-    try:
-        return decoded_plan(column)
-    except ValueError:
-        return ()
-
-
 @dataclass(frozen=True)
 class PlanTable:
     database: Database
@@ -34,7 +26,7 @@ class PlanTable:
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM turns WHERE id = ?)"
         )
-        return known_plan(await self.database.value(sql, turn))
+        return decoded_plan(await self.database.value(sql, turn))
 
     async def of_chat(self, chat: str) -> Plan:
         """The plan of the chat's current conversation."""
@@ -42,7 +34,7 @@ class PlanTable:
             "SELECT plan FROM conversations"
             " WHERE id = (SELECT conversation FROM chats WHERE key = ?)"
         )
-        return known_plan(await self.database.value(sql, chat))
+        return decoded_plan(await self.database.value(sql, chat))
 
     async def change(self, chat: str, correct: Callable[[Plan], Plan], turn: str = "") -> Plan:
         """Replace the plan by `correct(plan)` in one transaction and return it. `turn` is the turn that keeps
@@ -57,7 +49,7 @@ class PlanTable:
             )
             if row is None:
                 raise WrongPlan("There is no task to plan here.")
-            known = known_plan(row[1])
+            known = decoded_plan(row[1])
             changed = correct(known)
             if changed != known or turn:
                 steps = json.dumps([astuple(each) for each in changed]) if changed else None

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.store import Store
-from agent.store.database import summed
 
 DAY = 86_400.0
 BATCH = 500  # rows per transaction, so that other writers do not wait for long
@@ -95,7 +94,7 @@ async def used(store: Store) -> int:
     async with store.database.read() as tx:
         pages = await tx.value("PRAGMA page_count") - await tx.value("PRAGMA freelist_count")
         size = await tx.value("PRAGMA page_size")
-        documents = await tx.value(f"SELECT {summed('max(bytes, 0)')} FROM documents")
+        documents = await tx.value("SELECT coalesce(sum(bytes), 0) FROM documents")
     return max(0, int(pages * size - _INDEXED * documents))
 
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from agent.store.database import Database, Row
+from agent.store.database import Database
 from agent.store.links import LINKED
-from agent.store.unreadable import readable
 
 CANDIDATES = 300
 
@@ -122,12 +121,8 @@ class EmbeddingTable:
 
     async def all(self, chat: str, model: str) -> list[tuple[SearchHit, Vector]]:
         """The notes, and the newest messages, with their vectors."""
-
-        def decode(row: Row) -> tuple[SearchHit, Vector]:
-            return SearchHit(*row[1:-1]), array("f", row[-1])
-
         rows = await self.database.all(_ALL, chat, model, NEWEST)
-        return await readable(self.database, "meanings", rows, decode)
+        return [(SearchHit(*row), array("f", vector)) for *row, vector in rows]
 
 
 _MISSING = """
@@ -143,10 +138,10 @@ SELECT * FROM (
 LIMIT ?3
 """
 _ALL = f"""
-SELECT m.row, 'note', n.id, n.text, n.saved_at, n.stranger, m.vector FROM meanings m JOIN notes n ON n.id = m.row
+SELECT 'note', n.id, n.text, n.saved_at, n.stranger, m.vector FROM meanings m JOIN notes n ON n.id = m.row
 WHERE m.chat IN {LINKED} AND m.model = ?2 AND m.kind = 'note' AND n.deleted_at IS NULL
 UNION ALL
 SELECT * FROM (
-    SELECT m.row, t.role, t.id, t.text, t.at, t.stranger, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
+    SELECT t.role, t.id, t.text, t.at, t.stranger, m.vector FROM meanings m JOIN transcript t ON t.id = m.row
     WHERE m.chat = ?1 AND m.model = ?2 AND m.kind = 'said' ORDER BY m.row DESC LIMIT ?3)
 """

@@ -1,7 +1,7 @@
-"""Rows that cannot be read, or at which the program crashes, are set aside, counted and told.
+"""What the program crashes at each time is set aside, counted and told, so that what waits behind it is handled.
 
-A row is ended in its own table (unreadable.py); an update of a messaging app, which is in none, is
-acknowledged.
+That is an update of a messaging app, which is acknowledged, or a message, a turn or a job, which is ended in
+its table.
 
 Attempts at what may kill the whole program are counted in a file each, by its size: one byte for each
 attempt after the first. The count must outlive the process but not a power cut, so no message waits for
@@ -11,25 +11,36 @@ a transaction on its account.
 import asyncio
 import hashlib
 import json
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Transaction, columns, counted, storable
-from agent.store.unreadable import UPDATES, set_aside
+from agent.store.database import Database, Transaction, columns, storable
 
-CRASHES = 3  # at one row, which is then set aside
+log = logging.getLogger(__name__)
+
+CRASHES = 3  # at one thing, which is then set aside
+LONGEST_ERROR = 500  # characters
 DAY = 86_400.0
+UPDATES = "updates"  # stands for a table: a messaging app's updates are in none
+ENDS = {
+    "inbox": ["UPDATE inbox SET state = 'done' WHERE id = ?"],
+    "turns": [
+        "UPDATE turns SET state = 'done', reason = 'error' WHERE id = ?",
+        "UPDATE inbox SET state = 'done' WHERE turn = ?",
+    ],
+    "jobs": ["UPDATE jobs SET state = 'ended', next_at = NULL WHERE id = ?"],
+}
 
 
 @dataclass(frozen=True, slots=True)
 class SetAsideRow:
-    """`chat` is empty for a row that belongs to none; `raw` is the row as JSON."""
+    """`chat` is empty and `raw` the JSON for an update; `row_id` is the key of another in its table."""
 
-    id: int
     table_name: str
     row_id: str
     chat: str
@@ -38,10 +49,8 @@ class SetAsideRow:
     crashes: int
 
 
-ToChat = Callable[[str, str, int], str | None]
-"""(chat, table, count) to the payload of the notice for a chat; None if nobody reads that chat."""
-ToOwners = Callable[[Mapping[str, int]], str]
-"""{table: count} to the payload of the notice for the owners."""
+Notice = Callable[[str, str, int], str | None]
+"""(reader, table, count) to the payload of the notice for that chat; None if nobody reads it."""
 
 
 @dataclass(frozen=True)
@@ -52,34 +61,29 @@ class SetAsideTable:
     attempts: Path  # the folder of the attempts' files
     alone: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def add(self, table: str, key: object, error: BaseException, raw: str = "") -> None:
-        """Set a row aside."""
-        async with self.database.write() as tx:
-            await set_aside(tx, table, key, error, raw)
-
     async def add_updates(self, updates: Sequence[tuple[str, BaseException, str]]) -> None:
         """Set updates aside; each is (key, error, raw)."""
         async with self.database.write() as tx:
             for key, error, raw in updates:
-                await set_aside(tx, UPDATES, key, error, raw)
+                await _set_aside(tx, UPDATES, key, error, raw)
 
     async def crashed(self, table: str, key: object, error: BaseException, raw: str = "") -> bool:
-        """Count a crash at a row and set it aside at the third; whether it was."""
+        """Count a crash and set its cause aside at the third; whether it was."""
         async with self.database.write() as tx:
             sql = (
                 "INSERT INTO set_aside (table_name, row_id, crashes) VALUES (?1, ?2, 1)"
-                f" ON CONFLICT DO UPDATE SET crashes = {counted('crashes')} + 1 RETURNING crashes"
+                " ON CONFLICT DO UPDATE SET crashes = crashes + 1 RETURNING crashes"
             )
             crashes = await tx.value(sql, table, str(key))
             if crashes >= CRASHES:
-                await set_aside(tx, table, key, error, raw)
+                await _set_aside(tx, table, key, error, raw)
         return bool(crashes >= CRASHES)
 
     @asynccontextmanager
     async def attempt(self, table: str, key: object, raw: str = "") -> AsyncIterator[bool]:
-        """A block that may kill the program. It gets False when CRASHES earlier attempts at the row have done
-        so, and the row is set aside. A second attempt runs alone, so that no other row is counted if it
-        kills the program again.
+        """A block that may kill the program. It gets False when CRASHES earlier attempts have done so, and
+        their cause is set aside. A second attempt runs alone, so that nothing else is counted if it kills the
+        program again.
         """
         file = self.attempts / f"{table}-{key}"
         first = _first_attempt(file)
@@ -88,14 +92,15 @@ class SetAsideTable:
                 attempts = 1 if first else _count_attempt(file)
                 if attempts > CRASHES:
                     error = RuntimeError(f"The program ended {CRASHES} times at it.")
-                    await self.add(table, key, error, raw)
+                    async with self.database.write() as tx:
+                        await _set_aside(tx, table, key, error, raw)
                 yield attempts <= CRASHES
             finally:
                 with suppress(OSError):
                     file.unlink()
 
     async def passed(self, table: str, key: object) -> None:
-        """Forget the crashes at a row that was handled after all."""
+        """Forget the crashes at what was handled after all."""
         sql = "DELETE FROM set_aside WHERE table_name = ? AND row_id = ? AND at IS NULL"
         await self.database.execute(sql, table, str(key))
 
@@ -111,21 +116,19 @@ class SetAsideTable:
         sql = "SELECT count(*) FROM set_aside WHERE at IS NOT NULL"
         return int(await self.database.value(sql))
 
-    async def tell(self, owners: Collection[str], to_chat: ToChat, to_owners: ToOwners) -> bool:
-        """Post notices of what was set aside: at once to the chat it belonged to, and to the owners in one
-        silent notice, once a day at most. Whether there was anything to tell."""
+    async def tell(self, owners: Collection[str], notice: Notice) -> bool:
+        """Post notices of what was set aside: at once to the chat it belonged to; of updates to the owners,
+        silently and once a day at most. Whether there was anything to tell."""
         async with self.database.write() as tx:
-            told = False
-            for chat, table, count in await tx.all(_UNTOLD):
-                payload = to_chat(chat, table, count)
-                if payload is not None:
-                    told = await _put(tx, chat, payload, silent=False)
-            await tx.run(_TOLD, json.dumps(list(owners)))
-            counts: dict[str, int] = dict(await tx.all(_UNTOLD_TO_OWNERS, tx.now, DAY))
-            for chat in owners if counts else ():
-                told = await _put(tx, chat, to_owners(counts), silent=True)
-                await tx.run(_TOLD_OWNERS, tx.now)
-        return told
+            untold = await tx.all(_UNTOLD, tx.now, DAY)
+            for chat, table, count in untold:
+                for reader in [chat] if chat else owners:
+                    if payload := notice(reader, table, count):
+                        await chats.ensure(tx, reader)
+                        await outbox.put(tx, reader, [payload], silent=not chat)
+            told = json.dumps([chat for chat, _, _ in untold])
+            await tx.run(_TOLD, tx.now, told)
+        return bool(untold)
 
 
 def update_key(source: str, raw: str) -> str:
@@ -154,25 +157,31 @@ def _count_attempt(file: Path) -> int:
         return 0
 
 
-async def _put(tx: Transaction, chat: str, payload: str, *, silent: bool) -> bool:
-    await chats.ensure(tx, chat)
-    await outbox.put(tx, chat, [payload], silent=silent)
-    return True
+async def _set_aside(
+    tx: Transaction, table: str, key: object, error: BaseException, raw: str
+) -> None:
+    chat = ""
+    if table != UPDATES:
+        chat = await tx.value(f"SELECT chat FROM {table} WHERE id = ?", key) or ""
+        for sql in ENDS[table]:
+            await tx.run(sql, key)
+    why = storable(f"{type(error).__name__}: {error}"[:LONGEST_ERROR])
+    log.error("set aside table=%s row=%s: %s", table, key, why)
+    await tx.run(_KEEP, table, str(key), chat, storable(raw), why, tx.now)
 
 
+# An update delivered again is not told again.
+_KEEP = f"""
+INSERT INTO set_aside (table_name, row_id, chat, raw, error, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT DO UPDATE SET chat = ?3, raw = ?4, error = ?5, at = ?6, told_at = NULL
+WHERE at IS NULL OR table_name <> '{UPDATES}'
+"""
 _UNTOLD = """
-SELECT chat, table_name, count(*) FROM set_aside
-WHERE told = 0 AND at IS NOT NULL AND chat <> '' GROUP BY chat, table_name ORDER BY min(id)
+SELECT chat, table_name, count(*) FROM set_aside WHERE told_at IS NULL AND at IS NOT NULL
+AND (chat <> '' OR NOT EXISTS (SELECT 1 FROM set_aside WHERE chat = '' AND ?1 - told_at BETWEEN 0 AND ?2))
+GROUP BY chat, table_name ORDER BY min(id)
 """
-# Rows of an owner's own chat need no second notice to the owners.
 _TOLD = """
-UPDATE set_aside SET told = 1, told_at = iif(chat IN (SELECT value FROM json_each(?)), 0, told_at)
-WHERE told = 0 AND at IS NOT NULL
+UPDATE set_aside SET told_at = ?1 WHERE told_at IS NULL AND at IS NOT NULL
+AND chat IN (SELECT value FROM json_each(?2))
 """
-_UNTOLD_TO_OWNERS = """
-SELECT table_name, count(*) FROM set_aside
-WHERE told_at IS NULL AND at IS NOT NULL
-AND NOT EXISTS (SELECT 1 FROM set_aside WHERE ?1 - told_at BETWEEN 0 AND ?2)
-GROUP BY table_name ORDER BY min(id)
-"""
-_TOLD_OWNERS = "UPDATE set_aside SET told_at = ? WHERE at IS NOT NULL AND told_at IS NULL"

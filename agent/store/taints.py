@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.store.database import Database, Transaction, next_id, storable
+from agent.store.database import Database, Transaction, storable
 from agent.store.ledger import record
 from agent.store.links import LINKED
 from agent.trust import Taint, named
@@ -116,8 +116,8 @@ UNION ALL SELECT stranger FROM notes WHERE chat IN {LINKED} AND stranger <> ''
 UNION ALL SELECT stranger FROM jobs WHERE chat IN {LINKED} AND stranger <> ''
 LIMIT 1
 """
-_ENTER = f"""
-INSERT INTO taints (id, conversation, source, at) VALUES ({next_id("taints")}, ?1, ?2, ?3) ON CONFLICT DO NOTHING
+_ENTER = """
+INSERT INTO taints (conversation, source, at) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING
 RETURNING coalesce((SELECT chat FROM conversations WHERE id = ?1), '')
 """
 _OWNED = """

@@ -16,8 +16,7 @@ from pydantic import TypeAdapter
 
 from agent.messages import PICTURE_TOKENS, Assistant, Message, ToolCall, ToolResult, User
 from agent.store import pictures, taints
-from agent.store.database import Database, Row, Transaction, columns, counted, next_id, storable
-from agent.store.unreadable import readable
+from agent.store.database import Database, Row, Transaction, columns, storable
 from agent.trust import Origin, named
 
 Columns = tuple[str, str, str | None]
@@ -153,10 +152,7 @@ class TranscriptTable:
             await tx.many("UPDATE transcript SET live = 0 WHERE id = ?", removed)
             shorter = [(shortened(m), id) for id, m in compaction.shorten.items()]
             await tx.many("UPDATE transcript SET short = ? WHERE id = ?", shorter)
-            sql = (
-                f"UPDATE conversations SET summary = ?, compacted = {counted('compacted')} + 1"
-                " WHERE id = ?"
-            )
+            sql = "UPDATE conversations SET summary = ?, compacted = compacted + 1 WHERE id = ?"
             await tx.run(sql, storable(compaction.summary), conversation)
             await forget_hidden_notes(tx, conversation)
             await pictures.forget_hidden(tx, conversation)
@@ -189,22 +185,17 @@ OF_TURN = "SELECT id, role, head || text, extra FROM transcript WHERE turn = ? O
 
 
 async def entries(database: Database, rows: Sequence[Row]) -> list[Entry]:
-    """The entries of the rows of PROMPT. A row that cannot be read is set aside, and its turn left out."""
-    found = await readable(database, "transcript", rows, _entry)
+    """The entries of the rows of PROMPT."""
+    found = [_entry(row) for row in rows]
     if any(isinstance(entry.message, User) and entry.message.images for entry in found):
         shown = await pictures.resolved(database, [entry.message for entry in found])
         found = [replace(e, message=message) for e, message in zip(found, shown, strict=True)]
-    if len(found) == len(rows):
-        return found
-    known = {entry.id for entry in found}
-    broken = {row[1] for row in rows if row[0] not in known and row[1]}
-    return [entry for entry in found if entry.turn not in broken]
+    return found
 
 
 async def messages(database: Database, rows: Sequence[Row]) -> list[Message]:
     """The messages of the rows of OF_TURN, none shortened."""
-    found = await readable(database, "transcript", rows, lambda row: decoded_message(*row[1:]))
-    return await pictures.resolved(database, found)
+    return await pictures.resolved(database, [decoded_message(*row[1:]) for row in rows])
 
 
 def _entry(row: Row) -> Entry:
@@ -242,18 +233,16 @@ async def append(
 
 
 _INSERT = """
-INSERT INTO transcript (id, conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
-VALUES ({id}, ?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1
-    AND position < 1 << 53),
+INSERT INTO transcript (conversation, position, turn, role, head, text, extra, own, at, origin, stranger)
+VALUES (?1, (SELECT coalesce(max(position), 0) + 1 FROM transcript WHERE conversation = ?1),
     ?2, ?3, ?4, ?5, ?6, ?7, ?8, {origin})
 """
 _BY_MODEL = _INSERT.format(
-    id=next_id("transcript"),
     origin="""
     iif(EXISTS (SELECT 1 FROM taints WHERE conversation = ?1 AND cleared_at IS NULL), 'stranger', ?9),
     coalesce((SELECT source FROM taints WHERE conversation = ?1 AND cleared_at IS NULL ORDER BY id DESC), ?10)""",
 )
-_AS_GIVEN = _INSERT.format(id=next_id("transcript"), origin="?9, ?10")
+_AS_GIVEN = _INSERT.format(origin="?9, ?10")
 
 
 async def set_title(tx: Transaction, conversation: int, message: User, head: str) -> None:

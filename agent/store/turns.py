@@ -8,7 +8,7 @@ from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import approvals, chats, inbox, outbox, transcript
 from agent.store.chats import Chat
-from agent.store.database import Database, Transaction, columns, counted, storable
+from agent.store.database import Database, Transaction, columns, storable
 from agent.store.freeze import FROZEN
 from agent.store.inbox import InboxRow, IncomingKind
 from agent.store.plans import end_plan
@@ -125,9 +125,9 @@ class TurnTable:
                 (inbox.WAITING, (chat, json.dumps(list(sources)))),
             )
         turn = OpenTurn(*turns[0]) if turns else None
-        waiting = await inbox.readable_rows(self.database, rows)
-        found = await chats.decoded(self.database, known)
-        return PendingWork(found, frozen[0][0] if frozen else None, turn, tuple(waiting))
+        waiting = tuple(inbox.inbox_row(row) for row in rows)
+        chat_row = chats.decoded(known[0]) if known else None
+        return PendingWork(chat_row, frozen[0][0] if frozen else None, turn, waiting)
 
     async def unfinished(self, chat: str) -> OpenTurn | None:
         """The chat's oldest turn that was cut off."""
@@ -147,7 +147,7 @@ class TurnTable:
         steps = "(SELECT count(*) FROM transcript WHERE turn = ?1)"
         sql = (
             f"UPDATE turns SET steps = {steps},"
-            f" resumed = CASE WHEN {steps} > steps THEN 1 ELSE {counted('resumed')} + 1 END"
+            f" resumed = CASE WHEN {steps} > steps THEN 1 ELSE resumed + 1 END"
             " WHERE id = ?1 RETURNING resumed"
         )
         [(resumed,)] = await self.database.execute(sql, turn.id)
@@ -299,7 +299,7 @@ class TurnTable:
 
 
 _COLUMNS = columns(OpenTurn)
-_CUT_OFF = _COLUMNS.replace("resumed", f"{counted('resumed')} + 1")
+_CUT_OFF = _COLUMNS.replace("resumed", "resumed + 1")
 _UNFINISHED = f"SELECT {_CUT_OFF} FROM turns WHERE chat = ? AND state = 'open' ORDER BY started_at"
 _STARTED = "SELECT call FROM tool_runs WHERE turn = ? AND finished_at IS NULL"
 

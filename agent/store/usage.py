@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent.model import Completion
-from agent.store.database import Database, summed
+from agent.store.database import Database
 
 # Fields of a Completion that are columns of the same names.
 MEASURED = (
@@ -76,8 +76,8 @@ class UsageTable:
     async def since(self, at: float, chat: str | None = None) -> UsageSum:
         """The sum since an instant, of one chat or of all."""
         sql = (
-            f"SELECT count(*), {summed('prompt_tokens')}, {summed('cached_tokens')},"
-            f" {summed('completion_tokens')}, {summed('reread')} FROM usage"
+            "SELECT count(*), coalesce(sum(prompt_tokens), 0), coalesce(sum(cached_tokens), 0),"
+            " coalesce(sum(completion_tokens), 0), coalesce(sum(reread), 0) FROM usage"
             " WHERE at >= ?1 AND (?2 IS NULL OR chat = ?2)"
         )
         [row] = await self.database.all(sql, at, chat)
@@ -85,5 +85,5 @@ class UsageTable:
 
     async def read_ahead(self, at: float) -> int:
         """Tokens prefilled between turns since an instant."""
-        sql = f"SELECT {summed('reread')} FROM usage WHERE at >= ? AND purpose = 'warm'"
+        sql = "SELECT coalesce(sum(reread), 0) FROM usage WHERE at >= ? AND purpose = 'warm'"
         return int(await self.database.value(sql, at))

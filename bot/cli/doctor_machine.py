@@ -22,7 +22,7 @@ from typing import Literal
 from agent.documents.indexer import TOO_MANY, files_of
 from agent.errors import ToolError
 from agent.store import open_store
-from agent.store.backup import integrity_error, turn_count
+from agent.store.backup import turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
 from backend.client import BackendUnavailable
@@ -274,7 +274,7 @@ async def database(settings: Settings) -> list[Finding]:
         return [passed("database", "Not made yet.")]
     try:
         async with open_store(path) as store:
-            problem = await integrity_error(store)
+            problem = await store.database.damage()
             uncertain = (await store.outbox.counts()).get("uncertain", 0)
             aside = await store.set_aside.count()
     except StoreError as error:

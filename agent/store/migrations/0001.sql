@@ -36,7 +36,7 @@ CREATE TABLE conversations (
     compacted  INTEGER NOT NULL DEFAULT 0,         -- how many times
     created_at REAL NOT NULL,
     active_at  REAL NOT NULL,
-    plan       TEXT,                               -- of its task: a JSON array of [step, whether it is done]
+    plan       TEXT CHECK (plan IS NULL OR json_valid(plan)),  -- of its task: an array of [step, whether it is done]
     plan_turn  TEXT NOT NULL DEFAULT ''            -- the turn that changed it last
 ) STRICT;
 
@@ -109,8 +109,8 @@ CREATE TABLE transcript (
     role         TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'tool')),
     head         TEXT NOT NULL DEFAULT '',         -- what the program put in front of the words
     text         TEXT NOT NULL,                    -- the words, exactly
-    extra        TEXT,                             -- JSON: calls, the call answered, images
-    short        TEXT,                             -- JSON: [text, extra] that stand in the prompt instead
+    extra        TEXT CHECK (extra IS NULL OR json_valid(extra)),  -- calls, the call answered, images
+    short        TEXT CHECK (short IS NULL OR json_valid(short)),  -- [text, extra] that stand in the prompt instead
     live         INTEGER NOT NULL DEFAULT 1,
     own          INTEGER NOT NULL DEFAULT 0,       -- 1: the program's own words (advice, a repair)
     at           REAL NOT NULL,
@@ -405,20 +405,19 @@ CREATE TABLE facts (
     value TEXT NOT NULL CHECK (json_valid(value))
 ) STRICT, WITHOUT ROWID;
 
--- Rows that could not be read, or at which the program crashed: taken out of the way of the others, kept as
--- they were, and told. `at` is NULL while the program has only crashed there. The key of a messaging app's
--- update is "source:digest", the SHA-256 of `raw`: the same update delivered again is the same row.
+-- What the program crashed at each time: taken out of the way of the others, and told. `at` is NULL while it has
+-- only crashed there. The key of a messaging app's update is "source:digest", the SHA-256 of `raw`: the same
+-- update delivered again is the same row.
 CREATE TABLE set_aside (
     id         INTEGER PRIMARY KEY,
     table_name TEXT NOT NULL,
     row_id     TEXT NOT NULL,
     chat       TEXT NOT NULL DEFAULT '',
-    raw        TEXT NOT NULL DEFAULT '',           -- the row as JSON
+    raw        TEXT NOT NULL DEFAULT '',           -- of an update, as JSON
     error      TEXT NOT NULL DEFAULT '',
     crashes    INTEGER NOT NULL DEFAULT 0,
     at         REAL,
-    told       INTEGER NOT NULL DEFAULT 0,         -- 1: its chat was told
-    told_at    REAL,                               -- when the owners were told
+    told_at    REAL,                               -- when its chat, or of an update the owners, were told
     UNIQUE (table_name, row_id)
 ) STRICT;
 

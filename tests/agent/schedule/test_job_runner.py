@@ -524,18 +524,6 @@ async def test_a_chat_that_is_forgotten_while_its_job_runs_ends_no_other(
     assert await deliver(store) == []
 
 
-async def test_a_job_whose_chat_is_damaged_away_is_delivered(store: Store, clock: Clock) -> None:
-    job = await planned(store, "in 1 minute")
-    async with store.database.without_transaction() as tx:
-        await tx.run("PRAGMA foreign_keys = OFF")
-        await tx.run("UPDATE chats SET key = 'x', number = 7")
-        await tx.run("PRAGMA foreign_keys = ON")
-    clock.now += 61
-    await one_pass(runner_of(store))
-    assert [row.payload for row in await deliver(store)] == [payload("⏰ tea")]
-    assert await states_of(store, job) == [("11-20 14:01", "done")]
-
-
 async def test_a_run_that_fails_for_want_of_anything_ends_no_other(
     store: Store, clock: Clock
 ) -> None:

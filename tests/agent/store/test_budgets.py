@@ -1,9 +1,7 @@
 """What a chat uses of its day, and the stop of everything: over two processes, kills and damage."""
 
 import asyncio
-import sqlite3
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -81,16 +79,6 @@ async def test_old_days_are_removed(store: Store, clock: Clock) -> None:
     assert await prune(store, Retention()) == 1
 
 
-async def test_damaged_counts_stop_nothing(store: Store) -> None:
-    await reserve(store, calls=1)
-    for value in (2**63 - 1, -(2**63)):
-        with closing(sqlite3.connect(store.database.path)) as other:
-            other.execute("UPDATE budgets SET used = ?, allowed = ?", (value, value))
-            other.commit()
-        await reserve(store, calls=1)
-        await store.budgets.allow("tg:1", DAY_1, "calls", 5)
-
-
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -139,15 +127,6 @@ async def test_a_freeze_ends_what_stands_and_nothing_is_counted(store: Store, cl
     assert await reserve(store, "a:443", hosts=1) == []
     told = [row.facts for row in await store.ledger.rows() if row.kind in ("admin", "grant-ended")]
     assert [word in fact for word, fact in zip(("commit:web", "freeze", "freeze", "thaw"), told, strict=True)] == [True] * 4  # fmt: skip
-
-
-async def test_a_damaged_freeze_is_one(store: Store) -> None:
-    await store.freeze.freeze("ann")
-    with closing(sqlite3.connect(store.database.path)) as other:
-        other.execute("UPDATE frozen SET since = -9e999, by = CAST(x'ff' AS TEXT)")
-        other.commit()
-    with pytest.raises(Frozen):
-        await reserve(store, calls=1)
 
 
 async def test_a_code_thaws_once_and_few_are_tried(store: Store, clock: Clock) -> None:

@@ -247,18 +247,6 @@ async def test_what_is_wrong_is_told_once_a_day(full: Store, clock: Clock) -> No
     assert sent == [(saying("row 3 ", "not what was written"),)] * 2
 
 
-async def test_a_damaged_row_stops_nothing(full: Store) -> None:
-    tampered(
-        full,
-        "PRAGMA ignore_check_constraints = ON",
-        f"UPDATE ledger SET number = {2**63 - 1}, facts = 'x' WHERE number = 6",
-        "UPDATE ledger SET hash = CAST(x'ff00fe' AS TEXT), at = 9e999 WHERE number = 5",
-    )
-    await full.ledger.record("admin", act="on")
-    assert len(await full.ledger.rows()) == ROWS + 1
-    assert (await full.ledger.verify()).problem
-
-
 async def test_a_copy_holds_the_ledger(full: Store, tmp_path: Path) -> None:
     head = (await full.ledger.verify()).head
     await backup.backup(full, tmp_path / "copy.db")

@@ -99,26 +99,6 @@ async def test_a_page_of_turns_has_the_figures_of_each(store: Store) -> None:
         assert line == await overview.turn(line.id)
 
 
-async def test_what_cannot_be_decoded_is_shown(tmp_path: Path) -> None:
-    path = tmp_path / "voltaire.db"
-    await fill_state(path, turns=3)
-    async with open_store(path) as writer:
-        for sql in (
-            "UPDATE transcript SET extra = 'no JSON' WHERE role = 'tool'",
-            "UPDATE transcript SET extra = '{\"calls\": [1, {}], \"thought\": 7}' WHERE role = 'assistant'",
-        ):
-            await writer.database.execute(sql)
-    async with open_read_only(path) as database:
-        overview = Overview(database)
-        lines = await overview.turns(TurnFilter())
-        assert len(lines) == 4
-        for line in lines:
-            steps = await overview.turn_steps(line.id)
-            assert len(steps) == len([step for step in steps if step["role"]])
-            await overview.prompt_of(line.id)
-        assert await overview.tool_names() == []
-
-
 async def test_reading_writes_nothing(store: Store) -> None:
     with pytest.raises(StoreError):
         await store.chats.open("new")

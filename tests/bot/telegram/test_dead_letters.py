@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from agent.store import open_store
-from agent.store.set_aside import update_key
-from agent.store.unreadable import UPDATES
+from agent.store.set_aside import UPDATES, update_key
 from bot.commands import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
