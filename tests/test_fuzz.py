@@ -57,7 +57,8 @@ from agent.sandbox.proxy import REQUEST_LINE, parse_request, server_name, tunnel
 from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
-from agent.schedule.times.rule import dump, load, next_times
+from agent.schedule.times.rule import dump, load
+from agent.schedule.triggers import next_times
 from agent.shell import registry as programs
 from agent.shell.broker import MOST_ARGUMENTS, ClientGone, read_frame
 from agent.shell.command import HelpAsked

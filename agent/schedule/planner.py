@@ -15,15 +15,15 @@ from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse, parse_with_task
 from agent.schedule.times.rule import (
     Calendar,
+    Cron,
     Once,
     Rule,
     date_words,
     describe,
     dump,
     load,
-    next_due,
-    next_times,
 )
+from agent.schedule.triggers import next_due, next_times
 from agent.store import Store
 from agent.store.jobs import CatchUp, Job, JobSpec
 from agent.timezones import local_time
@@ -224,9 +224,9 @@ class Planner:
             here = spec.chat == self.chat and spec.timezone != self.zone
             if spec.state not in ("active", "paused", "proposed") or not here:
                 continue
-            follows = isinstance(rule, Calendar) and rule.zone == spec.timezone
+            follows = isinstance(rule, Calendar | Cron) and rule.zone == spec.timezone
             spec = replace(spec, timezone=self.zone)
-            if isinstance(rule, Calendar) and follows:
+            if isinstance(rule, Calendar | Cron) and follows:
                 rule = replace(rule, zone=self.zone)
                 upcoming = next_due(rule, self.now()) if spec.state == "active" else None
                 spec = replace(spec, timing=dump(rule), next_at=upcoming)

@@ -5,8 +5,8 @@ for it. A pass may be cut off anywhere and made again: nothing is lost, nothing
 runs twice. The clock may jump: a job's next time is never later than its rule
 says from now on, and a time that was entered before is not entered again.
 
-A pass is made when something falls due or was delivered, and twice a minute besides: a timer is not
-enough by itself, after a suspend or a jump of the clock it would fire late.
+A pass is made when something falls due or was delivered, and twice a minute besides: the timer is not
+enough by itself, after a suspend or a jump of the clock it would ring late.
 """
 
 import asyncio
@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from functools import partial
+from itertools import islice, takewhile
 from typing import Any, Self
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,8 @@ from agent.aio import set_within
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
 from agent.schedule.job_actions import JobAction
-from agent.schedule.times.rule import date_words, due_second, load, next_due, next_times
+from agent.schedule.times.rule import date_words, load
+from agent.schedule.triggers import Timer, due_second, due_times, next_due
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.jobs import DueTimes, Job, Occurrence
@@ -124,7 +126,7 @@ class JobRunner:
         if next_at is not None and not (upcoming and next_at > upcoming):
             if next_at > now.timestamp():
                 return
-            due = due_times(job, next_at, now)
+            due = past_due_times(job, next_at, now)
             late = now.timestamp() - due[-1] > GRACE_SECONDS
             keep = {"once": 1, "all": CATCH_UP, "missed": 0 if late else 1}[job.spec.catch_up]
             run = due[len(due) - keep :] if keep else []
@@ -235,22 +237,14 @@ class JobRunner:
         self.store.outbox.wake()
 
 
-def due_times(job: Job, first: int, now: datetime) -> list[int]:
-    """The due times from `first` up to now, about 100,000 at most."""
-    rule = load(job.spec.timing)
-    due, at = [first], datetime.fromtimestamp(first, UTC)
-    while len(due) < 100 * MISSED_ROWS:
-        found = next_times(rule, at, 64)
-        past = [at for at in found if due_second(at) <= now.timestamp()]
-        due += [due_second(at) for at in past]
-        if not past or len(past) < len(found):
-            break
-        at = past[-1]
-    return due
+def past_due_times(job: Job, first: int, now: datetime) -> list[int]:
+    """The due times from `first` up to now, 100,000 at most."""
+    later = map(due_second, due_times(load(job.spec.timing), datetime.fromtimestamp(first, UTC)))
+    past = takewhile(lambda at: at <= now.timestamp(), later)
+    return [first, *islice(past, 100 * MISSED_ROWS)]
 
 
 PASS_SECONDS = 30.0
-SHORTEST_PAUSE = 0.01
 
 
 class Scheduler:
@@ -277,21 +271,24 @@ class Scheduler:
         """Read the rows now."""
         self._wanted.set()
 
+    async def _ring(self) -> None:
+        self._wanted.set()
+
     def _delivered(self) -> None:
         """Another occurrence may have waited for the end of the one that was delivered."""
         if self.runner.open:
             self._wanted.set()
 
     async def _run(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
+        async with asyncio.TaskGroup() as tasks, Timer(self._ring) as timer:
             while True:
                 self._wanted.clear()
-                pause = self._pass_seconds
                 try:
                     next_at = await self.runner.run_pass(tasks)
                 except StoreError as error:
                     log.warning("the schedule could not be read, trying again: %s", error)
                 else:
                     if next_at is not None:
-                        pause = max(SHORTEST_PAUSE, min(pause, next_at - self.runner.store.clock()))
-                await set_within(self._wanted, pause)
+                        wait = timedelta(seconds=next_at - self.runner.store.clock())
+                        timer.set(datetime.now(UTC) + wait)
+                await set_within(self._wanted, self._pass_seconds)

@@ -222,7 +222,7 @@ def start_logging(verbose: bool, *, service: bool = False) -> None:
     logging.basicConfig(level=level, handlers=[handler], force=True)
     of_mcp = ("mcp", "httpx2", "httpcore2")  # they log addresses and whole messages
     of_apps = ("httpx", "httpcore", "telegram.ext")
-    for chatty in (*of_mcp, *of_apps, "aiosqlite", "asyncio"):
+    for chatty in (*of_mcp, *of_apps, "aiosqlite", "apscheduler", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
     # It logs an HTML page in place of JSON (a gateway's) with a traceback; its caller logs one line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)

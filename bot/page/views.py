@@ -19,7 +19,8 @@ from agent.memory.notes import ChatMemory, as_json
 from agent.messages import Assistant
 from agent.model import ModelRefused
 from agent.prompt import system_text
-from agent.schedule.times.rule import load, next_times
+from agent.schedule.times.rule import load
+from agent.schedule.triggers import next_times
 from agent.store import Store
 from agent.store.overview import PARTS, Overview, TurnFilter
 from agent.timezones import known_zone

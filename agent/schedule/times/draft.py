@@ -6,7 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from agent.language import translated
-from agent.schedule.times.rule import Calendar, Every, Once, Rule, date_fields, next_times
+from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, date_words
+from agent.schedule.triggers import next_times
 
 
 class NotUnderstood(Exception):
@@ -32,7 +33,7 @@ class Draft:
     months: set[int] = field(default_factory=set)
     nth: int = 0
     day: date | None = None
-    cron: Calendar | None = None
+    cron: Cron | None = None
 
     def rule(self) -> Rule:
         """The rule that was meant; NotUnderstood asks back."""
@@ -42,8 +43,8 @@ class Draft:
             return self.repeated()
         at = self.once()
         if at <= self.now:
-            form = translated("{weekday} {day} {month} {year} {time} is past. When do you mean?")
-            raise NotUnderstood(form.format(**date_fields(at)))
+            form = translated("{at} is past. When do you mean?")
+            raise NotUnderstood(form.format(at=date_words(at)))
         return Once(at.astimezone(UTC))
 
     # -- repeated -------------------------------------------------------------

@@ -10,9 +10,9 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from agent.language import ENGLISH, spoken, translated
-from agent.schedule.times.cron import parse_cron
 from agent.schedule.times.draft import Draft, NotUnderstood
-from agent.schedule.times.rule import Rule, next_times
+from agent.schedule.times.rule import Cron, Rule
+from agent.schedule.triggers import CRON_FIELDS, cron_fields, next_times
 
 NUMBERS: dict[str, float] = {
     word: number
@@ -126,9 +126,11 @@ def rule_of(draft: Draft) -> Rule:
     """The draft's rule, whose next times the calendar can hold; NotUnderstood asks back."""
     try:
         rule = draft.rule()
-        next_times(rule, draft.now, 3)
+        due = next_times(rule, draft.now, 3)
     except OverflowError:
         raise NotUnderstood(translated(TOO_FAR)) from None
+    if not due:
+        raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
     return rule
 
 
@@ -219,7 +221,14 @@ def scan(phrase: str, now: datetime, language: str = ENGLISH) -> tuple[Draft, st
 
 
 def cron_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.cron = parse_cron(match[0], draft.zone)
+    draft.cron = Cron(match[0], draft.zone)
+    try:
+        cron_fields(draft.cron)
+    except ValueError as error:
+        name = str(error)
+        text = match[0].split()[CRON_FIELDS.index(name)]
+        form = translated("“{text}” is not a valid {name} in a cron expression.")
+        raise NotUnderstood(form.format(text=text, name=name)) from None
 
 
 def in_clause(draft: Draft, match: re.Match[str]) -> None:

@@ -1,16 +1,11 @@
-"""When a job is due: once, at an interval, or by the calendar of a zone. No I/O.
+"""Rules for when a job is due, their stored form, and their description in words.
 
-A calendar rule is due once for each of its days and times of day, also where the
-clocks change: a time that daylight saving skips is due later by the length of the
-gap; of a time that comes twice, the first counts.
+Their due times: agent/schedule/triggers.py.
 """
 
-import calendar
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, time, timedelta
-from itertools import islice
+from datetime import date, datetime
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -23,10 +18,8 @@ FORBID = ConfigDict(extra="forbid", defer_build=True)
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December")  # fmt: skip
 SHORT_WEEKDAYS = tuple(name[:3] for name in WEEKDAYS)
-SHORT_MONTHS = tuple(name[:3] for name in MONTHS)
 EACH = {60: "every minute", 3600: "every hour", 86400: "every day", 604800: "every week"}
 ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
-HORIZON_DAYS = 366 * 9  # days looked ahead: 29 February may be eight years away
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +46,6 @@ class Calendar:
     `times` are minutes after midnight. `days` are days of the month, -1 the last.
     `nth` picks the n-th (-1: last) of the given weekdays in a month. `step` n
     takes every n-th day (or week, when weekdays are given) since `anchor`.
-    `either` is cron's rule: a day matches by weekday or by day of the month.
     """
 
     times: tuple[Annotated[int, Field(ge=0, lt=1440)], ...]
@@ -64,89 +56,19 @@ class Calendar:
     nth: int = 0
     step: Annotated[int, Field(ge=1)] = 1
     anchor: date | None = None
-    either: bool = False
     __pydantic_config__ = FORBID
 
 
-Rule = Once | Every | Calendar
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """A cron expression of five fields, in a zone."""
+
+    expression: str
+    zone: str
+    __pydantic_config__ = FORBID
 
 
-def next_times(rule: Rule, after: datetime, count: int = 1) -> list[datetime]:
-    """Up to `count` due times later than `after` (aware), in UTC, ascending."""
-    after = after.astimezone(UTC)
-    if isinstance(rule, Once):
-        return [rule.at] if rule.at > after and count else []
-    due = interval_times(rule, after) if isinstance(rule, Every) else calendar_times(rule, after)
-    return list(islice(due, count))
-
-
-def due_second(due: datetime) -> int:
-    """A due time in whole seconds since the epoch, rounded up: next_times from that second on
-    gives the time after it, not the same one again."""
-    return math.ceil(due.timestamp())
-
-
-def next_due(rule: Rule, after: datetime) -> int | None:
-    """The next due time (due_second), or None."""
-    return next((due_second(at) for at in next_times(rule, after)), None)
-
-
-def interval_times(rule: Every, after: datetime) -> Iterator[datetime]:
-    step = timedelta(seconds=rule.seconds)
-    passed = max(0, (after - rule.anchor) // step)
-    due = rule.anchor + (passed + 1) * step
-    while True:
-        yield due
-        due += step
-
-
-def calendar_times(rule: Calendar, after: datetime) -> Iterator[datetime]:
-    zone = ZoneInfo(rule.zone)
-    first = after.astimezone(zone).date() - timedelta(days=1)  # a gap may push a time past midnight
-    last = after
-    for offset in range(HORIZON_DAYS):
-        day = first + timedelta(days=offset)
-        if not matches(rule, day):
-            continue
-        at_times = [time(minute // 60, minute % 60) for minute in rule.times]
-        for due in sorted(datetime.combine(day, at, zone).astimezone(UTC) for at in at_times):
-            if due > last:
-                last = due
-                yield due
-
-
-def matches(rule: Calendar, day: date) -> bool:
-    """Whether the rule is due on that day."""
-    if rule.months and day.month not in rule.months:
-        return False
-    by_weekday = not rule.weekdays or day.weekday() in rule.weekdays
-    by_day = not rule.days or day.day in rule.days or (-1 in rule.days and day_from_end(day) == 1)
-    if rule.either and rule.weekdays and rule.days:
-        return by_weekday or by_day
-    return by_weekday and by_day and is_nth(rule, day) and in_step(rule, day)
-
-
-def is_nth(rule: Calendar, day: date) -> bool:
-    if rule.nth < 0:
-        return (day_from_end(day) - 1) // 7 == -rule.nth - 1
-    return not rule.nth or (day.day - 1) // 7 == rule.nth - 1
-
-
-def day_from_end(day: date) -> int:
-    """1 on the last day of the month."""
-    return calendar.monthrange(day.year, day.month)[1] - day.day + 1
-
-
-def in_step(rule: Calendar, day: date) -> bool:
-    if rule.step == 1 or rule.anchor is None:
-        return True
-    if rule.weekdays:
-        return ((monday(day) - monday(rule.anchor)).days // 7) % rule.step == 0
-    return (day - rule.anchor).days % rule.step == 0
-
-
-def monday(day: date) -> date:
-    return day - timedelta(days=day.weekday())
+Rule = Once | Every | Calendar | Cron
 
 
 # -- stored as JSON -----------------------------------------------------------
@@ -155,11 +77,12 @@ FORMS: dict[str, TypeAdapter[Any]] = {
     "once": TypeAdapter(Once),
     "every": TypeAdapter(Every),
     "calendar": TypeAdapter(Calendar),
+    "cron": TypeAdapter(Cron),
 }
 
 
 def dump(rule: Rule) -> dict[str, Any]:
-    """The rule as plain values; `kind` is once, every or calendar."""
+    """The rule as plain values; `kind` is once, every, calendar or cron."""
     stored: dict[str, Any] = {"kind": type(rule).__name__.lower()}
     for key, value in asdict(rule).items():
         if isinstance(value, frozenset | tuple):
@@ -173,7 +96,7 @@ def load(stored: Mapping[str, Any]) -> Rule:
     """The rule that `dump` stored; LookupError or ValueError for what no rule of this version is."""
     fields = dict(stored)
     rule: Rule = FORMS[fields.pop("kind")].validate_python(fields)
-    if isinstance(rule, Calendar):
+    if isinstance(rule, Calendar | Cron):
         ZoneInfo(rule.zone)
     return rule
 
@@ -184,29 +107,20 @@ def load(stored: Mapping[str, Any]) -> Rule:
 def describe(rule: Rule, zone: str) -> str:
     """The rule in plain words of the language spoken, as a person would confirm it."""
     if isinstance(rule, Once):
-        at = rule.at.astimezone(ZoneInfo(zone))
-        form = translated("once, on {weekday} {day} {month} {year} at {time}")
-        return form.format(**date_fields(at))
+        return translated("once, on {at}").format(at=date_words(rule.at.astimezone(ZoneInfo(zone))))
     if isinstance(rule, Every):
         return interval_words(rule.seconds)
-    form = translated("{days} {times}")
-    words = form.format(days=describe_days(rule), times=describe_times(rule.times))
+    if isinstance(rule, Cron):
+        words = f"cron {rule.expression}"
+    else:
+        form = translated("{days} {times}")
+        words = form.format(days=describe_days(rule), times=describe_times(rule.times))
     return words if rule.zone == zone else f"{words} ({rule.zone})"
 
 
 def date_words(at: datetime) -> str:
-    """A day of this year and a time, such as "Mon 23 Nov 09:00"."""
-    return translated("{weekday} {day} {month} {time}").format(**date_fields(at))
-
-
-def date_fields(at: datetime) -> dict[str, str]:
-    return {
-        "weekday": translated(SHORT_WEEKDAYS[at.weekday()]),
-        "day": f"{at:%d}",
-        "month": translated(SHORT_MONTHS[at.month - 1]),
-        "year": f"{at:%Y}",
-        "time": f"{at:%H:%M}",
-    }
+    """Weekday, date and time, such as "Mon 2026-11-23 09:00"."""
+    return f"{translated(SHORT_WEEKDAYS[at.weekday()])} {at:%Y-%m-%d %H:%M}"
 
 
 def describe_times(times: tuple[int, ...]) -> str:
@@ -221,11 +135,7 @@ def describe_days(rule: Calendar) -> str:
     weekdays = listed([translated(WEEKDAYS[day]) for day in sorted(rule.weekdays)])
     months = listed([translated(MONTHS[month - 1]) for month in sorted(rule.months)])
     days = listed(days_of_month(rule))
-    if rule.either and rule.weekdays and rule.days:
-        form = translated("each {weekdays} and {days} of the month")
-        if months:
-            form = translated("each {weekdays} and {days} of the month of {months}")
-    elif rule.nth:
+    if rule.nth:
         form = translated("on the {nth} {weekdays} of each month")
         if months:
             form = translated("on the {nth} {weekdays} of {months}")

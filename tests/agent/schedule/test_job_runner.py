@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,7 +14,8 @@ from agent.schedule.job_actions import JobAction, SubmitTask, remind
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import Planner
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
-from agent.schedule.times.rule import dump, load, next_times
+from agent.schedule.times.rule import dump, load
+from agent.schedule.triggers import Timer, next_times
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, JobSpec, Occurrence
 from agent.store.outbox import OutboxRow
@@ -104,7 +105,7 @@ async def test_a_reminder_that_is_late_by_some_seconds_still_comes(
     [
         ("once", ["missed"] * 4 + ["running"], ["⏰ tea"]),
         ("all", ["due"] * 4 + ["running"], ["⏰ tea"] * 5),
-        ("missed", ["missed"] * 5, ["⏰ Missed 5 times while I was off: tea (last due Wed 25 Nov 08:00)."]),
+        ("missed", ["missed"] * 5, ["⏰ Missed 5 times while I was off: tea (last due Wed 2026-11-25 08:00)."]),
     ],
 )  # fmt: skip
 async def test_after_the_host_was_off(
@@ -230,6 +231,18 @@ async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(
                 await added.wait()
                 added.clear()
     assert [state for _, state in await states_of(store, job)] == ["done"] * 3
+
+
+async def test_the_timer_rings_at_the_instant_that_was_set_last() -> None:
+    rung = asyncio.Event()
+
+    async def ring() -> None:
+        rung.set()
+
+    async with Timer(ring) as timer, asyncio.timeout(SECONDS):
+        timer.set(datetime.now(UTC) + timedelta(hours=1))
+        timer.set(datetime.now(UTC) - timedelta(hours=1))  # a past one rings at once
+        await rung.wait()
 
 
 async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock: Clock) -> None:
@@ -397,7 +410,7 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
         True,
     )
     assert proposal.description == saying(
-        "summary", "website", "weekday at 08:00", *(f"{day} Nov 08:00" for day in (23, 24, 25))
+        "summary", "website", "weekday at 08:00", *(f"11-{day} 08:00" for day in (23, 24, 25))
     )
     digest = await planner.propose_text("every day at 8 send me the health digest")
     assert (digest.spec.kind, digest.description.partition(",")[0]) == ("digest", "Health digest")
@@ -418,7 +431,7 @@ async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock: Clock
     assert await states_of(store, job) == []
     await planner.pause(job.id, paused=False)
     edited = await planner.edit(job.id, "every Monday at 9")
-    assert planner.describe(edited, 1) == saying("“tea”", "Monday at 09:00", "07 Dec 09:00")
+    assert planner.describe(edited, 1) == saying("“tea”", "Monday at 09:00", "Mon 2026-12-07 09:00")
     await planner.run_now(job.id)
     await one_pass(runner)
     assert len(await deliver(store)) == 1
@@ -466,7 +479,7 @@ async def test_a_switch_that_the_model_proposes_is_asked_for_even_once(store: St
 
     planner = Planner(store, CHAT, "UTC", JobClassifier((), models))
     await planner.schedule("tomorrow at 9", "switch to coder", "", approve)
-    assert asked == [(saying("switch", "coder", "21 Nov 2026 at 09:00"), "schedule")]
+    assert asked == [(saying("switch", "coder", "Sat 2026-11-21 09:00"), "schedule")]
 
 
 async def test_an_edit_keeps_what_it_does_not_name(store: Store) -> None:
@@ -611,7 +624,7 @@ async def test_what_runs_and_what_is_missed_by_policy_and_lateness(
     assert await states_of(store, job) == list(zip(DAYS, states, strict=False))
     rows = await store.occurrences.of_job(job.id)
     assert all(row.detail == saying("off or busy") for row in rows if row.state == "missed")
-    last = f"{20 + missed} Nov 08:00)."
+    last = f"2026-11-{20 + missed} 08:00)."
     expected = [saying(f"Missed {told} while I was off: tea", last)] if told else []
     assert [parcel.payload for parcel in await deliver(store)] == expected
     following = datetime(2026, 11, 21 + days, 7, tzinfo=UTC).timestamp()
@@ -638,7 +651,7 @@ async def test_due_times_are_those_of_the_rule_up_to_now(store: Store, clock: Cl
     for count in (1, 2, 64, 65, 130):
         last = first + (count - 1) * DAY
         for now in (last, last + DAY // 2):
-            found = scheduler.due_times(job, first, datetime.fromtimestamp(now, UTC))
+            found = scheduler.past_due_times(job, first, datetime.fromtimestamp(now, UTC))
             assert len(found) == count
             assert (found[0], abs(found[-1] - last) <= 3600) == (first, True)  # summer time
 

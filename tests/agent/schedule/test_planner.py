@@ -305,7 +305,7 @@ async def test_the_last_times_are_told_in_the_chats_zone(bench: Bench) -> None:
         if day == 1:
             await bench.store.occurrences.end(run.id, "missed", "the host was off")
     assert await planner.history(job, 2) == [
-        saying("Mon 23 Nov 08:00", "due"),
-        saying("Sun 22 Nov 08:00", "missed", "the host was off"),
+        saying("Mon 2026-11-23 08:00", "due"),
+        saying("Sun 2026-11-22 08:00", "missed", "the host was off"),
         saying("missed", "runs once"),
     ]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse, parse_with_task
-from agent.schedule.times.rule import Calendar, Every, Once, describe, dump, load, next_times
+from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, describe, dump, load
+from agent.schedule.triggers import next_times
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday
@@ -81,8 +82,8 @@ REPEATED = {
     "every quarter on the 1st at 9": "on day 1 of January, April, July and October at 09:00",
     "every year on March 3 at 9": "on day 3 of March at 09:00",
     "every weekday at 9am Tokyo time": "every weekday at 09:00 (Asia/Tokyo)",
-    "0 8 * * 1-5": "every weekday at 08:00",
-    "30 6 1,15 * *": "on day 1 and day 15 of each month at 06:30",
+    "0 8 * * 1-5": "cron 0 8 * * 1-5",
+    "30 6 1,15 * *": "cron 30 6 1,15 * *",
 }
 
 ASKED = {
@@ -205,6 +206,66 @@ def test_two_years_agree_with_dateutil(zone: str, name: str) -> None:
     here = load({**dump(rule), "zone": zone})
     assert isinstance(here, Calendar)
     assert list(walked(here)) == independent(zone, how)
+
+
+CRON = {
+    "0 8 * * 0": ["Sun 11-22 08:00", "Sun 11-29 08:00"],
+    "0 8 * * 7": ["Sun 11-22 08:00", "Sun 11-29 08:00"],
+    "0 8 * * 0-2": ["Sun 11-22 08:00", "Mon 11-23 08:00", "Tue 11-24 08:00", "Sun 11-29 08:00"],
+    "0 8 * * fri-sun": ["Sat 11-21 08:00", "Sun 11-22 08:00", "Fri 11-27 08:00"],
+    "0 8 * * MON-FRI/2": ["Mon 11-23 08:00", "Wed 11-25 08:00", "Fri 11-27 08:00"],
+    "0 9 13 * 5": ["Fri 11-27 09:00", "Fri 12-04 09:00", "Fri 12-11 09:00", "Sun 12-13 09:00"],
+    "*/20 9-10 * * *": ["Sat 11-21 09:00", "Sat 11-21 09:20", "Sat 11-21 09:40", "Sat 11-21 10:00"],
+    "5/25 0 1 jan,jul *": ["Fri 01-01 00:05", "Fri 01-01 00:30", "Fri 01-01 00:55", "Thu 07-01 00:05"],
+    "0 0 29 2 *": ["Tue 02-29 00:00"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("expression", "days"), CRON.items())
+def test_a_cron_expression_is_read_as_crontab_does(expression: str, days: list[str]) -> None:
+    due = next_times(parse(expression, NOW), NOW, len(days))
+    assert [f"{at.astimezone(PARIS):%a %m-%d %H:%M}" for at in due] == days
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 feb *", "0 0 30,31 2 *", "0 24 * * *", "60 * * * *",
+     "0 0 0 * *", "0 0 * 13 *", "0 0 * * 8", "0 0 * * 1-", "*/0 * * * *", "0 0 1 jan/2 *", "5-1 * * * *"],
+)  # fmt: skip
+def test_a_cron_expression_that_is_never_due_or_wrong_is_asked_about(expression: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(expression, NOW)
+
+
+# Days on which APScheduler, given the zone, leaves a time out, or fires twice.
+CHANGES = {
+    ("Europe/Paris", "0:15"): ["2027-03-28 22:15", "2027-03-29 22:15"],  # the day after the change
+    ("Europe/Paris", "2:30"): ["2027-03-27 01:30", "2027-03-28 01:30", "2027-03-29 00:30"],  # skipped
+    ("Europe/Paris", "2:45"): ["2027-10-31 00:45", "2027-11-01 01:45"],  # comes twice
+    ("Africa/Cairo", "0:30"): ["2027-04-28 22:30", "2027-04-29 22:30", "2027-04-30 21:30"],
+    ("Asia/Beirut", "0:00"): ["2027-03-26 22:00", "2027-03-27 22:00", "2027-03-28 21:00"],
+    ("America/Santiago", "0:00"): ["2027-09-04 04:00", "2027-09-05 04:00", "2027-09-06 03:00"],
+    ("America/Havana", "0:30"): ["2027-03-13 05:30", "2027-03-14 05:30", "2027-03-15 04:30"],
+    ("Australia/Lord_Howe", "2:15"): ["2027-10-01 15:45", "2027-10-02 15:45", "2027-10-03 15:15"],
+    ("America/New_York", "1:30"): ["2027-11-07 05:30", "2027-11-08 06:30"],
+    ("Atlantic/Azores", "0:59"): ["2027-10-30 00:59", "2027-10-31 00:59", "2027-11-01 01:59"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("where", "due"), CHANGES.items(), ids=lambda value: " ".join(value[:2]))
+def test_a_daily_job_is_due_once_a_day_over_a_change_of_clocks(
+    where: tuple[str, str], due: list[str]
+) -> None:
+    zone, clock = where
+    hour, minute = map(int, clock.split(":"))
+    first = datetime.fromisoformat(due[0]).replace(tzinfo=UTC)
+    rules: list[Rule] = [
+        Calendar((hour * 60 + minute,), zone),
+        Cron(f"{minute} {hour} * * *", zone),
+    ]
+    for rule in rules:
+        found = next_times(rule, first - timedelta(hours=1), len(due))
+        assert [f"{at:%Y-%m-%d %H:%M}" for at in found] == due
 
 
 def test_an_interval_does_not_drift() -> None:
