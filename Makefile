@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image container-steps demo test test-again test-fast coverage check format bench service faults-backend faults-schedule operate growth attacks soak poison fuzz status-under-attack structure campaign mutants mcp-conformance templates real-models card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -182,31 +182,15 @@ image:  ## the container image, of the tracked files and the lock (podman, else 
 bench: dev  ## every figure of the README, on this machine, put into it
 	@$(BIN)/python -m bench --readme
 
-faults-backend: dev  ## every known fault of a model server, injected for real
-	@$(BIN)/python -m bench.faults_backend
-
-faults-schedule: dev  ## the bot killed 100 times at every step of its jobs
-	@$(BIN)/python -m bench.faults_schedule
-
 service: dev  ## a system install under a real systemd (needs root), and an upgrade from a wheel: what an operator does
 	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py tests/test_wheel.py tests/backend/build/test_build.py
 
-operate: dev  ## what an operator does, to a system, a user and a uv-tool install under a real systemd (needs root)
-	@$(BIN)/python -m bench.operate
-
-growth: dev  ## 10,000 messages: what each leaves behind, and whether retention bounds it under load
-	@$(BIN)/python -m bench.growth
-
 attacks: dev  ## the attack suite against the product, in the bot's unit, against none; and without each wall
-	@$(BIN)/python -m bench.attacks --whole
-	@$(BIN)/python -m bench.attacks --unit --whole
-	@$(BIN)/python -m bench.attacks --plain
+	@$(BIN)/python -m tests.attacks --whole
+	@$(BIN)/python -m tests.attacks --unit --whole
+	@$(BIN)/python -m tests.attacks --plain
 	@$(BIN)/python -m pytest -q -m slow tests/agent/sandbox/test_ordinary_user.py
-	@$(BIN)/python -m bench.attacks --walls
-
-container-steps: dev  ## the image's steps in a chroot, its size, its sandbox, and what an operator does to it (root, podman, catatonit)
-	@$(BIN)/python -m bench.container
-	@$(BIN)/python -m bench.operate.container
+	@$(BIN)/python -m tests.attacks --walls
 
 FUZZ_MINUTES ?= 60
 
@@ -214,22 +198,8 @@ fuzz: dev  ## every parser of foreign bytes, an hour (FUZZ_MINUTES=60), with new
 	@export FUZZ_SECONDS=$$((60 * $(FUZZ_MINUTES))) FUZZ_SEED=$${FUZZ_SEED:-$$(date +%s)}; \
 		echo "FUZZ_SEED=$$FUZZ_SEED"; $(BIN)/python -m pytest tests/test_fuzz.py
 
-POISON := tests/bot/telegram/test_hostile_updates.py tests/agent/chats/test_hostile_streams.py
-
-poison: dev  ## 2,000 mutated updates, 1,000 hostile model streams: the bot goes on
-	@$(PYTEST) -m slow --durations=5 $(POISON)
-
-status-under-attack: dev  ## /status while the worst of each kind of foreign bytes is read: 200 ms at most
-	@$(BIN)/python -m bench.status_under_attack
-
-soak: dev  ## 200 chats, 5,000 messages, 5 % faults
-	@$(BIN)/python -m bench.soak
-
-templates: dev $(TEMPLATES)  ## calls, results and tokens read again under every real chat template; changes of model
-	@$(BIN)/python -m bench.templates
-	@$(BIN)/python -m bench.templates --kind lfm2 --kind gemma3
-	@$(BIN)/python -m bench.template_changes
-	@for calls in hermes lfm2 granite deepseek-r1; do $(BIN)/python -m bench.templates --calls $$calls; done
+templates: dev $(TEMPLATES)  ## every real chat template, with the real agent and server: calls, results, tokens read again, changes of model
+	@$(PYTEST) --dist load -m "slow or not slow" tests/agent/llm/openai/test_real_templates.py
 
 # REAL="--short" in ten minutes; REAL="--help" for the rest. It goes on where it was interrupted.
 real-models: dev  ## real models of 0.5 and 1.5 GB, fetched: tasks and wishes done, waits, faults of answers; two hours
@@ -241,23 +211,6 @@ card:  ## on a machine with an NVIDIA card, nvcc and CMake: what only a card can
 
 card-kit: dev  ## pack what `make card` needs on a machine without a network: build/card-kit.tar.xz
 	@$(BIN)/python -m bench.card.kit
-
-CONFORMANCE := .cache/mcp-conformance/.stamp
-$(CONFORMANCE): fakes/mcp-conformance/package-lock.json | $(STAMP)-dev
-	@command -v npm >/dev/null || { echo "npm is missing: apt-get install npm"; exit 1; }
-	@mkdir -p $(@D)
-	@cp fakes/mcp-conformance/package*.json $(@D)
-	@npm ci --silent --ignore-scripts --no-audit --no-fund --prefix $(@D)
-	@touch $@
-
-mcp-conformance: dev $(CONFORMANCE)  ## the published checks of the Model Context Protocol, against our client and server
-	@$(BIN)/python -m bench.mcp_conformance
-
-structure: dev  ## lines, importers, cycles; stack frames and modules that one message passes
-	@$(BIN)/python -m bench.structure
-
-mutants: dev  ## small faults in the core: how many the nearest tests notice, in an hour at most
-	@nice -n 10 $(BIN)/python -m bench.mutants
 
 campaign: dev  ## everything together goes wrong at random, 20 minutes: nothing lost, nothing doubled
 	@$(BIN)/python -m bench.campaign

@@ -4,7 +4,7 @@ what looks like a key.
 It is a net, not a wall: docs/security.md tells what it misses. %xx and \\xx are decoded, then only ASCII
 letters and digits are compared, without their case: so a secret is found that was split by line ends,
 spaces, quotes or punctuation. The time is linear in the text, whatever it holds, and depends little on the
-number of secrets (python -m bench.leaks).
+number of secrets.
 """
 
 import re

@@ -1,9 +1,8 @@
 """Every figure in one run, as a table: `make bench`, under ten minutes.
 
-python -m bench [--readme] [--kills 50] [--more]
+python -m bench [--readme] [--kills 50]
 
---readme puts the table into README.md, between its two marks; --more measures
-the parts as well: sandbox, prompt cache, database, idle backend.
+--readme puts the table into README.md, between its two marks.
 """
 
 import argparse
@@ -11,7 +10,6 @@ import asyncio
 import os
 import platform
 import resource
-import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -64,12 +62,6 @@ ROWS = (
     Row("warm turn, more than the bare request", "", "", "", "at most 20 ms", "warm_turn_more_ms", "{:.0f} ms"),
     Row("messages a second, instant model", "", "", "", "", "messages_per_second", "{:.1f}"),
 )  # fmt: skip
-MORE = (
-    ("The sandbox", ("bench.sandbox",)),
-    ("The prompt cache", ("bench.cache",)),
-    ("The database", ("bench.store",)),
-    ("The backend, idle", ("bench.backend_idle", "--model", str(ROOT / "backend/embedded/pocket.gguf"))),
-)  # fmt: skip
 
 
 def table(figures: Mapping[str, Any]) -> str:
@@ -121,18 +113,12 @@ async def measured(kills: int) -> tuple[dict[str, Any], list[str]]:
     return figures, troubles
 
 
-def printed(words: tuple[str, ...]) -> str:
-    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
-    return (done.stdout if done.returncode == 0 else done.stdout + done.stderr).strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--readme", action="store_true")
     parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--more", action="store_true")
     chosen = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -143,8 +129,6 @@ def main() -> None:
     if chosen.readme and not troubles:
         readme = ROOT / "README.md"
         readme.write_text(written(readme.read_text("utf-8"), text), "utf-8")
-    for title, words in MORE if chosen.more else ():
-        print(f"\n{title}\n\n{printed(words)}", flush=True)
     sys.exit(bool(troubles))
 
 

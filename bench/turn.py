@@ -24,7 +24,6 @@ from typing import Any
 from backend.pictures import gpu_svg, rasterize
 from backend.protocol import GpuMinute
 from bench.installation import READING_SECONDS, Installation, installation
-from bench.matrix_turn import matrix_turns
 from bot.localgram import Person
 from bot.state import resident_mib
 from fakes.model_scripted import ModelServer, Reply, says
@@ -245,7 +244,6 @@ def parts(count: int, kill_count: int) -> dict[str, Part]:
         "turns": lambda: turns(count),
         "starts": starts,
         "picture": picture,
-        "matrix": lambda: matrix_turns(count),
         "installed": lambda: asyncio.to_thread(installed),
         "messages per second": lambda: throughput(20, 10),
         "killed mid-answer": lambda: kills(kill_count),

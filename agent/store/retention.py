@@ -65,7 +65,7 @@ _LONGEST_UNUSED = (
 )
 _OUT_OF_PROMPT = _deletion("transcript", "live = 0 ORDER BY id")
 
-_INDEXED = 1.8  # bytes of the database for a byte of a document's text (bench/documents.py)
+_INDEXED = 1.8  # bytes of the database for a byte of a document's text
 
 _UNMERGED = "rows_unmerged"  # key of the number of rows deleted since the last merge
 _SHARE = 20  # the index is merged once one row in so many was deleted

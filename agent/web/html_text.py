@@ -2,7 +2,7 @@
 
 The scanner is our own and takes time linear in the page's size: html.parser rescans from each unclosed comment
 or tag (minutes for 4 MiB), and the fast tree builder (selectolax) is quadratic in depth. On the saved pages of
-tests/agent/web/pages (`python -m bench.pages`) trafilatura 2.3.1 loses 3 of 74 wanted passages (bylines) and 4
+tests/agent/web/pages trafilatura 2.3.1 loses 3 of 74 wanted passages (bylines) and 4
 of 13 links, and shows 2 of 32 things beside the text; this loses and shows none. trafilatura also needs 13
 packages, among them a C parser for strangers' bytes, and 0.4 s to load.
 """

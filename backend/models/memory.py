@@ -1,7 +1,7 @@
 """How much memory a model needs: weights, KV cache, compute buffers, overhead; in bytes.
 
 The results match the buffer sizes that llama.cpp logs to about 1 % for ten models of
-all kinds (`python -m bench.fit` prints both); rules by architecture follow its source
+all kinds (tests/backend/models/test_fit.py); rules by architecture follow its source
 (llama-hparams, llama-kv-cache-iswa, llama-memory-recurrent). Flash attention is assumed
 to be on: without it the attention scores alone take hundreds of MiB.
 """

@@ -24,11 +24,11 @@ from pathlib import Path
 from random import Random
 
 from bench.campaign import table
-from bench.campaign.disk import Disk
 from bench.campaign.faults import PROCESSES, SURROUNDINGS, Fault, deck, missing
 from bench.campaign.people import Jobs, Talker
 from bench.campaign.whole import Whole, uid, whole
 from bench.reader import Reader
+from fakes.small_disk import Disk
 
 LEAST_SECONDS = 40.0  # of faults, in the shortest campaign
 SETTLE_SECONDS = 150.0  # at most, after the last fault

@@ -11,11 +11,11 @@ from random import Random
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Status
 from bench.campaign.clock import Clock
-from bench.campaign.disk import Disk
 from bench.campaign.line import Line
 from bench.service import Service, environment
 from bot.localgram import Limits, Localgram, Person
 from bot.localgram.chat import Chat
+from fakes.small_disk import Disk
 
 TOKEN = "1000001:campaign"
 OWNER = 1

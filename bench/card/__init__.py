@@ -7,7 +7,6 @@ kit.py       the kit: llama.cpp's sources, packages, small programs; packed and 
 __main__.py  the one command: unpacks, then goes on with the kit's packages in run.py
 run.py       the steps one after the other, each with a time of its own
 build.py     compiling the server
-weights.py   models of real shapes with random weights
 card.py      the card, or its stand-in; memory held on it; what it does under load
 memory.py    computed memory beside the server's log
 speed.py     prompt cache, reading again, drafting

@@ -16,10 +16,11 @@ from pathlib import Path
 from agent.aio import BackgroundTasks
 from backend.gpu.nvml import installed_gpus
 from backend.measure.bench import gpu_sampler
-from bench.card import card, memory, speed, weights, whole
+from bench.card import card, memory, speed, whole
 from bench.card.build import compile_for
 from bench.card.stage import CARD, PROCESSOR, Scale, Stage
 from bench.card.table import Table
+from fakes import gguf_random
 from fakes.gguf_shapes import SHAPES
 
 MODELS = {
@@ -72,7 +73,7 @@ async def compiled(stage: Stage) -> None:
 
 async def models(stage: Stage) -> None:
     folder = stage.folder / "models"
-    largest = max(weights.size_of(SHAPES[name]) for name in MODELS.values())
+    largest = max(gguf_random.size_of(SHAPES[name]) for name in MODELS.values())
     if not stage.cpu and shutil.disk_usage(MEMORY_FILES).free > 3 * largest + SPARE:
         folder = MEMORY_FILES / f"voltaire-card-{os.getpid()}"  # gone with the run
     folder.mkdir(parents=True, exist_ok=True)
@@ -80,10 +81,12 @@ async def models(stage: Stage) -> None:
     for kind, name in MODELS.items():
         shape = SHAPES[name]
         shape = (
-            weights.shrunk(shape) if stage.cpu else weights.fitting(shape, int(SHARE * card_bytes))
+            gguf_random.shrunk(shape)
+            if stage.cpu
+            else gguf_random.fitting(shape, int(SHARE * card_bytes))
         )
         began, path = time.monotonic(), folder / f"{kind}.gguf"
-        await asyncio.to_thread(weights.make_random, path, shape)
+        await asyncio.to_thread(gguf_random.make_random, path, shape)
         stage.models[kind] = path
         layers, own = shape.values["block_count"], SHAPES[name].values["block_count"]
         size = f"{path.stat().st_size / 1e9:.1f} GB, {layers} of {own} layers, {time.monotonic() - began:.0f} s"

@@ -164,7 +164,7 @@ async def test_a_refusal_is_told_and_the_refusal_of_that_is_not(
 FULL_DISK = """
 import asyncio, json, sys
 from pathlib import Path
-from bench.campaign.disk import Disk
+from fakes.small_disk import Disk
 disk = Disk(Path(sys.argv[1]))
 from agent.store import open_store
 from bot import delivery as module

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.attacks.__main__ import scratch
 from bot.setup.units import UNITS, Installation, SystemdScope, render
 from fakes.booted import CODE, SHARED, Booted, booted, lacking
 from fakes.words import saying
+from tests.attacks.__main__ import scratch
 
 pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]
 ETC, STATE = Path("/etc/voltaire"), Path("/var/lib/voltaire")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.attacks import walls
-from bench.attacks.__main__ import scratch
-from bench.attacks.attack import CHORE
-from bench.attacks.cases import ATTACKS, WHOLE
-from bench.attacks.suite import against_nothing, against_sandbox
 from fakes.obedient_bot import orders
 from fakes.obedient_chat import order
+from tests.attacks import walls
+from tests.attacks.__main__ import scratch
+from tests.attacks.attack import CHORE
+from tests.attacks.cases import ATTACKS, WHOLE
+from tests.attacks.suite import against_nothing, against_sandbox
 
 AREAS = [
     pytest.param(area, marks=[pytest.mark.slow] * (area == WHOLE), id=area)

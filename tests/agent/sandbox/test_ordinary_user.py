@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.attacks.__main__ import scratch
-from bench.attacks.cases import WHOLE
+from tests.attacks.__main__ import scratch
+from tests.attacks.cases import WHOLE
 
 STRANGER = 12345  # a user id that no host gives away
 
@@ -35,7 +35,7 @@ def test_it_holds_for_an_ordinary_user_too(areas: list[str]) -> None:
                 *_as_stranger(),
                 sys.executable,
                 "-m",
-                "bench.attacks",
+                "tests.attacks",
                 "--folder",
                 str(state),
                 *areas,

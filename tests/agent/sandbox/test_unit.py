@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bench.attacks.__main__ import scratch
-from bench.attacks.cases import ATTACKS, WHOLE
-from bench.attacks.hardening import WALLS
-from bench.attacks.unit import against_unit
 from fakes.booted import CODE, lacking
+from tests.attacks.__main__ import scratch
+from tests.attacks.cases import ATTACKS, WHOLE
+from tests.attacks.hardening import WALLS
+from tests.attacks.unit import against_unit
 
 pytestmark = pytest.mark.timeout(1800)  # seconds where the processor is free
 
@@ -49,7 +49,7 @@ async def test_all_attacks_are_blocked(folder: Path) -> None:
 
 def test_without_the_unit_its_walls_are_missed() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench.attacks.hardening"],
+        [sys.executable, "-m", "tests.attacks.hardening"],
         cwd=CODE,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,

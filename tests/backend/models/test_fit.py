@@ -33,10 +33,10 @@ from backend.models.memory import (
     overridden_bytes,
 )
 from backend.models.profile import Profile, Source
-from bench.card.weights import make_random, narrowed
 from fakes import gguf_maker
 from fakes.gguf_kinds import KINDS, make
 from fakes.gguf_maker import Kind, Shape
+from fakes.gguf_random import make_random, narrowed
 from fakes.gguf_shapes import SHAPES
 from fakes.gguf_shapes import make as make_shape
 from fakes.llama_checkpoint import checkpoint

@@ -17,7 +17,7 @@ from fakes.words import saying
 SMALL_DISK = """
 import os, threading, time
 from pathlib import Path
-from bench.campaign.disk import Disk
+from fakes.small_disk import Disk
 disk, folder = Disk(Path({folder!r}) / "disk"), Path({folder!r})
 os.environ["VOLTAIRE_STATE__DIR"] = str(disk.folder)
 (folder / "missing").write_text(disk.missing)

@@ -1,5 +1,4 @@
-"""Files that would cost a careless reader its memory or its time: the model is told in a sentence, and the file is kept.
-`python -m bench.hostile_files` measures the memory."""
+"""Files that would cost a careless reader its memory or its time: the model is told in a sentence, and the file is kept."""
 
 from pathlib import Path
 

@@ -1,10 +1,16 @@
-"""Jobs, with the bot killed at random steps of them: the short form of bench.faults_schedule."""
+"""Jobs, with the bot killed at random steps of them."""
 
-from bench.faults_schedule import campaign
+import pytest
+
+from tests.bot.telegram.job_kills import campaign
 
 
-async def test_killed_at_random_steps_no_job_is_lost_or_said_twice() -> None:
-    report = await campaign(5, seed=7)
+@pytest.mark.parametrize(
+    ("kills", "seed"),
+    [(5, 7), pytest.param(100, 1, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])],
+)
+async def test_killed_at_random_steps_no_job_is_lost_or_said_twice(kills: int, seed: int) -> None:
+    report = await campaign(kills, seed)
     assert report.wrong == []
-    assert sum(report.stood.values()) == 5
-    assert report.ended["done"] >= 5
+    assert sum(report.stood.values()) == kills
+    assert report.ended["done"] >= kills
