@@ -33,6 +33,5 @@ bounded_json.py the JSON answer of an untrusted server
 files.py      files that are replaced atomically
 nearest.py    suggestions for a name that does not exist
 language.py   the language of what a person reads; languages/ holds the catalogues
-retelling.py  translates sentences of the backend, and stored ones
 timezones.py  stored instants and zones as calendar times
 """

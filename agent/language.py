@@ -21,6 +21,8 @@ from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
+from backend.protocol import Filling, Phrase, in_english
+
 if TYPE_CHECKING:  # loaded with the first catalogue
     from gettext import NullTranslations
 
@@ -107,6 +109,25 @@ def catalogue(language: str) -> "NullTranslations":
 def fields(text: str) -> Counter[str]:
     """The fields in braces."""
     return Counter(FIELD.findall(text))
+
+
+def translate_phrase(phrase: str) -> str:
+    """A sentence that was made before it was known who reads it (backend.protocol), in the current language;
+    of another text, its entry in the catalogue."""
+    if not isinstance(phrase, Phrase):
+        return translated(phrase)
+    filled = {name: fill_in(value) for name, value in phrase.fields.items()}
+    return translated(phrase.code).format(**filled) if filled else translated(phrase.code)
+
+
+def fill_in(value: Filling) -> str:
+    if isinstance(value, Phrase):
+        return translate_phrase(value)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return local_number(in_english(value))
+    return ", ".join(map(translate_phrase, value))
 
 
 def local(text: str) -> str:

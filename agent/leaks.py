@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
+from backend.protocol import Phrase
+
 SHORTEST = 8  # characters of a secret; a shorter one cannot be told from words and numbers
 MIXED, UNMIXED = 8, 20  # letters and digits (of both kinds, of one kind) that no text has by chance
 PIECE = 24  # letters and digits: a part of a secret of this size is found by itself
@@ -47,7 +49,7 @@ CODED_BEGINNING = re.compile(rb"(?:%(?:25){0,8}[0-9A-Fa-f]?|\\(?:[xu]0{0,2}[0-9A
 class Leak:
     """`what` it is, in words that do not repeat it. `secret`: certainly a configured secret."""
 
-    what: str
+    what: Phrase
     secret: bool
 
 
@@ -55,35 +57,37 @@ class Leak:
 class KeyKind:
     """`mark` stands in every key of that kind; `pattern` is searched only where it does."""
 
-    name: str
+    name: Phrase
     mark: bytes
     pattern: re.Pattern[bytes]
 
 
-def kind(name: str, mark: str, rest: str, *, before: str = "[A-Za-z0-9]") -> KeyKind:
+def kind(name: Phrase, mark: str, rest: str, *, before: str = "[A-Za-z0-9]") -> KeyKind:
     """A key that is `mark`, not behind a character of `before`, then `rest`. All repeats are bounded."""
     own = re.escape(mark)
-    return KeyKind(name, mark.encode(), re.compile(f"{own}(?<!{before}{own}){rest}".encode()))
+    return KeyKind(
+        Phrase(name), mark.encode(), re.compile(f"{own}(?<!{before}{own}){rest}".encode())
+    )
 
 
 KINDS = (
-    kind("a private key", "-----BEGIN ", r"(?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY"),
-    kind("a private key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,58}"),
-    kind("a key of AWS", "AKIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    kind("a key of AWS", "ASIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
-    kind("a token of GitHub", "gh", r"[pousr]_[A-Za-z0-9]{36}"),
-    kind("a token of GitHub", "github_pat_", r"[A-Za-z0-9_]{50}"),
-    kind("a token of GitLab", "glpat-", r"[A-Za-z0-9_-]{20}"),
-    kind("a token of Slack", "xox", r"[abeoprs]-(?=[A-Za-z-]{0,40}[0-9])[A-Za-z0-9-]{20}"),
-    kind("a token of Slack", "hooks.slack.com/services/", r"[A-Z0-9]{8,14}/[A-Z0-9]{8,14}/[A-Za-z0-9]{20}"),
-    kind("a token of a Telegram bot", ":", r"(?<=[0-9]{8}:)[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", before="[^0-9]"),
-    kind("an API key", "sk-", r"(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20}"),
-    kind("a key of Stripe", "k_live_", r"[A-Za-z0-9]{20}", before="[^rs]"),
-    kind("a key of Google", "AIza", r"[A-Za-z0-9_-]{35}"),
-    kind("a token of Hugging Face", "hf_", r"(?=[A-Za-z]{0,33}[0-9])[A-Za-z0-9]{30}"),
-    kind("a token of npm", "npm_", r"[A-Za-z0-9]{36}"),
-    kind("a token of PyPI", "pypi-", r"AgEIcHlwaS5vcmc[A-Za-z0-9_-]{30}"),
-    kind("a signed token (JWT)", "eyJ", r"[A-Za-z0-9_-]{10,500}\.eyJ[A-Za-z0-9_-]{10}"),
+    kind(Phrase("a private key"), "-----BEGIN ", r"(?:[A-Z0-9]{2,10} ){0,3}PRIVATE KEY"),
+    kind(Phrase("a private key"), "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,58}"),
+    kind(Phrase("a key of {service}", service="AWS"), "AKIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    kind(Phrase("a key of {service}", service="AWS"), "ASIA", r"[A-Z2-7]{16}(?![A-Za-z0-9])"),
+    kind(Phrase("a token of {service}", service="GitHub"), "gh", r"[pousr]_[A-Za-z0-9]{36}"),
+    kind(Phrase("a token of {service}", service="GitHub"), "github_pat_", r"[A-Za-z0-9_]{50}"),
+    kind(Phrase("a token of {service}", service="GitLab"), "glpat-", r"[A-Za-z0-9_-]{20}"),
+    kind(Phrase("a token of {service}", service="Slack"), "xox", r"[abeoprs]-(?=[A-Za-z-]{0,40}[0-9])[A-Za-z0-9-]{20}"),
+    kind(Phrase("a token of {service}", service="Slack"), "hooks.slack.com/services/", r"[A-Z0-9]{8,14}/[A-Z0-9]{8,14}/[A-Za-z0-9]{20}"),
+    kind(Phrase("a token of a Telegram bot"), ":", r"(?<=[0-9]{8}:)[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])", before="[^0-9]"),
+    kind(Phrase("an API key"), "sk-", r"(?=[A-Za-z_-]{0,60}[0-9])[A-Za-z0-9_-]{20}"),
+    kind(Phrase("a key of {service}", service="Stripe"), "k_live_", r"[A-Za-z0-9]{20}", before="[^rs]"),
+    kind(Phrase("a key of {service}", service="Google"), "AIza", r"[A-Za-z0-9_-]{35}"),
+    kind(Phrase("a token of {service}", service="Hugging Face"), "hf_", r"(?=[A-Za-z]{0,33}[0-9])[A-Za-z0-9]{30}"),
+    kind(Phrase("a token of {service}", service="npm"), "npm_", r"[A-Za-z0-9]{36}"),
+    kind(Phrase("a token of {service}", service="PyPI"), "pypi-", r"AgEIcHlwaS5vcmc[A-Za-z0-9_-]{30}"),
+    kind(Phrase("a signed token (JWT)"), "eyJ", r"[A-Za-z0-9_-]{10,500}\.eyJ[A-Za-z0-9_-]{10}"),
 )  # fmt: skip
 MARKS = (re.escape(each.mark) for each in KINDS if each.mark != b":")
 KEY_BEGINNING = re.compile(b"|".join([*MARKS, rb"[0-9]{8}:"]))
@@ -127,10 +131,10 @@ class LeakDetector:
         """The first thing found that must not be sent, or needs an owner's approval."""
         raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
         if name := self._secret_in(raw):
-            return Leak(f"the secret {name}", secret=True)
+            return Leak(Phrase("the secret {name}", name=name), secret=True)
         for each in KINDS:
             if each.mark in raw and each.pattern.search(raw):
-                return Leak(f"what looks like {each.name}", secret=False)
+                return Leak(Phrase("what looks like {kind}", kind=each.name), secret=False)
         return None
 
     def find_in_file(self, file: BinaryIO) -> Leak | None:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.language import translated
-from agent.retelling import SOURCES, retold
 from agent.sandbox.output_buffer import visible
 from agent.timezones import local_time
 
@@ -23,6 +22,10 @@ Origin = Literal["person", "owner", "program", "stranger"]
 Asks = Literal["never", "unless granted", "always"]
 
 SOURCE_CHARACTERS = 160
+SOURCES = (  # what a source may be
+    *("page {name}", "search for {name}", "MCP server {name}", "document {name}", "folder {name}"),
+    *("names of documents", "files of which nothing is known"),
+)
 NAMED = 3  # sources that a question names
 
 
@@ -92,10 +95,18 @@ def named(source: str) -> str:
     return line if len(line) <= SOURCE_CHARACTERS else f"{line[: SOURCE_CHARACTERS - 1]}…"
 
 
+def translate_source(source: str) -> str:
+    """A source in the current language."""
+    for kind in SOURCES:
+        if source.startswith(prefix := kind.removesuffix("{name}")):
+            return translated(kind).format(name=source.removeprefix(prefix))
+    return translated(source)
+
+
 def told(taints: Sequence[Taint], zone: str) -> str:
     """What has touched a chat, and when, newest last; "" for nothing. `zone` is an IANA name."""
     parts = [
-        f"{retold(taint.source, SOURCES)} ({local_time(taint.at, zone):%d %b %H:%M})"
+        f"{translate_source(taint.source)} ({local_time(taint.at, zone):%d %b %H:%M})"
         for taint in taints[-NAMED:]
     ]
     if len(taints) > NAMED:

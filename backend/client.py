@@ -27,6 +27,7 @@ from backend.protocol import (
     Endpoint,
     GpuMinute,
     JsonObject,
+    Phrase,
     Prefix,
     Priority,
     ProfileChoice,
@@ -46,16 +47,16 @@ CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a hanging backend ne
 RETRY_SECONDS = 0.1  # between two attempts to find a backend
 PUBLIC_SOCKET = "status.sock"  # in the unit's RUNTIME_DIRECTORY: GET /v1/status, for the group
 LONGEST_SOCKET = 100  # bytes
-NO_ANSWER = "The model backend does not answer."
+NO_ANSWER = Phrase("The model backend does not answer.")
 OnQueueState = Callable[[QueueState], None]
 
 
 class BackendUnavailable(Exception):
-    """No backend answers, or its server cannot serve; `str` is one plain sentence."""
+    """No backend answers, or its server cannot serve; raised with one sentence (Phrase)."""
 
 
 class BackendRefused(Exception):
-    """The backend rejected the request; `str` is its sentence."""
+    """The backend rejected the request; raised with its sentence (Phrase)."""
 
 
 class GpuLease:
@@ -76,7 +77,7 @@ class GpuLease:
             if on_wait:
                 on_wait(state)
         if state is None:
-            raise BackendUnavailable("The model backend ended while waiting for the GPU.")
+            raise BackendUnavailable(Phrase("The model backend ended while waiting for the GPU."))
 
     async def heartbeat(self, tokens: int) -> None:
         """Show that the open request makes progress: tokens read and written so far."""
@@ -229,17 +230,17 @@ class BackendClient:
                     async with asyncio.timeout_at(until):
                         line = await answer.content.readline()
                 except TimeoutError:
-                    late = "The model server was not ready in time."
+                    late = Phrase("The model server was not ready in time.")
                     raise BackendUnavailable(late) from None
                 if not line:
                     break
                 state = ServerState.model_validate_json(line)
                 if state.state == "failed":
-                    raise BackendUnavailable(state.reason or "The model server has failed.")
+                    raise BackendUnavailable(state.reason or Phrase("The model server has failed."))
                 yield state
                 if state.serving:
                     return
-        raise BackendUnavailable("The model backend ended while waiting for it.")
+        raise BackendUnavailable(Phrase("The model backend ended while waiting for it."))
 
     async def warm(
         self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = (), before: str = ""
@@ -263,7 +264,9 @@ class BackendClient:
             async for line in answer.content:
                 state = ServerState.model_validate_json(line)
                 if state.state == "failed":
-                    raise BackendRefused(state.reason or f"{name} could not be started.")
+                    raise BackendRefused(
+                        state.reason or Phrase("{name} could not be started.", name=name)
+                    )
                 yield state
 
     async def profiles(self) -> list[ProfileSummary]:
@@ -368,8 +371,8 @@ class BackendClient:
         try:
             async with self.session.request(method, path, data=body) as answer:
                 if answer.status >= 400:
-                    text = (await answer.text()).strip() or f"HTTP {answer.status}"
-                    raise BackendUnavailable(text) if answer.status == 503 else BackendRefused(text)
+                    why = Phrase.from_body((await answer.text()).strip() or f"HTTP {answer.status}")
+                    raise BackendUnavailable(why) if answer.status == 503 else BackendRefused(why)
                 yield answer
         except (OSError, aiohttp.ClientError) as error:
             raise unavailable(error) from None
@@ -386,4 +389,4 @@ async def within(seconds: float) -> AsyncIterator[None]:
 
 def unavailable(error: Exception) -> BackendUnavailable:
     hangs = isinstance(error, TimeoutError)
-    return BackendUnavailable(NO_ANSWER if hangs else "No model backend is running.")
+    return BackendUnavailable(NO_ANSWER if hangs else Phrase("No model backend is running."))

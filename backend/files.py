@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from backend.protocol import Value
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -43,10 +45,10 @@ def read_json_lines(path: Path, kind: type[Model], most: int) -> list[Model]:
     return values[-most:]
 
 
-def write_json_lines(path: Path, values: Iterable[BaseModel]) -> None:
+def write_json_lines(path: Path, values: Iterable[Value]) -> None:
     """Replace a JSON Lines file; the old one stays where it cannot be written (a full disk)."""
     with suppress(OSError):
-        replace_text(path, "".join(f"{value.model_dump_json()}\n" for value in values))
+        replace_text(path, "".join(f"{value.to_data()}\n" for value in values))
 
 
 def sha256(path: Path) -> str:

@@ -3,11 +3,13 @@
 An unknown value is None, never zero.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self, TypeAlias, Union
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 StateName = Literal[
     "stopped", "starting", "loading", "warming", "ready", "busy", "sleeping", "restarting", "failed"
@@ -24,15 +26,108 @@ PICTURE_PIXELS: Final = 1280 * 960  # the largest that Telegram sends; about 1,2
 EVAL: Final = "eval"  # the chat name under which the task suite queues, at IDLE
 
 
+Filling: TypeAlias = Union[str, int, float, "Phrase", Sequence["Phrase"]]
+AS_DATA: Final = "as data"  # the context of a serialization that keeps codes and fields
+
+
+class Phrase(str):
+    """English for people, and what it takes to say the same in another language.
+
+    `code` is the text with {fields}, which is its key in gettext's catalogues; `fields` hold numbers, names
+    and further phrases. agent.language.translate_phrase says it in the reader's language; whoever does not
+    translate uses it as the text that it is.
+    """
+
+    code: str
+    fields: Mapping[str, Filling]
+
+    def __new__(cls, code: str, /, **fields: Filling) -> Self:
+        english = {name: in_english(value) for name, value in fields.items()}
+        self = super().__new__(cls, code.format(**english) if fields else code)
+        self.code, self.fields = code, fields
+        return self
+
+    @classmethod
+    def of(cls, error: BaseException) -> "Phrase":
+        """The phrase that an exception was raised with, else its text."""
+        first = error.args[0] if error.args else ""
+        return first if isinstance(first, Phrase) else cls(str(error))
+
+    @classmethod
+    def from_data(cls, value: Any) -> "Phrase":
+        """From what `data` returned, or from a text. ValueError for anything else."""
+        match value:
+            case Phrase():
+                return value
+            case str():
+                return cls(value)
+            case {"code": str(code), "fields": dict(fields)}:
+                try:
+                    return cls(code, **{name: filling(each) for name, each in fields.items()})
+                except (LookupError, AttributeError, TypeError) as error:
+                    raise ValueError(str(error)) from None
+        raise ValueError("neither a text nor a code with fields")
+
+    @classmethod
+    def from_body(cls, body: str) -> "Phrase":
+        """From the body of an HTTP answer: JSON of `data`, or any text."""
+        try:
+            return cls.from_data(json.loads(body))
+        except (ValueError, RecursionError):
+            return cls(body)
+
+    def data(self) -> dict[str, Any]:
+        """As JSON objects."""
+        return {"code": self.code, "fields": {k: field_data(v) for k, v in self.fields.items()}}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        def written(phrase: Phrase, info: core_schema.SerializationInfo) -> Any:
+            if info.context == AS_DATA:
+                return phrase.data()
+            return phrase if info.mode == "python" else str(phrase)
+
+        serialization = core_schema.plain_serializer_function_ser_schema(written, info_arg=True)
+        return core_schema.no_info_plain_validator_function(
+            cls.from_data, serialization=serialization
+        )
+
+
+def in_english(value: Filling) -> str:
+    """What fills a field; numbers with a comma between thousands, floats with one digit behind the point."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.1f}"
+    return ", ".join(value)
+
+
+def field_data(value: Filling) -> Any:
+    if isinstance(value, Phrase):
+        return value.data()
+    return value if isinstance(value, str | int | float) else [each.data() for each in value]
+
+
+def filling(value: Any) -> Filling:
+    """The inverse of field_data."""
+    if isinstance(value, list):
+        return [Phrase.from_data(each) for each in value]
+    return Phrase.from_data(value) if isinstance(value, dict) else value
+
+
 class Value(BaseModel):
     """Frozen. Unknown fields are ignored, so that bot and backend can be updated independently."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
+    def to_data(self) -> str:
+        """As JSON for the bot, with the codes and fields of phrases; `model_dump_json` has their English."""
+        return self.model_dump_json(context=AS_DATA)
+
 
 class Restart(Value):
     at: datetime
-    cause: str
+    cause: Phrase
 
 
 class WarmPrefix(Value):
@@ -47,12 +142,12 @@ class WarmPrefix(Value):
 class ServerState(Value):
     """The model server's state.
 
-    `reason` is one plain sentence when it is not serving, or is degraded; `done` of `total`
+    `reason` is one sentence when it is not serving, or is degraded; `done` of `total`
     counts tokens during warm-up.
     """
 
     state: StateName
-    reason: str | None = None
+    reason: Phrase | None = None
     done: int | None = None
     total: int | None = None
 
@@ -72,8 +167,8 @@ class ServerStatus(ServerState):
     restarts: int = 0
     last_restart: Restart | None = None
     warm: WarmPrefix | None = None
-    held: str | None = None  # why new requests wait (heat, a switch), as a sentence
-    less_memory: list[str] = Field(default_factory=list)  # reductions made when memory ran out
+    held: Phrase | None = None  # why new requests wait (heat, a switch), as a sentence
+    less_memory: list[Phrase] = Field(default_factory=list)  # reductions made when memory ran out
 
 
 class Speed(Value):
@@ -130,7 +225,7 @@ class EmbeddingStatus(Value):
 
     profile: str
     state: EmbeddingState
-    reason: str | None = None
+    reason: Phrase | None = None
 
 
 class Status(Value):
@@ -228,7 +323,7 @@ class Alert(Value):
     at: datetime
     name: str
     level: Literal["info", "warning", "critical", "over"]
-    text: str
+    text: Phrase
 
 
 class GpuMinute(Value):
@@ -255,7 +350,7 @@ class QueueState(Value):
 
     state: Literal["waiting", "held", "wanted"]
     ahead: int = 0
-    reason: str | None = None
+    reason: Phrase | None = None
 
 
 class QueuePlace(Value):

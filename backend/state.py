@@ -20,7 +20,7 @@ from backend.control.idle_cost import IdleCost
 from backend.control.restart_history import RestartHistory
 from backend.control.speed import Speedometer
 from backend.gpu.nvml import Sampler
-from backend.protocol import MemoryUse, ServerStatus, Status
+from backend.protocol import MemoryUse, Phrase, ServerStatus, Status
 from backend.server import restart_backoff
 from backend.server.warmup import PrefixStore
 
@@ -30,7 +30,7 @@ PROXY = "proxy"  # the chat name under which the requests of other local program
 
 
 class NotReady(Exception):
-    """There is no endpoint at present; `str` says why."""
+    """There is no endpoint at present; raised with the reason (Phrase)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class BackendState:
         earlier = history.read()
         last = earlier[-1] if earlier else None
         status = StatusBoard(ServerStatus(state="starting", kind=config.kind, last_restart=last))
-        history.add("The backend was started.")
+        history.add(Phrase("The backend was started."))
         alerts = Alerts(config.state_dir / "alerts.jsonl")
         alerts.read()
         prefixes = PrefixStore(config.state_dir / "prefix.json")

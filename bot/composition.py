@@ -33,7 +33,7 @@ from agent.context.compactor import Spill
 from agent.context.window import ModelWindow, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.leaks import LeakDetector
 from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
@@ -43,7 +43,6 @@ from agent.memory.search import Embedder, SemanticSearch
 from agent.messages import PICTURE_TOKENS, System
 from agent.model import Model, ModelRefused, Request
 from agent.prompt import system_text
-from agent.retelling import retold
 from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
@@ -68,7 +67,7 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
 from backend.client import BackendClient, BackendUnavailable, control_socket
-from backend.protocol import Endpoint, Prefix, QueueState, Status
+from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
 from bot.config_file import sync_config
 from bot.secret_values import secret_values
 from bot.settings import ConfigurationError, Settings
@@ -131,7 +130,7 @@ class Agent:
         chat, known = assignment.chat, assignment.known
 
         def on_wait(state: QueueState) -> None:
-            emit(Notice(retold(state.reason)) if state.reason else GpuQueued(state.ahead))
+            emit(Notice(translate_phrase(state.reason)) if state.reason else GpuQueued(state.ahead))
 
         model: Model = self.model
         if any(each.body != "{}" for each in assignment.answers):  # files came
@@ -212,7 +211,7 @@ class Agent:
                 return
             except BackendUnavailable as error:
                 if await backend.answers() or not await backend.answers_within(RETURN_SECONDS):
-                    raise BackendAway(str(error)) from None
+                    raise BackendAway(Phrase.of(error)) from None
 
     async def vision(self) -> "VisionLimits | None":
         """The limits of pictures, asked once the model serves; None where it sees none, or none serves."""

@@ -5,6 +5,8 @@ import logging
 import time
 from dataclasses import dataclass, field
 
+from backend.protocol import Phrase
+
 log = logging.getLogger(__name__)
 
 STALE_SECONDS = 90.0
@@ -19,7 +21,7 @@ class InboundHealth:
     changed: asyncio.Event
     quiet: bool = False
     last_at: float | None = None
-    _failure: str | None = field(default=None, init=False)
+    _failure: Phrase | None = field(default=None, init=False)
 
     def answered(self) -> None:
         if self.last_at is None or self._failure:
@@ -28,7 +30,7 @@ class InboundHealth:
             log.warning("messages from %s come in again", self.app)
         self.last_at, self._failure = time.time(), None
 
-    def failed(self, why: str) -> None:
+    def failed(self, why: Phrase) -> None:
         """`why` is a sentence."""
         if why != self._failure:
             log.error("%s", why)
@@ -39,9 +41,10 @@ class InboundHealth:
     def failing(self) -> bool:
         return self._failure is not None
 
-    def problem(self) -> str | None:
+    def problem(self) -> Phrase | None:
         """One sentence on what is wrong; None while messages come in."""
         if self._failure:
             return self._failure
         silent = 0.0 if self.quiet else time.time() - (self.last_at or time.time())
-        return f"{self.app}: no answer for {silent:.0f} s." if silent > STALE_SECONDS else None
+        told = Phrase("{app}: no answer for {seconds} s.", app=self.app, seconds=round(silent))
+        return told if silent > STALE_SECONDS else None

@@ -7,9 +7,8 @@ from pathlib import Path
 from time import monotonic
 
 from agent.errors import AgentError, NothingToDo, ToolError
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.llm.gpu_queue import QueuedModel
-from agent.retelling import retold
 from agent.sandbox.hosts import HostRequest
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
@@ -17,7 +16,7 @@ from agent.summary.commit_range import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
 from agent.turn.untrusted_reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import SCHEDULED, Gpu, GpuMinute, Status
+from backend.protocol import SCHEDULED, Gpu, GpuMinute, Phrase, Status
 from bot.composition import Agent
 
 GIB = 2**30
@@ -40,7 +39,11 @@ class HealthDigest:
             status = await self.backend.status()
             minutes = await self.backend.gpu_history(DAY_MINUTES)
         except BackendUnavailable as error:
-            lines = [translated("The backend is away: {error}").format(error=retold(str(error)))]
+            lines = [
+                translated("The backend is away: {error}").format(
+                    error=translate_phrase(Phrase.of(error))
+                )
+            ]
         else:
             gpus = [gpu_line(gpu, minutes, self.price) for gpu in status.gpus]
             lines = [*server_lines(status), *gpus]
@@ -67,7 +70,9 @@ def server_lines(status: Status) -> list[str]:
     server = status.backend
     last = ""
     if server.last_restart:
-        last = translated(", last: {cause}").format(cause=retold(server.last_restart.cause))
+        last = translated(", last: {cause}").format(
+            cause=translate_phrase(server.last_restart.cause)
+        )
     form, speed = translated("- {model}: {state}, restarts {count}"), status.speed.decode_tok_s
     model = server.model or translated("model")
     head = form.format(model=model, state=translated(server.state), count=server.restarts)
@@ -119,7 +124,7 @@ class ProfileSwitch:
             async for _ in self.backend.use_profile(name):
                 pass
         except (BackendRefused, BackendUnavailable) as error:
-            raise AgentError(retold(str(error))) from None
+            raise AgentError(translate_phrase(Phrase.of(error))) from None
         ready = translated("It is ready after {seconds:.0f} s.")
         raise NothingToDo(ready.format(seconds=monotonic() - began))
 

@@ -22,6 +22,7 @@ from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
 from agent.store.set_aside import UPDATES
 from agent.turn.journal import TurnReply
+from backend.protocol import Phrase
 from bot.access import Access
 from bot.approval_question import OwnerApprovals
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
@@ -44,7 +45,7 @@ class AppHealth:
 
     username: str | None = None
     last_at: float | None = None
-    problem: str | None = None
+    problem: Phrase | None = None
 
 
 class AppUnavailable(Exception):
@@ -198,7 +199,10 @@ class Apps:
     def health(self) -> AppHealth:
         """The first app's health, with the problems of all."""
         problems = [app.health.problem for app in self.apps if app.health.problem]
-        return replace(self.apps[0].health, problem=" ".join(problems) or None)
+        problem = problems[0] if problems else None
+        if len(problems) > 1:
+            problem = Phrase("{first} {then}", first=problems[0], then=problems[1])
+        return replace(self.apps[0].health, problem=problem)
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
         """agent.approvals.AskOwners"""

@@ -20,9 +20,8 @@ from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
 from agent.events import Event
-from agent.language import speaking
+from agent.language import speaking, translate_phrase
 from agent.leaks import LeakDetector
-from agent.retelling import retold
 from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
@@ -30,6 +29,7 @@ from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import record
 from backend.client import BackendClient, BackendUnavailable
+from backend.protocol import Phrase
 from bot import config_file
 from bot.attachments import AttachmentFetcher
 from bot.channel import ChannelError, OutgoingMessage, send
@@ -306,7 +306,7 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
                     checked = True
                 except WindowTooSmall as error:
                     checked = True
-                    await warn(agent.store, await apps.alerted_chats(), str(error))
+                    await warn(agent.store, await apps.alerted_chats(), Phrase.of(error))
                 except AgentError:
                     pass  # no model serves yet
         await asyncio.sleep(LOOK_SECONDS)
@@ -326,7 +326,7 @@ async def warn(store: Store, chats: Iterable[str], sentence: str, mark: str = "â
     """Send an unprompted sentence to each chat, in its own language."""
     for chat in chats:
         with speaking(await store.chats.spoken(chat)):
-            await store.outbox.add(chat, [payload(f"{mark} {retold(sentence)}")])
+            await store.outbox.add(chat, [payload(f"{mark} {translate_phrase(sentence)}")])
 
 
 async def pass_on_alerts(
@@ -366,5 +366,6 @@ async def keep_backups(agent: Agent, apps: Apps) -> None:
                 told = today
                 with suppress(StoreError):
                     chats = await apps.alerted_chats()
-                    await warn(store, chats, f"No backup was made: {error}")
+                    why = Phrase("No backup was made: {why}", why=Phrase.of(error))
+                    await warn(store, chats, why)
         await asyncio.sleep(BACKUP_LOOK_SECONDS)

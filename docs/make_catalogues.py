@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from agent.language import CATALOGUES  # noqa: E402
-from agent.retelling import FACTS, REASONS, REQUESTS, SOURCES, WITHHELD  # noqa: E402
+from agent.trust import SOURCES  # noqa: E402
 from agent.turn.answer_checks import CLAIMS  # noqa: E402
 from backend.protocol import StateName  # noqa: E402
 from bot.texts import Plural, Texts  # noqa: E402
@@ -30,10 +30,11 @@ NO_CHAT = ("bot/localgram", "bot/setup")  # programs that do not talk in a chat
 # What is looked up by a value that is known at run time alone, by the expression.
 AT_RUN_TIME: dict[str, Any] = {
     "claim.correction": [claim.correction for claim in CLAIMS],
-    "form": [],  # forms of agent/retelling.py, all of them below
     "server.state": get_args(StateName),
     "head": list(Texts().help_groups),
     "found": [],  # Texts, all of them below
+    "kind": SOURCES,
+    "source": [],
     "v": [],
 }
 Message = tuple[str, str]  # the English text, and its plural or ""
@@ -44,7 +45,7 @@ def messages() -> dict[Message, str]:
     found: dict[Message, str] = {}
     for message in flat(list(Texts())):
         found.setdefault(message, "bot/texts.py")
-    for folder in ("agent", "bot"):
+    for folder in ("agent", "backend", "bot"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             name = str(path.relative_to(ROOT))
             if not name.startswith(NO_CHAT):
@@ -54,15 +55,13 @@ def messages() -> dict[Message, str]:
         profile = tomllib.loads(path.read_text("utf-8"))
         for field in ("title", "good", "bad"):
             found.setdefault((profile[field], ""), f"{PROFILES}/{path.name}")
-    for form in (*REASONS, *SOURCES, *REQUESTS, *WITHHELD, *FACTS):
-        found.setdefault((form, ""), "agent/retelling.py")
     return found
 
 
 def looked_up(name: str, tree: ast.Module) -> Iterator[Message]:
     """LookupError for a text that cannot be told from the code."""
     imports = (node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    if not {"agent.language", "bot.texts"} & {*imports}:
+    if not {"agent.language", "backend.protocol", "bot.texts"} & {*imports}:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -71,6 +70,26 @@ def looked_up(name: str, tree: ast.Module) -> Iterator[Message]:
                     yield str(one), str(many)
                 case "translated", [argument] if name != "agent/language.py":
                     yield from flat(value_of(name, argument))
+                case "Phrase", [ast.Name(id=variable), *_]:
+                    yield from assigned(tree, variable)
+                case "Phrase", [ast.Constant() | ast.IfExp() as argument, *_]:
+                    yield from flat(value_of(name, argument))
+
+
+def assigned(tree: ast.Module, variable: str) -> Iterator[Message]:
+    """The constant texts that a variable of that name may have in a module."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign([ast.Name(id=name)], value) if name == variable:
+                found = [value]
+            case ast.Assign([ast.Tuple(names)], ast.Tuple(values)):
+                pairs = zip(names, values, strict=True)
+                found = [value for name, value in pairs if ast.unparse(name) == variable]
+            case _:
+                continue
+        for value in found:
+            parts = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+            yield from ((str(part.value), "") for part in parts if isinstance(part, ast.Constant))
 
 
 def value_of(name: str, argument: ast.expr) -> Any:

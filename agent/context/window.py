@@ -23,7 +23,7 @@ from agent.store import Store
 from agent.store.transcript import Entry
 from agent.store.turns import OpenTurn
 from agent.store.usage import CacheReuse
-from backend.protocol import IDLE, PERSON
+from backend.protocol import IDLE, PERSON, Phrase
 
 log = logging.getLogger(__name__)
 
@@ -83,11 +83,14 @@ class ModelWindow:
         """The budget; a window that is too small is refused with the numbers (WindowTooSmall)."""
         budget = await self.budget()
         if budget.limit < budget.least:
-            raise WindowTooSmall(
-                f"The window of {budget.limit:,} tokens is too small: the system text and the tools"
-                f" take {budget.prefix:,}, and at least {budget.least:,} are needed. Choose a larger"
-                " context, or fewer tools ([agent] tools)."
+            told = Phrase(
+                "The window of {limit} tokens is too small: the system text and the tools take {prefix}, and"
+                " at least {least} are needed. Choose a larger context, or fewer tools ([agent] tools).",
+                limit=budget.limit,
+                prefix=budget.prefix,
+                least=budget.least,
             )
+            raise WindowTooSmall(told)
         return budget
 
     async def fit(

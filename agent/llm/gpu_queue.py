@@ -28,7 +28,7 @@ from agent.model import (
     WrappedModel,
 )
 from backend.client import BackendClient, BackendUnavailable, GpuLease
-from backend.protocol import PERSON, CompletionReport, Priority, QueueState
+from backend.protocol import PERSON, CompletionReport, Phrase, Priority, QueueState
 
 HEARTBEAT_SECONDS = 1.0
 BROKEN = 0  # in place of the HTTP status, where the connection broke
@@ -76,7 +76,7 @@ def backend_queue(backend: BackendClient) -> GpuQueue:
                     on_wait(QueueState(state="held"))
                 yield ReportingHold(lease, chat)
         except BackendUnavailable as error:
-            raise BackendAway(str(error)) from None
+            raise BackendAway(Phrase.of(error)) from None
 
     return queue
 

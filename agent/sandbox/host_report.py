@@ -9,9 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from backend.protocol import Gpu, Status
+from backend.protocol import Gpu, Phrase, Status
 
 GIB = 2**30
+WEEKDAYS = (
+    *(Phrase("Mon"), Phrase("Tue"), Phrase("Wed"), Phrase("Thu"), Phrase("Fri")),
+    *(Phrase("Sat"), Phrase("Sun")),
+)
 CHARTS = "python3 has matplotlib (Agg); savefig into /workspace, then send_file"
 NO_CHARTS = "python3 has no matplotlib, until the owner runs: apt-get install python3-matplotlib"
 
@@ -27,27 +31,36 @@ class HostReport:
     _name: str = field(default_factory=socket.gethostname)
 
     def text(self) -> str:
+        return "\n".join(self.lines()) + "\n"
+
+    def lines(self) -> list[Phrase]:
         now = datetime.now(ZoneInfo(self.zone))
+        at = f"{now:%Y-%m-%d %H:%M} {self.zone}"
+        load, cores = os.getloadavg()[0], os.cpu_count() or 1
         lines = [
-            f"name: {self._name}",
-            f"time: {now:%a %Y-%m-%d %H:%M} {self.zone}",
-            f"uptime: {uptime()}",
-            f"load: {os.getloadavg()[0]:.2f} on {os.cpu_count()} cores",
-            f"memory: {memory()}",
+            Phrase("name: {name}", name=self._name),
+            Phrase("time: {weekday} {at}", weekday=WEEKDAYS[now.weekday()], at=at),
+            Phrase("uptime: {span}", span=uptime()),
+            Phrase("load: {load} on {count} cores", load=load, count=cores),
+            memory(),
             *disks(self.state),
         ]
         if self.status is None:
-            lines.append("gpu: not known")
+            lines.append(Phrase("gpu: not known"))
         else:
-            lines += map(gpu_line, self.status.gpus) if self.status.gpus else ["gpu: none"]
-            lines.append(f"model: {self.status.backend.model or self.model or 'not known'}")
-            if self.status.speed.decode_tok_s is not None:
-                speed, prefill = self.status.speed, ""
+            lines += map(gpu_line, self.status.gpus) if self.status.gpus else [Phrase("gpu: none")]
+            model = self.status.backend.model or self.model
+            unknown = Phrase("model: not known")
+            lines.append(Phrase("model: {name}", name=model) if model else unknown)
+            speed = self.status.speed
+            if speed.decode_tok_s is not None:
+                form = "speed: {speed} tokens/s"
                 if speed.prefill_tok_s:
-                    prefill = f", reading {speed.prefill_tok_s:.0f} tokens/s"
-                lines.append(f"speed: {speed.decode_tok_s:.0f} tokens/s{prefill}")
-        lines.append(f"charts: {CHARTS if has_matplotlib() else NO_CHARTS}")
-        return "\n".join(lines) + "\n"
+                    form = "speed: {speed} tokens/s, reading {prefill} tokens/s"
+                written, read = round(speed.decode_tok_s), round(speed.prefill_tok_s or 0)
+                lines.append(Phrase(form, speed=written, prefill=read))
+        lines.append(Phrase(f"charts: {CHARTS if has_matplotlib() else NO_CHARTS}"))
+        return lines
 
 
 def has_matplotlib(usr: Path = Path("/usr")) -> bool:
@@ -63,11 +76,15 @@ def has_matplotlib(usr: Path = Path("/usr")) -> bool:
     return any((place / "matplotlib").is_dir() for place in places)
 
 
-def uptime() -> str:
+def uptime() -> list[Phrase]:
     seconds = int(float(Path("/proc/uptime").read_text("utf-8").split()[0]))
     days, hours, minutes = seconds // 86400, seconds // 3600 % 24, seconds // 60 % 60
-    parts = [(days, "day"), (hours, "hour"), (minutes, "minute")]
-    return ", ".join(f"{n} {unit}{'' if n == 1 else 's'}" for n, unit in parts if n) or "0 minutes"
+    parts = [
+        Phrase("{count} day" if days == 1 else "{count} days", count=days),
+        Phrase("{count} hour" if hours == 1 else "{count} hours", count=hours),
+        Phrase("{count} minute" if minutes == 1 else "{count} minutes", count=minutes),
+    ]
+    return [part for part in parts if part.fields["count"]] or parts[-1:]
 
 
 def memory_bytes() -> tuple[int, int]:
@@ -77,39 +94,45 @@ def memory_bytes() -> tuple[int, int]:
     return kib["MemTotal"] << 10, kib["MemAvailable"] << 10
 
 
-def memory() -> str:
+def memory() -> Phrase:
     total, free = memory_bytes()
-    return f"{gib(total)} total, {gib(total - free)} used, {gib(free)} available"
+    form = "memory: {total} total, {used} used, {free} available"
+    return Phrase(form, total=gib(total), used=gib(total - free), free=gib(free))
 
 
-def disks(state: Path) -> Iterator[str]:
+def disks(state: Path) -> Iterator[Phrase]:
     """The system's disk, and that of the workspaces where it is another one."""
     places = {path.stat().st_dev: path for path in (state, Path("/"))}
     for path in reversed(places.values()):
-        name = "disk /" if path == Path("/") else "disk of /workspace"
+        form = "disk of /workspace: {total} total, {used} used, {free} free ({percent}%)"
+        if path == Path("/"):
+            form = "disk /: {total} total, {used} used, {free} free ({percent}%)"
         use = shutil.disk_usage(path)
-        percent = round(100 * use.used / (use.used + use.free))
-        amounts = f"{gib(use.total)} total, {gib(use.used)} used, {gib(use.free)} free"
-        yield f"{name}: {amounts} ({percent}%)"
+        sizes = {"total": gib(use.total), "used": gib(use.used), "free": gib(use.free)}
+        yield Phrase(form, **sizes, percent=round(100 * use.used / (use.used + use.free)))
 
 
-def gpu_line(gpu: Gpu) -> str:
-    values = [
-        with_unit(gpu.temperature_c, "°C"),
-        with_unit(gpu.memory_temperature_c, "°C memory"),
-        with_unit(gpu.power_w, f"W of {gpu.power_limit_w:.0f} W" if gpu.power_limit_w else "W"),
-        with_unit(gpu.utilization, "% busy"),
-        f"{gpu.memory_used_mib:.0f} of {gpu.memory_total_mib:.0f} MiB used"
-        if gpu.memory_used_mib is not None and gpu.memory_total_mib is not None
-        else "",
-        f"throttled: {', '.join(gpu.throttle)}" if gpu.throttle else "",
-    ]
-    return f"gpu {gpu.index}: {', '.join([gpu.name, *filter(None, values)])}"
+def gpu_line(gpu: Gpu) -> Phrase:
+    facts = [Phrase(gpu.name)]
+    if gpu.temperature_c is not None:
+        facts.append(Phrase(f"{gpu.temperature_c:.0f} °C"))
+    if gpu.memory_temperature_c is not None:
+        facts.append(Phrase("{degrees} °C memory", degrees=round(gpu.memory_temperature_c)))
+    if gpu.power_w is not None:
+        watts = Phrase(f"{gpu.power_w:.0f} W")
+        if limit := gpu.power_limit_w:
+            form = "{watts} W of {limit} W"
+            watts = Phrase(form, watts=round(gpu.power_w), limit=round(limit))
+        facts.append(watts)
+    if gpu.utilization is not None:
+        facts.append(Phrase("{share} % busy", share=round(gpu.utilization)))
+    if gpu.memory_used_mib is not None and gpu.memory_total_mib is not None:
+        used, total = round(gpu.memory_used_mib), round(gpu.memory_total_mib)
+        facts.append(Phrase("{used} of {total} MiB used", used=used, total=total))
+    if gpu.throttle:
+        facts.append(Phrase("throttled: {why}", why=[Phrase(why) for why in gpu.throttle]))
+    return Phrase("gpu {index}: {facts}", index=gpu.index, facts=facts)
 
 
-def with_unit(value: float | None, unit: str) -> str:
-    return "" if value is None else f"{value:.0f} {unit}"
-
-
-def gib(size: int) -> str:
-    return f"{size / GIB:.1f} GiB"
+def gib(size: int) -> Phrase:
+    return Phrase("{size} GiB", size=size / GIB)

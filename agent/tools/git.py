@@ -17,6 +17,7 @@ from agent.sandbox.files import SandboxPath
 from agent.sandbox.output_buffer import truncate_middle
 from agent.sandbox.sandbox import bash_script
 from agent.tools.tool import Call, Output, tool
+from backend.protocol import Phrase
 
 SECONDS = 60
 ABSENT, CHANGED, NOTHING = 44, 45, 46  # exit codes of git.sh
@@ -92,7 +93,7 @@ async def approved_changes(call: Call, repo: str, message: str, files: Sequence[
             "Nothing was committed: a folder in it is a repository of its own, whose settings the "
             "owner's git would run. Remove that folder's .git, or name the files to commit."
         )
-    await call.leaves("The commit", preview)
+    await call.leaves(Phrase("The commit"), preview)
     shown = preview
     if len(preview) > LONGEST and not await call.taints():
         shown, _ = truncate_middle(preview, PREVIEW_BYTES)  # in a touched chat it is denied instead

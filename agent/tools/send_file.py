@@ -12,6 +12,7 @@ from agent.sandbox.files import Files
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
+from backend.protocol import Phrase
 
 SHOWN_BYTES = 100_000  # of a file, to an owner who is asked about it
 
@@ -41,10 +42,10 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             form = translated("Send {what} ({size:,} bytes)")
             await call.approve(form.format(what=what, size=size), scope=f"send:{repo}")
         for file, place in zip(opened, places, strict=True):
-            await call.leaves("A file's name", place.name)
+            await call.leaves(Phrase("A file's name"), place.name)
             if leak := await asyncio.to_thread(call.context.leaks.find_in_file, file):
                 beginning = file.read(SHOWN_BYTES).decode("utf-8", "replace")
-                await call.leaves(f"The file {place.name}", beginning, leak)
+                await call.leaves(Phrase("The file {name}", name=place.name), beginning, leak)
         await call.budget.reserve({"bytes": size})
         names = [posixpath.basename(place.path) for place in places]
         await sender.send_files(list(zip(opened, names, strict=True)), caption)

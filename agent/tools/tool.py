@@ -18,23 +18,24 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from agent.budgets import CallBudget
 from agent.errors import AgentError, ToolError
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.leaks import Leak
 from agent.plan import Plan
-from agent.retelling import REQUESTS, WITHHELD, retold
 from agent.sandbox.files import SandboxPath
-from agent.sandbox.hosts import HostRequest, Permit
+from agent.sandbox.hosts import TUNNEL, HostRequest, Permit
 from agent.sandbox.output_buffer import truncate_middle
 from agent.sandbox.proxy import FoundLeak, Outflow
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.context import Approver, ToolContext
 from agent.trust import Taint
+from backend.protocol import Phrase
 
 READ_SHARE = 3  # times `output_bytes` are read for a question: three eighths of the window
 REQUESTED = (
     "{request}\nby {program}, for:\n\n{purpose}\n\nAllowed once, it may be sent as often as this step likes,"
     " until it ends."
 )
+TUNNELLED = "Connect to {place}. The traffic is encrypted or not HTTP, so it cannot be inspected."
 LEAKING = "This was not done: {where} contained {what}, and no secret may leave, in any form. Do it without."
 KEY = "{where} contains {what}, which would be sent or kept:\n\n{text}"
 
@@ -105,9 +106,13 @@ class Call:
             leak = self.context.leaks.find(str(request))
             # An owner was asked already about a key in the purpose itself.
             if leak and (leak.secret or not self.context.leaks.find(purpose)):
-                await self.leaves("A request", str(request), leak, scope=f"key:{request.place}")
+                await self.leaves(
+                    Phrase("A request"), str(request), leak, scope=f"key:{request.place}"
+                )
             program = request.program or translated("a program that could not be found")
-            wish = retold(str(request), REQUESTS)
+            wish = str(request)
+            if request.method == TUNNEL:
+                wish = translated(TUNNELLED).format(place=request.place)
             what = translated(REQUESTED).format(request=wish, program=program, purpose=purpose)
             await self.approve(what, scope=request.scope, touched=touched)
             await self.budget.reserve({"hosts": 1}, host=request.place)
@@ -119,8 +124,8 @@ class Call:
 
         async def found(what: FoundLeak) -> None:
             if what.leak.secret or not self.context.leaks.find(purpose):
-                where, scope = f"What is sent to {what.place}", f"key:{what.place}"
-                await self.leaves(where, what.text, what.leak, scope=scope)
+                where = Phrase("What is sent to {place}", place=what.place)
+                await self.leaves(where, what.text, what.leak, scope=f"key:{what.place}")
 
         return Outflow(self.budget.sends, self.context.leaks, found)
 
@@ -140,11 +145,12 @@ class Call:
         try:
             if leak.secret:
                 raise ToolError(LEAKING.format(where=where, what=leak.what))
-            shown, what = retold(where, WITHHELD), retold(leak.what, WITHHELD)
+            shown, what = translate_phrase(where), translate_phrase(leak.what)
             question = translated(KEY).format(where=shown, what=what, text=text)
             await self.approve(question, scope=scope)
         except ToolError:
-            await self.withhold(f"{where}, which contained {leak.what}")
+            form = "{where}, which contained {what}"
+            await self.withhold(Phrase(form, where=Phrase.from_data(where), what=leak.what))
             raise
 
     async def extract(self, question: str, text: str) -> str:

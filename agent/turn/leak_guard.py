@@ -18,12 +18,12 @@ from agent.events import (
     ToolFinished,
     ToolProgress,
 )
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.leaks import Leak
-from agent.retelling import WITHHELD, retold
 from agent.tools.tool import KEY
 from agent.turn import texts
 from agent.turn.turn import Ending, Turn
+from backend.protocol import Phrase
 
 REPLY = "reply"  # in place of a call's id, where an owner is asked about the answer itself
 
@@ -87,7 +87,8 @@ class LeakGuard:
         if self._advised:
             return None
         self._advised = True
-        await self.withhold(texts.ANSWER.format(what=leak.what))
+        form = "{where}, which contained {what}"
+        await self.withhold(Phrase(form, where=Phrase("an answer"), what=leak.what))
         self._emit(Notice(translated(texts.ANSWER_WITHHELD).format(what=shown(leak))))
         return texts.LEAKING_ANSWER.format(what=leak.what)
 
@@ -112,7 +113,7 @@ class LeakGuard:
         if leak and text not in self._allowed:
             text = translated(texts.ANSWER_WITHHELD).format(what=shown(leak))
         lines = [
-            translated(texts.WITHHELD).format(where=retold(where, WITHHELD))
+            translated(texts.WITHHELD).format(where=translate_phrase(where))
             for where in dict.fromkeys(self.withheld)
         ]
         return replace(ending, text="\n\n".join([text, *lines]))
@@ -124,4 +125,4 @@ def hidden(leak: Leak) -> str:
 
 def shown(leak: Leak) -> str:
     """What a person is told of it."""
-    return retold(leak.what, WITHHELD)
+    return translate_phrase(leak.what)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from agent.errors import BackendAway, BackendLost, TurnError
 from agent.events import Emit, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.model import (
     Completion,
@@ -18,10 +18,10 @@ from agent.model import (
     Request,
     TextPiece,
 )
-from agent.retelling import retold
 from agent.turn import texts
 from agent.turn.repeated_text import RepeatedTextDetector
 from agent.turn.turn import TurnLimits
+from backend.protocol import Phrase
 
 MOST_BREAKS = 3
 _NO_KEY = (401, 403)
@@ -184,7 +184,9 @@ class ModelCaller:
         """Wait for the backend. A notice says why: once, and again whenever text already shown becomes void."""
         now = asyncio.get_running_loop().time()
         if self._away_since is None or self.partial:
-            self.emit(Notice(translated(texts.AWAY).format(reason=retold(reason).rstrip(".。"))))
+            self.emit(
+                Notice(translated(texts.AWAY).format(reason=translate_phrase(reason).rstrip(".。")))
+            )
         self._away_since = self._away_since or now
         deadline = self._away_since + self.limits.away_seconds
         pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
@@ -196,7 +198,7 @@ class ModelCaller:
                 if self._waits > 1:  # it was ready, and away again at once
                     await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
-            why = retold(str(error) or reason)
+            why = translate_phrase(Phrase.of(error) or reason)
             raise BackendLost(translated(texts.BACKEND_LOST).format(reason=why)) from None
 
 

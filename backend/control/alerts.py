@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from backend.files import read_json_lines, write_json_lines
-from backend.protocol import Alert
+from backend.protocol import Alert, Phrase
 
 log = logging.getLogger(__name__)
 
 KEPT = 200
 REPEAT_SECONDS = 300.0  # an alert with the same name and text within this time is dropped
-AddAlert = Callable[[str, str, str], None]  # name, level, text
+AddAlert = Callable[[str, str, Phrase], None]  # name, level, text
 
 
 class Alerts:
@@ -29,7 +29,7 @@ class Alerts:
         self.kept.extend(read_json_lines(self.path, Alert, KEPT))
         write_json_lines(self.path, self.kept)
 
-    def add(self, name: str, level: str, text: str) -> None:
+    def add(self, name: str, level: str, text: Phrase) -> None:
         now = datetime.now(UTC)
         same = next((alert for alert in reversed(self.kept) if alert.name == name), None)
         if same and same.text == text and (now - same.at).total_seconds() < REPEAT_SECONDS:
@@ -48,7 +48,7 @@ class Alerts:
             text,
         )
         with suppress(OSError), self.path.open("a", encoding="utf-8") as file:
-            file.write(alert.model_dump_json() + "\n")
+            file.write(alert.to_data() + "\n")
         added, self._added = self._added, asyncio.Event()
         added.set()
 

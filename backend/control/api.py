@@ -23,12 +23,14 @@ from backend.models.profile import ProfileError
 from backend.pictures import DrawFailed, gpu_drawings, gpu_svg, rasterize
 from backend.protocol import (
     GpuMinute,
+    Phrase,
     Prefix,
     ProfileChoice,
     QueueAnswer,
     QueueMessage,
     ServerState,
     ServerStatus,
+    Value,
 )
 from backend.server.embedding import EmbeddingServer
 from backend.server.external import ExternalServers
@@ -85,7 +87,9 @@ class Api:
             parsed = await body(request, JsonBody)
             return web.json_response(await self.embedding.vectors(parsed.root))
         except ServerAway as error:
-            raise NotReady(f"There are no vectors now: {error}") from None
+            raise NotReady(
+                Phrase("There are no vectors now: {why}", why=Phrase.of(error))
+            ) from None
         except ServerRefused as error:
             return web.Response(status=error.status, text=str(error))
 
@@ -157,7 +161,9 @@ class Api:
         if error and not isinstance(error, SwitchFailed | ProfileError):
             raise error
         result = (
-            ServerState(state="failed", reason=str(error)) if error else ServerState(state="ready")
+            ServerState(state="failed", reason=Phrase.of(error))
+            if error
+            else ServerState(state="ready")
         )
         with suppress(ConnectionError):
             await write_line(answer, result)
@@ -187,7 +193,7 @@ class Api:
         async def send() -> None:
             with suppress(ConnectionError):
                 while True:
-                    await socket.send_str((await states.get()).model_dump_json())
+                    await socket.send_str((await states.get()).to_data())
 
         places: dict[int, ExitStack] = {}
         sending = asyncio.create_task(send())
@@ -282,7 +288,7 @@ async def plain_errors(
     except DrawFailed as error:
         return web.Response(status=404, text=str(error))
     except NotReady as error:
-        return web.Response(status=503, text=str(error))
+        return web.json_response(Phrase.of(error).data(), status=503)
 
 
 def sentence(error: ValidationError) -> str:
@@ -294,12 +300,12 @@ def state_of(status: ServerStatus) -> ServerState:
     return ServerState.model_validate(status.model_dump())
 
 
-def json_response(value: BaseModel) -> web.Response:
-    return web.Response(text=value.model_dump_json(), content_type="application/json")
+def json_response(value: Value) -> web.Response:
+    return web.Response(text=value.to_data(), content_type="application/json")
 
 
-def json_lines(values: Iterable[BaseModel]) -> web.Response:
-    return web.Response(text="\n".join(value.model_dump_json() for value in values))
+def json_lines(values: Iterable[Value]) -> web.Response:
+    return web.Response(text="\n".join(value.to_data() for value in values))
 
 
 async def body(request: web.Request, kind: type[Body]) -> Body:
@@ -317,5 +323,5 @@ async def start_stream(request: web.Request) -> web.StreamResponse:
     return answer
 
 
-async def write_line(answer: web.StreamResponse, value: BaseModel) -> None:
-    await answer.write(value.model_dump_json().encode() + b"\n")
+async def write_line(answer: web.StreamResponse, value: Value) -> None:
+    await answer.write(value.to_data().encode() + b"\n")

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from backend.protocol import EVAL, IDLE, PERSON, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, Phrase, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
@@ -57,14 +57,14 @@ class GpuRequestQueue:
         self.open_turns: list[Ticket] = []
         self.demand = asyncio.Event()  # set while somebody waits
         self._new_turns: list[Ticket] = []  # wait to be opened
-        self._ending_turns: dict[str, str] = {}  # reasons why no new turn begins, by key
-        self._closed: dict[str, str] = {}  # reasons why no request is admitted, by key
+        self._ending_turns: dict[str, Phrase] = {}  # reasons why no new turn begins, by key
+        self._closed: dict[str, Phrase] = {}  # reasons why no request is admitted, by key
         self._left = asyncio.Event()  # a holder or an open turn has ended
         self._served_at: dict[str, float] = {}  # by chat, oldest first
         self._now = now
 
     @property
-    def reason(self) -> str | None:
+    def reason(self) -> Phrase | None:
         """Why no new request is admitted now, as a sentence."""
         return next(iter([*self._closed.values(), *self._ending_turns.values()]), None)
 
@@ -112,7 +112,7 @@ class GpuRequestQueue:
             self._left.set()
             self._update()
 
-    def close(self, key: str, reason: str) -> None:
+    def close(self, key: str, reason: Phrase) -> None:
         """Admit no request until `open(key)`; holders continue."""
         self._closed[key] = reason
         self._update()
@@ -126,7 +126,7 @@ class GpuRequestQueue:
         self._update()
 
     @asynccontextmanager
-    async def drained(self, key: str, reason: str) -> AsyncIterator[None]:
+    async def drained(self, key: str, reason: Phrase) -> AsyncIterator[None]:
         """Wait until nobody holds the GPU, and admit no request for the block."""
         self.close(key, reason)
         try:
@@ -137,7 +137,7 @@ class GpuRequestQueue:
 
     @asynccontextmanager
     async def between_turns(
-        self, key: str, reason: str, patience: float = LONGEST_TURN_SECONDS
+        self, key: str, reason: Phrase, patience: float = LONGEST_TURN_SECONDS
     ) -> AsyncIterator[None]:
         """Wait for open turns to end, at most `patience` seconds, and admit no request for the block."""
         self._ending_turns[key] = reason

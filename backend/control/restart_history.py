@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from backend.files import read_json_lines, write_json_lines
-from backend.protocol import Restart
+from backend.protocol import Phrase, Restart
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class RestartHistory:
     def read(self) -> list[Restart]:
         return read_json_lines(self.path, Restart, KEPT)
 
-    def add(self, cause: str) -> Restart:
+    def add(self, cause: Phrase) -> Restart:
         """Record a restart at the present time; on a full disk only the log has it."""
         restart = Restart(at=datetime.now(UTC).replace(microsecond=0), cause=cause)
         log.info("restart cause=%s", cause)

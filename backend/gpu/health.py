@@ -14,7 +14,7 @@ from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.control.speed import Speedometer
 from backend.gpu.history import History, LastSampleFile, MinuteSamples
 from backend.gpu.nvml import Sample, throttled
-from backend.protocol import CompletionReport, GpuMinute
+from backend.protocol import CompletionReport, GpuMinute, Phrase
 
 log = logging.getLogger(__name__)
 
@@ -98,11 +98,10 @@ class Health:
         self._heat(sample)
         if self.throttling.take(throttled(sample.gpus)):
             if self.throttling.active:
-                self.alert(
-                    "throttling", "warning", "The GPU is slowing itself down because of heat."
-                )
+                slowing = Phrase("The GPU is slowing itself down because of heat.")
+                self.alert("throttling", "warning", slowing)
             else:
-                self.alert("throttling", "over", "The GPU runs at full speed again.")
+                self.alert("throttling", "over", Phrase("The GPU runs at full speed again."))
         self._lost(frozenset(sample.lost))
         self._errors(sample)
 
@@ -116,11 +115,13 @@ class Health:
             self.slow = False
         elif not self.slow and share < SLOW:
             self.slow = True
-            slower = f"The model writes {1 - share:.0%} slower than it usually does."
+            slower = Phrase(
+                "The model writes {share} slower than it usually does.", share=f"{1 - share:.0%}"
+            )
             self.alert("speed", "warning", slower)
         elif self.slow and share > USUAL:
             self.slow = False
-            self.alert("speed", "over", "The model writes at its usual speed again.")
+            self.alert("speed", "over", Phrase("The model writes at its usual speed again."))
 
     def collect(self) -> list[GpuMinute]:
         """The minutes finished since the last call."""
@@ -139,7 +140,7 @@ class Health:
         if self.guard.holding and now - self.temperature_known_at > UNKNOWN_SECONDS:
             self.guard = ThermalGuard(self.thermal)
             self.gpu_queue.open(HEAT)
-            unknown = "The GPU's temperature can no longer be read; work goes on."
+            unknown = Phrase("The GPU's temperature can no longer be read; work goes on.")
             self.alert("heat", "warning", unknown)
 
     def _minute(self) -> int:
@@ -155,26 +156,33 @@ class Health:
         if hottest is None:  # a GPU that does not answer reports no temperature
             return
         self.temperature_known_at = sample.at
-        at, cooled = f"The GPU is at {hottest:.0f} °C", f"The GPU has cooled to {hottest:.0f} °C"
+        now = round(hottest)
         change = self.guard.take(hottest)
         if change == "hold":
-            held = f"{at}; new work waits until it has cooled to {limits.resume_c:.0f} °C."
+            held = Phrase(
+                "The GPU is at {now} °C; new work waits until it has cooled to {limit} °C.",
+                now=now,
+                limit=round(limits.resume_c),
+            )
             self.gpu_queue.close(HEAT, held)
             self.alert("heat", "critical", held)
         elif change == "resume":
             self.gpu_queue.open(HEAT)
-            self.alert("heat", "over", f"{cooled}; work goes on.")
+            self.alert(
+                "heat", "over", Phrase("The GPU has cooled to {now} °C; work goes on.", now=now)
+            )
         elif change == "warn":
-            self.alert("heat", "warning", f"{at}; at {limits.hold_c:.0f} °C work is held.")
+            warning = "The GPU is at {now} °C; at {limit} °C work is held."
+            self.alert("heat", "warning", Phrase(warning, now=now, limit=round(limits.hold_c)))
         elif change == "cooled":
-            self.alert("heat", "over", f"{cooled}.")
+            self.alert("heat", "over", Phrase("The GPU has cooled to {now} °C.", now=now))
 
     def _lost(self, lost: frozenset[int]) -> None:
         for index in sorted(lost - self.lost):
-            gone = f"GPU {index} no longer answers (fallen off the bus); a reboot may be needed."
-            self.alert("gpu lost", "critical", gone)
+            gone = "GPU {index} no longer answers (fallen off the bus); a reboot may be needed."
+            self.alert("gpu lost", "critical", Phrase(gone, index=index))
         for index in sorted(self.lost - lost):
-            self.alert("gpu lost", "over", f"GPU {index} answers again.")
+            self.alert("gpu lost", "over", Phrase("GPU {index} answers again.", index=index))
         self.lost = lost
 
     def _errors(self, sample: Sample) -> None:
@@ -182,29 +190,34 @@ class Health:
             if (count := gpu.ecc_uncorrected) is None:
                 continue
             if count > self.ecc.get(gpu.index, count):
-                errors = f"GPU {gpu.index} has {count} uncorrected memory errors since the driver was loaded."
-                self.alert("ecc", "critical", errors)
+                errors = (
+                    "GPU {index} has {count} uncorrected memory errors since the driver was loaded."
+                )
+                self.alert("ecc", "critical", Phrase(errors, index=gpu.index, count=count))
             self.ecc[gpu.index] = count
         for index, number in sample.xids:
-            meaning = f" ({XIDS[number]})" if number in XIDS else ""
-            self.alert("xid", "critical", f"GPU {index} reported Xid {number}{meaning}.")
+            told = Phrase("GPU {index} reported Xid {number}.", index=index, number=number)
+            if number in XIDS:
+                form, meaning = "GPU {index} reported Xid {number} ({meaning}).", XIDS[number]
+                told = Phrase(form, index=index, number=number, meaning=meaning)
+            self.alert("xid", "critical", told)
 
 
 # NVIDIA's Xid catalogue, https://docs.nvidia.com/deploy/xid-errors
 XIDS = {
-    13: "a program's error",
-    31: "a memory page fault",
-    43: "the program stopped",
-    45: "cleaned up after a program's end",
-    48: "double-bit memory error",
-    62: "internal microcontroller halt",
-    63: "a memory page is retired",
-    64: "memory page retirement failed",
-    74: "NVLink error",
-    79: "the card has fallen off the bus",
-    92: "many single-bit memory errors",
-    94: "contained memory error",
-    95: "uncontained memory error",
+    13: Phrase("a program's error"),
+    31: Phrase("a memory page fault"),
+    43: Phrase("the program stopped"),
+    45: Phrase("cleaned up after a program's end"),
+    48: Phrase("double-bit memory error"),
+    62: Phrase("internal microcontroller halt"),
+    63: Phrase("a memory page is retired"),
+    64: Phrase("memory page retirement failed"),
+    74: Phrase("NVLink error"),
+    79: Phrase("the card has fallen off the bus"),
+    92: Phrase("many single-bit memory errors"),
+    94: Phrase("contained memory error"),
+    95: Phrase("uncontained memory error"),
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from backend import proc
 from backend.files import replace_text
 from backend.gpu.nvml import throttled
-from backend.protocol import Gpu, GpuMinute
+from backend.protocol import Gpu, GpuMinute, Phrase
 
 DAYS = 31
 COOL_C = 75
@@ -144,7 +144,7 @@ class LastSampleFile:
         }
         replace_text(self.path, json.dumps(sample), sync=True)
 
-    def unclean_reboot(self) -> str | None:
+    def unclean_reboot(self) -> Phrase | None:
         """A text about a reboot without a shutdown since the last write; None if there was none."""
         with suppress(OSError, ValueError, KeyError, TypeError):
             last = json.loads(self.path.read_text("utf-8"))
@@ -153,14 +153,18 @@ class LastSampleFile:
         return None
 
 
-def describe(last: Mapping[str, Any]) -> str:
-    load = "under load" if last["busy"] else "idle"
-    watts = f", {last['watts']:.0f} W" if last["watts"] is not None else ""
-    hottest = last["hottest"]
-    heat = f", {hottest:.0f} °C" if hottest is not None else ""
-    text = f"The machine went down without a shutdown, last seen {last['at']} {load}{watts}{heat}."
+def describe(last: Mapping[str, Any]) -> Phrase:
+    watts, hottest = last["watts"], last["hottest"]
+    text = Phrase(
+        "The machine went down without a shutdown, last seen {at} under load{measured}."
+        if last["busy"]
+        else "The machine went down without a shutdown, last seen {at} idle{measured}.",
+        at=last["at"],
+        measured=(f", {watts:.0f} W" if watts is not None else "")
+        + (f", {hottest:.0f} °C" if hottest is not None else ""),
+    )
     if not last["busy"] or hottest is None:
         return text
     if hottest < COOL_C:
-        return f"{text} Busy and cool points to the power supply."
-    return f"{text} Busy and hot points to the cooling."
+        return Phrase("{text} Busy and cool points to the power supply.", text=text)
+    return Phrase("{text} Busy and hot points to the cooling.", text=text)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 from backend.aio import set_within
-from backend.protocol import Gpu
+from backend.protocol import Gpu, Phrase
 
 STALE_SECONDS = 10.0
 LIBRARY = "libnvidia-ml.so.1"
@@ -23,13 +23,13 @@ EMPTY_MIB = 600  # less than a CUDA context with any model takes
 LINKS = 6  # NVLinks of a V100
 # Bits of nvmlDeviceGetCurrentClocksThrottleReasons (nvml.h) without idle and clock settings, which are normal.
 THROTTLE = {
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x20: "thermal",
-    0x40: "thermal",
-    0x80: "power brake",
-    0x200: "board limit",
-    0x400: "reliability",
+    0x4: Phrase("power cap"),
+    0x8: Phrase("hardware slowdown"),
+    0x20: Phrase("thermal"),
+    0x40: Phrase("thermal"),
+    0x80: Phrase("power brake"),
+    0x200: Phrase("board limit"),
+    0x400: Phrase("reliability"),
 }
 HOT = frozenset({"thermal", "hardware slowdown"})
 

@@ -20,6 +20,7 @@ from backend.models.memory import (
     trained_context,
 )
 from backend.models.profile import Profile
+from backend.protocol import Phrase
 
 MIB, GIB = 2**20, 2**30
 HEADROOM = 300 * MIB  # left free: estimates are not exact, and a desktop may use the GPU
@@ -59,8 +60,8 @@ class FitReport:
     model: Header
     own: Fit
     rows: tuple[Fit, ...]
-    refusal: str = ""
-    draft_refusal: str = ""
+    refusal: Phrase | None = None
+    draft_refusal: Phrase | None = None
 
     @property
     def best(self) -> Fit | None:
@@ -184,26 +185,31 @@ def fit_with_experts(
 # -- what cannot run, whatever the memory -------------------------------------
 
 
-def refusal(profile: Profile, model: Header) -> str:
-    """One sentence why this can never run well, whatever the memory; empty if it can."""
+def refusal(profile: Profile, model: Header) -> Phrase | None:
+    """One sentence why this can never run well, whatever the memory; None if it can."""
     if profile.flag("--split-mode") == "row":
-        return "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
-    if profile.engine == "ik_llama.cpp" and any(layer.window for layer in cached_layers(model)):
-        return (
-            "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
-            f" {model.architecture}; run it on upstream llama.cpp."
+        return Phrase(
+            "--split-mode row crashes at load on Volta; use layer, or tensor for a dense model."
         )
-    return ""
+    if profile.engine == "ik_llama.cpp" and any(layer.window for layer in cached_layers(model)):
+        return Phrase(
+            "ik_llama.cpp keeps sliding-window layers in full, which costs many times the memory for"
+            " {kind}; run it on upstream llama.cpp.",
+            kind=model.architecture,
+        )
+    return None
 
 
-def draft_refusal(model: Header, draft: Header | None) -> str:
-    """One sentence why llama.cpp would refuse this draft model; empty if it can be used."""
+def draft_refusal(model: Header, draft: Header | None) -> Phrase | None:
+    """One sentence why llama.cpp would refuse this draft model; None if it can be used."""
     if draft is None or same_vocabulary(draft, model):
-        return ""
-    sizes = f"{draft.vocabulary:,} tokens, and the model's {model.vocabulary:,}"
-    if draft.vocabulary == model.vocabulary:
-        sizes = f"other tokens among its {draft.vocabulary:,}"
-    return f"The draft model has another vocabulary ({sizes}), so it runs without drafting."
+        return None
+    own, other = model.vocabulary, draft.vocabulary
+    sizes = Phrase("{draft} tokens, and the model's {own}", draft=other, own=own)
+    if other == own:
+        sizes = Phrase("other tokens among its {count}", count=own)
+    why = "The draft model has another vocabulary ({sizes}), so it runs without drafting."
+    return Phrase(why, sizes=sizes)
 
 
 def same_vocabulary(draft: Header, model: Header) -> bool:
@@ -232,7 +238,7 @@ def added_token(model: Header, end: str) -> object:
 def verdict(name: str, report: FitReport) -> str:
     """One sentence why the profile cannot run here; empty if it fits."""
     if report.refusal or report.own.fits:
-        return report.refusal
+        return report.refusal or ""
     missing, best = shortage(name, report.own), report.best
     if best is None:
         return f"{missing}; no window fits."
@@ -241,13 +247,22 @@ def verdict(name: str, report: FitReport) -> str:
     )
 
 
-def shortage(name: str, fit: Fit) -> str:
+def shortage(name: str, fit: Fit) -> Phrase:
     """How much memory is missing, where, and what the memory is needed for."""
-    cards = "card" if fit.options.devices == 1 else f"{fit.options.devices} cards"
-    place = f"on the {cards}" if fit.options.gpu else "in memory"
-    return (
-        f"{name} with a window of {fit.options.context:,} tokens needs {-fit.free / MIB:,.0f} MiB more"
-        f" {place} ({sum_text(fit)})"
+    form = "{name} with a window of {window} tokens needs {missing} MiB more on the card ({parts})"
+    if not fit.options.gpu:
+        form = (
+            "{name} with a window of {window} tokens needs {missing} MiB more in memory ({parts})"
+        )
+    elif fit.options.devices > 1:
+        form = "{name} with a window of {window} tokens needs {missing} MiB more on the {count} cards ({parts})"
+    return Phrase(
+        form,
+        name=name,
+        window=fit.options.context,
+        missing=round(-fit.free / MIB),
+        count=fit.options.devices,
+        parts=sum_text(fit),
     )
 
 

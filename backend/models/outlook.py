@@ -17,8 +17,16 @@ from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import Profile, Source, locate, of_file
 from backend.models.projector import with_projector
 from backend.models.pull import PullError, read_remote_header
+from backend.protocol import Phrase
 
 GIB, MIB = 2**30, 2**20
+EXPECTED = {  # by whether the profile says what it needs, and whether it runs on several cards
+    (True, False): Phrase("its profile expects {part} of {all} GiB on the card ({why})"),
+    (True, True): Phrase("its profile expects {part} of {all} GiB of {count} cards ({why})"),
+    (False, False): Phrase("its files alone take {part} of {all} GiB on the card ({why})"),
+    (False, True): Phrase("its files alone take {part} of {all} GiB of {count} cards ({why})"),
+}
+UNREAD = Phrase("its header could not be read")
 # The strongest first; for all but the last somebody measured the speed.
 PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
 
@@ -111,7 +119,7 @@ def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
     if here or (profile.gpu and not machine.cards):
         found = outlook(profile, machine)
     else:
-        found = expected_outlook(profile, machine, "it is not here yet", size)
+        found = expected_outlook(profile, machine, Phrase("it is not here yet"), size)
     known = here or profile.vram_mib or size or not machine.cards
     runs, path = found.runs if known else None, paths[0] if here else None
     return replace(found, runs=runs, size=size, path=path)
@@ -136,20 +144,22 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
     try:
         placed = place(profile, model, draft, cards, machine.host).profile
     except DoesNotFit as error:
-        return Outlook(profile.name, False, str(error))
+        return Outlook(profile.name, False, Phrase.of(error))
     free = machine.free(placed)[0] if placed.gpu else FreeMemory(0, machine.host)
     fit = fit_profile(placed, model, draft, free)
     if placed.gpu:
-        on = where(placed, machine)
-        why = f"it takes {fit.need.gpu / GIB:.1f} of {free.gpu / GIB:.1f} GiB{on}"
-        line = sentence(placed, fit.options.context, why, fit.need.host_weights)
+        form, count = "it takes {part} of {all} GiB on the card", cards_used(placed, machine)
+        if count > 1:
+            form = "it takes {part} of {all} GiB of {count} cards"
+        part, whole = fit.need.gpu / GIB, free.gpu / GIB
+        why, ram = Phrase(form, part=part, all=whole, count=count), fit.need.host_weights
     else:
-        why = f"it needs no card, and {size_text(fit.need.host)} of memory"
-        line = sentence(placed, fit.options.context, why)
+        needed = size_text(fit.need.host)
+        why, ram = Phrase("it needs no card, and {size} of memory", size=needed), 0
     if 2 * placed.context < profile.context:  # far less than the profile promises
         line = f"{profile.name} would have a window of only {placed.context:,} of its {profile.context:,} tokens."
         return Outlook(profile.name, False, line)
-    return Outlook(profile.name, True, line)
+    return Outlook(profile.name, True, sentence(placed, fit.options.context, why, ram))
 
 
 def profile_headers(
@@ -174,14 +184,13 @@ def profile_headers(
 def expected_outlook(
     profile: Profile,
     machine: Machine,
-    unread: str = "its header could not be read",
+    unread: Phrase = UNREAD,
     size: int | None = None,
 ) -> Outlook:
     """Computed from the profile's own figures, else from the `size` of its files.
 
     `unread` says why its header is not used.
     """
-    expects, its = ("expects", "its profile") if profile.vram_mib else ("alone take", "its files")
     bytes = profile.vram_mib * MIB if profile.vram_mib else size
     if profile.needs_two_cards and len(machine.cards) == 1:
         line = f"{profile.name} is made for two cards, and there is one."
@@ -189,28 +198,35 @@ def expected_outlook(
     if not bytes or not machine.cards:
         return Outlook(profile.name, False, f"What {profile.name} needs is not known: {unread}.")
     needed, card, ram = bytes / GIB, machine.card(profile), (profile.ram_mib or 0) * MIB
-    on = where(profile, machine)
+    cards = cards_used(profile, machine)
     if needed > card:
-        lacks = f"{needed:.1f} GiB{on}, and there are {card:.1f}"
+        expects = "its profile expects" if profile.vram_mib else "its files alone take"
+        on = "on the card" if cards == 1 else f"of {cards} cards"
+        lacks = f"{expects} {needed:.1f} GiB {on}, and there are {card:.1f}"
     elif ram > machine.host:
-        its, expects = "its profile", "expects"
-        lacks = f"{size_text(ram)} of RAM, and {size_text(machine.host)} are free"
+        free = size_text(machine.host)
+        lacks = f"its profile expects {size_text(ram)} of RAM, and {free} are free"
     else:
-        why = f"{its} {expects} {needed:.1f} of {card:.1f} GiB{on} ({unread})"
+        form = EXPECTED[bool(profile.vram_mib), cards > 1]
+        why = Phrase(form, part=needed, all=card, count=cards, why=unread)
         return Outlook(profile.name, True, sentence(profile, profile.context, why, ram))
-    return Outlook(profile.name, False, f"{profile.name} does not fit: {its} {expects} {lacks}.")
+    return Outlook(profile.name, False, f"{profile.name} does not fit: {lacks}.")
 
 
-def sentence(profile: Profile, window: int, why: str, ram: int = 0) -> str:
-    known = profile.reference
-    speed = f"{known.decode_tok_s:g} tokens/s reported ({known.source})" if known.decode_tok_s else "no speed reported"  # fmt: skip
-    host = f" and {size_text(ram)} of RAM" if ram else ""
-    return f"{profile.name}: a window of {window:,} tokens, {speed}, because {why}{host}."
+def sentence(profile: Profile, window: int, why: Phrase, ram: int = 0) -> Phrase:
+    known, speed = profile.reference, Phrase("no speed reported")
+    if known.decode_tok_s:
+        form, measured = "{speed} tokens/s reported ({source})", known.decode_tok_s
+        measured = int(measured) if measured.is_integer() else measured
+        speed = Phrase(form, speed=measured, source=known.source)
+    if ram:
+        why = Phrase("{why} and {ram} of RAM", why=why, ram=size_text(ram))
+    form = "{name}: a window of {window} tokens, {speed}, because {why}."
+    return Phrase(form, name=profile.name, window=window, speed=speed, why=why)
 
 
-def where(profile: Profile, machine: Machine) -> str:
-    several = profile.splits and len(machine.cards) > 1
-    return f" of {len(machine.cards)} cards" if several else " on the card"
+def cards_used(profile: Profile, machine: Machine) -> int:
+    return len(machine.cards) if profile.splits else 1
 
 
 def size_text(size: float) -> str:

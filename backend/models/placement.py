@@ -29,10 +29,13 @@ from backend.models.gguf_header import Header
 from backend.models.memory import memory_need
 from backend.models.profile import Profile
 from backend.programs import output_of
+from backend.protocol import Phrase
 from backend.server import flags
 
-WITHOUT_PROJECTOR = "There is no room for its projector, so it cannot see pictures."
-PROJECTOR_ON_HOST = "Pictures are read by the processor: the card has no room for the projector."
+WITHOUT_PROJECTOR = Phrase("There is no room for its projector, so it cannot see pictures.")
+PROJECTOR_ON_HOST = Phrase(
+    "Pictures are read by the processor: the card has no room for the projector."
+)
 LEAST_CONTEXT = 4096  # tokens for each slot
 # If everything is on the GPU, more threads only add scheduling overhead, and a larger batch costs
 # memory (github.com/andrewleech/v100-llm-kit).
@@ -69,11 +72,11 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The profile as it is started, its environment variables, and a sentence on what was changed."""
+    """The profile as it is started, its environment variables, and a sentence on each change."""
 
     profile: Profile
     env: Mapping[str, str] = field(default_factory=dict)
-    changed: str = ""
+    changes: tuple[Phrase, ...] = ()
 
 
 def place(
@@ -81,32 +84,37 @@ def place(
 ) -> Placement:
     """The choice of devices with the largest window; DoesNotFit when there is none. `host` in bytes."""
     if refused := refusal(profile, model):
-        raise DoesNotFit(f"{profile.name} cannot run: {refused}")
+        raise DoesNotFit(Phrase("{name} cannot run: {why}", name=profile.name, why=refused))
     if draft_refused := draft_refusal(model, draft):
         profile, draft = profile.without_drafting(), None
     choices = list(device_choices(profile, devices, host))
     if not choices:
-        there = "there is one" if devices else "none was found"
-        raise DoesNotFit(f"{profile.name} is made for two cards, and {there}.")
+        form = "{name} is made for two cards, and none was found."
+        if devices:
+            form = "{name} is made for two cards, and there is one."
+        raise DoesNotFit(Phrase(form, name=profile.name))
     found = [placed for choice in choices if (placed := largest_window(*choice, model, draft))]
     best = max(found, key=lambda placement: placement.profile.context, default=None)
     if profile.mmproj_bytes and (best is None or best.profile.context < profile.context):
         # A larger window is worth more than the projector on the GPU, but not than having one.
-        changed, other = "", best
+        changed, other = None, best
         if not profile.mmproj_on_host:
             other = place(profile.with_mmproj_on_host(), model, draft, devices, host)
-            changed = PROJECTOR_ON_HOST if other.profile.mmproj else ""
+            changed = PROJECTOR_ON_HOST if other.profile.mmproj else None
         elif best is None:
             other = place(profile.without_mmproj(), model, draft, devices, host)
             changed = WITHOUT_PROJECTOR
         if other and (best is None or other.profile.context > best.profile.context):
-            changed = " ".join(filter(None, (changed, draft_refused, other.changed)))
-            return replace(other, changed=changed)
+            return replace(
+                other, changes=tuple(filter(None, (changed, draft_refused, *other.changes)))
+            )
     if best is None:
         last, free = choices[-1]
         own = fit_profile(last.profile, model, draft, free)
-        raise DoesNotFit(f"{shortage(profile.name, own)}; no window fits.")
-    return replace(best, changed=" ".join(filter(None, (draft_refused, best.changed))))
+        raise DoesNotFit(
+            Phrase("{shortage}; no window fits.", shortage=shortage(profile.name, own))
+        )
+    return replace(best, changes=tuple(filter(None, (draft_refused, *best.changes))))
 
 
 def device_choices(
@@ -144,14 +152,16 @@ def largest_window(
         spare = HEADROOM if fit.options.gpu else checkpoints
         if fit.free + spare < 0 or fit.need.host - checkpoints > free.host:
             continue
-        changed = ""
+        changes: tuple[Phrase, ...] = ()
         if share != 1:
-            place, size = ("card", free.gpu) if fit.options.gpu else ("machine", free.host)
-            changed = (
-                f"The {place} has {size / GIB:.1f} GiB free:"
-                f" a window of {context:,} tokens in place of {full:,}."
-            )
-        return Placement(with_experts_placed(profile, fit), choice.env, changed)
+            form = "The machine has {free} GiB free: a window of {count} tokens in place of {full}."
+            if fit.options.gpu:
+                form = (
+                    "The card has {free} GiB free: a window of {count} tokens in place of {full}."
+                )
+            size = free.gpu if fit.options.gpu else free.host
+            changes = (Phrase(form, free=size / GIB, count=context, full=full),)
+        return Placement(with_experts_placed(profile, fit), choice.env, changes)
     return None
 
 

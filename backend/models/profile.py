@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from backend.protocol import Phrase
 from backend.server.flags import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
@@ -227,9 +228,8 @@ def load(name: str, own: Path | None = None) -> Profile:
     """The profile called `name`; the user's own takes precedence over the built-in one."""
     paths = profile_paths(own)
     if name not in paths:
-        raise ProfileError(
-            f"There is no profile called {name}; there are {', '.join(sorted(paths))}."
-        )
+        form = "There is no profile called {name}; there are {known}."
+        raise ProfileError(Phrase(form, name=name, known=", ".join(sorted(paths))))
     return read(paths[name])
 
 
@@ -253,7 +253,8 @@ def load_embedder(name: str, own: Path | None = None) -> Profile:
     paths = embedders(own)
     if name not in paths:
         known = ", ".join(sorted(paths))
-        raise ProfileError(f"There is no embedding model called {name}; there are {known}.")
+        form = "There is no embedding model called {name}; there are {known}."
+        raise ProfileError(Phrase(form, name=name, known=known))
     return read(paths[name])
 
 
@@ -268,9 +269,11 @@ def read(path: Path) -> Profile:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ProfileError(f"Profile {path}: {where}: {first['msg']}.") from None
+        form = "Profile {path}: {where}: {why}."
+        raise ProfileError(Phrase(form, path=str(path), where=where, why=first["msg"])) from None
     except (OSError, ValueError) as error:
-        raise ProfileError(f"Profile {path} cannot be read: {error}.") from None
+        form = "Profile {path} cannot be read: {why}."
+        raise ProfileError(Phrase(form, path=str(path), why=str(error))) from None
     own = {name: getattr(file, name) for name in ProfileFile.model_fields.keys() - SECTIONS}
     return Profile(
         name=path.stem,

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from backend.protocol import Phrase
+
 LastingKind = Literal[  # every start fails in the same way until somebody acts
     "server missing",
     "model missing",
@@ -43,96 +45,102 @@ LASTING: frozenset[str] = frozenset(get_args(LastingKind))
 @dataclass(frozen=True, slots=True)
 class Cause:
     kind: CauseKind
-    sentence: str
+    sentence: Phrase
 
 
-# Pattern, kind and sentence, where {0} is the pattern's first group. The first pattern found
+# Pattern, kind and sentence, whose field is the pattern's group of that name. The first pattern found
 # anywhere in the log wins, so causes are listed before their consequences.
-SIGNS: tuple[tuple[str, CauseKind, str], ...] = (
+SIGNS: tuple[tuple[str, CauseKind, Phrase], ...] = (
     (
-        r"error while loading shared libraries: ([^\s:]+)",
+        r"error while loading shared libraries: (?P<name>[^\s:]+)",
         "library missing",
-        "The model server cannot start: the shared library {0} is missing.",
+        Phrase("The model server cannot start: the shared library {name} is missing."),
     ),
     (
-        r"CUDA driver version is insufficient|driver (?:is )?too old|version `?(CUDA_[\d.]+)'? not found",
+        r"CUDA driver version is insufficient|driver (?:is )?too old|version `?CUDA_[\d.]+'? not found",
         "driver too old",
-        "The NVIDIA driver is too old for this model server's CUDA.",
+        Phrase("The NVIDIA driver is too old for this model server's CUDA."),
     ),
     (
         r"no longer supports? (?:this|the) (?:GPU|card|device)|GPU .{0,60} not supported by the NVIDIA .{0,40}driver|"
         r"(?:unsupported|deprecated) gpu architecture|legacy .{0,20}driver",
         "driver too new",
-        "The NVIDIA driver (or CUDA) no longer supports this card; it needs an older one (V100: R580 or before).",
+        Phrase(
+            "The NVIDIA driver (or CUDA) no longer supports this card; it needs an older one (V100: R580 or before)."
+        ),
     ),
     (
         r"(?:device )?kernel image is invalid|no kernel image is available|named symbol not found|PTX .{0,40}unsupported toolchain",
         "kernel image",
-        "The model server was not built for this card, or the driver is too old for it "
-        "(a V100 needs a build for compute 7.0 and driver R570 to R580).",
+        Phrase(
+            "The model server was not built for this card, or the driver is too old for it "
+            "(a V100 needs a build for compute 7.0 and driver R570 to R580)."
+        ),
     ),
     (
         r"has fallen off the bus|GPU is lost|CUDA error: .{0,40}unspecified launch failure|uncorrectable ECC",
         "gpu lost",
-        "The GPU stopped answering.",
+        Phrase("The GPU stopped answering."),
     ),
     (
         r"(?:CUDA|cuda|Vulkan|hip)\w*[^\n]{0,80}out of (?:device )?memory|cudaMalloc failed|ErrorOutOfDeviceMemory|"
         r"failed to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|unable to allocate (?:CUDA|Vulkan|ROCm)\w* buffer|CUBLAS_STATUS_ALLOC_FAILED",
         "out of memory",
-        "The GPU ran out of memory.",
+        Phrase("The GPU ran out of memory."),
     ),
     (
         r"failed to allocate (?:CPU|host)?\s*(?:KV )?buffer|std::bad_alloc|cannot allocate memory|mlock.{0,60}cannot",
         "out of host memory",
-        "The machine ran out of memory for the model.",
+        Phrase("The machine ran out of memory for the model."),
     ),
     (
         r"couldn't bind|address already in use|bind\(\) failed",
         "port in use",
-        "The port of the model server is in use.",
+        Phrase("The port of the model server is in use."),
     ),
     (
-        r"error: (?:invalid argument|unknown argument|unrecognized argument): (\S+)",
+        r"error: (?:invalid argument|unknown argument|unrecognized argument): (?P<flag>\S+)",
         "unknown flag",
-        "The model server does not know the flag {0}.",
+        Phrase("The model server does not know the flag {flag}."),
     ),
     (
-        r"error: (invalid value for [^\n]{1,160})",
+        r"error: (?P<flag>invalid value for [^\n]{1,160}?)\.?$",
         "unknown flag",
-        "The model server refuses a flag: {0}.",
+        Phrase("The model server refuses a flag: {flag}."),
     ),
     (
-        r"failed to open (?:GGUF )?(?:file|model)?\s*['\"]?([^'\"\n]+?)['\"]?[\s:(]*no such file",
+        r"failed to open (?:GGUF )?(?:file|model)?\s*['\"]?(?P<path>[^'\"\n]+?)['\"]?[\s:(]*no such file",
         "model missing",
-        "The model file is missing: {0}.",
+        Phrase("The model file is missing: {path}."),
     ),
     (
         r"(?:model file|GGUF)[^\n]{0,80}(?:not found|does not exist|No such file)",
         "model missing",
-        "The model file is missing.",
+        Phrase("The model file is missing."),
     ),
     (
         r"invalid magic|failed to read (?:key-value|tensor|magic)|tensor '[^']*' data is not within|"
-        r"corrupted or incomplete|gguf_init_from\w+: failed|invalid vector subscript|unknown model architecture: '([^']*)'|"
+        r"corrupted or incomplete|gguf_init_from\w+: failed|invalid vector subscript|unknown model architecture: '[^']*'|"
         r"missing tensor|error loading model(?!: *unable to allocate)",
         "model damaged",
-        "The model file is damaged or of a kind that this server does not know.",
+        Phrase("The model file is damaged or of a kind that this server does not know."),
     ),
 )
 COMPLAINT = re.compile(r"\berror\b|\bfailed\b|\bfatal\b|\bassert| E ", re.IGNORECASE)
-SIGNALS: dict[int, tuple[CauseKind, str]] = {
+SIGNALS: dict[int, tuple[CauseKind, Phrase]] = {
     signal.SIGILL: (
         "illegal instruction",
-        "The model server uses an instruction that this processor lacks; it needs a build for this machine.",
+        Phrase(
+            "The model server uses an instruction that this processor lacks; it needs a build for this machine."
+        ),
     ),
-    signal.SIGKILL: ("killed", "The model server was killed by someone."),
-    signal.SIGTERM: ("killed", "The model server was told to end by someone else."),
-    signal.SIGSEGV: ("unknown", "The model server crashed (segmentation fault)."),
-    signal.SIGABRT: ("unknown", "The model server aborted."),
+    signal.SIGKILL: ("killed", Phrase("The model server was killed by someone.")),
+    signal.SIGTERM: ("killed", Phrase("The model server was told to end by someone else.")),
+    signal.SIGSEGV: ("unknown", Phrase("The model server crashed (segmentation fault).")),
+    signal.SIGABRT: ("unknown", Phrase("The model server aborted.")),
     signal.SIGBUS: (
         "unknown",
-        "The model server crashed (bus error: is the model file being changed?).",
+        Phrase("The model server crashed (bus error: is the model file being changed?)."),
     ),
 }
 
@@ -143,24 +151,30 @@ def diagnose(code: int | None, log: Sequence[str], oom_kills: int = 0) -> Cause:
     `oom_kills`: the number of processes that the OOM killer ended during the run.
     """
     if code == -signal.SIGKILL and oom_kills:
-        return Cause(
-            "out of host memory", "The machine ran out of memory and ended the model server."
-        )
+        sentence = "The machine ran out of memory and ended the model server."
+        return Cause("out of host memory", Phrase(sentence))
     text = "\n".join(log)
     for pattern, kind, sentence in SIGNS:
-        if found := re.search(pattern, text, re.IGNORECASE):
-            groups = [group or "" for group in found.groups()]
-            return Cause(kind, sentence.format(*groups).replace(": .", ".").replace("..", "."))
+        if found := re.search(pattern, text, re.IGNORECASE | re.MULTILINE):
+            return Cause(kind, Phrase(sentence, **found.groupdict()))
     if code is not None and code < 0:
-        kind, sentence = SIGNALS.get(
-            -code, ("unknown", f"The model server crashed (signal {-code}).")
-        )
+        crashed = Phrase("The model server crashed (signal {number}).", number=-code)
+        kind, sentence = SIGNALS.get(-code, ("unknown", crashed))
         return Cause(kind, sentence)
     # No known message: quote the last line that looks like an error.
     complaint = next((line.strip() for line in reversed(log) if COMPLAINT.search(line)), "")
-    ended = "The model server ended" if code is None else f"The model server ended with code {code}"
-    why = f": {complaint[:200]}" if complaint else " without saying why."
-    return Cause("unknown", f"{ended}{why}")
+    said = {"said": complaint[:200]} if complaint else {}
+    if code is None:
+        known = (
+            "The model server ended: {said}"
+            if said
+            else "The model server ended without saying why."
+        )
+        return Cause("unknown", Phrase(known, **said))
+    known = "The model server ended with code {code} without saying why."
+    if said:
+        known = "The model server ended with code {code}: {said}"
+    return Cause("unknown", Phrase(known, code=code, **said))
 
 
 def on_cpu(log: Sequence[str]) -> bool:

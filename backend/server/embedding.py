@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from backend.models.profile import ProfileError, load_embedder
-from backend.protocol import EmbeddingState, EmbeddingStatus, JsonObject
+from backend.protocol import EmbeddingState, EmbeddingStatus, JsonObject, Phrase
 from backend.server.diagnosis import LASTING, Cause, diagnose
 from backend.server.launch import CannotStart, Launch, prepare
 from backend.server.llama import LlamaServer, ServerAway, llama_server
@@ -48,15 +48,14 @@ class EmbeddingServer:
             backoff = backoff.ended(served=served, lasting=cause.kind in LASTING)
             self._set_status("failed" if backoff.given_up else "restarting", cause.sentence)
             if backoff.given_up:
-                self.state.alerts.add(
-                    "embedding", "warning", f"No search by meaning: {cause.sentence}"
-                )
+                sentence = Phrase("No search by meaning: {why}", why=cause.sentence)
+                self.state.alerts.add("embedding", "warning", sentence)
             await asyncio.sleep(backoff.pause(rng, timing.first_pause, timing.retry))
 
     async def vectors(self, body: JsonObject) -> Any:
         """The server's answer to /v1/embeddings. Raises ServerAway with the reason, or ServerRefused."""
         if self.server is None:
-            raise ServerAway((self.status and self.status.reason) or "it is starting")
+            raise ServerAway((self.status and self.status.reason) or Phrase("it is starting"))
         return await self.server.embeddings(body)
 
     async def _run_once(self, name: str) -> tuple[Cause, bool]:
@@ -66,7 +65,7 @@ class EmbeddingServer:
             profile = load_embedder(name, config.profiles)
             launch = await prepare(replace(config, model="", bare=False), profile)
         except ProfileError as error:
-            return Cause("model missing", str(error)), False
+            return Cause("model missing", Phrase.of(error)), False
         except CannotStart as error:
             return error.cause, False
         self._set_status("loading", None)
@@ -77,7 +76,9 @@ class EmbeddingServer:
             ):
                 return await self._serve(process, launch, server)
         except OSError as error:
-            return Cause("unknown", f"The embedding server cannot be run: {error.strerror}."), False
+            why = error.strerror or ""
+            sentence = Phrase("The embedding server cannot be run: {why}.", why=why)
+            return Cause("unknown", sentence), False
 
     async def _serve(
         self, process: ServerProcess, launch: Launch, server: LlamaServer
@@ -98,13 +99,14 @@ class EmbeddingServer:
                     await asyncio.wait({exited}, timeout=LOAD_LOOK_SECONDS)
                     hung = asyncio.get_running_loop().time() > deadline
             if hung:
-                return Cause("wedged", "The embedding server no longer answered."), served
+                sentence = Phrase("The embedding server no longer answered.")
+                return Cause("wedged", sentence), served
             return diagnose(exited.result(), await process.final_log()), served
         finally:
             self.server = None
             exited.cancel()
 
-    def _set_status(self, state: EmbeddingState, reason: str | None) -> None:
+    def _set_status(self, state: EmbeddingState, reason: Phrase | None) -> None:
         name = self.state.config.embedding
         self.status = EmbeddingStatus(profile=name, state=state, reason=reason)
         log.info("embedding server state=%s profile=%s reason=%s", state, name, reason)

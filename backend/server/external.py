@@ -14,7 +14,14 @@ from urllib.parse import urlsplit
 from backend.aio import set_within
 from backend.config import BackendConfig
 from backend.models.profile import ProfileError
-from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
+from backend.protocol import (
+    CompletionReport,
+    Endpoint,
+    Phrase,
+    Prefix,
+    ProfileSummary,
+    ServerStatus,
+)
 from backend.server.llama import Props, ServerAway, ServerRefused, llama_server
 from backend.state import NotReady, StatusBoard
 
@@ -60,7 +67,7 @@ class ExternalServers:
             return known
         found = await self.check()
         if found is None:
-            raise NotReady(self.status.current.reason or "No model server can be reached.")
+            raise NotReady(self.status.current.reason or Phrase("No model server can be reached."))
         return found
 
     async def with_vision_tested(self, endpoint: Endpoint) -> Endpoint:
@@ -103,7 +110,8 @@ class ExternalServers:
         self._check_now.set()
 
     async def switch(self, name: str) -> None:
-        raise ProfileError(f"The model server is not ours; {name} cannot be started on it.")
+        form = "The model server is not ours; {name} cannot be started on it."
+        raise ProfileError(Phrase(form, name=name))
 
     def warm(self, prefix: Prefix) -> None:
         """Nothing to do: the cache of an external server is not managed."""
@@ -123,8 +131,10 @@ class ExternalServers:
                 self.status.set(state="failed", reason=self.failure())
                 return None
             before = self.urls[: self.urls.index(found.url)]
-            verb = "does" if len(before) == 1 else "do"
-            reason = f"{' and '.join(before)} {verb} not answer; {found.url} is used."
+            form = "{first} do not answer; {other} is used."
+            if len(before) == 1:
+                form = "{first} does not answer; {other} is used."
+            reason = Phrase(form, first=" and ".join(before), other=found.url)
             self.status.set(
                 state="ready",
                 reason=reason if before else None,
@@ -133,11 +143,12 @@ class ExternalServers:
             )
             return found
 
-    def failure(self) -> str:
+    def failure(self) -> Phrase:
         if url := self._wrong_key_at:
-            return f"The model server at {url} refuses the key: check backend.api_key."
-        urls = ", ".join(self.config.urls) or "any address (none is configured)"
-        return f"No model server can be reached at {urls}."
+            form = "The model server at {where} refuses the key: check backend.api_key."
+            return Phrase(form, where=url)
+        urls = ", ".join(self.config.urls) or Phrase("any address (none is configured)")
+        return Phrase("No model server can be reached at {where}.", where=urls)
 
     async def first_endpoint(self) -> Endpoint | None:
         """Query the servers as ordered in the configuration, those that recently failed last."""

@@ -29,7 +29,7 @@ from backend.models.placement import (
 from backend.models.profile import Profile, Source, locate
 from backend.models.projector import picture_pixels, with_projector
 from backend.programs import output_of
-from backend.protocol import PICTURE_PIXELS
+from backend.protocol import PICTURE_PIXELS, Phrase
 from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose
 
@@ -70,7 +70,7 @@ class Binary:
 class Launch:
     """Everything needed to start one server.
 
-    `profile` is the requested one fitted to this machine; `changed` is a sentence if that reduced
+    `profile` is the requested one fitted to this machine; `changes` has a sentence for each thing that reduced
     it. Slot files can be reused between launches with the same `identity`.
     """
 
@@ -82,7 +82,7 @@ class Launch:
     identity: str
     left_out: tuple[str, ...]
     profile: Profile
-    changed: str
+    changes: tuple[Phrase, ...]
     draft_mib: float = 0
     picture_pixels: int = PICTURE_PIXELS
 
@@ -133,7 +133,8 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     fitted = flags.fit({**required, **profile.required}, optional, flags.known(binary.help))
     if fitted.missing:
         lacking = ", ".join(fitted.missing)
-        raise CannotStart(Cause("unknown flag", f"The model server lacks the flag {lacking}."))
+        sentence = Phrase("The model server lacks the flag {flag}.", flag=lacking)
+        raise CannotStart(Cause("unknown flag", sentence))
     port, key = str(free_port()), secrets.token_urlsafe(24)
     key_env, key_flags = pass_key(config, binary, key)
     # The prompt cache's size differs between starts and does not affect slot files.
@@ -149,7 +150,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         identity=hashlib.sha256("\0".join(identity).encode()).hexdigest()[:24],
         left_out=tuple(flag for flag in fitted.left_out if flag in profile.optional),
         profile=profile,
-        changed=placed.changed,
+        changes=placed.changes,
         draft_mib=draft.stat().st_size / (1 << 20) if draft else 0,
         picture_pixels=await asyncio.to_thread(picture_pixels, mmproj)
         if mmproj
@@ -160,8 +161,11 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
 def model_file(config: BackendConfig, profile: Profile, source: Source) -> Path:
     path = locate(source, config.models_folder)
     if not path.is_file():
-        remedy = f" Get it: voltaire model pull {profile.name}." if source.repo else ""
-        raise CannotStart(Cause("model missing", f"The model file is missing: {path}.{remedy}"))
+        form = "The model file is missing: {path}."
+        if source.repo:
+            form = "The model file is missing: {path}. Get it: voltaire model pull {name}."
+        sentence = Phrase(form, path=str(path), name=profile.name)
+        raise CannotStart(Cause("model missing", sentence))
     return path
 
 
@@ -200,7 +204,7 @@ async def placement(
                 log.info("llama.cpp's own estimate differs by %+d MiB a card", surplus >> 20)
                 placed = await asyncio.to_thread(measured, surplus)
     except DoesNotFit as error:
-        raise CannotStart(Cause("does not fit", str(error))) from None
+        raise CannotStart(Cause("does not fit", Phrase.of(error))) from None
     except (NotAModel, OSError, LookupError, TypeError, ValueError):
         # A damaged model, or one of an unknown kind: the server's own error message is better.
         unsized = profile.flag(EXPERTS) == "auto"
@@ -304,7 +308,7 @@ def configured_command(config: BackendConfig) -> tuple[str, ...]:
         return (found,) if found else EMBEDDED
     path = Path(config.server).expanduser()
     if not path.is_file() or not os.access(path, os.X_OK):
-        sentence = f"The model server {path} is missing or not executable."
+        sentence = Phrase("The model server {path} is missing or not executable.", path=str(path))
         raise CannotStart(Cause("unknown", sentence))
     return (str(path.resolve()),)
 
@@ -313,10 +317,11 @@ async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
     try:
         answer = await output_of((*command, "--help"), env=env, seconds=HELP_SECONDS)
     except TimeoutError:
-        sentence = "The model server does not even answer --help."
+        sentence = Phrase("The model server does not even answer --help.")
         raise CannotStart(Cause("unknown", sentence)) from None
     except OSError as error:
-        sentence = f"The model server {command[0]} cannot be run: {error.strerror}."
+        form, why = "The model server {path} cannot be run: {why}.", error.strerror or ""
+        sentence = Phrase(form, path=command[0], why=why)
         raise CannotStart(Cause("server missing", sentence)) from None
     if not flags.known(answer.text):
         raise CannotStart(diagnose(answer.code, answer.text.splitlines()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 
-from backend.protocol import JsonObject
+from backend.protocol import JsonObject, Phrase
 
 ANSWER_SECONDS = 30.0
 EMBEDDING_SECONDS = 120.0  # 16 texts of 500 tokens take about 5 on one core
@@ -140,7 +140,8 @@ class LlamaServer:
                 if on_progress and (progress := last.get("prompt_progress")):
                     on_progress(int(progress["processed"]), int(progress["total"]))
         if "error" in last or not last:
-            raise ServerRefused(500, str(last.get("error", "it gave no answer"))[:500])
+            said = Phrase(str(last["error"])[:500]) if last else Phrase("it gave no answer")
+            raise ServerRefused(500, said)
         timings = last.get("timings") or {}
         return Prefilled(
             cached=cached_tokens(timings, len(tokens)),
@@ -173,7 +174,7 @@ class LlamaServer:
             try:
                 return await answer.json(content_type=None)
             except ValueError:
-                raise ServerRefused(answer.status, "its answer is not JSON") from None
+                raise ServerRefused(answer.status, Phrase("its answer is not JSON")) from None
 
     @asynccontextmanager
     async def _open(

@@ -16,7 +16,14 @@ from zoneinfo import ZoneInfo
 from backend.config import BackendConfig, ScheduledProfile
 from backend.files import replace_text
 from backend.models.profile import Profile, ProfileError, load, locate, names
-from backend.protocol import CompletionReport, Endpoint, Prefix, ProfileSummary, ServerStatus
+from backend.protocol import (
+    CompletionReport,
+    Endpoint,
+    Phrase,
+    Prefix,
+    ProfileSummary,
+    ServerStatus,
+)
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState, NotReady
 
@@ -47,7 +54,8 @@ class ManagedServer:
     async def endpoint(self) -> Endpoint:
         run, status = self.supervisor.server_run, self.state.status.current
         if run is None or not run.serves:
-            raise NotReady(status.reason or f"The model server is {status.state}.")
+            sentence = Phrase("The model server is {state}.", state=Phrase(status.state))
+            raise NotReady(status.reason or sentence)
         return Endpoint(
             url=run.launch.url,
             api_key=run.launch.api_key,
@@ -143,7 +151,7 @@ class ManagedServer:
                 try:
                     await self.supervisor.switch(last.profile)
                 except (SwitchFailed, ProfileError) as error:
-                    self.state.alerts.add("schedule", "warning", str(error))
+                    self.state.alerts.add("schedule", "warning", Phrase.of(error))
             since = now
 
     def readable(self, name: str) -> Profile | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from backend.models.profile import Profile
+from backend.protocol import Phrase
 
 LEAST_UBATCH, LEAST_CONTEXT, MORE_EXPERTS = 128, 4096, 4
 Q8_SHARE = 0.47  # of an f16 KV cache that q8_0 saves
@@ -44,7 +45,7 @@ class Reduction:
     """`profile` needs `saved_mib` less; `label` identifies it, `description` is for a person."""
 
     label: str
-    description: str
+    description: Phrase
     profile: Profile
     saved_mib: float
 
@@ -91,24 +92,26 @@ def reductions(profile: Profile, buffers: Buffers) -> Iterator[Reduction]:
     ubatch = int(profile.flag(UBATCH) or 512) // 2
     if ubatch >= LEAST_UBATCH:
         less = profile.with_flag(str(ubatch), UBATCH)
-        description = f"prefill in batches of {ubatch:,}"
+        description = Phrase("prefill in batches of {count}", count=ubatch)
         yield Reduction(f"ubatch {ubatch}", description, less, buffers.compute / 2)
     context = profile.context * 3 // 4 // 256 * 256
     if context >= LEAST_CONTEXT:
         less = replace(profile, context=context)
-        description = f"a window of {context:,} tokens"
+        description = Phrase("a window of {count} tokens", count=context)
         yield Reduction(f"context {context}", description, less, buffers.kv / 4)
     experts = profile.flag(EXPERTS)
     if experts is not None and (not buffers.layers or int(experts) < buffers.layers):
         more = int(experts) + MORE_EXPERTS
         saved = buffers.weights * MORE_EXPERTS / max(1, buffers.layers - int(experts))
         less = profile.with_flag(str(more), EXPERTS)
-        yield Reduction(f"experts {more}", f"the experts of {more} layers in RAM", less, saved)
+        description = Phrase("the experts of {count} layers in RAM", count=more)
+        yield Reduction(f"experts {more}", description, less, saved)
     if profile.draft:
         less = profile.without_drafting()
-        yield Reduction("draft none", "no draft model", less, buffers.draft)
+        yield Reduction("draft none", Phrase("no draft model"), less, buffers.draft)
     if all((profile.flag(name) or "f16") in ("f16", "f32", "bf16") for name in KV):
         less = profile
         for name in KV:
             less = less.with_flag("q8_0", name)
-        yield Reduction("kv q8_0", "a KV cache of 8 bits", less, buffers.kv * Q8_SHARE)
+        description = Phrase("a KV cache of 8 bits")
+        yield Reduction("kv q8_0", description, less, buffers.kv * Q8_SHARE)

@@ -11,7 +11,7 @@ from typing import NoReturn
 from backend import proc
 from backend.aio import set_within
 from backend.models.profile import Profile
-from backend.protocol import SCHEDULED
+from backend.protocol import SCHEDULED, Phrase
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.launch import Launch
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
@@ -29,7 +29,7 @@ from backend.state import PROXY, BackendState
 
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
-ON_CPU = "The model runs on the processor instead of the GPU, many times slower."
+ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
 TICK_SECONDS = 0.5
 IDLE_SLOTS = Slots(processing=False, marks=(), decoded=0)
 
@@ -75,7 +75,7 @@ class ServerRun:
 
     async def run(self) -> Cause:
         """Run the server to its end, and return the cause."""
-        cause = Cause("unknown", "The model server ended.")
+        cause = Cause("unknown", Phrase("The model server ended."))
         async with (
             server_process(
                 self.launch.argv, self.launch.env, self.state.server_record
@@ -99,7 +99,7 @@ class ServerRun:
         self._set_away(None)
         raise RunEnded(diagnose(code, await process.final_log(), proc.oom_kills() - kills))
 
-    def _set_away(self, reason: str | None) -> None:
+    def _set_away(self, reason: Phrase | None) -> None:
         self.serves = False
         self.state.status.set(state="restarting", reason=reason, pid=None)
 
@@ -110,12 +110,14 @@ class ServerRun:
         state.status.set(state="loading", reason=None, pid=process.pid)
         await self._load(process, server)
         if self.gpu_expected and self._on_cpu(process):  # the supervisor tries once more
-            sentence = "The model server came up on the processor, not on the GPU."
+            sentence = Phrase("The model server came up on the processor, not on the GPU.")
             raise RunEnded(Cause("cpu fallback", sentence))
         try:
             props = await server.props()
         except (ServerAway, ServerRefused) as error:
-            sentence = f"The model server does not answer /props: {error}."
+            sentence = Phrase(
+                "The model server does not answer /props: {why}.", why=Phrase.of(error)
+            )
             raise RunEnded(Cause("unknown", sentence)) from None
         self.vision = props.vision
         self.audio = props.audio
@@ -167,13 +169,13 @@ class ServerRun:
             warm = await warmer.warm(prefix, lambda done, total: status.set(done=done, total=total))
         except ServerRefused as error:
             # With a template that rejects the prefix the server still works, without a warm cache.
-            sentence = f"The prefix could not be warmed: {error}"
+            sentence = Phrase("The prefix could not be warmed: {why}", why=Phrase.of(error))
             self.state.alerts.add("warm-up", "warning", sentence)
             return
         except ServerAway:
             # Within this time the server's exit or the stall detector ends the run with a better cause.
             await asyncio.sleep(self.state.timing.stall)
-            sentence = "The model server dropped a request and did not come back."
+            sentence = Phrase("The model server dropped a request and did not come back.")
             raise RunEnded(Cause("wedged", sentence)) from None
         status.set(warm=warm)
 
@@ -193,7 +195,7 @@ class ServerRun:
             if queue.holders or not await is_asleep(server):
                 continue
             status.set(state="sleeping")
-            queue.close("sleeping", "The model is being loaded again.")
+            queue.close("sleeping", Phrase("The model is being loaded again."))
             try:
                 while not queue.waiters and await is_asleep(server):
                     await set_within(queue.demand, pause)

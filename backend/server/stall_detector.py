@@ -6,6 +6,7 @@ A fixed time-out would end a long prefill that makes progress, and /health answe
 
 from dataclasses import dataclass, field
 
+from backend.protocol import Phrase
 from backend.server.diagnosis import Cause
 from backend.server.llama import Slots
 
@@ -81,8 +82,8 @@ class StallDetector:
         elif previous and loaded(previous, seen):
             self.last_load = seen.at
         if seen.errors >= STREAK:
-            sentence = f"The model server answered {seen.errors} requests in a row with an error."
-            return Cause("errors", sentence)
+            sentence = "The model server answered {count} requests in a row with an error."
+            return Cause("errors", Phrase(sentence, count=seen.errors))
         return self._stopped(seen) or self._stalled(seen)
 
     def _stopped(self, seen: Observation) -> Cause | None:
@@ -93,7 +94,7 @@ class StallDetector:
             self.stopped_since = seen.at
         if seen.at - self.stopped_since < self.stopped_seconds:
             return None
-        return Cause("stopped", "The model server was stopped (SIGSTOP) by someone.")
+        return Cause("stopped", Phrase("The model server was stopped (SIGSTOP) by someone."))
 
     def _stalled(self, seen: Observation) -> Cause | None:
         silence = seen.at - self.last_progress
@@ -103,9 +104,8 @@ class StallDetector:
         works = self.limits.silent and seen.at - self.last_load < self.limits.stall_seconds
         if works and silence < self.limits.silent_seconds:
             return None
-        return Cause(
-            "wedged", f"The model server hung: no token and no progress for {silence:.0f} s."
-        )
+        sentence = "The model server hung: no token and no progress for {seconds} s."
+        return Cause("wedged", Phrase(sentence, seconds=round(silence)))
 
 
 def progressed(previous: Observation | None, seen: Observation) -> bool:
@@ -148,5 +148,6 @@ class LoadStallDetector:
                 self.last_progress = at
         took = at - self.began
         if at - self.last_progress >= self.stall_seconds or took >= self.longest_seconds:
-            return Cause("slow load", f"The model did not finish loading ({took:.0f} s).")
+            sentence = "The model did not finish loading ({seconds} s)."
+            return Cause("slow load", Phrase(sentence, seconds=round(took)))
         return None

@@ -15,6 +15,7 @@ from time import monotonic
 from backend.aio import first_of, set_within
 from backend.gpu.nvml import installed_gpus
 from backend.models.profile import Profile, ProfileError, load, of_file
+from backend.protocol import Phrase
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
@@ -37,7 +38,7 @@ class RestartRequest:
 
     cause: Cause
     profile: Profile | None = None
-    outcome: "asyncio.Future[str | None]" = field(default_factory=lambda: asyncio.Future())
+    outcome: "asyncio.Future[Phrase | None]" = field(default_factory=lambda: asyncio.Future())
 
 
 class Supervisor:
@@ -65,7 +66,7 @@ class Supervisor:
 
     def restart(self) -> None:
         """Restart at once with the full profile; open turns continue afterwards."""
-        self._make_request(RestartRequest(Cause("asked", "A restart was asked for.")))
+        self._make_request(RestartRequest(Cause("asked", Phrase("A restart was asked for."))))
 
     async def switch(self, name: str) -> None:
         """Switch the profile between turns.
@@ -74,7 +75,7 @@ class Supervisor:
         """
         wanted = load(name, self.state.config.profiles)
         old = self.fallback.full if self.fallback else None
-        waiting = f"The model is being switched to {name}; messages wait."
+        waiting = Phrase("The model is being switched to {name}; messages wait.", name=name)
         async with self._switching, self.state.gpu_queue.between_turns("switch", waiting):
             if old and old.name != name and self.profile == name:
                 return  # another request for this profile came first
@@ -82,11 +83,11 @@ class Supervisor:
             if reason and old and old.name != name:
                 await self._start_profile(old)
         if reason:
-            raise SwitchFailed(f"{name} could not be started: {reason}")
+            raise SwitchFailed(Phrase("{name} could not be started: {why}", name=name, why=reason))
 
-    async def _start_profile(self, profile: Profile) -> str | None:
+    async def _start_profile(self, profile: Profile) -> Phrase | None:
         """Start with this profile; return None once it serves, or the reason when it failed once."""
-        cause = Cause("asked", f"The model is switched to {profile.name}.")
+        cause = Cause("asked", Phrase("The model is switched to {name}.", name=profile.name))
         request = RestartRequest(cause, profile)
         self._make_request(request)
         return await request.outcome
@@ -110,7 +111,7 @@ class Supervisor:
         )
         self._accepted = request
 
-    def _settle(self, reason: str | None) -> None:
+    def _settle(self, reason: Phrase | None) -> None:
         if self._accepted and not self._accepted.outcome.done():
             self._accepted.outcome.set_result(reason)
         self._accepted = None
@@ -129,7 +130,7 @@ class Supervisor:
                 profile = load(first, config.profiles)
             self.fallback = MemoryFallback(with_context(self.state.config, profile))
         except ProfileError as error:
-            self.state.status.set(state="failed", reason=str(error))
+            self.state.status.set(state="failed", reason=Phrase.of(error))
             while self._request is None or self._request.profile is None:
                 await self._requested.wait()
                 self._requested.clear()
@@ -150,11 +151,14 @@ class Supervisor:
         except CannotStart as error:
             return error.cause, False
         self.fallback = fallback.started(launch.profile)
-        if launch.changed:
-            state.alerts.add("fit", "info", launch.changed)
+        for change in launch.changes:
+            state.alerts.add("fit", "info", change)
         if launch.left_out:
-            lacking = f"The model server lacks {', '.join(launch.left_out)}; left out."
-            state.alerts.add("flags", "info", lacking)
+            lacking, left_out = (
+                "The model server lacks {flags}; left out.",
+                ", ".join(launch.left_out),
+            )
+            state.alerts.add("flags", "info", Phrase(lacking, flags=left_out))
         state.gpu_queue.resize(launch.profile.slots)
         settle, on_gpu = partial(self._settle, None), self._gpu_expected
         server_run = self.server_run = ServerRun(state, launch, settle, gpu_expected=on_gpu)
@@ -163,12 +167,14 @@ class Supervisor:
         if self._request:
             cause = self._request.cause
         elif running.cancelled():
-            cause = Cause("asked", "Back to the full profile.")
+            cause = Cause("asked", Phrase("Back to the full profile."))
         else:
             try:
                 cause = running.result()
             except OSError as error:
-                cause = Cause("unknown", f"The model server cannot be run: {error.strerror}.")
+                why = error.strerror or ""
+                sentence = Phrase("The model server cannot be run: {why}.", why=why)
+                cause = Cause("unknown", sentence)
         state.status.set(pid=None)
         # A server that somebody killed is restarted without a pause, like one that had served.
         killed = server_run.was_ready and cause.kind == "killed"
@@ -180,7 +186,7 @@ class Supervisor:
             await asyncio.Event().wait()
             return
         await asyncio.sleep(max(0.0, self._restore_at - monotonic()))
-        reason = "The model server returns to its full settings."
+        reason = Phrase("The model server returns to its full settings.")
         async with self.state.gpu_queue.drained("restore", reason):
             self._restore_at = None
             assert self.fallback
@@ -211,7 +217,7 @@ class Supervisor:
         self.fallback = less
         self._restore_at = self._restore_at or monotonic() + self.state.timing.restore
         taken = [reduction.description for reduction in less.taken]
-        sentence = f"The GPU ran out of memory; continuing with {taken[-1]}."
+        sentence = Phrase("The GPU ran out of memory; continuing with {less}.", less=taken[-1])
         self.state.status.set(state="starting", reason=sentence, less_memory=taken)
         self.state.alerts.add("memory", "warning", sentence)
         return True
@@ -224,7 +230,7 @@ class Supervisor:
         failed = self._backoff.given_up
         self.state.status.set(state="failed" if failed else "restarting", reason=cause.sentence)
         if failed:
-            sentence = f"The model server cannot be started: {cause.sentence}"
+            sentence = Phrase("The model server cannot be started: {why}", why=cause.sentence)
             self.state.alerts.add("failed", "critical", sentence)
         seconds = self._backoff.pause(self._rng, timing.first_pause, timing.retry)
         await set_within(self._requested, seconds)

@@ -4,12 +4,11 @@ from contextlib import suppress
 from time import monotonic
 
 from agent.errors import AgentError
-from agent.language import translated
+from agent.language import translate_phrase, translated
 from agent.llm.selftest import sentence
 from agent.model import ModelRefused
-from agent.retelling import retold
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import Status
+from backend.protocol import Phrase, Status
 from bot.access import AccessLevel
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
@@ -69,7 +68,7 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
             pass
         server = (await backend.status()).backend
     except (BackendRefused, BackendUnavailable) as error:
-        await context.send(chat, retold(str(error)))
+        await context.send(chat, translate_phrase(Phrase.of(error)))
         return
     text = context.texts.switched.format(name=profile, seconds=monotonic() - began)
     if server.warm:
@@ -81,7 +80,7 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
     try:
         result = sentence(await selftests.of((await backend.status()).backend))
     except (AgentError, ModelRefused, BackendUnavailable) as error:
-        result = retold(str(error))
+        result = translate_phrase(Phrase.of(error))
     await context.send(chat, result)
 
 
@@ -101,10 +100,10 @@ async def offers(
     here = [offer for offer in found if offer.command]
     if toy and here:
         lines.append(texts.lie_here)
-        lines += [f"`{offer.command}`\n{retold(offer.line)}" for offer in here[:OFFERED]]
+        lines += [f"`{offer.command}`\n{translate_phrase(offer.line)}" for offer in here[:OFFERED]]
     wanted = [offer for offer in found if not offer.command and fits_key(offer.name)][:OFFERED]
     if wanted:
-        lines += [texts.would_fit, *(retold(offer.line) for offer in wanted)]
+        lines += [texts.would_fit, *(translate_phrase(offer.line) for offer in wanted)]
     elif toy and not here and not report.gpus:
         lines.append(texts.none_fits)
     keyboard = []
@@ -148,7 +147,7 @@ async def download(context: HandlerContext, press: ButtonPress) -> None:
                 shown = text
                 await show(text)
     except AgentError as error:
-        why = retold(str(error).removeprefix("error: "))
+        why = str(error).removeprefix("error: ")
         told = texts.not_downloaded.format(name=name, why=why)
         button = Button(f"{DOWNLOAD}:{name}", texts.download.format(name=name))
     else:

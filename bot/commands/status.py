@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from io import BytesIO
 
 from agent.budgets import WORDS
-from agent.language import local, translated
-from agent.retelling import retold
+from agent.language import local, translate_phrase, translated
 from agent.store.outbox import OutboxState
 from agent.trust import told
 from backend.client import BackendRefused, BackendUnavailable
-from backend.protocol import Gpu, Status
+from backend.protocol import Gpu, Phrase, Status
 from bot.approval_question import code
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
@@ -50,7 +49,7 @@ async def status_report(
     if context.services.servers and (count := len(context.services.servers.running)):
         lines.append(texts.servers_running.format(count=count))
     if problem := context.problem():
-        lines.append(texts.polling.format(problem=retold(problem)))
+        lines.append(texts.polling.format(problem=translate_phrase(problem)))
     at = f"{await context.local_time(chat):%H:%M}"
     lines.append(uptime_line(texts, context.store.clock() - context.started_at, at))
     buttons = [Button(f"{STATUS}:", texts.refresh)]
@@ -70,7 +69,7 @@ async def backend_status(context: HandlerContext) -> Status | str:
     try:
         return await context.services.backend.status()
     except BackendUnavailable as error:
-        return retold(str(error))
+        return translate_phrase(Phrase.of(error))
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
@@ -120,13 +119,14 @@ def part_name(texts: Texts, part: str) -> str:
 def backend_lines(texts: Texts, report: Status) -> list[str]:
     server, speed = report.backend, report.speed
     lines = [
-        f"**{translated(server.state)}**" + (f": {retold(server.reason)}" if server.reason else ""),
+        f"**{translated(server.state)}**"
+        + (f": {translate_phrase(server.reason)}" if server.reason else ""),
         joined(server.profile or "", server.model or ""),
         joined(
             texts.window.format(tokens=server.n_ctx) if server.n_ctx else "",
             texts.restarts.format(count=server.restarts) if server.restarts else "",
         ),
-        retold(server.held or ""),
+        translate_phrase(server.held or ""),
         joined(
             texts.prefill.format(speed=speed.prefill_tok_s) if speed.prefill_tok_s else "",
             texts.decode.format(speed=speed.decode_tok_s) if speed.decode_tok_s else "",
@@ -144,7 +144,9 @@ def gpu_line(texts: Texts, gpu: Gpu) -> str:
         f"{gpu.temperature_c:.0f} °C" if gpu.temperature_c is not None else "",
         f"{gpu.power_w:.0f} W" if gpu.power_w is not None else "",
         texts.gpu_memory.format(used=used / 1024, total=total / 1024) if used and total else "",
-        texts.gpu_slowed.format(why=", ".join(map(retold, gpu.throttle))) if gpu.throttle else "",
+        texts.gpu_slowed.format(why=", ".join(map(translated, gpu.throttle)))
+        if gpu.throttle
+        else "",
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agent.errors import AgentError
-from agent.language import speaking, translated
-from agent.retelling import retold
+from agent.language import speaking, translate_phrase, translated
 from backend.client import BackendUnavailable
+from backend.protocol import Phrase
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
 from bot.chat_trust import TRUST
@@ -144,7 +144,7 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
         try:
             await command.run(context, call)
         except (AgentError, BackendUnavailable) as error:
-            await context.send(chat, retold(str(error)))
+            await context.send(chat, translate_phrase(Phrase.of(error)))
 
     pairs = call.level == "stranger" and sender.group is None
     if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
@@ -172,7 +172,7 @@ async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -
         try:
             return await BUTTONS[kind](context, press)
         except AgentError as error:
-            return PressResult(retold(str(error)))
+            return PressResult(translate_phrase(Phrase.of(error)))
         except (ValueError, OverflowError) as error:  # a key that an app made up
             log.warning("a press on a button of ours with another key: %s", error)
             return PressResult(context.texts.expired)

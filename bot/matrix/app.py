@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agent.leaks import LeakDetector
 from agent.store import Store
+from backend.protocol import Phrase
 from bot.access import Access
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
@@ -84,7 +85,7 @@ class MatrixApp(MessagingApp):
             try:
                 session = await log_in(self.server, self.config.folder, session, secret)
             except HomeserverError as error:
-                self.sync_health.failed(f"Matrix: {error}.")
+                self.sync_health.failed(Phrase("Matrix: {why}.", why=Phrase.of(error)))
                 await asyncio.sleep(error.after if isinstance(error, HomeserverBusy) else pause)
                 pause = min(LONGEST_BACKOFF, 1.5 * pause)
             else:
@@ -106,7 +107,7 @@ class MatrixApp(MessagingApp):
 
     async def _log_in_again(self, *, soft: bool) -> None:
         """The homeserver has ended the session: a `soft` logout keeps the device, else a new one is made."""
-        self.sync_health.failed("Matrix: the homeserver has ended the bot's session.")
+        self.sync_health.failed(Phrase("Matrix: the homeserver has ended the bot's session."))
         self.server.token = ""
         self.channel.synced.clear()
         if self.channel.encryption is not None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agent.aio import complete
 from agent.store.errors import StoreError
+from backend.protocol import Phrase
 from bot.commands.context import HandlerContext
 from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
@@ -137,7 +138,7 @@ class Syncs:
                 # What comes again, now or with a later answer, was answered.
                 self._horizon = self._place.newest
                 self._place = self._place._replace(token="")
-        self._health.failed(f"Matrix: {why}.")
+        self._health.failed(Phrase("Matrix: {why}.", why=why))
         after = error.after if isinstance(error, HomeserverBusy) else 0.0
         await asyncio.sleep(max(after, self._backoff))
         self._backoff = min(LONGEST_BACKOFF, 2 * self._backoff)
@@ -228,7 +229,7 @@ class Syncs:
                 log.warning("messages of %s cannot be fetched: %s", room, error)
                 break
             except HomeserverError as error:
-                self._health.failed(f"Matrix: {error}.")
+                self._health.failed(Phrase("Matrix: {why}.", why=Phrase.of(error)))
                 await asyncio.sleep(getattr(error, "after", 0.0) or 1.0)
                 continue
             chunk = [e for e in page.get("chunk", []) if isinstance(e, dict)]

@@ -6,15 +6,15 @@ They begin no turn: Telegram waits only seconds for the answer, and the bot has 
 
 import asyncio
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from telegram import Bot, InlineQuery, InlineQueryResultArticle, InputTextMessageContent
 from telegram.error import TelegramError
 
-from agent.language import speaking
-from agent.retelling import FACTS, retold
+from agent.language import speaking, translate_phrase
 from agent.sandbox.host_report import HostReport
-from backend.protocol import Status
+from backend.protocol import Phrase, Status
 from bot.commands.context import HandlerContext
 from bot.commands.status import backend_status
 
@@ -35,7 +35,7 @@ async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
     report = HostReport(state, context.timezone, status if isinstance(status, Status) else None)
     chat = context.channel.private_chat(str(query.from_user.id))
     with speaking(await context.chosen_language(chat)):
-        lines = facts(await asyncio.to_thread(report.text), query.query)
+        lines = facts(await asyncio.to_thread(report.lines), query.query)
     results = [
         InlineQueryResultArticle(
             id=str(number),
@@ -56,11 +56,10 @@ async def decline_guest(bot: Bot, query: str, told: str) -> None:
         await bot.answer_guest_query(query, result, read_timeout=ANSWER_SECONDS)
 
 
-def facts(report: str, words: str) -> list[str]:
+def facts(report: Sequence[Phrase], words: str) -> list[str]:
     """The report's lines ("disk /: 200.0 GiB total") that have one of the words in their names, in the language
     spoken or in English; all lines if none has."""
-    lines = [line for line in report.splitlines() if line and not line.startswith(LEFT_OUT)]
-    told = {retold(line, FACTS): line for line in lines}
+    told = {translate_phrase(line): line for line in report if not line.startswith(LEFT_OUT)}
     asked = {ALIKE.get(word, word) for word in words_of(words)}
     meant = [n for n, line in told.items() if asked & words_of(f"{named(n)[0]} {named(line)[0]}")]
     return meant or [*told]

@@ -13,6 +13,7 @@ from telegram import Bot
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError, TimedOut
 
 from agent.aio import complete
+from backend.protocol import Phrase
 from bot.inbound_health import InboundHealth
 from bot.telegram.update_gate import update_number
 
@@ -35,13 +36,15 @@ PATH = "/telegram"
 TakeUpdates = Callable[[Sequence[object]], Coroutine[Any, Any, None]]  # as JSON; raises nothing
 
 
-def why(error: TelegramError) -> str:
+def why(error: TelegramError) -> Phrase:
     """What is wrong, a sentence."""
     if isinstance(error, Conflict):
-        return "Another copy of this bot asks for updates with the same token; stop one of them."
+        return Phrase(
+            "Another copy of this bot asks for updates with the same token; stop one of them."
+        )
     if isinstance(error, InvalidToken):
-        return "Telegram no longer accepts the bot token; see @BotFather."
-    return f"Telegram cannot be reached ({error})."
+        return Phrase("Telegram no longer accepts the bot token; see @BotFather.")
+    return Phrase("Telegram cannot be reached ({why}).", why=str(error))
 
 
 def wait_of(error: TelegramError) -> float:

@@ -11,11 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.leaks import CHUNK, KINDS, Leak, LeakDetector
+from backend.protocol import Phrase
 from fakes.encodings import ENCODINGS, SPLITS
 
 NAME = "telegram.token"
 TOKEN = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"
-FOUND = Leak(f"the secret {NAME}", secret=True)
+FOUND = Leak(Phrase("the secret {name}", name=NAME), secret=True)
 ROOT = Path(__file__).parents[2]
 
 KEYS = {
@@ -184,7 +185,7 @@ def test_a_part_of_a_long_secret_is_found() -> None:
     chance = random.Random(1)
     key = "\n".join(chance.randbytes(48).hex() for _ in range(30))
     detector = LeakDetector({"tls.key_file": key})
-    assert detector.find(key[1000:1060]) == Leak("the secret tls.key_file", secret=True)
+    assert detector.find(key[1000:1060]) == Leak(Phrase("the secret tls.key_file"), secret=True)
 
 
 @pytest.mark.parametrize("at", [0, CHUNK - 20, 2 * CHUNK - 3, 3 * CHUNK])

@@ -8,6 +8,7 @@ from pydantic import BaseModel, SecretStr
 
 from agent.leaks import Leak
 from backend.client import BackendClient
+from backend.protocol import Phrase
 from bot.composition import open_agent
 from bot.secret_values import secret_values
 from bot.settings import BackendSection, Settings, StateSection, TelegramSection, load
@@ -83,7 +84,7 @@ async def test_the_agent_knows_the_secrets_and_no_log_does(
     )
     async with open_agent(settings, BackendClient(tmp_path / "none.sock")) as agent:
         leaks = (await agent.tool_context("cli")).leaks
-        assert leaks.find(TOKEN[::-1]) == Leak("the secret telegram.token", secret=True)
+        assert leaks.find(TOKEN[::-1]) == Leak(Phrase("the secret telegram.token"), secret=True)
     assert caplog.text == saying("too plain", ": backend.api_key")
     assert TOKEN not in caplog.text
     assert "hush-9" not in caplog.text

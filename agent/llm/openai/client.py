@@ -34,7 +34,7 @@ from agent.messages import Assistant, Message, User
 from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request, TextPiece
 from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
-from backend.protocol import Endpoint, Prefix
+from backend.protocol import Endpoint, Phrase, Prefix
 
 _BROKEN = (aiohttp.ClientError, OSError, TimeoutError, StreamTooLong)
 _LONGEST_ERROR = 65536  # bytes
@@ -352,7 +352,7 @@ class OpenAIModel:
         try:
             endpoint = await self._fetch_endpoint()
         except BackendUnavailable as error:
-            raise BackendAway(str(error)) from None
+            raise BackendAway(Phrase.of(error)) from None
         self._known = now, endpoint
         return endpoint
 
@@ -391,5 +391,5 @@ def _chunk(value: Any) -> Mapping[str, Any]:
 
 def away_error(error: BaseException) -> BackendAway:
     if isinstance(error, TimeoutError):
-        return BackendAway("The model server gave no sign of life.")
-    return BackendAway("The model server cannot be reached.")
+        return BackendAway(Phrase("The model server gave no sign of life."))
+    return BackendAway(Phrase("The model server cannot be reached."))

@@ -7,6 +7,7 @@ from agent.errors import AgentError, BackendAway, ContextFull
 from agent.language import translated
 from agent.llm.openai.values import mapping, text, whole
 from agent.model import ModelRefused
+from backend.protocol import Phrase
 
 _AWAY = {429, 502, 503, 504}
 # What proxies say in a 500, or in the middle of a stream, when the server behind them is gone:
@@ -57,7 +58,7 @@ def error_of(status: int, value: Any) -> AgentError | ModelRefused:
         )
         return ContextFull(form.format(tokens=tokens, window=window))
     if status in _AWAY or (status >= 500 and contains_any(message, _AWAY_WORDS)):
-        return BackendAway(message or "The model server is busy.")
+        return BackendAway(Phrase(message) if message else Phrase("The model server is busy."))
     unparsed = contains_any(message, _UNPARSED_WORDS)
     return ModelRefused(status, message or f"HTTP {status}", unparsed=unparsed)
 

@@ -6,19 +6,20 @@ from pathlib import Path
 import pytest
 
 from backend.control.alerts import Alerts
+from backend.protocol import Phrase
 
 
 async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
     alerts.read()
-    alerts.add("heat", "warning", "Hot.")
-    alerts.add("heat", "warning", "Hot.")
-    alerts.add("heat", "over", "Cool.")
+    alerts.add("heat", "warning", Phrase("Hot."))
+    alerts.add("heat", "warning", Phrase("Hot."))
+    alerts.add("heat", "over", Phrase("Cool."))
     later = Alerts(tmp_path / "alerts.jsonl")
     later.read()
     stream = later.stream(after=later.kept[0].id)
     assert (await anext(stream)).text == "Cool."
-    later.add("xid", "critical", "Xid 79.")
+    later.add("xid", "critical", Phrase("Xid 79."))
     newest = await anext(stream)
     assert [alert.text for alert in later.kept] == ["Hot.", "Cool.", "Xid 79."]
     assert newest == later.kept[-1]
@@ -27,7 +28,7 @@ async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
 
 async def test_an_alert_file_that_cannot_be_rewritten_is_kept(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
-    alerts.add("heat", "warning", "Hot.")
+    alerts.add("heat", "warning", Phrase("Hot."))
     written = alerts.path.read_bytes()
     alerts.path.with_suffix(".new").mkdir()  # stands for a disk without state
     later = Alerts(alerts.path)
@@ -38,7 +39,7 @@ async def test_an_alert_file_that_cannot_be_rewritten_is_kept(tmp_path: Path) ->
 
 def test_a_damaged_alert_file_keeps_no_backend_from_starting(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
-    alerts.add("heat", "warning", "Hot.")
+    alerts.add("heat", "warning", Phrase("Hot."))
     with alerts.path.open("ab") as file:
         file.write(b"\xff\xfe half a line, as a power cut leaves it\n")
     later = Alerts(alerts.path)
@@ -52,9 +53,9 @@ def test_each_alert_is_one_line_of_the_log(
     """The journal alone tells the day: heat and less memory, too."""
     alerts = Alerts(tmp_path / "alerts.jsonl")
     with caplog.at_level(logging.INFO):
-        alerts.add("heat", "critical", "The GPU is at 84 °C; new work waits.")
-        alerts.add("memory", "warning", "Memory ran out; now a window of 6,144 tokens.")
-        alerts.add("heat", "over", "The GPU has cooled to 75 °C; work goes on.")
+        alerts.add("heat", "critical", Phrase("The GPU is at 84 °C; new work waits."))
+        alerts.add("memory", "warning", Phrase("Memory ran out; now a window of 6,144 tokens."))
+        alerts.add("heat", "over", Phrase("The GPU has cooled to 75 °C; work goes on."))
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("WARNING", "alert name=heat level=critical text=The GPU is at 84 °C; new work waits."),
         (

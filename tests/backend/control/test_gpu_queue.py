@@ -8,7 +8,7 @@ import pytest
 
 from backend.control import gpu_queue as module
 from backend.control.gpu_queue import HEAT, GpuRequestQueue
-from backend.protocol import EVAL, IDLE, PERSON, SCHEDULED, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, SCHEDULED, Phrase, QueueState
 from fakes.patience import SECONDS
 
 
@@ -84,7 +84,7 @@ async def test_heat_lets_nobody_in_and_holders_go_on() -> None:
     queue, holder, waiter = GpuRequestQueue(now=Clock()), list[QueueState](), list[QueueState]()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(queue.acquire("a", PERSON, holder.append))
-        queue.close(HEAT, "Too hot.")
+        queue.close(HEAT, Phrase("Too hot."))
         stack.enter_context(queue.enqueue("b", PERSON, waiter.append))
         queue.open(HEAT)
     assert holder == [QueueState(state="held")]
@@ -111,7 +111,7 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
     events: list[str] = []
 
     async def switch() -> None:
-        async with queue.drained("switch", "Switching."):
+        async with queue.drained("switch", Phrase("Switching.")):
             events.append("empty")
             assert queue.reason == "Switching."
 
@@ -137,7 +137,7 @@ async def test_several_slots_hold_several_turns() -> None:
 async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> None:
     queue = GpuRequestQueue()
     with queue.turn("a", lambda state: None):
-        async with queue.between_turns("switch", "Switching.", patience=0.05):
+        async with queue.between_turns("switch", Phrase("Switching."), patience=0.05):
             assert queue.reason == "Switching."
             async with asyncio.timeout(SECONDS):
                 with queue.turn("b", lambda state: None) as late:
@@ -216,7 +216,7 @@ def test_each_waiter_knows_how_many_are_ahead_and_hears_each_change_once() -> No
             stack.enter_context(queue.enqueue("c", SCHEDULED, heard["c"].append))
             stack.enter_context(queue.enqueue("b", PERSON, heard["b"].append))
             stack.enter_context(queue.enqueue("d", IDLE, heard["d"].append))
-        queue.close("heat", "Too hot.")
+        queue.close("heat", Phrase("Too hot."))
     held = QueueState(state="held")
 
     def waiting(ahead: int, reason: str | None = None) -> QueueState:
@@ -239,8 +239,8 @@ def test_somebody_who_waits_is_demand() -> None:
 
 def test_the_reason_is_the_first_that_closes_it_then_the_first_that_ends_turns() -> None:
     queue = GpuRequestQueue()
-    queue.close("heat", "Too hot.")
-    queue.close("sleeping", "Loading.")
+    queue.close("heat", Phrase("Too hot."))
+    queue.close("sleeping", Phrase("Loading."))
     assert queue.reason == "Too hot."
     queue.open("heat")
     assert queue.reason == "Loading."
@@ -279,7 +279,7 @@ def test_idle_work_is_asked_to_stop_for_whatever_is_more_urgent(why: str) -> Non
         held = QueueState(state="held")
         assert (idle, person) == ([held], [held])
         if why == "closed":
-            queue.close("heat", "Too hot.")
+            queue.close("heat", Phrase("Too hot."))
         elif why == "turn":
             stack.enter_context(queue.turn("c", ignored))
         else:
@@ -292,7 +292,7 @@ async def test_before_a_switch_open_turns_end_and_their_chats_alone_are_let_in()
     order: list[str] = []
 
     async def switch() -> None:
-        async with queue.between_turns("switch", "Switching."):
+        async with queue.between_turns("switch", Phrase("Switching.")):
             order.append("switched")
 
     with ExitStack() as late:
@@ -316,7 +316,7 @@ async def test_before_a_switch_open_turns_end_and_their_chats_alone_are_let_in()
 async def test_a_turn_that_gives_up_waiting_is_never_opened() -> None:
     queue = GpuRequestQueue()
     with queue.turn("a", ignored):
-        switching = asyncio.create_task(queue.between_turns("s", "Switching.").__aenter__())
+        switching = asyncio.create_task(queue.between_turns("s", Phrase("Switching.")).__aenter__())
         await asyncio.sleep(0)
         with queue.turn("b", ignored):
             pass

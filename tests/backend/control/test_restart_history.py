@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from backend.control.restart_history import KEPT, RestartHistory
+from backend.protocol import Phrase
 
 
 def test_it_is_kept_bounded_and_survives_a_bad_line(tmp_path: Path) -> None:
     history = RestartHistory(tmp_path / "restarts.jsonl")
     assert history.read() == []
-    first = history.add("The model server was killed.")
+    first = history.add(Phrase("The model server was killed."))
     with history.path.open("a") as file:
         file.write("half a li")
     assert RestartHistory(history.path).read() == [first]
     for number in range(KEPT):
-        history.add(str(number))
+        history.add(Phrase(str(number)))
     assert [history.read()[0].cause, history.read()[-1].cause] == ["0", str(KEPT - 1)]

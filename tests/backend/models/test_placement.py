@@ -82,7 +82,7 @@ def test_threads_and_batch_go_by_where_the_experts_are() -> None:
 def test_a_window_that_does_not_fit_gives_way_to_a_smaller_one() -> None:
     found = place(PLAIN, model(340), None, [V100], HOST)
     assert found.profile == replace(PLAIN, context=24576)
-    assert found.changed == saying("15.4 GiB", "24,576 tokens", "in place of 32,768")
+    assert found.changes[0] == saying("15.4 GiB", "24,576 tokens", "in place of 32,768")
 
 
 def test_what_fits_no_window_is_refused_with_what_is_missing() -> None:

@@ -72,7 +72,7 @@ def test_a_profile_fits_the_cards_that_it_is_for(name: str, tmp_path: Path) -> N
     cards, size = KNOWN[name].cards, KNOWN[name].card
     devices = [Device(index, size) for index in range(cards)]
     placed = place(profile, model, draft, devices, HOST)
-    assert (placed.profile.context, placed.changed) == (profile.context, "")
+    assert (placed.profile.context, placed.changes) == (profile.context, ())
     fit = fit_profile(placed.profile, model, draft, FreeMemory(cards * size, HOST, cards))
     assert fit.fits and fit.options.cpu_experts == 0
     assert fit.need.gpu / MIB == pytest.approx(profile.vram_mib, rel=0.06)
@@ -125,11 +125,11 @@ def test_a_draft_of_another_vocabulary_is_left_out_and_that_is_said(tmp_path: Pa
     qwen = Header({**words, "tokenizer.ggml.tokens.length": 151_936}, ())
     assert profile.draft
     placed = place(profile, model, qwen, [Device(0, V100)], HOST)
-    assert "151,936" in placed.changed and "102,400" in placed.changed
+    assert "151,936" in placed.changes[0] and "102,400" in placed.changes[0]
     assert placed.profile.draft is None and not placed.profile.drafts
     assert placed.profile.flag("--spec-draft-n-max") is None
     report = fit_report(profile, model, qwen, FreeMemory(V100, HOST))
-    assert report.draft_refusal == placed.changed and report.own.need.draft == 0
+    assert report.draft_refusal == placed.changes[0] and report.own.need.draft == 0
     assert verdict(profile.name, report) == ""
 
 

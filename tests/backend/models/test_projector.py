@@ -65,7 +65,7 @@ def placed(card: float, host: int = HOST, profile: Profile = VISION) -> tuple[in
     """Window, whether it sees, whether by the processor, and what is said."""
     found = place(profile, DENSE, None, [Device(0, int(card * GIB))], host)
     sees = found.profile.mmproj is not None
-    return found.profile.context, sees, found.profile.mmproj_on_host, found.changed
+    return found.profile.context, sees, found.profile.mmproj_on_host, " ".join(found.changes)
 
 
 def test_eyes_go_to_the_card_where_all_fits_and_to_the_processor_where_they_cost_window() -> None:
@@ -79,7 +79,7 @@ def test_eyes_go_to_the_card_where_all_fits_and_to_the_processor_where_they_cost
 def test_without_any_room_for_eyes_it_runs_blind() -> None:
     no_card = replace(VISION, gpu=False)
     found = place(no_card, DENSE, None, [], int(10.8 * GIB))
-    assert found.profile.mmproj is None and found.changed.startswith(WITHOUT_PROJECTOR)
+    assert found.profile.mmproj is None and found.changes[0] == WITHOUT_PROJECTOR
 
 
 def test_a_sum_names_the_projector() -> None:

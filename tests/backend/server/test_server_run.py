@@ -13,7 +13,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.profile import Profile, Reference, Source
-from backend.protocol import PERSON, CompletionReport
+from backend.protocol import PERSON, CompletionReport, Phrase
 from backend.server.diagnosis import Cause
 from backend.server.launch import Launch
 from backend.server.llama import Props, ServerAway, ServerRefused, Slots
@@ -236,14 +236,14 @@ async def test_whether_it_sleeps(answer: bool | Exception, asleep: bool) -> None
 
 
 def test_the_first_of_several_causes_is_told() -> None:
-    one, other = (RunEnded(Cause("unknown", text)) for text in ("one", "other"))
+    one, other = (RunEnded(Cause("unknown", Phrase(text))) for text in ("one", "other"))
     nested: Any = BaseExceptionGroup("", [BaseExceptionGroup("", [one]), other])
     assert first_cause(nested) == one.cause
     assert str(one) == "one"
 
 
 def test_a_run_that_has_not_begun_serves_nobody(it: Watched) -> None:
-    launch = Launch((), {}, "http://x", "", Path("m"), "", (), PLAIN, "", draft_mib=7.0)
+    launch = Launch((), {}, "http://x", "", Path("m"), "", (), PLAIN, (), draft_mib=7.0)
     run = ServerRun(it.state, launch, lambda: None, gpu_expected=True)
     assert (run.serves, run.was_ready, run.served, run.vision) == (False, False, False, False)
     assert run.buffers == Buffers(draft=7.0)
@@ -267,7 +267,7 @@ async def test_a_killed_server_is_short_of_memory_only_where_the_kernel_killed_m
 ) -> None:
     monkeypatch.setattr("backend.proc.oom_kills", iter(kills).__next__)
     sleeps = ("sleep", "60")
-    launch = Launch(sleeps, {}, "http://127.0.0.1:1", "", Path("m"), "", (), PLAIN, "")
+    launch = Launch(sleeps, {}, "http://127.0.0.1:1", "", Path("m"), "", (), PLAIN, ())
     run = ServerRun(it.state, launch, lambda: None, gpu_expected=False)
     running = asyncio.create_task(run.run())
     await soon(lambda: run.process is not None)

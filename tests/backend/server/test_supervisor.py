@@ -10,7 +10,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.profile import Profile
-from backend.protocol import PERSON
+from backend.protocol import PERSON, Phrase
 from backend.server import supervisor as module
 from backend.server.diagnosis import Cause
 from backend.server.launch import CannotStart, Launch
@@ -21,11 +21,11 @@ from fakes.patience import SECONDS, soon
 from fakes.words import saying
 
 FOREVER = 10 * SECONDS
-OOM = Cause("out of memory", "The GPU's memory is full.")
-EXIT = Cause("unknown", "It ended with code 1.")
-CPU = Cause("cpu fallback", "It came up on the processor.")
-KILLED = Cause("killed", "It was killed by someone.")
-LACKING = Cause("library missing", "A library is missing.")
+OOM = Cause("out of memory", Phrase("The GPU's memory is full."))
+EXIT = Cause("unknown", Phrase("It ended with code 1."))
+CPU = Cause("cpu fallback", Phrase("It came up on the processor."))
+KILLED = Cause("killed", Phrase("It was killed by someone."))
+LACKING = Cause("library missing", Phrase("A library is missing."))
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Runs:
     begun: list[tuple[str, int, bool]] = field(default_factory=list)
     """Of each run that began: profile, window, whether it must be on the GPU."""
     left_out: tuple[str, ...] = ()
-    changed: str = ""
+    changes: tuple[Phrase, ...] = ()
     states: list[str] = field(default_factory=list)  # of the server, when each was prepared
 
     def line(self) -> Ends | CannotStart | None:
@@ -61,7 +61,7 @@ class Runs:
             raise line
         model = Path("m.gguf")
         return Launch(
-            (), {}, "http://x", "", model, "", self.left_out, profile, self.changed
+            (), {}, "http://x", "", model, "", self.left_out, profile, self.changes
         )  # fmt: skip
 
     def run(
@@ -251,7 +251,7 @@ async def test_five_barren_runs_fail_and_a_served_one_begins_the_count_anew(
 async def test_what_the_server_lacks_and_what_had_no_room_is_told(
     config: BackendConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    runs = Runs([SERVES], left_out=("--a", "--b"), changed="A smaller window fits.")
+    runs = Runs([SERVES], left_out=("--a", "--b"), changes=(Phrase("A smaller window fits."),))
     async with supervised(config, monkeypatch, runs, "least") as it:
         await it.until("ready", 1)
         lacking = "The model server lacks --a, --b; left out."

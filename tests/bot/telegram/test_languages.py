@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from agent.errors import BackendAway
-from agent.language import catalogue, languages, speaking
+from agent.language import catalogue, languages, speaking, translated
 from agent.model import Request
-from agent.retelling import retold
+from backend.protocol import Phrase
 from bot.commands import first_screen
 from bot.commands.context import PressResult
 from bot.commands.table import BUTTONS
@@ -100,7 +100,7 @@ async def test_why_a_press_does_nothing_is_said_in_its_language(
     scenario: TelegramScenario, gram: Localgram, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: Any) -> PressResult:
-        raise BackendAway("No model backend is running.")
+        raise BackendAway(Phrase("No model backend is running."))
 
     monkeypatch.setitem(BUTTONS, first_screen.WISH, away)
     person = scenario.owner = gram.user("Hans", id=222, language="de", started=True)
@@ -108,7 +108,7 @@ async def test_why_a_press_does_nothing_is_said_in_its_language(
         screen = await told(person, "/start")
         answer = await person.answer(await person.press(screen, screen.buttons[0]))
     with speaking("de"):
-        assert answer.text == retold("No model backend is running.")
+        assert answer.text == translated("No model backend is running.")
     assert answer.text and "running" not in answer.text
 
 
