@@ -4,6 +4,7 @@ The format is that of git's Documentation/gitformat-index.txt, versions 2 to 4.
 """
 
 import os
+import re
 import stat
 import struct
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ MOST_BYTES = 256 << 20
 GITLINK, SPARSE_DIRECTORY = 0o160000, 0o040000
 MODE, FLAGS, NAME = 24, 60, 62  # offsets in an entry with SHA-1
 EXTENDED = 0x4000
+SHA256 = re.compile(
+    rb'^\s*objectformat\s*=\s*"?sha256"?\s*(?:[;#]|$)', re.IGNORECASE | re.MULTILINE
+)
 
 
 class UnguardedError(Exception):
@@ -33,7 +37,7 @@ def submodule_paths(git: Path) -> Iterator[str]:
 
 def gitlinks(content: bytes, git: Path) -> Iterator[str]:
     version, count = struct.unpack_from(">4xII", content)
-    wide = 12 * (b"objectformat = sha256" in read_bounded(git / "config").lower())
+    wide = 12 * bool(SHA256.search(configuration(git)))
     name, at = b"", 12
     for _ in range(count):
         (mode,) = struct.unpack_from(">I", content, at + MODE)
@@ -50,6 +54,12 @@ def gitlinks(content: bytes, git: Path) -> Iterator[str]:
             if any(part in ("", ".", "..", ".git") for part in path.split("/")):
                 raise UnguardedError(f"the index names a submodule {path!r}")
             yield path
+
+
+def configuration(git: Path) -> bytes:
+    """The configuration of a git directory; a linked worktree has that of the repository."""
+    common = os.fsdecode(read_bounded(git / "commondir").strip())
+    return read_bounded(git / common / "config")
 
 
 def prefix_length(content: bytes, at: int) -> tuple[int, int]:

@@ -18,6 +18,10 @@ Git = Callable[[Sequence[str]], Awaitable[bytes]]
 """Runs an argument list in the sandbox, read-only, and returns its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
+EMPTY_TREES = (
+    EMPTY_TREE,
+    "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
+)  # SHA-256
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,7 @@ async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> Co
     words = (output[-1] if output else "missing").split()
     if words[0] in NOTHING:
         raise NothingToDo(translated(NOTHING[words[0]]))
-    head, base = words[1], words[2] if len(words) > 2 else EMPTY_TREE
+    head, base = words[1], words[2]
     if head == base:
         form = translated("Nothing was committed since the last summary.")
         if words[0] == "days":
@@ -50,7 +54,9 @@ async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> Co
     note = {
         "since": "",
         "forced": "The history was rewritten since the last summary; counted from where both meet.",
-        "days": f"The last {days} days." if base != EMPTY_TREE else "From the first commit on.",
+        "days": f"The last {days} days."
+        if base not in EMPTY_TREES
+        else "From the first commit on.",
     }[words[0]]
     return CommitRange(base, head, ("The last summarised commit is gone. " if lost else "") + note)
 
@@ -64,7 +70,7 @@ NOTHING = {
 
 async def subjects(git: Git, path: str, span: CommitRange) -> list[str]:
     """`hash author: subject` of the range's commits without merges, oldest first, each one line."""
-    base = [] if span.base == EMPTY_TREE else [f"^{span.base}"]
+    base = [] if span.base in EMPTY_TREES else [f"^{span.base}"]
     options = ["-z", "--no-merges", "--no-show-signature", "--format=%h %aN: %s", "-n2000"]
     output = await first_bytes(git, path, ["log", *options, span.head, *base], 2 << 20)
     return [one_line(record, 500) for record in output.split(b"\0") if record][::-1]

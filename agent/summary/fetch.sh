@@ -11,7 +11,9 @@ https://* | http://*) ;;
 *) refuse "Its origin is not reached over HTTPS." ;;
 esac
 branch=$(git -C "$repository" symbolic-ref --quiet --short HEAD) || refuse "No branch is checked out."
-[ -d "$mirror" ] || git init -q --bare "$mirror" || exit 1
+format=$(git -C "$repository" rev-parse --show-object-format)
+[ "$(git -C "$mirror" rev-parse --show-object-format 2>/dev/null)" = "$format" ] || rm -rf "$mirror"
+[ -d "$mirror" ] || git init -q --bare --object-format="$format" "$mirror" || exit 1
 # What the repository has is not fetched again.
 git -C "$repository" rev-parse --path-format=absolute --git-path objects >"$mirror/objects/info/alternates"
 said=$(git -C "$mirror" -c protocol.allow=never -c protocol.https.allow=always -c protocol.http.allow=always \

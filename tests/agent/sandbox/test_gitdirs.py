@@ -11,7 +11,7 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.bwrap_process import run_bwrap
-from agent.sandbox.git_index import UnguardedError
+from agent.sandbox.git_index import UnguardedError, submodule_paths
 from agent.sandbox.gitdirs import SETTLED_NS, disable_new, find_guard
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.mountinfo import verify_mounts
@@ -239,3 +239,37 @@ def settled(folder: Path) -> None:
     """Wait until its last change is so old that a next one shows."""
     while time.time_ns() - folder.stat().st_ctime_ns <= SETTLED_NS:
         time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\tobjectformat = sha256",
+        "\tobjectFormat = sha256",
+        "objectformat=sha256",
+        '\tobjectformat = "sha256"',
+        "\tobjectformat\t=\tsha256 ; since 2.29",
+        "\tobjectformat = sha256 # here",
+        "  OBJECTFORMAT = sha256",
+    ],
+)
+@pytest.mark.parametrize("linked", [False, True], ids=["repository", "worktree"])
+def test_the_object_format_is_read_as_git_reads_it(
+    tmp_path: Path, written: str, linked: bool
+) -> None:
+    top, library = tmp_path / "top", tmp_path / "library"
+    for path in (top, library):
+        path.mkdir()
+        git(path, "init", "-q", "--object-format=sha256")
+        (path / "a").write_text("one\n")
+        git(path, "add", ".")
+        git(path, "commit", "-q", "-m", "first")
+    git(top, *LOCAL, "submodule", "--quiet", "add", str(library), "zlib")
+    git(top, "commit", "-q", "-m", "second")
+    config = top / ".git/config"
+    config.write_text(config.read_text().replace("\tobjectformat = sha256", written))
+    where = top / ".git"
+    if linked:
+        git(top, "worktree", "add", "-q", str(tmp_path / "beside"))
+        where = top / ".git/worktrees/beside"
+    assert list(submodule_paths(where)) == ["zlib"]

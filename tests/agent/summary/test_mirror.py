@@ -32,9 +32,9 @@ class Bare(dict[str, Callable[[], web.StreamResponse]]):
 
 
 class Scene:
-    def __init__(self, folder: Path, web: Site) -> None:
+    def __init__(self, folder: Path, web: Site, object_format: str = "sha1") -> None:
         self.folder, self.web = folder, web
-        self.origin = Repository(folder / "origin")
+        self.origin = Repository(folder / "origin", object_format)
         self.origin.commit("One", a="1\n")
         self.clone = folder / "clone"
         subprocess.run(["git", "clone", "-q", self.origin.path, self.clone], check=True)
@@ -61,12 +61,13 @@ def reaching(sandbox: Sandbox) -> Git:
     return run
 
 
-@pytest.fixture
-async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+@pytest.fixture(params=["sha1"])
+async def scene(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     async with site() as web:
-        yield Scene(tmp_path, web)
+        yield Scene(tmp_path, web, request.param)
 
 
+@pytest.mark.parametrize("scene", ["sha1", "sha256"], indirect=True)
 async def test_new_commits_are_read_beside_the_clone(scene: Scene) -> None:
     newest = scene.origin.commit("Two", at=10, a="1\n2\n")
     scene.publish()

@@ -30,10 +30,11 @@ async def git(argv: Sequence[str]) -> bytes:
 class Repository:
     """A real repository, its commits dated by hand."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, object_format: str = "sha1") -> None:
         self.path = path
+        self.empty = EMPTY_TREE
         path.mkdir()
-        self("init", "-q", "-b", "main")
+        self("init", "-q", "-b", "main", f"--object-format={object_format}")
 
     def __call__(self, *argv: str, author: str = "Ada Lovelace", at: int = 0) -> str:
         when = f"{1_790_000_000 + at} +0000"

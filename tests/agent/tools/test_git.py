@@ -90,6 +90,40 @@ async def test_a_first_commit(box: Box) -> None:
     assert "root-commit" in await box.text(git_commit, repo="p", message="first")
 
 
+async def test_object_ids_of_64_digits(box: Box) -> None:
+    await box.use(
+        bash,
+        command="git init -q -b main --object-format=sha256 p; cd p; echo 1 > a; git add a; git commit -qm one",
+    )
+    assert await box.text(git_status, repo="p") == saying("branch main\n", "nothing to commit")
+    await box.use(bash, command="cd p; echo 2 > a; echo 3 > b")
+    assert await box.text(git_status, repo="p") == "branch main\n M a\n?? b"
+    assert (await box.text(git_diff, repo="p")).endswith("not in the diff:\nb")
+    assert await box.text(git_commit, repo="p", message="Two") == saying("Two", "2 files changed")
+    head = await box.text(bash, command="cd p; git rev-parse HEAD")
+    assert len(head) == 64
+    for revision in (head, head[:12], "HEAD", f"{head}^..{head}"):
+        assert "-1\n+2" in await box.text(git_diff, repo="p", revision=revision)
+    await box.use(bash, command="git init -q -b main --object-format=sha256 q; echo x > q/x")
+    assert (await box.text(git_diff, repo="q")).endswith("not in the diff:\nx")
+    assert "root-commit" in await box.text(git_commit, repo="q", message="first")
+
+
+async def test_a_commit_of_64_digits_to_the_host_is_shown_and_asked(tmp_path: Path) -> None:
+    (tmp_path / "app").mkdir()
+    git(tmp_path / "app", "init", "-q", "-b", "main", "--object-format=sha256")
+    repository(tmp_path / "app", {"a.txt": "one\n"})
+    repos = [HostRepo("app", tmp_path / "app", write=True)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        await box.use(bash, command="echo two > /repos/app/a.txt")
+        await box.use(git_commit, repo="app", message="Two")
+        ((what, _),) = box.asked
+    assert what.endswith("@@ -1 +1 @@\n-one\n+two\n")
+    assert len(git(tmp_path / "app", "rev-parse", "HEAD")) == 64
+    assert git(tmp_path / "app", "status", "--short") == ""
+
+
 async def test_what_is_no_repository(host: Box) -> None:
     assert await host.error(git_status, repo=".") == saying("at /workspace", "site, app")
     assert await host.error(git_diff, repo="site", revision="nonsense") == (
