@@ -77,7 +77,8 @@ class Completion:
     """The end of a stream. `finish_reason` is "cut" where the stream broke off, "repeats" where it was
     stopped because the text repeated itself.
 
-    Token counts and speeds are None where the server does not give them.
+    Token counts and speeds are None where the server does not give them. `estimated_tokens` is an upper
+    estimate of the prompt's, where the server counts none beforehand.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Completion:
     decode_tok_s: float | None = None
     draft_tokens: int | None = None
     draft_accepted: int | None = None
+    estimated_tokens: int | None = None
 
 
 Piece = PrefillProgress | TextPiece | ReasoningPiece | ToolCallPiece | Completion

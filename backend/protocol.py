@@ -269,11 +269,13 @@ class Endpoint(Value):
 class CompletionReport(Value):
     """One completion as its client saw it: tokens, milliseconds, tokens/s.
 
-    `status` is the HTTP status; 0 when the connection broke.
+    `status` is the HTTP status; 0 when the connection broke. `estimated_tokens` is the client's estimate of
+    the prompt that it sent, where the server counts none beforehand.
     """
 
     chat: str = ""
     status: int = 200
+    estimated_tokens: int | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     completion_tokens: int | None = None

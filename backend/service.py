@@ -74,7 +74,9 @@ async def serve_backend(
         state.sampler.listeners += [health.sample, state.idle_cost.sample]
         external = config.kind == "external"
         server: ManagedServer | ExternalServers = (
-            ExternalServers(config, state.status) if external else ManagedServer(state)
+            ExternalServers(config, state.status, state.alerts.add)
+            if external
+            else ManagedServer(state)
         )
         await stack.enter_async_context(sampling(state.sampler, config.nvml))
         embedding = EmbeddingServer(state)

@@ -350,12 +350,12 @@ class BackendSection(Section):
     """Path of llama-server; auto: the one on PATH, else the embedded one."""
     socket: str = ""
     """Control socket; empty: state.dir/run/backend.sock."""
-    url: list[str] = ["http://127.0.0.1:8080"]
-    """External: any OpenAI-compatible server, or several in order of preference."""
+    url: list[str] = ["http://127.0.0.1:8080", "http://127.0.0.1:9931"]
+    """External: any OpenAI-compatible server, or several in order of preference. llama-server listens at port 8080, later versions at 9931."""
     model: str = ""
     """External: the name to ask for; empty: the first that the server lists."""
     context: int = Field(0, ge=0)
-    """External: the window in tokens; 0: ask the server, else 8192."""
+    """External: the window in tokens; 0: what the server tells, else 8192."""
     api_key: SecretStr = SecretStr("")
     """External: the key, if the server wants one."""
     vision: Literal["auto"] | bool = "auto"

@@ -96,6 +96,7 @@ class ReportingHold(GpuHold):
             report = CompletionReport(
                 chat=self._chat,
                 status=BROKEN if piece.finish_reason == "cut" else 200,
+                estimated_tokens=piece.estimated_tokens,
                 prompt_tokens=piece.prompt_tokens,
                 cached_tokens=piece.cached_tokens,
                 completion_tokens=piece.completion_tokens,

@@ -7,16 +7,20 @@ although it still lists its models.
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
 from backend.aio import set_within
 from backend.config import BackendConfig
+from backend.control.alerts import AddAlert
 from backend.models.profile import ProfileError
 from backend.protocol import (
     CompletionReport,
     Endpoint,
+    JsonObject,
     Phrase,
     Prefix,
     ProfileSummary,
@@ -29,6 +33,26 @@ CONNECT_SECONDS = 5.0
 CHECK_SECONDS = 30.0
 FRESH_SECONDS = 5.0  # an endpoint is reused for this long: querying is a quarter of a turn's cost
 DEFAULT_CONTEXT = 8192
+LIST_SECONDS = 2.0  # a server that has no such route may leave it unanswered
+LEAST_WINDOW = 256  # tokens; less, such as 0 or -1, stands for "not known"
+# What is in use comes before what is possible. Of llama.cpp, vLLM, OpenRouter, Groq, Mistral, Novita, TabbyAPI,
+# LiteLLM, GitHub Models and Gemini.
+WINDOW_KEYS = (
+    *("loaded_context_length", "n_ctx", "max_model_len", "context_length", "context_window"),
+    *(
+        "max_context_length",
+        "context_size",
+        "max_seq_len",
+        "max_context_window",
+        "max_input_tokens",
+    ),
+    "inputTokenLimit",
+)
+PARTS = ("meta", "metadata", "model_info", "limits", "parameters", "top_provider", "capabilities")
+USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
+NEAR = 0.8  # of a window, that a prompt cut to it fills
+LEAST_DENSITY = 0.7  # English has 4 bytes to a token, and the client counts 3
+CUT_SHARE = 0.75
 WRONG_KEY, NO_MODEL_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
 FIRST_ERROR = 400
 PICTURE_SECONDS = 20.0
@@ -40,8 +64,8 @@ TINY_PICTURE = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAEAAAABACAIAAAAlC+
 class ExternalServers:
     """Finds the server to use. `changes` queries the servers first, `endpoint` unless one was just found."""
 
-    def __init__(self, config: BackendConfig, status: StatusBoard) -> None:
-        self.config, self.status = config, status
+    def __init__(self, config: BackendConfig, status: StatusBoard, alert: AddAlert) -> None:
+        self.config, self.status, self.alert = config, status, alert
         self.urls = [url.rstrip("/").removesuffix("/v1") for url in config.urls]
         self._checking = asyncio.Lock()
         self._check_now = asyncio.Event()
@@ -52,6 +76,8 @@ class ExternalServers:
         self._wrong_key_at: str | None = None  # a server that rejected the API key
         self._testing_vision = asyncio.Lock()
         self._vision_tests: dict[tuple[str, str], bool] = {}  # by URL and model
+        self._without_list: set[str] = set()  # servers that do not tell what they have loaded
+        self._cuts: dict[tuple[str, str], WindowCut] = {}  # by URL and model
 
     async def run(self) -> None:
         """Query the servers every half minute, and when a restart is requested."""
@@ -96,6 +122,12 @@ class ExternalServers:
 
     def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
+        known = self._endpoint
+        if known and not known.extras:
+            cut = self._cuts.setdefault((known.url, known.model), WindowCut())
+            if cut.seen_in(report):
+                self._tell_window(known.url, known.model, cut.window)
+                self._found_at = 0.0  # the next request gets the new window
 
     async def changes(self) -> AsyncIterator[ServerStatus]:
         if self._failing and self._endpoint:
@@ -181,22 +213,103 @@ class ExternalServers:
         row: dict[str, Any] = next((row for row in models if row.get("id") == model), {})
         known = props if isinstance(props, Props) else None
         window = known.n_ctx if known else 0
+        n_ctx = window or window_of(row) or await self._window_in_use(url, model, seconds)
+        n_ctx = config.context or n_ctx or DEFAULT_CONTEXT
+        if (cut := self._cuts.get((url, model))) and cut.window:
+            n_ctx = min(n_ctx, cut.window)
         return Endpoint(
             url=url,
             api_key=config.api_key,
             model=model,
-            n_ctx=config.context or window or int(row.get("max_model_len") or DEFAULT_CONTEXT),
+            n_ctx=n_ctx,
             kind="external",
             extras=window > 0,
             vision=self._vision(url, model, known),
             audio=known is not None and known.audio,
         )
 
+    async def _window_in_use(self, url: str, model: str, seconds: float) -> int:
+        """The window that the loaded model was given; 0 where the server does not tell."""
+        if url in self._without_list:
+            return 0
+        async with llama_server(url, self.config.api_key, seconds) as server:
+            rows = await server.loaded_models(min(seconds, LIST_SECONDS))
+        if rows is None:
+            self._without_list.add(url)
+        names = {model, f"{model}:latest"}
+        named = [row for row in rows or [] if names & {str(row.get("id")), str(row.get("name"))}]
+        keys = ("loaded_context_length", "context_length")
+        window = max((whole(row.get(key)) for row in named for key in keys), default=0)
+        cut = self._cuts.setdefault((url, model), WindowCut())
+        if window and window != cut.window:
+            cut.window = window
+            if window < DEFAULT_CONTEXT:
+                self._tell_window(url, model, window)
+        return cut.window
+
+    def _tell_window(self, url: str, model: str, window: int) -> None:
+        form = (
+            "The server at {where} reads {count} tokens of a prompt and cuts the rest without a word: that is its"
+            " window for {model}. Ollama gives more with OLLAMA_CONTEXT_LENGTH, LM Studio when it loads the model."
+        )
+        self.alert("window", "warning", Phrase(form, where=url, count=window, model=model))
+
     def _vision(self, url: str, model: str, known: Props | None) -> bool | None:
         """Whether it accepts pictures: as configured, else as a llama-server says, else as tested."""
         if self.config.vision is not None:
             return self.config.vision
         return known.vision if known and known.n_ctx else self._vision_tests.get((url, model))
+
+
+@dataclass(slots=True)
+class WindowCut:
+    """Notices that a server cuts prompts, which Ollama says only by the tokens of its `usage`.
+
+    `density` is the share of the client's estimates that was counted in prompts that were read whole.
+    """
+
+    window: int = 0
+    density: float = LEAST_DENSITY
+
+    def seen_in(self, report: CompletionReport) -> bool:
+        """Whether this report shows a smaller window than the one known."""
+        sent, read = report.estimated_tokens, report.prompt_tokens
+        if not sent or not read or report.cached_tokens:
+            return False
+        share = read / sent
+        window = next((size for size in USUAL_WINDOWS if read <= size), 0)
+        # A server that leaves out what it had cached counts any number, not one just below a usual window.
+        cut = share < CUT_SHARE * self.density and NEAR * window < read
+        self.density = max(self.density, min(share, 1.0))
+        if not cut or window == self.window:
+            return False
+        self.window = window
+        return True
+
+
+def window_of(row: JsonObject) -> int:
+    """The window in a row of `/v1/models`; 0 where it has none.
+
+    llama-server and llama-swap give `meta.n_ctx`, a router its arguments, vLLM and SGLang `max_model_len`,
+    others a limit by one of WINDOW_KEYS. What the model was trained for (`n_ctx_train`) is no window.
+    """
+    parts = [row, *(part for name in PARTS if isinstance(part := row.get(name), dict))]
+    parts += [part for part in (part.get("llamaswap") for part in parts) if isinstance(part, dict)]
+    found = (whole(part.get(key)) for key in WINDOW_KEYS for part in parts)
+    status = row.get("status")
+    arguments = status.get("args") if isinstance(status, dict) else None
+    words = arguments if isinstance(arguments, list) else []
+    given = (whole(value) for name, value in pairwise(words) if name in ("-c", "--ctx-size"))
+    return next((number for number in (*found, *given) if number), 0)
+
+
+def whole(value: object) -> int:
+    """A number of tokens, also as text; 0 for anything else."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
+        value = int(value)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and value >= LEAST_WINDOW else 0
 
 
 async def accepts_connections(url: str) -> bool:

@@ -72,7 +72,20 @@ class LlamaServer:
     async def models(self, seconds: float) -> list[dict[str, Any]]:
         """The rows of /v1/models, which every OpenAI-compatible server has."""
         answer = await self._json("GET", "/v1/models", seconds=seconds)
-        return [row for row in answer.get("data") or [] if isinstance(row, dict)]
+        rows = answer if isinstance(answer, list) else answer.get("data")
+        return [row for row in rows or [] if isinstance(row, dict)]
+
+    async def loaded_models(self, seconds: float) -> list[dict[str, Any]] | None:
+        """The loaded models with the windows that they were given, of Ollama (`/api/ps`) and of LM Studio
+        (`/api/v0/models`); None where there is neither route."""
+        routes = ("/api/ps", "/api/v0/models")
+        asked = (self._json("GET", route, seconds=seconds) for route in routes)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        found = [answer for answer in answers if isinstance(answer, dict)]
+        if not found:
+            return None
+        rows = [row for each in found for row in each.get("models") or each.get("data") or []]
+        return [row for row in rows if isinstance(row, dict)]
 
     async def props(self, seconds: float = 5.0) -> Props:
         answer = await self._json("GET", "/props", seconds=seconds)

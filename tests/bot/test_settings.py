@@ -41,7 +41,7 @@ def test_defaults_are_those_of_the_reference(tmp_path: Path) -> None:
     assert (sandbox.command_seconds, sandbox.output_kib, sandbox.network) == (120, 8, False)
     assert (settings.agent.max_tool_calls, settings.agent.turn_seconds) == (24, 1800)
     assert (settings.backend.kind, settings.backend.profile) == ("managed", "pocket")
-    assert settings.backend.url == ["http://127.0.0.1:8080"]
+    assert settings.backend.url == ["http://127.0.0.1:8080", "http://127.0.0.1:9931"]
 
 
 WRONG = {

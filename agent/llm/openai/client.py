@@ -31,7 +31,7 @@ from agent.llm.openai.wire import (
 )
 from agent.llm.tool_call_parser import opened_thought
 from agent.messages import Assistant, Message, User
-from agent.model import Ahead, ModelRefused, Piece, PrefillProgress, Request, TextPiece
+from agent.model import Ahead, Completion, ModelRefused, Piece, PrefillProgress, Request, TextPiece
 from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix
@@ -118,6 +118,8 @@ class OpenAIModel:
                 async for piece in pieces:
                     if opened and isinstance(piece, TextPiece):
                         piece, opened = TextPiece(opened + piece.text), ""
+                    if isinstance(piece, Completion) and not endpoint.extras:
+                        piece = replace(piece, estimated_tokens=estimate(wire))
                     yield piece
         finally:
             answer.close()  # at once, also when cancelled: the slot is freed

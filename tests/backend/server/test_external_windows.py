@@ -1,0 +1,175 @@
+"""The window of other people's servers: as they list it, as they have loaded the model, or as they cut prompts.
+
+The answers have the forms that these servers send: llama.cpp's README and #26116, llama-swap #984 and #548,
+vLLM, SGLang, TabbyAPI, LiteLLM, OpenRouter, Groq, Mistral, Novita, GitHub Models, LM Studio's REST API v0,
+Ollama's /api/ps.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backend.config import BackendConfig
+from backend.protocol import CompletionReport
+from backend.server.external import WindowCut, window_of
+from tests.backend.conftest import running
+from tests.backend.server.test_external import openai_server
+
+ROUTER = [
+    "llama-server",
+    "--port",
+    "0",
+    "--alias",
+    "m",
+    "--ctx-size",
+    "16384",
+    "--flash-attn",
+    "true",
+]
+ROWS = {
+    "llama-server": ({"meta": {"n_vocab": 151936, "n_ctx": 12288, "n_ctx_train": 40960}}, 12288),
+    "llama-server, older": ({"meta": {"n_vocab": 151936, "n_ctx_train": 40960}}, 0),
+    "router, loaded": ({"status": {"value": "loaded", "args": ROUTER}}, 16384),
+    "router, short": (
+        {"status": {"value": "unloaded", "args": ["llama-server", "-c", "2048"]}},
+        2048,
+    ),
+    "router, whole": ({"status": {"value": "loaded", "args": ["llama-server", "-c", "0"]}}, 0),
+    "router, its last flag": ({"status": {"value": "loaded", "args": ["--ctx-size"]}}, 0),
+    "router, failed": ({"status": {"value": "unloaded", "failed": True, "args": None}}, 0),
+    "llama-swap": ({"owned_by": "llama-swap", "context_length": 131072}, 131072),
+    "llama-swap, newer": ({"context_length": 8000, "meta": {"n_ctx": 8000}}, 8000),
+    "llama-swap, metadata": ({"meta": {"llamaswap": {"context_window": "24000"}}}, 24000),
+    "vLLM": ({"owned_by": "vllm", "max_model_len": 32768, "permission": []}, 32768),
+    "SGLang": ({"root": "/models/m", "max_model_len": 40960, "parent": None}, 40960),
+    "OpenRouter": ({"context_length": 262144, "top_provider": {"context_length": 131072}}, 262144),
+    "OpenRouter's provider": ({"top_provider": {"context_length": 131072}}, 131072),
+    "Groq": ({"active": True, "context_window": 131072, "max_completion_tokens": 8192}, 131072),
+    "Mistral": ({"capabilities": {"vision": False}, "max_context_length": 32768}, 32768),
+    "Novita": ({"context_size": 65536, "max_output_tokens": 4096}, 65536),
+    "TabbyAPI": ({"parameters": {"max_seq_len": 16384, "cache_size": 16384}}, 16384),
+    "LiteLLM": ({"model_info": {"max_input_tokens": 128000, "mode": "chat"}}, 128000),
+    "GitHub Models": ({"limits": {"max_input_tokens": 1048576}}, 1048576),
+    "LM Studio": ({"max_context_length": 131072, "loaded_context_length": 4096}, 4096),
+    "nothing": ({"object": "model", "owned_by": "library", "created": 1772705823}, 0),
+    "not known": ({"max_model_len": -1, "context_length": 0, "context_window": None}, 0),
+    "odd": ({"meta": [1], "context_length": True, "max_model_len": {}, "n_ctx": "many"}, 0),
+    "a fraction": ({"context_length": 8192.0}, 8192),
+}
+
+
+@pytest.mark.parametrize(("row", "window"), ROWS.values(), ids=list(ROWS))
+def test_a_row_of_the_list_tells_the_window(row: dict[str, Any], window: int) -> None:
+    assert window_of({"id": "m", **row}) == window
+
+
+OLLAMA = {"models": [{"name": "gemma4:latest", "model": "gemma4:latest", "context_length": 4096}]}
+LM_STUDIO = {
+    "data": [
+        {"id": "other", "state": "loaded", "loaded_context_length": 2048},
+        {
+            "id": "gemma4",
+            "state": "loaded",
+            "max_context_length": 131072,
+            "loaded_context_length": 16000,
+        },
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("answers", "configured", "window"),
+    [
+        ({"/api/ps": OLLAMA}, 0, 4096),
+        ({"/api/ps": OLLAMA}, 32768, 4096),
+        ({"/api/ps": {"models": []}}, 0, 8192),
+        ({"/api/ps": {"models": None}}, 0, 8192),
+        ({"/api/v0/models": LM_STUDIO}, 0, 16000),
+        ({"/api/v0/models": {"data": [{"id": "gemma4", "state": "not-loaded"}]}}, 0, 8192),
+        ({"/props": {"role": "router", "default_generation_settings": {"n_ctx": 0}}}, 0, 8192),
+        ({}, 0, 8192),
+        ({}, 24000, 24000),
+    ],
+)
+async def test_what_is_loaded_tells_the_window(
+    state: Path, answers: dict[str, Any], configured: int, window: int
+) -> None:
+    async with openai_server({"/v1/models": {"data": [{"id": "gemma4"}]}, **answers}) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,), context=configured)
+        async with running(config) as it:
+            found = await it.client.endpoint()
+            told = [alert for alert in it.backend.state.alerts.kept if alert.name == "window"]
+    assert found.n_ctx == window
+    assert len(told) == (window == 4096) and all("4,096" in alert.text for alert in told)
+
+
+async def test_a_list_without_an_object_around_it_is_read(state: Path) -> None:
+    answer: Any = [{"id": "m", "context_length": 32768}]
+    async with openai_server({"/v1/models": answer}) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,))
+        async with running(config) as it:
+            found = await it.client.endpoint()
+    assert (found.model, found.n_ctx) == ("m", 32768)
+
+
+def report(sent: int, read: int | None, cached: int | None = None) -> CompletionReport:
+    return CompletionReport(estimated_tokens=sent, prompt_tokens=read, cached_tokens=cached)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read", "window"),
+    [
+        (9000, 4096, 4096),
+        (9000, 4090, 4096),
+        (12000, 3900, 4096),
+        (20000, 3500, 4096),
+        (5000, 2048, 2048),
+        (40000, 8192, 8192),
+        (40000, 8000, 8192),
+        (100000, 32768, 32768),
+        (8000, 4096, 4096),
+        (300000, 131000, 131072),
+    ],
+)
+def test_a_prompt_that_was_cut_is_seen(sent: int, read: int, window: int) -> None:
+    cut = WindowCut()
+    assert not cut.seen_in(
+        report(2000, 1500)
+    )  # the share of the estimate that was counted, read whole
+    assert cut.seen_in(report(sent, read)) and cut.window == window
+    assert not cut.seen_in(report(sent + 500, read))
+
+
+@pytest.mark.parametrize(
+    ("sent", "read", "cached"),
+    [
+        (6000, 4500, None),  # English
+        (6000, 5900, None),  # Chinese
+        (5400, 4090, None),  # just below a usual window, by chance
+        (9000, 300, None),  # an older Ollama counts only what it had not cached
+        (9000, 1200, None),
+        (9000, 5000, None),  # half of it was space
+        (9000, 4096, 4000),
+        (9000, None, None),
+        (0, 4096, None),
+        (9000, 0, None),
+    ],
+)
+def test_a_prompt_that_was_read_whole_is_no_cut(
+    sent: int, read: int | None, cached: int | None
+) -> None:
+    assert not WindowCut(density=0.75).seen_in(report(sent, read, cached))
+
+
+async def test_the_window_of_a_server_that_cuts_is_used_and_told_once(state: Path) -> None:
+    async with openai_server({"/v1/models": {"data": [{"id": "m"}]}}) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,))
+        async with running(config) as it:
+            windows = [(await it.client.endpoint()).n_ctx]
+            for sent in (9000, 9500):
+                await it.report(report(sent, 4096))
+                windows.append((await it.client.endpoint()).n_ctx)
+            told = [alert for alert in it.backend.state.alerts.kept if alert.name == "window"]
+    assert windows == [8192, 4096, 4096]
+    assert len(told) == 1 and url in told[0].text
