@@ -4,6 +4,7 @@ Not psutil: it adds a tenth of a second to each start, and has no session, OOM k
 """
 
 import os
+import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -73,6 +74,17 @@ def oom_kills() -> int:
     """The number of processes that the kernel's OOM killer has ended since boot."""
     lines = Path("/proc/vmstat").read_text("utf-8").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("oom_kill ")), 0)
+
+
+def total_mib() -> float:
+    """All of the host's memory."""
+    lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("MemTotal:")) / 1024
+
+
+def suspended_seconds() -> float:
+    """How long the machine has slept since boot: the monotonic clock stands still meanwhile."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def available_mib() -> float:

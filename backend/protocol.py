@@ -194,6 +194,7 @@ class Gpu(Value):
     utilization: float | None = None
     memory_used_mib: float | None = None
     memory_total_mib: float | None = None
+    unified: bool = False  # its memory is the machine's
     sm_clock_mhz: float | None = None
     memory_clock_mhz: float | None = None
     throttle: list[str] = Field(default_factory=list)

@@ -48,6 +48,7 @@ class Timing:
     restore: float = 86_400.0  # at reduced memory before the full settings are tried again
     look_schedule: float = 30.0
     clock: Callable[[], float] = time.time  # since the epoch; used by the schedule
+    suspended: Callable[[], float] = proc.suspended_seconds  # how long the machine has slept
 
 
 class StatusBoard:

@@ -22,13 +22,14 @@ class InboundHealth:
     quiet: bool = False
     last_at: float | None = None
     _failure: Phrase | None = field(default=None, init=False)
+    _heard: float | None = field(default=None, init=False)  # monotonic: it sleeps with the machine
 
     def answered(self) -> None:
         if self.last_at is None or self._failure:
             self.changed.set()
         if self._failure:
             log.warning("messages from %s come in again", self.app)
-        self.last_at, self._failure = time.time(), None
+        self.last_at, self._heard, self._failure = time.time(), time.monotonic(), None
 
     def failed(self, why: Phrase) -> None:
         """`why` is a sentence."""
@@ -45,6 +46,6 @@ class InboundHealth:
         """One sentence on what is wrong; None while messages come in."""
         if self._failure:
             return self._failure
-        silent = 0.0 if self.quiet else time.time() - (self.last_at or time.time())
+        silent = 0.0 if self.quiet or self._heard is None else time.monotonic() - self._heard
         told = Phrase("{app}: no answer for {seconds} s.", app=self.app, seconds=round(silent))
         return told if silent > STALE_SECONDS else None

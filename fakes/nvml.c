@@ -8,6 +8,8 @@
  *   totalI BYTES (of card I alone), driver N (told as N.10), capability TENTHS (70 is 7.0),
  *   energy MJ (millijoules), clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
+ *   broken CODE         every sample call answers CODE (999: unknown), or does so until NVML was initialized
+ *   heals N             N times (0: never)
  *   hang S              every sample call sleeps S seconds first
  * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
  * the library stays loaded in a process, also for tests that know nothing of it.
@@ -23,6 +25,8 @@ typedef unsigned int uint;
 typedef unsigned long long ull;
 
 static char cards_memory[16];
+static ull inits;
+ull fake_inits(void) { return inits; }
 
 static int look(const char *key, ull *value) {
     const char *path = getenv("FAKE_NVML");
@@ -43,6 +47,9 @@ static int check(void *device) {
     ull value;
     if (look("hang", &value)) sleep((uint)value);
     if (look("lost", &value) && value == card(device)) return LOST;
+    ull heals = 0;
+    look("heals", &heals);
+    if (look("broken", &value) && (!heals || inits < heals)) return (int)value;
     return SUCCESS;
 }
 
@@ -55,7 +62,7 @@ static int give(void *device, const char *key, uint *out) {
     return SUCCESS;
 }
 
-int nvmlInit_v2(void) { return getenv("FAKE_NVML") ? SUCCESS : DRIVER_NOT_LOADED; }
+int nvmlInit_v2(void) { inits++; return getenv("FAKE_NVML") ? SUCCESS : DRIVER_NOT_LOADED; }
 int nvmlInitWithFlags(uint flags) { (void)flags; return nvmlInit_v2(); }
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "an error of the fake NVML"; }

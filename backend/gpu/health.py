@@ -83,6 +83,7 @@ class Health:
     throttling: Debounce = field(default_factory=lambda: Debounce(THROTTLED_AFTER, CLEAR_AFTER))
     slow: bool = False
     lost: frozenset[int] = frozenset()
+    silent: frozenset[int] = frozenset()
     ecc: dict[int, int] = field(default_factory=dict)
     running_minute: MinuteSamples = field(init=False)
     finished_minutes: list[GpuMinute] = field(default_factory=list)
@@ -103,6 +104,7 @@ class Health:
             else:
                 self.alert("throttling", "over", Phrase("The GPU runs at full speed again."))
         self._lost(frozenset(sample.lost))
+        self._silent(frozenset(sample.silent))
         self._errors(sample)
 
     def report(self, report: CompletionReport) -> None:
@@ -184,6 +186,17 @@ class Health:
         for index in sorted(self.lost - lost):
             self.alert("gpu lost", "over", Phrase("GPU {index} answers again.", index=index))
         self.lost = lost
+
+    def _silent(self, silent: frozenset[int]) -> None:
+        for index in sorted(silent - self.silent):
+            form = (
+                "The driver no longer tells anything of GPU {index}; it is asked again and again. In a container"
+                " that happens after `systemctl daemon-reload` on the host: restart the container."
+            )
+            self.alert("gpu silent", "warning", Phrase(form, index=index))
+        for index in sorted(self.silent - silent):
+            self.alert("gpu silent", "over", Phrase("GPU {index} answers again.", index=index))
+        self.silent = silent
 
     def _errors(self, sample: Sample) -> None:
         for gpu in sample.gpus:

@@ -14,10 +14,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
+from backend import proc
 from backend.aio import set_within
 from backend.protocol import Gpu, Phrase
 
 STALE_SECONDS = 10.0
+REOPEN_SECONDS = 10.0
+MIB = 1 << 20
 LIBRARY = "libnvidia-ml.so.1"
 EMPTY_MIB = 600  # less than a CUDA context with any model takes
 LINKS = 6  # NVLinks of a V100
@@ -36,11 +39,13 @@ HOT = frozenset({"thermal", "hardware slowdown"})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """All GPUs at one moment. `lost` are indices that no longer answer; `xids` are new (GPU, number)."""
+    """All GPUs at one moment. `lost` are indices that no longer answer, `silent` those of which the driver no
+    longer tells anything though it did before; `xids` are new (GPU, number)."""
 
     at: float  # monotonic clock, seconds
     gpus: tuple[Gpu, ...] = ()
     lost: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
     xids: tuple[tuple[int, int], ...] = ()
     pids: frozenset[int] = frozenset()  # processes with memory on a GPU
     joules: float | None = None  # drawn by all GPUs since the driver was loaded
@@ -97,9 +102,13 @@ class Sampler:
 
 @asynccontextmanager
 async def sampling(
-    sampler: Sampler, library: str | None = None, every: float = 1.0
+    sampler: Sampler,
+    library: str | None = None,
+    every: float = 1.0,
+    reopen_after: float = REOPEN_SECONDS,
 ) -> AsyncIterator[None]:
-    """Feed `sampler` for the block; without a usable NVML it gets no sample."""
+    """Feed `sampler` for the block; without a usable NVML it gets no sample. An NVML that fell silent is
+    initialized anew after `reopen_after` seconds."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -109,9 +118,12 @@ async def sampling(
 
     def sample_until_stopped() -> None:
         try:
-            nvml = Nvml()
+            nvml, opened_at = Nvml(), monotonic()
             while not stop.is_set():
-                in_loop(sampler.take, nvml.sample())
+                sample = nvml.sample()
+                in_loop(sampler.take, sample)
+                if sample.silent and monotonic() - opened_at >= reopen_after:
+                    nvml, opened_at = nvml.reopened(), monotonic()
                 stop.wait(every)
         except NvmlUnusable:
             in_loop(sampler.answered.set)
@@ -149,11 +161,15 @@ class NvmlUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpu:
-    """`capability` is CUDA's compute capability (major, minor), `memory` in bytes; None: unknown."""
+    """`capability` is CUDA's compute capability (major, minor), `memory` in bytes; None: unknown.
+
+    A `unified` one has no memory of its own: `memory` is what is free of the machine's.
+    """
 
     name: str
     capability: tuple[int, int] | None
     memory: int | None
+    unified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +190,14 @@ def installed_gpus() -> InstalledGpus:
         return InstalledGpus(problem=str(error))
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes."""
+
+    total: int
+    used: int
+
+
 class Nvml:
     """The binding, initialized. All methods block; a lost GPU is raised as NVMLError_GpuIsLost."""
 
@@ -192,12 +216,32 @@ class Nvml:
             with suppress(pynvml.NVMLError):
                 self._names[index] = str(self._nvml.nvmlDeviceGetName(handle))
         self._events = self._register()
+        self._told: set[int] = set()  # of which a figure was told before
+
+    def reopened(self) -> "Nvml":
+        """NVML initialized anew; this one where that fails, or where it then knows fewer GPUs."""
+        with suppress(self._nvml.NVMLError):
+            self._nvml.nvmlShutdown()
+        try:
+            fresh = Nvml()
+        except NvmlUnusable:
+            return self
+        if len(fresh._handles) < len(self._handles):
+            return self
+        fresh._told = self._told
+        return fresh
 
     def sample(self) -> Sample:
         gpus, lost, pids, energy = [], [], set[int](), list[int | None]()
+        silent: list[int] = []
         for index in self._handles:
             try:
-                gpus.append(self._gpu(index))
+                gpu = self._gpu(index)
+                gpus.append(gpu)
+                if any(figure is not None for figure in figures(gpu)):
+                    self._told.add(index)
+                elif index in self._told:
+                    silent.append(index)
                 running = self.ask("nvmlDeviceGetComputeRunningProcesses", self._handles[index])
                 pids |= {process.pid for process in running or ()}
                 energy.append(self.ask("nvmlDeviceGetTotalEnergyConsumption", self._handles[index]))
@@ -206,16 +250,18 @@ class Nvml:
         known = [millijoules for millijoules in energy if millijoules is not None]
         joules = sum(known) / 1000 if known and len(known) == len(self._handles) else None
         xids, holders = tuple(self._xids()), frozenset(pids)
-        return Sample(monotonic(), tuple(gpus), tuple(lost), xids, holders, joules)
+        return Sample(monotonic(), tuple(gpus), tuple(lost), tuple(silent), xids, holders, joules)
 
     def installed(self) -> tuple[InstalledGpu, ...]:
         found = []
         for index, handle in self._handles.items():
-            capability = memory = None
+            capability, unified = None, False
+            memory: Memory | None = None
             with suppress(self._nvml.NVMLError_GpuIsLost):
                 capability = self.ask("nvmlDeviceGetCudaComputeCapability", handle)
-                memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
-            found.append(InstalledGpu(self._names[index], capability, memory and memory.total))
+                memory, unified = self._memory(handle)
+            size = memory.total - (memory.used if unified else 0) if memory else None
+            found.append(InstalledGpu(self._names[index], capability, size, unified))
         return tuple(found)
 
     def _handle(self, index: int) -> Any:
@@ -225,7 +271,7 @@ class Nvml:
 
     def _gpu(self, index: int) -> Gpu:
         handle, nvml = self._handles[index], self._nvml
-        memory = self.ask("nvmlDeviceGetMemoryInfo", handle)
+        memory, unified = self._memory(handle)
         load = self.ask("nvmlDeviceGetUtilizationRates", handle)
         return Gpu(
             index=index,
@@ -237,6 +283,7 @@ class Nvml:
             utilization=load.gpu if load else None,
             memory_used_mib=mib(memory.used) if memory else None,
             memory_total_mib=mib(memory.total) if memory else None,
+            unified=unified,
             sm_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
             memory_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
             throttle=self._throttle(handle),
@@ -254,6 +301,21 @@ class Nvml:
             raise
         except nvml.NVMLError:
             return None
+
+    def _memory(self, handle: Any) -> tuple["Memory | None", bool]:
+        """The memory of a GPU, and whether it is the machine's own: GB10 and Jetson have no other, which NVML
+        answers with "not supported"."""
+        nvml = self._nvml
+        try:
+            found = nvml.nvmlDeviceGetMemoryInfo(handle)
+        except nvml.NVMLError_GpuIsLost:
+            raise
+        except nvml.NVMLError_NotSupported:
+            total = proc.total_mib()
+            return Memory(int(total * MIB), int((total - proc.available_mib()) * MIB)), True
+        except nvml.NVMLError:
+            return None, False
+        return Memory(int(found.total), int(found.used)), False
 
     def _memory_temperature(self, handle: Any) -> float | None:
         values = self.ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])
@@ -304,12 +366,18 @@ class Nvml:
         return addresses.get(ctypes.cast(device, ctypes.c_void_p).value, 0)
 
 
+def figures(gpu: Gpu) -> tuple[float | None, ...]:
+    """What a GPU that answers tells, at least one of it."""
+    memory = None if gpu.unified else gpu.memory_total_mib
+    return gpu.temperature_c, gpu.power_w, gpu.utilization, gpu.sm_clock_mhz, memory
+
+
 def thousandth(value: Any) -> float | None:
     return None if value is None else round(value / 1000, 1)
 
 
 def mib(value: int) -> float:
-    return round(value / (1 << 20), 1)
+    return round(value / MIB, 1)
 
 
 def throttled(gpus: Sequence[Gpu]) -> bool:

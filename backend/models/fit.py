@@ -33,11 +33,15 @@ VOCABULARY_DIFFERENCE = 128  # llama.cpp's SPEC_VOCAB_MAX_SIZE_DIFFERENCE
 
 @dataclass(frozen=True, slots=True)
 class FreeMemory:
-    """Free bytes on the GPU (0: there is none), or on `devices` GPUs together, and in host memory."""
+    """Free bytes on the GPU (0: there is none), or on `devices` GPUs together, and in host memory.
+
+    `unified`: both are the same memory.
+    """
 
     gpu: int
     host: int
     devices: int = 1
+    unified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,8 @@ def fit_options(
 ) -> Fit:
     need = memory_need(model, options, draft)
     left = free.gpu - need.gpu - HEADROOM if options.gpu else free.host - need.host
+    if options.gpu and free.unified:
+        left -= need.host
     return Fit(options, need, left >= 0 and need.host <= free.host, left)
 
 

@@ -33,17 +33,21 @@ PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files."""
+    """`cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files.
+    `unified`: the cards' memory is the host's."""
 
     cards: tuple[float, ...]
     host: int
     models: Path
+    unified: bool = False
 
     @classmethod
     def here(cls, models: Path) -> "Machine":
         """Describe this machine. Blocks."""
-        cards = tuple(gpu.memory / GIB for gpu in installed_gpus().gpus if gpu.memory)
-        return cls(cards, int(proc.available_mib() * MIB), models)
+        gpus = installed_gpus().gpus
+        cards = tuple(gpu.memory / GIB for gpu in gpus if gpu.memory)
+        unified = any(gpu.unified for gpu in gpus)
+        return cls(cards, int(proc.available_mib() * MIB), models, unified)
 
     def card(self, profile: Profile) -> float:
         """GiB on the GPU that is used, or on all GPUs if the profile splits."""
@@ -52,9 +56,10 @@ class Machine:
     def free(self, profile: Profile) -> list[FreeMemory]:
         """The free memory for each size of GPU, largest first; of all GPUs together if the profile splits."""
         if profile.splits:
-            return [FreeMemory(int(sum(self.cards) * GIB), self.host, max(1, len(self.cards)))]
+            cards = max(1, len(self.cards))
+            return [FreeMemory(int(sum(self.cards) * GIB), self.host, cards, self.unified)]
         sizes = sorted(set(self.cards) or {0.0}, reverse=True)
-        return [FreeMemory(int(size * GIB), self.host) for size in sizes]
+        return [FreeMemory(int(size * GIB), self.host, unified=self.unified) for size in sizes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,10 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
     except (PullError, NotAModel, OSError):
         return expected_outlook(profile, machine)
     profile = with_projector(profile, machine.models)
-    cards = [Device(index, int(size * GIB)) for index, size in enumerate(machine.cards)]
+    cards = [
+        Device(index, int(size * GIB), unified=machine.unified)
+        for index, size in enumerate(machine.cards)
+    ]
     try:
         placed = place(profile, model, draft, cards, machine.host).profile
     except DoesNotFit as error:
@@ -199,7 +207,7 @@ def expected_outlook(
         return Outlook(profile.name, False, f"What {profile.name} needs is not known: {unread}.")
     needed, card, ram = bytes / GIB, machine.card(profile), (profile.ram_mib or 0) * MIB
     cards = cards_used(profile, machine)
-    if needed > card:
+    if needed + (ram / GIB if machine.unified else 0) > card:
         expects = "its profile expects" if profile.vram_mib else "its files alone take"
         on = "on the card" if cards == 1 else f"of {cards} cards"
         lacks = f"{expects} {needed:.1f} GiB {on}, and there are {card:.1f}"

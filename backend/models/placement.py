@@ -7,12 +7,13 @@ that fits on one GPU is pinned to it: two do not speed up a single stream
 (measured on V100s, github.com/andrewleech/v100-llm-kit).
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from backend.gpu.nvml import sample_once
+from backend.gpu.nvml import installed_gpus, sample_once
 from backend.models.fit import (  # fmt: skip
     GIB,
     HEADROOM,
@@ -63,11 +64,13 @@ class DoesNotFit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU. `index` is its number in the server's own order; `free` in bytes."""
+    """One GPU. `index` is its number in the server's own order; `free` in bytes, of the machine's memory
+    where it is `unified`."""
 
     index: int
     free: int
     kind: str = "CUDA"
+    unified: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +133,11 @@ def device_choices(
         hide = len(devices) > 1 and emptiest.kind in VISIBLE
         env = {VISIBLE[emptiest.kind]: str(emptiest.index)} if hide else {}
         alone = profile.without_flags("--split-mode", "--tensor-split")
-        yield Placement(alone, env), FreeMemory(emptiest.free, host)
+        yield Placement(alone, env), FreeMemory(emptiest.free, host, unified=emptiest.unified)
     if len(devices) > 1:
-        free = FreeMemory(sum(device.free for device in devices), host, len(devices))
+        unified = any(device.unified for device in devices)
+        size = sum(device.free for device in devices)
+        free = FreeMemory(size, host, len(devices), unified)
         yield Placement(profile), free
 
 
@@ -228,10 +233,15 @@ async def list_devices(
             )
         except TimeoutError:
             return []
-        return parse_devices(answer.text)
+        unified = any(gpu.unified for gpu in (await asyncio.to_thread(installed_gpus)).gpus)
+        return [replace(each, unified=unified) for each in parse_devices(answer.text)]
     sample = await sample_once(nvml)
     return [
-        Device(gpu.index, int((gpu.memory_total_mib - gpu.memory_used_mib) * MIB))
+        Device(
+            gpu.index,
+            int((gpu.memory_total_mib - gpu.memory_used_mib) * MIB),
+            unified=gpu.unified,
+        )
         for gpu in (sample.gpus if sample else ())
         if gpu.memory_total_mib is not None and gpu.memory_used_mib is not None
     ]

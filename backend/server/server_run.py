@@ -1,6 +1,7 @@
 """One run of llama-server: start, load, warm-up, watching it serve, and why it ended."""
 
 import asyncio
+import logging
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,10 +28,13 @@ from backend.server.stall_detector import (
 from backend.server.warmup import Warmer
 from backend.state import PROXY, BackendState
 
+log = logging.getLogger(__name__)
+
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
 TICK_SECONDS = 0.5
+SLEPT_SECONDS = 5.0  # less is no sleep of the machine
 IDLE_SLOTS = Slots(processing=False, marks=(), decoded=0)
 
 
@@ -122,7 +126,7 @@ class ServerRun:
         self.vision = props.vision
         self.audio = props.audio
         state.status.set(n_ctx=props.n_ctx or profile.context, model=self.launch.model.name)
-        self.monitor = LivenessMonitor(state, profile, process, server)
+        self.monitor = LivenessMonitor(state, profile, process, server, self.new_prefix)
         group.create_task(self.monitor.watch())
         folder, template = state.config.slots_folder, dict(profile.template)
         warmer = Warmer(server, folder, self.launch.identity, template, profile.slots)
@@ -231,15 +235,23 @@ class LivenessMonitor:
     profile: Profile
     process: ServerProcess
     server: LlamaServer
+    warm_again: asyncio.Event
     served: bool = False
 
     async def watch(self) -> NoReturn:
         """Observe the server, more often while it works; raise RunEnded when it hangs."""
         timing = self.state.timing
         detector = StallDetector(self.limits(), monotonic(), stopped_seconds=timing.stopped)
-        last_look = float("-inf")
+        last_look, slept = float("-inf"), timing.suspended()
         while True:
             await asyncio.sleep(min(TICK_SECONDS, timing.look_busy))
+            if (now := timing.suspended()) - slept >= SLEPT_SECONDS:
+                # The card may have lost its memory: what is warm is measured again, and restored by that.
+                log.info("the machine slept for %.0f s", now - slept)
+                slept, detector.last_progress = now, monotonic()
+                if self.state.prefixes.prefix:
+                    self.state.status.set(warm=None)
+                    self.warm_again.set()
             process_state = proc.state(self.process.pid) or "Z"
             seen = detector.last
             works = seen and (seen.slots is None or seen.slots.processing)

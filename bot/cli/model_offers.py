@@ -37,9 +37,13 @@ class MachineModels:
         from bot.cli.backend_config import backend_config
         from bot.cli.model import all_candidates, next_step
 
-        cards = [gpu.memory_total_mib / 1024 for gpu in report.gpus if gpu.memory_total_mib]
-        models = backend_config(self.settings).models_folder
-        machine = Machine(tuple(cards), int(proc.available_mib() * MIB), models)
+        free, models = int(proc.available_mib() * MIB), backend_config(self.settings).models_folder
+        sizes = [free / MIB if gpu.unified else gpu.memory_total_mib or 0 for gpu in report.gpus]
+        cards, unified = (
+            tuple(size / 1024 for size in sizes if size),
+            any(g.unified for g in report.gpus),
+        )
+        machine = Machine(cards, free, models, unified)
         found = await asyncio.to_thread(all_candidates, machine)
         serves = "make demo MODEL=" if self.demo else "voltaire run --model "
         return [

@@ -536,14 +536,10 @@ class Wizard:
         systemd = units.systemd_runs()
         if self.given.units is False or not (systemd or self.scope.systemctl != "systemctl"):
             return False
-        await asyncio.to_thread(units.install, self.scope, self.installation())
+        lingers = await asyncio.to_thread(units.install, self.scope, self.installation())
         self.check_running()
         click.echo("Units installed and started: voltaire.target")
-        if (
-            systemd
-            and not self.scope.root
-            and not await asyncio.to_thread(units.enable_linger, self.state)
-        ):
+        if not lingers:
             click.echo(
                 "They end when you log out; an administrator can change that: loginctl enable-linger"
             )

@@ -144,8 +144,10 @@ def render(scope: SystemdScope, installation: Installation) -> dict[str, str]:
     return texts
 
 
-def install(scope: SystemdScope, installation: Installation) -> None:
-    """Write, enable and start the units; SetupError when systemd refuses."""
+def install(scope: SystemdScope, installation: Installation) -> bool:
+    """Write, enable and start the units; False where they end when the user logs out. SetupError when systemd
+    refuses."""
+    lingers = True
     if scope.root:
         make_user()
         # The services read the configuration, and own what the wizard pulled and built.
@@ -158,9 +160,13 @@ def install(scope: SystemdScope, installation: Installation) -> None:
         # The services' user cannot write there: after `uv tool install` each start would compile all modules.
         packages = sysconfig.get_path("purelib")
         run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)
+    elif scope.systemctl == "systemctl":
+        lingers = enable_linger(installation.state)  # first: it starts the systemd of the user
+        reach_user_manager()
     write_units(scope, installation)
     run_systemctl(scope, "enable", "voltaire.target")
     run_systemctl(scope, "restart", "voltaire.target")  # and both services with it, once
+    return lingers
 
 
 def renew(scope: SystemdScope, installation: Installation) -> list[str]:
@@ -177,6 +183,25 @@ def write_units(scope: SystemdScope, installation: Installation) -> None:
     for name, text in render(scope, installation).items():
         (scope.folder / name).write_text(text, "utf-8")
     run_systemctl(scope, "daemon-reload")
+
+
+def reach_user_manager(folder: Path = Path("/run/user")) -> None:
+    """Name the socket of the user's systemd where the login did not (su, sudo, cron). SetupError where it does
+    not run: lingering, which starts it, is to be enabled before."""
+    runtime = folder / str(os.geteuid())
+    if "XDG_RUNTIME_DIR" not in os.environ and runtime.is_dir():
+        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+    try:
+        # Lingering was enabled a moment ago, and what that starts takes one.
+        run("systemctl", "--user", "--wait", "is-system-running", check=False)
+        run("systemctl", "--user", "show-environment")
+    except SetupError as error:
+        name = getpass.getuser()
+        raise SetupError(
+            f"systemd does not run for the user {name} here: {error} Log in as {name} itself, by ssh or with"
+            f" `machinectl shell {name}@`, not by su or sudo; or, as an administrator, run"
+            f" `loginctl enable-linger {name}` first. Then run `voltaire setup` again."
+        ) from None
 
 
 def enable_linger(state: Path) -> bool:

@@ -24,11 +24,14 @@ from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError
 from bot.setup.units import (
+    Installation,
     SystemdScope,
     enable_linger,
+    install,
     leftovers,
     lowest_priority,
     purge,
+    reach_user_manager,
     render,
     transient_unit,
 )
@@ -260,6 +263,61 @@ def test_lingering_ends_where_it_began(
     purge(SystemdScope(False, tmp_path / "units"), tmp_path / "config.toml", state)
     ended = [] if before == "yes" else ["disable-linger"]
     assert log.read_text().split() == ["enable-linger", *ended]
+
+
+NO_BUS = "Failed to connect to bus: No medium found"
+
+
+def user_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *, runs: str) -> Path:
+    """Programs in place of systemd's, whose calls are in the log that is returned; `runs`: whether the user's does."""
+    log = folder / "log"
+    log.touch()
+    program(folder / "bin" / "loginctl", f'echo "loginctl $1" >> {log}')
+    program(
+        folder / "bin" / "systemctl",
+        f'echo "systemctl $2" >> {log}; {runs} && exit 0; echo "{NO_BUS}" >&2; exit 1',
+    )
+    monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    return log
+
+
+def test_lingering_is_enabled_before_the_units_are_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = user_systemd(tmp_path, monkeypatch, runs="true")
+    installation = Installation(tmp_path / "config.toml", None, tmp_path / "state")
+    assert install(SystemdScope(False, tmp_path / "units"), installation)
+    called = log.read_text().splitlines()
+    assert called.index("loginctl enable-linger") < called.index("systemctl daemon-reload")
+    assert called[-2:] == ["systemctl enable", "systemctl restart"]
+
+
+def test_a_user_without_a_bus_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = user_systemd(tmp_path, monkeypatch, runs="false")
+    scope = SystemdScope(False, tmp_path / "units")
+    installation = Installation(tmp_path / "config.toml", None, tmp_path / "state")
+    with pytest.raises(SetupError) as raised:
+        install(scope, installation)
+    assert str(raised.value) == saying("No medium found", "su or sudo", "enable-linger", "setup")
+    assert "daemon-reload" not in log.read_text() and scope.present_units() == []
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_users_bus_is_found_where_the_login_names_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+) -> None:
+    user_systemd(tmp_path, monkeypatch, runs='[ -n "$XDG_RUNTIME_DIR" ]')
+    if there:
+        (tmp_path / str(os.geteuid())).mkdir()
+        reach_user_manager(tmp_path)
+        assert os.environ["XDG_RUNTIME_DIR"] == str(tmp_path / str(os.geteuid()))
+        monkeypatch.delenv("XDG_RUNTIME_DIR")
+    else:
+        with pytest.raises(SetupError):
+            reach_user_manager(tmp_path)
 
 
 def test_the_bots_unit_shows_the_folders_of_mcp_servers(tmp_path: Path) -> None:

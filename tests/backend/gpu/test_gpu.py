@@ -18,6 +18,7 @@ import pytest
 from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.messages import User
 from agent.model import Request, TextPiece
+from backend import proc
 from backend.client import BackendClient
 from backend.config import BackendConfig, ThermalLimits
 from backend.control.gpu_queue import GpuRequestQueue
@@ -26,6 +27,7 @@ from backend.gpu import nvml
 from backend.gpu.health import Health
 from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import Sample, Sampler, sampling
+from backend.models.outlook import Machine
 from backend.protocol import CompletionReport, Gpu, GpuMinute, QueueState
 from fakes.model_scripted import ScriptedModel, says
 from fakes.patience import SECONDS, soon, within
@@ -114,6 +116,58 @@ async def test_a_card_is_read_whole(library: str, scene: Scene) -> None:
     assert (sample.hottest, sample.watts, sample.load, sample.lost) == (70, 150, 0.55, ())
 
 
+@pytest.mark.parametrize("code", [999, 1, 2, 4, 6, 9, 12, 16, 17, 18, 19, 20, 21])
+async def test_a_driver_that_falls_silent_is_initialized_anew(
+    library: str, scene: Scene, code: int
+) -> None:
+    taken: asyncio.Queue[Sample] = asyncio.Queue()
+    sampler = Sampler(listeners=[taken.put_nowait])
+    async with sampling(sampler, library, every=0.01, reopen_after=0.1), asyncio.timeout(SECONDS):
+        assert (await taken.get()).silent == ()
+        scene(broken=code, heals=ctypes.CDLL(library).fake_inits() + 2)
+        while not (sample := await taken.get()).silent:
+            pass
+        silent = sample
+        while (sample := await taken.get()).silent:
+            pass
+    assert sample.gpus == (V100,)
+    (gpu,) = silent.gpus
+    assert (gpu.name, gpu.unified, silent.lost) == (V100.name, False, ())
+    unknown = (gpu.temperature_c, gpu.power_w, gpu.utilization, gpu.memory_used_mib, silent.joules)
+    assert unknown == (None,) * 5
+
+
+async def test_a_card_that_never_told_anything_is_not_silent(library: str, scene: Scene) -> None:
+    scene(broken=999)
+    assert [sample.silent for sample in await samples(library, 3)] == [()] * 3
+
+
+def test_a_silent_driver_is_told_once_and_its_return() -> None:
+    watched = Watched()
+    for silent in ((), (0,), (0,), (0,), (), ()):
+        watched.show(silent=silent)
+    assert watched.alerts == [
+        ("gpu silent", "warning", saying("GPU 0", "daemon-reload")),
+        ("gpu silent", "over", saying("GPU 0 answers again")),
+    ]
+
+
+async def test_a_card_without_memory_of_its_own_has_the_machines(
+    library: str, scene: Scene, tmp_path: Path
+) -> None:
+    scene(used=None, total=None, capability=121)
+    sample = await nvml.sample_once(library)
+    assert sample
+    (gpu,) = sample.gpus
+    assert gpu.unified and gpu.memory_total_mib and gpu.memory_used_mib
+    assert 0 < gpu.memory_used_mib < gpu.memory_total_mib == pytest.approx(proc.total_mib(), abs=1)
+    (found,) = nvml.installed_gpus().gpus
+    assert found.unified and found.memory
+    machine = Machine.here(tmp_path)
+    assert machine.unified and len(machine.cards) == 1
+    assert machine.cards[0] == pytest.approx(proc.available_mib() / 1024, rel=0.2)
+
+
 async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
     scene(cards=2, energy=1_500_000)
     sample = await nvml.sample_once(library)
@@ -124,15 +178,13 @@ async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene:
 
 
 async def test_what_a_card_does_not_know_is_none(library: str, scene: Scene) -> None:
-    scene(memory_temperature=None, ecc=None, links=None, power=None, used=None)
+    scene(memory_temperature=None, ecc=None, links=None, power=None)
     (sample,) = await samples(library, 1)
     unknown = {
         "memory_temperature_c",
         "ecc_uncorrected",
         "nvlinks_up",
         "power_w",
-        "memory_used_mib",
-        "memory_total_mib",
     }
     assert sample.gpus == (V100.model_copy(update=dict.fromkeys(unknown)),)
     assert sample.watts is None
@@ -204,7 +256,7 @@ class Watched:
 
     def show(self, **changes: Any) -> None:
         self.now += 1
-        extra = {key: changes.pop(key) for key in ("lost", "xids") if key in changes}
+        extra = {key: changes.pop(key) for key in ("lost", "silent", "xids") if key in changes}
         self.health.sample(Sample(self.now, (V100.model_copy(update=changes),), **extra))
 
 

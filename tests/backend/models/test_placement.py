@@ -71,6 +71,21 @@ def test_experts_move_to_host_memory_as_far_as_needed() -> None:
     assert place(MOE, model(250), None, [V100], HOST).profile.flag("--n-cpu-moe") == "0"
 
 
+@pytest.mark.parametrize("layer_mib", [450, 480, 520, 600, 900])
+def test_experts_in_the_same_memory_make_no_room(layer_mib: int) -> None:
+    unified = replace(V100, unified=True)
+    with pytest.raises(DoesNotFit):
+        place(MOE, model(layer_mib), None, [unified], unified.free)
+    assert place(MOE, model(layer_mib), None, [V100], 4 * HOST)  # beside the card there is room
+
+
+@pytest.mark.parametrize("layer_mib", [50, 100, 200, 250, 300])
+def test_what_fits_into_the_machines_memory_runs_on_its_card(layer_mib: int) -> None:
+    unified = replace(V100, unified=True)
+    found = place(MOE, model(layer_mib), None, [unified], unified.free).profile
+    assert (found.flag("--n-cpu-moe"), found.gpu) == ("0", True)
+
+
 def test_threads_and_batch_go_by_where_the_experts_are() -> None:
     made = MOE.with_flag("12", "--threads").with_flag("2048", "--ubatch-size")
     partly = place(made, model(450), None, [V100], HOST).profile

@@ -13,7 +13,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.profile import Profile, Reference, Source
-from backend.protocol import PERSON, CompletionReport, Phrase
+from backend.protocol import PERSON, CompletionReport, Phrase, Prefix, WarmPrefix
 from backend.server.diagnosis import Cause
 from backend.server.launch import Launch
 from backend.server.llama import Props, ServerAway, ServerRefused, Slots
@@ -82,13 +82,37 @@ class Watched:
     def monitor(self, profile: Profile = PLAIN) -> LivenessMonitor:
         server: Any = self.server
         child: Any = self.child
-        return LivenessMonitor(self.state, profile, child, server)
+        return LivenessMonitor(self.state, profile, child, server, asyncio.Event())
 
 
 @pytest.fixture
 def it(tmp_path: Path) -> Watched:
     timing = Timing(stall=8.0, stopped=0.0, look_busy=0.001, look_idle=0.001)
     return Watched(BackendState.load(BackendConfig(state_dir=tmp_path), timing))
+
+
+async def test_after_a_sleep_of_the_machine_the_prefix_is_warmed_again(it: Watched) -> None:
+    slept = 100.0
+    timing = replace(it.state.timing, suspended=lambda: slept)
+    watched = replace(it, state=replace(it.state, timing=timing))
+    watched.state.prefixes.prefix = Prefix(messages=[{"role": "system", "content": "s"}])
+    warm = WarmPrefix(tokens=9, cached_tokens=9, seconds=1.0, source="prefill")
+    watched.state.status.set(warm=warm)
+    monitor = watched.monitor()
+    watching = asyncio.create_task(monitor.watch())
+    await soon(lambda: watched.server.asked)
+    slept += 4.0  # the clocks do not agree to the second
+    asked = len(watched.server.asked)
+    await soon(lambda: len(watched.server.asked) > asked + 3)
+    assert watched.state.status.current.warm == warm and not monitor.warm_again.is_set()
+    slept += 8 * 3600
+    await asyncio.wait_for(monitor.warm_again.wait(), 10)
+    assert watched.state.status.current.warm is None
+    monitor.warm_again.clear()
+    asked = len(watched.server.asked)
+    await soon(lambda: len(watched.server.asked) > asked + 3)
+    assert not monitor.warm_again.is_set() and not watching.done()
+    watching.cancel()
 
 
 @pytest.mark.parametrize(
