@@ -86,8 +86,9 @@ def half(name: str) -> str:
     return "AB"[hashlib.sha256(name.encode()).digest()[0] % 2]
 
 
+@cache
 def revision() -> str:
-    """Of agent/ in git, with what was changed since."""
+    """Of agent/ in git, with what was changed since, as this process began."""
     told = subprocess.run(["git", "rev-parse", "--short=10", "HEAD:agent"], capture_output=True, text=True, check=True)  # fmt: skip
     changed = subprocess.run(
         ["git", "diff", "HEAD", "--", "agent"], capture_output=True, check=True

