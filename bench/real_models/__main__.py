@@ -50,6 +50,9 @@ def main() -> int:
     parser.add_argument(
         "--minutes", type=float, help="begin no trial after that; default: 120, short: 10"
     )
+    parser.add_argument(
+        "--long-talk", action="store_true", help="40 messages, notes, a summary; no tasks"
+    )
     parser.add_argument("--only", action="append", metavar="TASK", help="repeatable")
     parser.add_argument(
         "--seeds", type=int, default=1, metavar="N", help="runs of each task, with seeds 1 to N"
