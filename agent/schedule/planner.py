@@ -12,7 +12,7 @@ from agent.errors import ToolError
 from agent.language import ENGLISH, plural, speaking, translated
 from agent.schedule.job_kind import KINDS, OWNERS_ONLY, JobClassifier, describe_task
 from agent.schedule.times.draft import NotUnderstood
-from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import (
     Calendar,
     Cron,
@@ -23,6 +23,7 @@ from agent.schedule.times.rule import (
     dump,
     load,
 )
+from agent.schedule.times.task_text import parse_with_task
 from agent.schedule.triggers import next_due, next_times
 from agent.store import Store
 from agent.store.jobs import CatchUp, Job, JobSpec

@@ -4,6 +4,7 @@ parse("every weekday at 8", now)                     -> Calendar(...)
 parse_with_task("in 20 minutes check the oven", now) -> (Once(...), "check the oven")
 
 parser.py     the English words; clauses of a phrase, in any order
+task_text.py  the time and the task of a text
 languages.py  what German, French, Spanish, Russian and Chinese say of times, in English
 draft.py      what the clauses have said so far, and the rule it comes to
 rule.py       rules: their stored form and description

@@ -1,4 +1,10 @@
-"""What the clauses of a phrase have said so far, and the rule that follows from it."""
+"""What the clauses have said so far, and the rule that follows from it.
+
+Where words have two readings, these rules decide, and the time is told with its date:
+- a night belongs to the day on which it begins: "Friday night at 1" is Saturday 01:00;
+- "at 1 at night on Friday" names an hour of Friday itself;
+- an hour alone is the next one of that number; if it is past today, it is asked about.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,31 +15,83 @@ from agent.language import translated
 from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, date_words
 from agent.schedule.triggers import next_times
 
+MIDNIGHT = 24 * 60  # the one that ends a day
+PARTS = {"morning": 8 * 60, "noon": 12 * 60, "afternoon": 15 * 60, "evening": 18 * 60, "night": 21 * 60}  # fmt: skip
+NIGHT_ENDS = {"evening": 4, "night": 6}  # hours below lie behind midnight
+CONTRADICTION = "Two times were named that contradict each other. When do you mean?"
+
 
 class NotUnderstood(Exception):
     """`str` is the question to ask back."""
 
 
+class TwoReadings(NotUnderstood):
+    """What was said may mean either of two times."""
+
+
+class Incomplete(NotUnderstood):
+    """What was said is right so far; something is missing."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A time of day in minutes after midnight; MIDNIGHT and more lie in the night that ends the day.
+    `of_twelve`: it may as well mean the other half of the day."""
+
+    minute: int
+    of_twelve: bool = False
+
+    def within(self, part: str) -> "Clock":
+        """The time in a part of the day; NotUnderstood where there is none."""
+        hour = self.minute // 60
+        if hour < NIGHT_ENDS.get(part, 0):
+            return Clock(self.minute + MIDNIGHT)
+        if not self.of_twelve:
+            return Clock(self.minute)
+        if hour == 12 and part == "morning":
+            raise NotUnderstood(translated("At what time of day?"))
+        late = part in NIGHT_ENDS if hour == 12 else part != "morning"
+        if part == "noon" and hour > 3:
+            late = False
+        return Clock(self.minute + (720 if late else 0))
+
+
 @dataclass
 class Draft:
-    """Filled by the clauses in any order. `hours12` says that a time had no am, pm or minutes."""
+    """Filled by the clauses in any order."""
 
     now: datetime  # aware, in the chat's zone
     zone: str
-    times: list[int] = field(default_factory=list)
-    daypart: int | None = None
-    hours12: bool = False
+    said: list[str] = field(default_factory=list)  # the slots that are filled, in order
+    at: datetime | None = None  # a date with its time; without a zone it is in this one
+    clocks: list[Clock] = field(default_factory=list)
+    second: int = 0
+    midnight: bool = False  # by that word, which may mean either end of a day
+    asks_half: bool = False  # a time of twelve hours that is past today is asked about
+    part: str = ""  # of the day: a key of PARTS
+    of_clock: bool = False  # "at 2 at night": the part belongs to the time, not to the day
     repeat: bool = False
-    span: timedelta | None = None  # "in 20 minutes", "every 20 minutes"
+    span: timedelta | None = None  # "in 20 minutes", "every 20 minutes": of real time
+    same_time: bool = False  # "in 2 days": at this time of day, where no other is named
     unit: str = ""  # of a bare "every week"
     step: int = 1
     weekdays: set[int] = field(default_factory=set)
-    next_week: bool = False
+    which: str = ""  # next, coming, next week: of the weekdays
     days: set[int] = field(default_factory=set)
     months: set[int] = field(default_factory=set)
     nth: int = 0
     day: date | None = None
     cron: Cron | None = None
+
+    def contradicts(self, slot: str, whole: bool) -> bool:
+        """Whether a clause would say something again or otherwise. Two clauses may name the day ("Friday,
+        27 November"): where a task may follow (not `whole`), side by side."""
+        if "span" in (slot, *self.said):
+            of_the_day = {"span", "time", "day", "part"}
+            return slot in of_the_day and bool(of_the_day & {*self.said})
+        if slot == "day" and "day" in self.said:
+            return not whole and self.said[-1] != "day"
+        return bool(slot) and slot in self.said
 
     def rule(self) -> Rule:
         """The rule that was meant; NotUnderstood asks back."""
@@ -47,29 +105,46 @@ class Draft:
             raise NotUnderstood(form.format(at=date_words(at)))
         return Once(at.astimezone(UTC))
 
+    def minutes(self) -> list[int]:
+        """The times of day; a part of the day stands for a time, or says which half of the day a time is in."""
+        if not self.part:
+            return [clock.minute for clock in self.clocks]
+        if not self.clocks:
+            return [PARTS[self.part]]
+        return [clock.within(self.part).minute for clock in self.clocks]
+
     # -- repeated -------------------------------------------------------------
 
     def repeated(self) -> Rule:
+        minutes = self.minutes()
         if self.span and not self.has_days():
-            return self.interval(self.span)
+            return self.interval(self.span, minutes)
         if self.unit in ("week", "month", "year") and not self.has_days():
-            raise NotUnderstood(translated(WHICH[self.unit]))
+            raise Incomplete(translated(WHICH[self.unit]))
         if self.unit == "year" and not (self.months and self.days):
-            raise NotUnderstood(translated(WHICH["year"]))
-        self.apply_daypart()
-        if not self.times:
-            raise NotUnderstood(translated("At what time of day?"))
+            raise Incomplete(translated(WHICH["year"]))
+        if not minutes:
+            raise Incomplete(translated("At what time of day?"))
         if self.nth and not self.weekdays:
-            raise NotUnderstood(translated("Which weekday of the month do you mean?"))
-        rule = self.calendar(self.times, self.step, self.first_day())
+            raise Incomplete(translated("Which weekday of the month do you mean?"))
+        if self.midnight and not self.part and self.has_days():
+            day = self.next_time(self.calendar([0]), self.now).date()
+            self.ask_which(self.on_day(day, 0), self.on_day(day, MIDNIGHT))
+        late = {minute >= MIDNIGHT for minute in minutes if self.part or not self.of_clock}  # fmt: skip
+        if True in late and self.has_days():
+            if len(late) > 1 or self.days or self.nth:
+                raise NotUnderstood(translated(CONTRADICTION))
+            self.weekdays = {(day + 1) % 7 for day in self.weekdays}
+        minutes = [minute % MIDNIGHT for minute in minutes]
+        rule = self.calendar(minutes, self.step, self.first_day(minutes))
         self.next_time(rule, self.now)
         return rule
 
-    def calendar(self, times: Iterable[int], step: int = 1, anchor: date | None = None) -> Calendar:
+    def calendar(self, minutes: Iterable[int], step: int = 1, anchor: date | None = None) -> Calendar:  # fmt: skip
         """A rule for the days that were named."""
         days, months = frozenset(self.days), frozenset(self.months)
-        weekdays, minutes = frozenset(self.weekdays), tuple(sorted(set(times)))
-        return Calendar(minutes, self.zone, weekdays, days, months, self.nth, step, anchor)
+        times = tuple(sorted(set(minutes)))
+        return Calendar(times, self.zone, frozenset(self.weekdays), days, months, self.nth, step, anchor)  # fmt: skip
 
     def next_time(self, rule: Calendar, after: datetime) -> datetime:
         """The next time in the rule's zone; NotUnderstood where there is no such day."""
@@ -77,94 +152,99 @@ class Draft:
             return found[0].astimezone(ZoneInfo(self.zone))
         raise NotUnderstood(translated("No such day exists. Which day do you mean?"))
 
-    def interval(self, span: timedelta) -> Rule:
+    def interval(self, span: timedelta, minutes: list[int]) -> Rule:
         if span < timedelta(minutes=1):
             raise NotUnderstood(
                 translated("At least a minute must lie between two runs. How often do you mean?")
             )
-        if span % timedelta(days=1) or not (self.times or self.daypart is not None):
+        if span % timedelta(days=1) or not minutes:
             return Every(int(span.total_seconds()), self.now.astimezone(UTC))
-        self.apply_daypart()
         self.step = span.days
-        return Calendar(
-            tuple(sorted(set(self.times))), self.zone, step=self.step, anchor=self.first_day()
-        )
+        minutes = sorted({minute % MIDNIGHT for minute in minutes})
+        return Calendar(tuple(minutes), self.zone, step=self.step, anchor=self.first_day(minutes))
 
     def has_days(self) -> bool:
         return bool(self.weekdays or self.days or self.nth)
 
-    def first_day(self) -> date | None:
+    def first_day(self, minutes: list[int]) -> date | None:
         """The anchor of a step: the first matching day that is still to come."""
         if self.step == 1:
             return None
-        plain = Calendar(tuple(self.times), self.zone, frozenset(self.weekdays))
+        plain = Calendar(tuple(minutes), self.zone, frozenset(self.weekdays))
         return self.next_time(plain, self.now).date()
 
     # -- once -----------------------------------------------------------------
 
     def once(self) -> datetime:
+        if self.at:
+            return self.at if self.at.tzinfo else self.at.replace(tzinfo=ZoneInfo(self.zone))
+        if self.same_time and not self.clocks and not self.part:
+            start = self.now.replace(tzinfo=None) - datetime.combine(self.now.date(), datetime.min.time())  # fmt: skip
+            assert self.day
+            at = self.on_day(self.day, 0, start)
+            return (at.astimezone(UTC) + (self.span or timedelta())).astimezone(at.tzinfo)
         if self.span is not None:
-            if self.times or self.has_days() or self.day:
-                return self.shifted(self.span)
-            return self.now + self.span
-        day = self.named_day()
-        self.apply_daypart()
-        if len(self.times) > 1:
+            return (self.now.astimezone(UTC) + self.span).astimezone(self.now.tzinfo)
+        minutes = self.minutes()
+        if len(minutes) > 1:
             raise NotUnderstood(
                 translated("Several times were named. Which one, or every day at these times?")
             )
-        if not self.times:
-            raise NotUnderstood(translated("At what time?" if day else "When do you mean?"))
-        return self.next_at(day)
+        if not minutes:
+            named = self.day or self.has_days()
+            raise Incomplete(translated("At what time?" if named else "When do you mean?"))
+        day = self.named_day(minutes[0])
+        if day is None or day == self.now.date():
+            return self.today(minutes[0], or_later=day is None)
+        if self.midnight and not self.part:
+            self.ask_which(self.on_day(day, 0), self.on_day(day, MIDNIGHT))
+        early = self.of_clock and minutes[0] >= MIDNIGHT + 60
+        return self.on_day(day, minutes[0] - MIDNIGHT if early else minutes[0])
 
-    def shifted(self, span: timedelta) -> datetime:
-        """`in two days at 9`."""
-        if span % timedelta(days=1) or len(self.times) != 1 or self.has_days() or self.day:
-            raise NotUnderstood(
-                translated("Two times were named that contradict each other. When do you mean?")
-            )
-        return self.at_time(self.now.date() + span)
-
-    def next_at(self, day: date | None) -> datetime:
-        if day:
-            return self.at_time(day)
-        today = self.at_time(self.now.date())
+    def today(self, minute: int, or_later: bool) -> datetime:
+        """The next such time, of today unless `or_later`."""
+        day, minute_of_day = self.now.date(), minute % MIDNIGHT
+        today, other, tomorrow = (self.on_day(day, minute_of_day + more) for more in (0, 720, MIDNIGHT))  # fmt: skip
         if today > self.now:
             return today
-        if self.hours12 and 1 <= self.times[0] // 60 <= 12:
-            hour = self.times[0] // 60 % 12
-            form = translated("{late}:00 today, or {early}:00 tomorrow?")
-            raise NotUnderstood(form.format(late=hour + 12, early=f"{hour:02}"))
-        return self.at_time(self.now.date() + timedelta(days=1))
+        if self.asks_half and not self.part and self.clocks[0].of_twelve and other > self.now:
+            if or_later:
+                self.ask_which(other, tomorrow)
+            return other
+        return tomorrow if or_later or minute >= MIDNIGHT else today
 
-    def at_time(self, day: date) -> datetime:
-        minute = self.times[0]
-        midnight = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(self.zone))
-        return midnight.replace(hour=minute // 60, minute=minute % 60)
+    def ask_which(self, first: datetime, second: datetime) -> None:
+        form = translated("{first}, or {second}?")
+        raise TwoReadings(form.format(first=date_words(first), second=date_words(second)))
 
-    def named_day(self) -> date | None:
+    def on_day(self, day: date, minute: int, more: timedelta | None = None) -> datetime:
+        """A time of a day, or of the night that ends it."""
+        day += timedelta(days=minute // MIDNIGHT)
+        wall = datetime.combine(day, datetime.min.time()) + (more or timedelta())
+        wall += timedelta(minutes=minute % MIDNIGHT, seconds=0 if more else self.second)
+        there = wall.replace(tzinfo=ZoneInfo(self.zone))
+        return there.astimezone(UTC).astimezone(there.tzinfo)  # a time that is skipped comes later
+
+    def named_day(self, minute: int) -> date | None:
         if self.day:
+            weekday = self.weekdays and self.day.weekday() not in self.weekdays
+            if weekday or self.nth or (self.days and self.day.day not in self.days):
+                raise NotUnderstood(translated(CONTRADICTION))
             return self.day
         if not self.has_days():
             return None
-        # Which day it is matters here, not the time: any time serves to find it.
-        minute = self.times[0] if self.times else 1439 if self.daypart is None else self.daypart
-        start = self.end_of_week() if self.next_week else self.now
-        return self.next_time(self.calendar([minute]), start).date()
-
-    def end_of_week(self) -> datetime:
-        """The last second of this week: "next Monday" comes after it."""
+        # Of a night after this day, the day itself is looked for.
+        early = self.of_clock and minute >= MIDNIGHT + 60
+        calendar = self.calendar([minute - MIDNIGHT if early else min(minute, MIDNIGHT - 1)])
+        if not self.which:
+            return self.next_time(calendar, self.now).date()
         midnight = self.now.replace(hour=0, minute=0, second=0, microsecond=0)
-        return midnight + timedelta(days=7 - self.now.weekday(), seconds=-1)
-
-    def apply_daypart(self) -> None:
-        """A part of the day stands for a time, or says which half of the day a time is in."""
-        if self.daypart is None:
-            return
-        if not self.times:
-            self.times = [self.daypart]
-        elif self.hours12 and self.daypart >= 12 * 60:
-            self.times = [t + 720 if t < 720 else t for t in self.times]
+        tomorrow = self.next_time(calendar, midnight + timedelta(days=1, seconds=-1))
+        sunday = midnight + timedelta(days=7 - self.now.weekday(), seconds=-1)
+        next_week = self.next_time(calendar, sunday)
+        if self.which == "next" and next_week != tomorrow:
+            self.ask_which(*(self.on_day(at.date(), minute) for at in (tomorrow, next_week)))
+        return (tomorrow if self.which == "coming" else next_week).date()
 
 
 WHICH = {

@@ -17,12 +17,13 @@ Rewriting = tuple[str, Replacement]
 
 ORDINALS = ("first", "second", "third", "fourth", "last")
 UNITS = ("seconds", "minutes", "hours", "days", "weeks", "month", "year")
+MORNING, NOON, AFTERNOON, EVENING, NIGHT = " in the morning", " at noon", " in the afternoon", " in the evening", " at night"  # fmt: skip
 EVERY_WEEKDAY = tuple(f"every {day}" for day in WEEKDAYS)
+SLASHED = r"(\d{1,2})/(\d{1,2})(?:/(\d{4}))?\b"  # the day first, unlike in English
 ONE_UNIT = r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
 
 # "Remind me", with the preposition or conjunction before the task.
 REMIND = {
-    "en": r"(?:please )?remind me(?: (?=to |of |about |that ))?",
     "de": r"(?:bitte )?erinner(?:e|n sie)? mich(?: bitte)?(?: daran,?| an\b)?",
     "es": r"(?:por favor,? )?recu[eé]rda(?:me|melo)(?: que| de)?",
     "fr": r"(?:s'il (?:te|vous) pla[iî]t,? )?rappelle(?:z)?[- ]moi(?: de\b| d'| que)?",
@@ -51,15 +52,12 @@ def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[
 
 
 def numbers(words: str) -> Iterator[Rewriting]:
-    """The words for 1 to 12, 20 and 30."""
-    return named(words, tuple(map(str, [*range(1, 13), 20, 30])))
+    """The words for 1 to 20, and 30."""
+    return reversed([*named(words, tuple(map(str, [*range(1, 21), 30])))])
 
 
-def clock(hour: int, minute: int, *, late: bool = False) -> str:
-    """A time of day. `late`: of the half that begins at noon."""
-    if late and hour < 12:
-        hour += 12
-    return f"at {0 if hour == 24 else hour}:{minute:02}"
+def clock(hour: int, minute: int) -> str:
+    return f"at {hour}:{minute:02}"
 
 
 def half_past(match: re.Match[str]) -> str:
@@ -71,44 +69,61 @@ def quarter_past(match: re.Match[str]) -> str:
 
 
 def half_to(match: re.Match[str]) -> str:
-    """Half an hour before, as in "halb neun"."""
-    return clock((int(match[1]) - 1) % 24, 30)
+    """Half an hour before, as in "halb neun"; "halb eins" is 12:30."""
+    return clock((int(match[1]) - 1) % 24 or 12, 30)
 
 
 def quarter_to(match: re.Match[str]) -> str:
-    return clock((int(match[1]) - 1) % 24, 45)
-
-
-def early(match: re.Match[str]) -> str:
-    hour = int(match[1])
-    return clock(0 if hour == 12 else hour, int(match[2] or 0))
-
-
-def late(match: re.Match[str]) -> str:
-    return clock(int(match[1]), int(match[2] or 0), late=True)
+    return clock((int(match[1]) - 1) % 24 or 12, 45)
 
 
 def at(match: re.Match[str]) -> str:
     return clock(int(match[1]), int(match[2] or 0))
 
 
+def at_within(part: str) -> Replacement:
+    return lambda match: f" {at(match)}{part} "
+
+
 def german() -> Iterator[Rewriting]:
     yield from numbers(
-        "ein[sermn]* zwei drei vier fünf sechs sieben acht neun zehn elf zwölf zwanzig dreißig"
+        "ein[sermn]* zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig"
     )
     yield r"\b(?:1 )?halbe[nr]? stunde\b", "half an hour"
     yield r"\b(?:1 )?viertelstunde\b", "15 minutes"
     yield r"\b(?:1 )?dreiviertelstunde\b", "45 minutes"
     yield r"\b(?:anderthalb|eineinhalb|1einhalb) stunden\b", "90 minutes"
+    yield r"\b(\d+)einhalb(?= stunden| tage)", r"\1.5"
+    yield r"(?<=\d),(?=\d+ (?:stunden|minuten))", "."
+    yield (
+        r"\b(zwei|drei|vier|fünf)einhalb(?= stunden)",
+        lambda m: f"{2 + 'zwei drei vier fünf'.split().index(m[1])}.5",
+    )
+    yield r"\b(\d{1,2})[:.](\d{2}) ?uhr\b", r"\1:\2"
     yield r"\b(?:um |gegen )?halb (\d{1,2})\b(?: uhr)?", half_to
     yield r"\b(?:um |gegen )?viertel nach (\d{1,2})\b(?: uhr)?", r"at quarter past \1"
     yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", quarter_to
-    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr(?: (\d{2}))?(?: morgens| früh| vormittags)\b", early
-    yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr(?: (\d{2}))?(?: abends| nachmittags)\b", late
     yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr\b(?: (\d{2})\b)?", at
+    yield r"\bmittags um (\d{1,2}(?::\d{2})?)", rf"at \1{NOON}"
+    for word, part in (
+        ("morgens|früh|vormittags|in der früh|am morgen|am vormittag", MORNING),
+        ("mittags", NOON),
+        ("nachmittags|am nachmittag", AFTERNOON),
+        ("abends|am abend", EVENING),
+        ("nachts|in der nacht", NIGHT),
+    ):
+        yield rf"(?<=\d) (?:{word})\b", part
+    yield (
+        r"\b(\w+tag|mittwoch|sonnabend)(?=(?:morgen|früh|vormittag|mittag|nachmittag|abend|nacht)s?\b)",
+        r"\1 ",
+    )
+    yield r"\b(\w+tag|mittwoch|sonnabend|heute) (?:morgen|früh|vormittag)\b", r"\1 morning"
     yield r"\bübermorgen\b", "day after tomorrow"
     yield r"\bmorgen (?:früh|vormittag)\b", "tomorrow morning"
     yield r"\bheute nacht\b", "tonight"
+    yield r"\b(?:jede nacht|nachts)\b", "every night"
+    yield r"\b(?:in der )?nacht\b", "night"
+    yield r"\b(?:in der )?nächste[nr]? woche\b", "next week"
     yield r"\bheute\b", "today"
     yield r"\bjeden morgen\b|\bmorgens\b", "every morning"
     yield r"\b(?:jeden nachmittag|nachmittags)\b", "every afternoon"
@@ -142,8 +157,10 @@ def german() -> Iterator[Rewriting]:
         "(?:januar|jänner) februar märz april mai juni juli august september oktober november dezember",
         MONTHS,
     )
-    yield r"\b(\d{1,2})\.(?=\s|,|$)", r"\1th"
-    yield from named("sekunden? minuten? stunden? tag(?:en|e)? wochen? monat jahr", UNITS)
+    yield r"(?<![\d.])(\d{1,2})\.(?=\s|,|$)", r"\1th"
+    yield from named(
+        "sekunden? minuten? stunden? tag(?:en|e)? wochen? monat(?:en|e)? jahr(?:en|e)?", UNITS
+    )
     yield r"\bnächste[nrs]?\b", "next"
     yield r"\bkommende[nrs]?\b", "coming"
     yield r"\bevery 1\b", "every"
@@ -156,24 +173,41 @@ def german() -> Iterator[Rewriting]:
 
 
 def french() -> Iterator[Rewriting]:
-    yield from numbers("une? deux trois quatre cinq six sept huit neuf dix onze douze vingt trente")
+    yield from numbers(
+        "une? deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt trente"
+    )
+    yield r"\b(?:le )?" + SLASHED, r"\1.\2.\3"
     yield r"\b1 demi[- ]heure\b|\bdemi[- ]heure\b", "half an hour"
     yield r"\b1 quart d'heure\b", "15 minutes"
     yield r"\b1 heure et demie\b", "90 minutes"
+    yield r"\b(?:dans|d'ici) (\d+) ?h(?:eures?)? et demie\b", r"in \1.5 hours"
+    yield r"\b(?:dans|d'ici) (\d+) ?h(?:eures?)? ?(\d{2})\b", r"in \1 hours and \2 minutes"
     yield r"\b(?:dans|d'ici) (\d+) ?h(?:eures?)?\b", r"in \1 hours"
+    for word, hour in (("midi", 12), ("minuit", 0)):
+        yield rf"\b(?:à )?{word} et demie?\b", f"at {hour}:30"
+        yield rf"\b(?:à )?{word} et quart\b", f"at {hour}:15"
     yield r"\btoutes les (\d+) ?h(?:eures?)?\b", r"every \1 hours"
     time = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?h(?:eures?)?\b ?"
     yield time + r"et demie\b", half_past
     yield time + r"et quart\b", quarter_past
     yield time + r"moins le quart\b", quarter_to
     minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?"
-    yield minutes + r" du matin\b", early
-    yield minutes + r" (?:du soir|de l'après-midi)\b", late
-    yield r"(?<!at )(?<!\d)" + minutes + r"\b", at
+    yield r"(?<!at )(?<!\d)" + minutes + r"\b", at_within("")
+    for word, part in (
+        ("du matin", MORNING),
+        ("de l'après-midi", AFTERNOON),
+        ("du soir", EVENING),
+        ("de la nuit", NIGHT),
+    ):
+        yield rf"(?<=\d) +{word}\b", part
     yield r"\baprès-demain\b", "day after tomorrow"
     yield r"\bdemain\b", "tomorrow"
     yield r"\baujourd'hui\b", "today"
     yield r"\bcette nuit\b", "tonight"
+    yield r"\b(?:toutes les nuits|chaque nuit)\b", "every night"
+    yield r"\b(?:dans la |la )?nuit\b", "night"
+    yield r"\b(?:de )?la semaine prochaine\b", "next week"
+    yield r"\b(?:1 fois par jour|quotidiennement)\b", "every day"
     yield r"\b(?:tous les matins|chaque matin)\b", "every morning"
     yield r"\b(?:tous les après-midis?|chaque après-midi)\b", "every afternoon"
     yield r"\b(?:tous les soirs|chaque soir)\b", "every evening"
@@ -191,7 +225,7 @@ def french() -> Iterator[Rewriting]:
     days = "lundi mardi mercredi jeudi vendredi samedi dimanche"
     any_day = days.replace(" ", "|")
     yield from named(days, EVERY_WEEKDAY, r"s\b")
-    yield rf"\b({any_day}) prochain\b", r"next \1"
+    yield rf"\b({any_day}) prochain\b", r"coming \1"
     yield rf"\bdu (?={any_day})", ""
     yield rf"\b({any_day}) au (?={any_day})", r"\1 to "
     yield rf"\ble (?={any_day})", "every "
@@ -204,7 +238,8 @@ def french() -> Iterator[Rewriting]:
     yield r"\b(?:tous|toutes) les\b|\bchaque\b", "every"
     yield r"\bevery every\b", "every"
     yield from named(
-        r"secondes? minutes heures? jours? semaines? mois ans|années?|(?<=every\s)an", UNITS
+        r"secondes? minutes heures? jours? semaines? mois ans|années?|(?<=every\s)an|(?<=\d\s)an",
+        UNITS,
     )
     yield ONE_UNIT
     yield r"\b(?:dans|d'ici)\b", "in"
@@ -215,8 +250,10 @@ def french() -> Iterator[Rewriting]:
 
 def spanish() -> Iterator[Rewriting]:
     yield from numbers(
-        "un[ao]? dos tres cuatro cinco seis siete ocho nueve diez once doce veinte treinta"
+        "un[ao]? dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince diecis[ée]is diecisiete dieciocho diecinueve veinte treinta"
     )
+    yield r"\b(?:el )?" + SLASHED, r"\1.\2.\3"
+    yield r"\b(\d+) horas y media\b", r"\1.5 horas"
     yield r"\bmedia hora\b", "half an hour"
     yield r"\b(?:1 )?hora y media\b", "90 minutes"
     yield r"\b(?:1 )?cuarto de hora\b", "15 minutes"
@@ -224,14 +261,17 @@ def spanish() -> Iterator[Rewriting]:
     yield time + r" y media\b", half_past
     yield time + r" y cuarto\b", quarter_past
     yield time + r" menos cuarto\b", quarter_to
-    yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:mañana|madrugada)\b", early
-    yield time + r"(?:[:.](\d{2}))? (?:de|por) la (?:tarde|noche)\b", late
+    yield r"\ba las 12(?::00)? (?:de|por) la mañana\b", "at noon"
+    for word, part in (("mañana|madrugada", MORNING), ("tarde", AFTERNOON), ("noche", NIGHT)):
+        yield rf"(?<=\d)(?: horas| h)? (?:de|por|en) la (?:{word})\b", part
+    yield r"(?<=\d) del mediodía\b", NOON
     yield r"\ba las? (?=\d)", "at "
     yield r"\bpasado mañana\b", "day after tomorrow"
     yield r"\b(?:todas las mañanas|cada mañana)\b", "every morning"
     yield r"\b(?:todas las tardes|cada tarde)\b", "every afternoon"
     yield r"\b(?:todas las noches|cada noche)\b", "every night"
     yield r"\besta noche\b", "tonight"
+    yield r"\b(?:de )?la (?:próxima semana|semana que viene)\b", "next week"
     yield r"\besta (?=mañana|tarde)", "this "
     yield r"\b(?:por|en) la mañana\b|(?<=this )mañana\b", "morning"
     yield r"\b(?:por la )?tarde\b", "afternoon"
@@ -254,8 +294,8 @@ def spanish() -> Iterator[Rewriting]:
     yield from named(f"primero? {second} tercero? cuarto último", ORDINALS)
     days = "lunes martes mi[ée]rcoles jueves viernes s[áa]bados? domingos?"
     any_day = days.replace(" ", "|")
-    yield rf"\b(?:el )?pr[óo]ximo (?={any_day})", "next "
-    yield rf"\b(?:el )?({any_day}) que viene\b", r"next \1"
+    yield rf"\b(?:el )?pr[óo]ximo (?={any_day})", "coming "
+    yield rf"\b(?:el )?({any_day}) (?:que viene|pr[óo]ximo)\b", r"coming \1"
     yield rf"\b(?:todos los|los|cada) (?={any_day})", "every "
     yield rf"\bde (?=(?:{any_day}) a )", "every "
     yield rf"\b({any_day}) a (?={any_day})", r"\1 to "
@@ -267,9 +307,10 @@ def spanish() -> Iterator[Rewriting]:
     )
     yield r"\bel (?:día )?(\d{1,2})(?= (?:of the month|at|,)|$)", r"on the \1th"
     yield r"\bel (?:día )?(\d{1,2}) de\b", r"on \1"
+    yield rf"\b(\d{{1,2}}) de (?={'|'.join(MONTHS).lower()})", r"\1 "
     yield r"\bdel? (?=\d{4}\b)", ""
     yield r"\b(?:todos|todas) l[oa]s\b|\bcada\b", "every"
-    yield from named("segundos? minutos? horas? días? semanas? mes año", UNITS)
+    yield from named("segundos? minutos? horas? días? semanas? mes(?:es)? años?", UNITS)
     yield ONE_UNIT
     yield r"\b(?:dentro de|en) (?=\d|half|an? )", "in "
     yield r"\bel (?=first|second|third|fourth|last)", "on the "
@@ -282,21 +323,35 @@ def russian() -> Iterator[Rewriting]:
         yield rf"\b(?:в )?пол(?:овине )?-?{word}\b", f"at {number or 12}:30"
         yield rf"\b(?:в )?четверть {word}\b", f"at {number or 12}:15"
     yield from numbers(
-        "один|одну два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать двадцать тридцать"
+        "один|одну два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать двадцать тридцать"
     )
+    for word, english in (
+        ("четверти", "quarter"),
+        ("пяти", "five"),
+        ("десяти", "ten"),
+        ("пятнадцати", "15"),
+        ("двадцати", "twenty"),
+    ):
+        yield rf"\b(?:в )?без {word} (?:минут )?(\d{{1,2}})", rf"at {english} to \1"
+    yield r"\b(\d+) с половиной (?=час)", r"\1.5 "
+    yield r"\b(\d{1,2})\.(\d{1,2})(?= в\b)", r"\1.\2."
     yield r"\bполтора часа\b", "90 minutes"
     yield r"\bполчаса\b", "half an hour"
-    yield r"\bчерез (?=минуту|час\b|день|неделю)", "in 1 "
+    yield r"\bчерез (?=минуту|час\b|день|неделю|месяц|год)", "in 1 "
     yield r"\bчерез\b", "in"
     # "через 3 дня" and "раз в 3 дня" are no times of day
-    time = r"(?<!in )(?<!раз )(?<!кажд[а-я]{2} )(?<!раз в )\b(?:в |к )?(\d{1,2})(?:[:.](\d{2}))?(?: час(?:а|ов)?)? "
-    yield time + r"(?:утра|ночи)\b", early
-    yield time + r"(?:дня|вечера)\b", late
+    time = r"(?<!at )(?<![\d:])(?<!in )(?<!раз )(?<!кажд[а-я]{2} )(?<!раз в )\b(?:в |к )?(\d{1,2})(?:[:.](\d{2}))?(?: час(?:а|ов)?)? "
+    hours = (("утра", MORNING), ("дня", AFTERNOON), ("вечера", EVENING), ("ночи", NIGHT))
+    for word, part in hours:
+        yield rf"\bв час {word}\b", f"at 1{part}"
+        yield rf"{time}{word}\b", at_within(part)
+        yield rf"(?<=[a-z:]\d\d) {word}\b|(?<= to \d) {word}\b|(?<= to \d\d) {word}\b", part
     yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
-    yield r"\bв час дня\b", "at 13:00"
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"
     yield r"\bсегодня ночью\b", "tonight"
+    yield r"\b(?:каждую ночь|по ночам|еженощно)\b", "every night"
+    yield r"\bна следующей неделе\b", "next week"
     yield r"\bсегодня\b", "today"
     yield r"\b(?:каждое утро|по утрам)\b", "every morning"
     yield r"\b(?:каждый вечер|по вечерам)\b", "every evening"
@@ -317,7 +372,7 @@ def russian() -> Iterator[Rewriting]:
     yield r"\bежемесячно\b|\bраз в месяц\b", "monthly"
     yield r"\bежегодно\b|\bраз в год\b", "yearly"
     yield r"\bраз в (?=\d)", "every "
-    yield r"\b(?:кажд\w+ месяца|месяца)\b", "of the month"
+    yield r"\b(?:кажд\w+ месяца|(?<!\d )месяца)\b", "of the month"
     ordinals = "перв(?:ый|ую|ое|ая) втор(?:ой|ую|ое) трет(?:ий|ью|ье) четв[её]рт(?:ый|ую|ое) последн(?:ий|юю|ее)"
     for word, english in zip(ordinals.split(), ORDINALS, strict=True):
         yield rf"\b(?:во? )?{word}\b", f"on the {english}"
@@ -336,7 +391,8 @@ def russian() -> Iterator[Rewriting]:
     )
     yield r"\b(\d{1,2})(?:-?го)?(?: числа)(?= |,|$)", r"on the \1th"
     yield from named(
-        r"секунд\w? минут\w? час(?:а|ов)? день|дня|дней недел(?:ю|и|ь) месяц год", UNITS
+        r"секунд\w? минут\w? час(?:а|ов)? день|дня|дней недел(?:ю|и|ь) месяц(?:а|ев)? год(?:а)?|лет",
+        UNITS,
     )
     yield ONE_UNIT
     yield r"\bи\b", "and"
@@ -357,31 +413,39 @@ def chinese_number(match: re.Match[str]) -> str:
 
 def chinese() -> Iterator[Rewriting]:
     yield (
-        r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?月|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
+        r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?半?小时|个?月|年后|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
         chinese_number,
     )
     yield r"(?<=点)[一二三四五六七八九十]+", chinese_number
     yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
+    yield r"(\d+)个半小时(?:之|以)?后", r" in \1.5 hours "
     yield r"半个?小时(?:之|以)?后", " in half an hour "
-    for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks")):  # fmt: skip
+    for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks"), ("个月", "months"), ("年", "years")):  # fmt: skip
         yield rf"(?:过)?(\d+) ?{unit}(?:之|以)?后", rf" in \1 {english} "
         yield rf"每隔?(\d+) ?{unit}", rf" every \1 {english} "
     yield r"每(?:隔一天|隔1天)|隔天", " every other day "
     yield r"每个?小时", " every hour "
     yield r"每分钟", " every minute "
-    time = r"(\d{1,2}) ?[点:：](?:钟)?(?:(\d{1,2})分?)?"
-    half = r"(\d{1,2}) ?点半"
-    yield (
-        rf"(?:下午|晚上|傍晚|(?<=[今明])晚){half}",
-        lambda m: f" {clock(int(m[1]), 30, late=True)} ",
+    yield "：", ":"
+    yield r"每晚", " every evening "
+    yield r"每早", " every morning "
+    yield "(?<=点)半", "30"
+    time = r"(\d{1,2}) ?[点:](?:钟|整)?(?:(\d{1,2})分?)?"
+    parts = (
+        ("早上|上午|清晨|早晨|(?<=[今明])早", MORNING),
+        ("中午", NOON),
+        ("下午", AFTERNOON),
+        ("晚上|傍晚|(?<=[今明])晚", EVENING),
+        ("半夜|夜里|深夜|夜间", NIGHT),
     )
-    yield rf"(?:中午){time}", lambda m: f" {clock(int(m[1]), int(m[2] or 0), late=int(m[1]) < 6)} "
-    yield rf"(?:下午|晚上|傍晚|(?<=[今明])晚){time}", lambda m: f" {late(m)} "
-    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){half}", lambda m: f" {half_past(m)} "
-    yield rf"(?:早上|上午|凌晨|清晨|(?<=[今明])早){time}", lambda m: f" {early(m)} "
-    yield half, lambda m: f" {half_past(m)} "
+    yield r"凌晨12(?=[点:])", "凌晨0"
+    yield rf"凌晨{time}", at_within(MORNING)
+    for word, part in parts:
+        yield rf"(?:{word}){time}", at_within(part)
     yield r"(\d{1,2}) ?点(?!\d)(?:钟|整)?", r" at \1 "
-    yield rf"(?<!at )(?<!\d){time}", lambda m: f" {at(m)} "
+    yield r"(\d{1,2}) ?点(?:钟)?(\d{1,2})分?", at_within("")
+    yield r"(?<!at )(?<![\d:])(\d{1,2}:\d{2}(?::\d{2})?)", r" at \1 "
+    yield r"(?:今天?|今日)(?:夜里|半夜|深夜)", " tonight "
     yield r"今晚", " today evening "
     yield r"明晚", " tomorrow evening "
     yield r"明早", " tomorrow morning "
@@ -400,7 +464,7 @@ def chinese() -> Iterator[Rewriting]:
     for number, day in enumerate(WEEKDAYS):
         name = f"[{'一二三四五六'[number] if number < 6 else '日天'}]"
         yield rf"每个?(?:周|星期|礼拜){name}", f" every {day.lower()} "
-        yield rf"下个?(?:周|星期|礼拜){name}", f" next {day.lower()} "
+        yield rf"下个?(?:周|星期|礼拜){name}", f" next week {day.lower()} "
         yield rf"(?:这|本)?个?(?:周|星期|礼拜){name}", f" {day.lower()} "
     yield r"(\d{4})年(\d{1,2})月(\d{1,2})[日号]", r" \1-\2-\3 "
     yield r"每年(?=\d)", " every year "

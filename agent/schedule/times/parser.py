@@ -1,16 +1,24 @@
 """Parses English phrases clause by clause, in any order: every, on Monday, at 8, in 20 minutes, UTC.
 
-Phrases in other languages are rewritten into English first (languages.py).
+Each clause fills a slot of the draft; what says a slot again contradicts it. Phrases in other languages are rewritten into English first (languages.py).
 """
 
 import re
+from calendar import monthrange
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from agent.language import ENGLISH, spoken, translated
-from agent.schedule.times.draft import Draft, NotUnderstood
+from agent.schedule.times.draft import (
+    CONTRADICTION,
+    MIDNIGHT,
+    Clock,
+    Draft,
+    NotUnderstood,
+    TwoReadings,
+)
 from agent.schedule.times.rule import Cron, Rule
 from agent.schedule.triggers import CRON_FIELDS, cron_fields, next_times
 
@@ -21,7 +29,15 @@ NUMBERS: dict[str, float] = {
         " fifteen sixteen seventeen eighteen nineteen twenty".split()
     )
 }
-NUMBERS |= {"thirty": 30, "forty": 40, "fortyfive": 45, "sixty": 60, "ninety": 90}
+NUMBERS |= {
+    "thirty": 30,
+    "forty": 40,
+    "fortyfive": 45,
+    "forty-five": 45,
+    "fifty": 50,
+    "sixty": 60,
+    "ninety": 90,
+}
 NUMBERS |= {"a": 1, "an": 1, "half": 0.5, "couple": 2, "dozen": 12}
 
 ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "yearly": "year", "annually": "year"}  # fmt: skip
@@ -30,7 +46,8 @@ _SHORT = {"s": "second", "sec": "second", "m": "minute", "min": "minute", "h": "
 
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "last": -1}
 
-DAYPARTS = {"morning": 8 * 60, "noon": 12 * 60, "midday": 12 * 60, "lunchtime": 12 * 60, "afternoon": 15 * 60, "evening": 18 * 60, "night": 21 * 60, "midnight": 0}  # fmt: skip
+CLOCK_WORDS = {"noon": 12 * 60, "midday": 12 * 60, "12 noon": 12 * 60, "midnight": MIDNIGHT, "12 midnight": MIDNIGHT}  # fmt: skip
+MACROS = {"hourly": "0 * * * *", "daily": "0 0 * * *", "midnight": "0 0 * * *", "weekly": "0 0 * * 0", "monthly": "0 0 1 * *", "yearly": "0 0 1 1 *", "annually": "0 0 1 1 *"}  # fmt: skip
 
 _DAYS = ("mon(?:day)?", "tue(?:s(?:day)?)?", "wed(?:nesday)?", "thu(?:r(?:s(?:day)?)?)?", "fri(?:day)?", "sat(?:urday)?", "sun(?:day)?")  # fmt: skip
 _MONTHS = ("jan(?:uary)?", "feb(?:ruary)?", "mar(?:ch)?", "apr(?:il)?", "may", "june?", "july?", "aug(?:ust)?", "sept?(?:ember)?", "oct(?:ober)?", "nov(?:ember)?", "dec(?:ember)?")  # fmt: skip
@@ -43,7 +60,11 @@ WEEKDAY = f"(?:{'|'.join(_DAYS)})s?"
 MONTH = f"(?:{'|'.join(_MONTHS)})\\.?"
 _WORDS = "|".join(sorted(NUMBERS, key=len, reverse=True))
 NUMBER = rf"(?:\d+(?:\.\d+)?|{_WORDS})"
-UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
+SPAN_UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
+UNIT = rf"(?:months?|years?|{SPAN_UNIT[3:]}"
+HOURS = (
+    r"\d\s*(?:s|m|h|secs?|mins?|hrs?)\b|\d[smh](?=\d)|second|minute|hour|half|\."  # of real time
+)
 AMOUNT = rf"(?:\d+(?:\.\d+)?\s*|(?:{_WORDS})(?: of)?(?: an?)? ){UNIT}(?![a-z])"  # "20 min", "half an hour"
 ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + "|".join(ORDINALS) + ")"
 
@@ -52,9 +73,10 @@ def number_of(text: str) -> float:
     return float(text) if text[0].isdigit() else NUMBERS[text]
 
 
-def seconds_of(unit: str) -> int:
-    """Seconds of a unit, singular, plural or short."""
-    return UNITS.get(unit.rstrip("s")) or UNITS[_SHORT[unit.rstrip("s") or unit]]
+def unit_of(text: str) -> str:
+    """A key of UNITS, or month or year, for a unit in singular, plural or short."""
+    one = text.rstrip("s") or text
+    return one if one in (*UNITS, "month", "year") else _SHORT[one]
 
 
 def weekday_of(text: str) -> int:
@@ -79,11 +101,19 @@ TOO_FAR = "That date is out of range. When do you mean?"
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
+MERIDIEM = r"(?:\s*[ap]\.?m\b\.?)"
+WITHIN = r"(?:,? (?:in the (?:early |late )?(?:morning|afternoon|evening|night)|at (?:noon|night)))"
 TIME = (
-    rf"(?:(?:an? )?(?:{'|'.join(PARTS_OF_HOUR)}) (?:past|to) (?:\d{{1,2}}(?!\d)|{HOUR_WORD}\b)|\d{{1,2}}[:.h]\d{{2}}(?:\s*[ap]\.?m\.?)?"
-    rf"|(?:\d{{1,2}}|{HOUR_WORD})\s*(?:[ap]\.?m\b\.?|o'?clock|h\b|uhr)|noon|midday|midnight)"
+    rf"(?:(?:an? )?(?:{'|'.join(PARTS_OF_HOUR)}|\d{{1,2}}(?: minutes?)?) (?:past|to|after|before) (?:noon|midnight|\d{{1,2}}(?![\d:])|{HOUR_WORD}\b){MERIDIEM}?"
+    rf"|12 (?:noon|midnight)|noon|midday|midnight"
+    rf"|\d{{1,2}}[:.h]\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?(?!\d|:\d)(?:{MERIDIEM}|\s*uhr|\s*h\b|\s*hrs\b)?"
+    rf"|(?:\d{{1,2}}|{HOUR_WORD})\s*(?:[ap]\.?m\b\.?|o'?clock{MERIDIEM}?|h\b|uhr)"
+    rf"|(?:\d{{1,2}}|{HOUR_WORD})(?={WITHIN}))"
 )
-BARE_HOUR = rf"(?:\d{{1,2}}(?!\d|[:.]\d)|{HOUR_WORD}\b(?!-))(?!\s*(?:st|nd|rd|th|%|{UNIT[3:-1]})\b)"
+BARE_HOUR = (
+    rf"(?:\d{{1,2}}(?!\d|[:.]\d)|{HOUR_WORD}\b(?!-))(?!\s*(?:st|nd|rd|th|%|{SPAN_UNIT[3:-1]})\b)"
+)
+INSTANT = r"\d{4}-?\d{2}-?\d{2}[t ]\d{2}:?\d{2}(?::?\d{2}(?:[.,]\d+)?)?(?: ?(?:z\b|[+-]\d{2}(?::?\d{2})?))?(?![\d:]|\s*[ap]\.?m)"
 
 
 def parse(phrase: str, now: datetime) -> Rule:
@@ -96,6 +126,8 @@ def parse(phrase: str, now: datetime) -> Rule:
     for language in tried_languages():
         try:
             draft, rest = scan(phrase, now, language)
+        except TwoReadings:
+            raise
         except NotUnderstood as error:
             question = question or error
             continue
@@ -134,115 +166,114 @@ def rule_of(draft: Draft) -> Rule:
     return rule
 
 
-def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
-    """The rule at the beginning or end of a text, and the rest, which is the task."""
-    question = None
-    for language in tried_languages():
-        try:
-            if language == ENGLISH and (found := english_with_task(text, now)):
-                return found
-            if found := split_at_task(text, language, now):
-                return found
-        except NotUnderstood as error:
-            question = question or error
-    raise question or NotUnderstood(translated(ASK))
-
-
-def english_with_task(text: str, now: datetime) -> tuple[Rule, str] | None:
-    draft, rest = scan(text, now)
-    if rest and rest != tidy(text):
-        return rule_of(draft), original_letters(text, rest)
-    if not rest:
-        raise NotUnderstood(translated("What should I do then?"))
-    for word in list(re.finditer(r"\S+", text))[1:]:
-        start = word.start()
-        draft, rest = scan(text[start:], now)
-        if not rest:
-            return rule_of(draft), text[:start].strip(" ,;:")
-    return None
-
-
-def split_at_task(text: str, language: str, now: datetime) -> tuple[Rule, str] | None:
-    """The rule and the task of a text in any language, by trying each place where the time may end or begin.
-    "Remind me" may stand before the time or before the task. None where no time is found."""
-    from agent.schedule.times.languages import REMIND
-
-    remind_me = re.compile(f"^(?:{REMIND[language]})", re.IGNORECASE)
-    text = text.strip()
-    rest = remind_me.sub("", text)
-    words = re.findall(r"[\u4e00-\u9fff]\s*|[^\s\u4e00-\u9fff]+\s*", rest)
-    sides = [("".join(words[:cut]), "".join(words[cut:])) for cut in range(len(words), 0, -1)]
-    for when, what in [*sides, *((what, when) for when, what in reversed(sides) if what)]:
-        when, what = when.strip(" ,;:"), what.strip(" ,;:")
-        draft, left = scan(when, now, language)
-        if left or not when:
-            continue
-        task = remind_me.sub("", what).strip(" ,;:")
-        if not task:
-            raise NotUnderstood(translated("What should I do then?"))
-        reminded = task != what or rest != text
-        return rule_of(draft), f"remind me {task}" if reminded else task
-    return None
-
-
-def original_letters(text: str, rest: str) -> str:
-    """The rest in its own letters: scanning works on tidied, lower-case text."""
-    tail = re.split(r"\s+", text.strip())[-len(rest.split()) :]
-    return re.sub(r"^(?:to|please|:|,|-)\s+", "", " ".join(tail).lstrip(" ,;:-"))
-
-
 def tidy(phrase: str) -> str:
-    return re.sub(r"\s+", " ", phrase.strip().lower().rstrip(".!?"))
+    phrase = re.sub(r"\s+", " ", phrase.strip().lower().rstrip(".!?"))
+    return re.sub(r"\beveryday\b", "every day", phrase)
 
 
-def scan(phrase: str, now: datetime, language: str = ENGLISH) -> tuple[Draft, str]:
-    """The draft of as many clauses as stand at the beginning, and the rest in English."""
+def scan(
+    phrase: str, now: datetime, language: str = ENGLISH, *, whole: bool = True
+) -> tuple[Draft, str]:
+    """The draft of as many clauses as stand at the beginning, and the rest in English. A clause that contradicts
+    those before it begins the rest, or is asked about where the phrase is nothing but a time (`whole`)."""
     if language != ENGLISH:
         from agent.schedule.times.languages import in_english
 
         phrase = in_english(phrase, language)
-    draft = Draft(now, str(now.tzinfo))
+    draft = Draft(now, str(now.tzinfo), asks_half=language == ENGLISH)
     rest = tidy(phrase)
-    while rest:
-        for pattern, apply in clauses():
-            if match := pattern.match(rest):
-                try:
-                    apply(draft, match)
-                except OverflowError:
-                    raise NotUnderstood(translated(TOO_FAR)) from None
-                rest = rest[match.end() :].lstrip(" ,;:")
-                break
-        else:
+    while clause := first_clause(rest):
+        match, slot, apply = clause
+        slot = "day" if apply is in_clause and not re.search(HOURS, match[0]) else slot
+        if draft.contradicts(slot, whole):
+            if whole:
+                raise NotUnderstood(translated(CONTRADICTION))
             break
+        try:
+            apply(draft, match)
+        except OverflowError:
+            raise NotUnderstood(translated(TOO_FAR)) from None
+        draft.said.append(slot)
+        rest = rest[match.end() :].lstrip(" ,;:")
     return draft, rest
+
+
+def first_clause(text: str) -> tuple[re.Match[str], str, Clause] | None:
+    """The clause at the beginning of a text, up to the end of a word; its slot, and what it means."""
+    for pattern, slot, apply in clauses():
+        if (match := pattern.match(text)) and not re.match(r"\w", text[match.end() :]):
+            return match, slot, apply
+    return None
 
 
 # -- what each clause means ----------------------------------------------------
 
 
 def cron_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.cron = Cron(match[0], draft.zone)
+    draft.cron = Cron(match["cron"], draft.zone)
     try:
         cron_fields(draft.cron)
     except ValueError as error:
         name = str(error)
-        text = match[0].split()[CRON_FIELDS.index(name)]
+        text = match["cron"].split()[CRON_FIELDS.index(name)]
         form = translated("“{text}” is not a valid {name} in a cron expression.")
         raise NotUnderstood(form.format(text=text, name=name)) from None
 
 
+def macro_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.cron = Cron(MACROS[match[1]], draft.zone)
+
+
+def instant_clause(draft: Draft, match: re.Match[str]) -> None:
+    text = re.sub(r"\s(?=[+z-])", "", match["at"]).upper()
+    try:
+        draft.at = datetime.fromisoformat(text)
+    except ValueError:
+        raise NotUnderstood(translated("There is no such date. Which day do you mean?")) from None
+    draft.said.append("day")
+
+
 def in_clause(draft: Draft, match: re.Match[str]) -> None:
-    parts = [amount_seconds(found) for found in re.findall(AMOUNT, match[0])]
-    total = sum(count * unit for count, unit in parts)
-    total += 0.5 * parts[-1][1] if "and a half" in match[0] else 0
-    draft.span = (draft.span or timedelta()) + timedelta(seconds=total)
+    """Days and longer are of the calendar, and keep the time of day; hours and minutes are of real time."""
+    day, span = draft.now.date(), timedelta()
+    for text in re.findall(AMOUNT, match[0]):
+        count, unit = amount(text)
+        if unit in ("month", "year"):
+            day = later_month(day, int(count) * (12 if unit == "year" else 1))
+        elif unit in ("day", "week") and count == int(count):
+            day += timedelta(days=int(count) * UNITS[unit] // 86400)
+        else:
+            span += timedelta(seconds=count * UNITS[unit])
+    if "and a half" in match[0]:
+        span += timedelta(seconds=UNITS[unit] / 2)
+    if day != draft.now.date():
+        draft.day, draft.same_time = day, True
+    if span or draft.day is None:
+        draft.span = span
 
 
-def amount_seconds(text: str) -> tuple[float, int]:
-    """A number and the seconds of its unit."""
+def later_month(day: date, months: int) -> date:
+    """The same day of a later month, or that month's last."""
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    if year > 9999:
+        raise OverflowError
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+
+
+def amount(text: str) -> tuple[float, str]:
+    """A number and its unit, a key of UNITS, or month or year."""
     match = re.match(rf"(?P<count>{NUMBER})(?: of)?(?: an?)?\s*(?P<unit>{UNIT})$", text)
     assert match
-    return number_of(match["count"]), seconds_of(match["unit"])
+    return number_of(match["count"]), unit_of(match["unit"])
+
+
+def every_spans_clause(draft: Draft, match: re.Match[str]) -> None:
+    """Such as "every 1h30m", "every hour and a half"."""
+    draft.repeat, total = True, 0.0
+    for text in re.findall(AMOUNT, match[0].replace(match["one"] or "-", f"one {match['one']}")):
+        count, unit = amount(text)
+        total += count * UNITS[unit]
+    draft.span = timedelta(seconds=total + (UNITS[unit] / 2 if "and a half" in match[0] else 0))
 
 
 def every_span_clause(draft: Draft, match: re.Match[str]) -> None:
@@ -250,13 +281,13 @@ def every_span_clause(draft: Draft, match: re.Match[str]) -> None:
     count, unit = match["count"], match["unit"]
     many = 2 if count in ("other", "second") else int(number_of(count)) if count else 1
     if match["half"]:
-        draft.span = timedelta(seconds=seconds_of(unit) / 2)
+        draft.span = timedelta(seconds=UNITS[unit_of(unit)] / 2)
     elif unit.startswith("w"):
         draft.unit, draft.step = "week", many
     elif unit.startswith("d") and many == 1:
         draft.unit = "day"
     else:
-        draft.span = timedelta(seconds=many * seconds_of(unit))
+        draft.span = timedelta(seconds=many * UNITS[unit_of(unit)])
 
 
 def every_long_clause(draft: Draft, match: re.Match[str]) -> None:
@@ -296,7 +327,11 @@ def weekdays_clause(draft: Draft, match: re.Match[str]) -> None:
     named = re.findall(WEEKDAY, match["days"])
     draft.weekdays |= {weekday_of(day) for day in named}
     draft.repeat = draft.repeat or all(day.endswith("days") for day in named)
-    draft.next_week = draft.next_week or (match["which"] or "").strip() == "next"
+    draft.which = draft.which or (match["which"] or "").strip().replace("this", "")
+
+
+def next_week_clause(draft: Draft, _match: re.Match[str]) -> None:
+    draft.which = "next week"
 
 
 def nth_weekday_clause(draft: Draft, match: re.Match[str]) -> None:
@@ -334,48 +369,71 @@ def checked_date(year: str | None, month: int, day: int, now: datetime) -> date:
     )
 
 
+def slashed_date_clause(draft: Draft, match: re.Match[str]) -> None:
+    """24/12 and 12/24; where either may be the month, it is asked about."""
+    first, second = int(match["first"]), int(match["second"])
+    readings = {(day, month) for day, month in ((first, second), (second, first)) if month <= 12}
+    dates = sorted(checked_date(match["year"], month, day, draft.now) for day, month in readings)
+    if not dates:
+        raise NotUnderstood(translated("There is no such date. Which day do you mean?"))
+    if len(dates) > 1:
+        form = translated("{first}, or {second}?")
+        raise TwoReadings(form.format(first=dates[0], second=dates[1]))
+    draft.day = dates[0]
+
+
 def relative_day_clause(draft: Draft, match: re.Match[str]) -> None:
     word = match[0]
     ahead = 2 if "after" in word else 1 if "tomorrow" in word else 0
     draft.day = draft.now.date() + timedelta(days=ahead)
     if word == "tonight":
-        draft.daypart = DAYPARTS["night"]
+        draft.part = "night"
+        draft.said.append("part")
 
 
 def daypart_clause(draft: Draft, match: re.Match[str]) -> None:
-    draft.daypart = DAYPARTS[match["part"].rstrip("s")]
+    draft.part = match["part"].rstrip("s").replace("lunchtime", "noon").replace("nightly", "night")
     if match["this"] and "every" not in match["this"]:
         draft.day = draft.day or draft.now.date()
-    draft.repeat = draft.repeat or says_every(match) or match["part"].endswith("s")
+        draft.said.append("day")
+    draft.repeat = draft.repeat or says_every(match) or match["part"].endswith(("s", "ly"))
 
 
 def clock_clause(draft: Draft, match: re.Match[str]) -> None:
-    found = re.findall(rf"{TIME}|{BARE_HOUR}", match["times"])
-    draft.hours12 = any(re.fullmatch(rf"\d{{1,2}}|{HOUR_WORD}", each) for each in found)
-    draft.times += [minute_of_day(each) for each in found]
+    found = list(re.finditer(rf"(?P<time>{TIME}|{BARE_HOUR})(?P<within>{WITHIN})?", match["times"]))
+    for each in found:
+        clock = clock_of(each["time"])
+        draft.midnight |= each["time"].endswith("midnight") and clock.minute == MIDNIGHT
+        if each["within"]:
+            draft.of_clock = True
+            clock = clock.within(each["within"].split()[-1])
+        elif re.fullmatch(BARE_HOUR, each["time"]):
+            draft.asks_half = True
+        draft.clocks.append(clock)
+    if len(found) == 1 and (seconds := re.match(r"\d{1,2}:\d{2}:(\d{2})", found[0]["time"])):
+        draft.second = min(int(seconds[1]), 59)
 
 
-def minute_of_day(text: str) -> int:
-    """Minutes after midnight of one time of day."""
-    if text in DAYPARTS:
-        return DAYPARTS[text]
-    if found := re.match(r"(?:an? )?(\w+) (past|to) (\w+)", text):
-        hour, minute = int(number_of(found[3])), PARTS_OF_HOUR[found[1]]
-        minute = -minute if found[2] == "to" else minute
-    else:
-        digits = re.sub(HOUR_WORD, lambda word: f"{number_of(word[0]):.0f}", text)
-        hour, minute = [*map(int, re.findall(r"\d+", digits)), 0][:2]
-    if meridiem := re.search(r"[ap]\.?m", text):
-        if not 1 <= hour <= 12:
-            raise NotUnderstood(
-                translated("{text} is not a time of day. At what time?").format(text=text)
-            )
-        hour = hour % 12 + (12 if meridiem[0][0] == "p" else 0)
-    if hour > 23 or minute > 59:
-        raise NotUnderstood(
-            translated("{text} is not a time of day. At what time?").format(text=text)
-        )
-    return (hour * 60 + minute) % 1440
+def clock_of(text: str) -> Clock:
+    """One time of day; an hour up to 12, without a leading zero, am or pm, may be in either half."""
+    if text in CLOCK_WORDS:
+        return Clock(CLOCK_WORDS[text])
+    if found := re.match(r"(?:an? )?(\w+)(?: minutes?)? (past|to|after|before) (.+)", text):
+        some = PARTS_OF_HOUR.get(found[1]) or int(number_of(found[1]))
+        clock = clock_of(found[3])
+        minute = clock.minute + (some if found[2] in ("past", "after") else -some)
+        if clock.of_twelve and minute < 60:  # "a quarter to one"
+            minute += 720
+        return Clock(minute % MIDNIGHT, clock.of_twelve)
+    digits = re.sub(HOUR_WORD, lambda word: f"{number_of(word[0]):.0f}", text)
+    hour, minute = [*map(int, re.findall(r"\d+", digits)), 0][:2]
+    meridiem = re.search(r"[ap]\.?m", text)
+    if hour * 60 + minute > MIDNIGHT or minute > 59 or (meridiem and not 1 <= hour <= 12):
+        form = translated("{text} is not a time of day. At what time?")
+        raise NotUnderstood(form.format(text=text))
+    if meridiem:
+        return Clock((hour % 12 + (12 if meridiem[0][0] == "p" else 0)) * 60 + minute)
+    return Clock(hour * 60 + minute, 1 <= hour <= 12 and digits[0] != "0")
 
 
 def zone_clause(draft: Draft, match: re.Match[str]) -> None:
@@ -400,34 +458,40 @@ def zone_of_city(name: str) -> str:
 
 
 @cache
-def clauses() -> list[tuple[re.Pattern[str], Clause]]:
-    """The clauses that are tried in this order, each with what it says of the draft."""
+def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
+    """The clauses that are tried in this order, each with the slot that it fills and what it says of the draft."""
     on = r"(?:on |from |starting )?(?:the )?"
     each = r"(?P<each>(?: day)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
-    span = rf"{AMOUNT}(?:(?:,? and |,? ?){AMOUNT})*(?: and a half)?"
-    times = rf"(?P<times>(?:{TIME}|{BARE_HOUR})(?:{JOIN}(?:at )?(?:{TIME}|{BARE_HOUR}))*)"
-    found = [
-        (r"(?:[\d*/,-]+ ){2}[\d*/,a-z-]+ [\d*/,a-z-]+ [\d*/,a-z-]+(?!\S)", cron_clause),
-        (rf"(?:in|after) (?:about )?{span}(?: from now)?", in_clause),
-        (rf"{span} from now", in_clause),
-        (rf"(?:every|each) (?:other|second)(?= {WEEKDAY})", every_other_clause),
-        (rf"(?:every|each) (?P<half>half (?:an? )?)?(?:(?P<count>{NUMBER}|other|second)\s*)?(?P<unit>{UNIT})\b(?! of)", every_span_clause),
-        (r"(?:(?:every|each|once an?|once per) (?P<unit>month|year|quarter)|(?P<adverb>hourly|daily|weekly|monthly|yearly|annually))\b", every_long_clause),
-        (rf"{on}(?P<nth>first|second|third|fourth|last|[1-4](?:st|nd|rd|th)) (?P<day>{WEEKDAY})\b(?P<each> (?:of|in) (?:the|every|each|a) month| every month| each month| monthly)?", nth_weekday_clause),
-        (rf"{on}(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\.?(?: of)? (?P<month>{MONTH})\b(?:,? (?P<year>\d{{4}}))?", named_date_clause),
-        (rf"{on}(?P<month>{MONTH}) (?:the )?(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\b(?!:)(?:,? (?P<year>\d{{4}}))?", named_date_clause),
-        (r"(?:on )?(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?:t(?=\d))?", iso_date_clause),
-        (r"(?:on )?(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})?", iso_date_clause),
-        (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", workdays_clause),
-        (rf"(?:every |each |on )?(?P<first>{WEEKDAY})\s*(?:-|–|to|through|till|until)\s*(?P<last>{WEEKDAY})\b", range_of_days_clause),
-        (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on )?{WEEKDAY})*)\b", weekdays_clause),
-        (rf"{on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", day_of_month_clause),
-        (r"(?:the )?day after tomorrow|today|tomorrow|tonight", relative_day_clause),
-        (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|lunchtime)\b", daypart_clause),
-        (rf"(?:at |around |by |@ ?){times}", clock_clause),
-        (rf"(?P<times>{TIME}(?:{JOIN}{TIME})*)", clock_clause),
-        (r"(?:in )?(?P<zone>utc|gmt|cet|cest|est|edt|pst|pdt|mst|mdt|jst|cst|ist|ast|bst|[a-z]+/[a-z_/]+)\b(?: time)?", zone_clause),
-        (r"(?:in |, )?(?P<zone>[a-z]+(?: [a-z]+)?) time\b", zone_clause),
-        (r"(?:every|each)\b", every_clause),
+    more = rf"(?:(?:,? and |,? ?){AMOUNT})"
+    span = rf"{AMOUNT}{more}*(?: and a half)?"
+    times = rf"(?P<times>(?:{TIME}|{BARE_HOUR}){WITHIN}?(?:{JOIN}(?:at )?(?:{TIME}|{BARE_HOUR}){WITHIN}?)*)"
+    found: list[tuple[str, str, Clause]] = [
+        (r"(?:cron:? )?(?P<cron>(?:[\d*/,-]+ ){2}[\d*/,a-z-]+ [\d*/,a-z-]+ [\d*/,a-z-]+)(?!\S)", "cron", cron_clause),
+        (rf"@({'|'.join(MACROS)})\b", "cron", macro_clause),
+        (rf"(?:on |at )?(?P<at>{INSTANT})", "time", instant_clause),
+        (rf"(?:in|after) (?:about )?{span}(?: from now)?", "span", in_clause),
+        (rf"{span} from now", "span", in_clause),
+        (rf"(?:every|each) (?:other|second)(?= {WEEKDAY})", "every", every_other_clause),
+        (rf"@?(?:every|each) (?:{AMOUNT}{more}+(?: and a half)?|(?P<one>hour|day) and a half)", "every", every_spans_clause),
+        (rf"@?(?:every|each) (?P<half>half (?:an? )?)?(?:(?P<count>{NUMBER}|other|second)\s*)?(?P<unit>{SPAN_UNIT})\b(?! of)", "every", every_span_clause),
+        (r"(?:(?:every|each|once an?|once per) (?P<unit>month|year|quarter)|(?P<adverb>hourly|daily|weekly|monthly|yearly|annually))\b", "every", every_long_clause),
+        (rf"{on}(?P<nth>first|second|third|fourth|last|[1-4](?:st|nd|rd|th)) (?P<day>{WEEKDAY})\b(?P<each> (?:of|in) (?:the|every|each|a) month| every month| each month| monthly)?", "day", nth_weekday_clause),
+        (rf"{on}(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\.?(?: of)? (?P<month>{MONTH})\b(?:,? (?P<year>\d{{4}}))?", "day", named_date_clause),
+        (rf"{on}(?P<month>{MONTH}) (?:the )?(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\b(?!:)(?:,? (?P<year>\d{{4}})(?!:))?", "day", named_date_clause),
+        (r"(?:on )?(?P<year>\d{4})[-/](?P<month>\d{1,2})[-/](?P<day>\d{1,2})(?:t(?=\d))?", "day", iso_date_clause),
+        (r"(?:on )?(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})?", "day", iso_date_clause),
+        (r"(?:on )?(?P<first>\d{1,2})/(?P<second>\d{1,2})(?:/(?P<year>\d{4}))?", "day", slashed_date_clause),
+        (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", "day", workdays_clause),
+        (rf"(?:every |each |on )?(?P<first>{WEEKDAY})\s*(?:-|–|to|through|till|until)\s*(?P<last>{WEEKDAY})\b", "day", range_of_days_clause),
+        (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on )?{WEEKDAY})*)\b", "day", weekdays_clause),
+        (r"(?:in |of |on )?next week\b", "", next_week_clause),
+        (rf"(?!(?:{'|'.join(ORDINALS)})\b(?! (?:day )?of | every | each | monthly)){on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", "day", day_of_month_clause),
+        (r"(?:the )?day after tomorrow|today|tomorrow|tonight", "day", relative_day_clause),
+        (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|nightly|lunchtime)\b", "part", daypart_clause),
+        (rf"(?:at |around |by |@ ?)(?:about |around )?{times}", "time", clock_clause),
+        (rf"(?P<times>{TIME}{WITHIN}?(?:{JOIN}{TIME}{WITHIN}?)*)", "time", clock_clause),
+        (r"(?:in )?(?P<zone>utc|gmt|cet|cest|est|edt|pst|pdt|mst|mdt|jst|cst|ist|ast|bst|[a-z]+/[a-z_/]+)\b(?: time)?", "zone", zone_clause),
+        (r"(?:in |, )?(?P<zone>[a-z]+(?: [a-z]+)?) time\b", "zone", zone_clause),
+        (r"(?:every|each)\b", "", every_clause),
     ]  # fmt: skip
-    return [(re.compile(pattern), apply) for pattern, apply in found]
+    return [(re.compile(pattern), slot, apply) for pattern, slot, apply in found]

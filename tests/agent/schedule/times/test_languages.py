@@ -8,8 +8,9 @@ import pytest
 
 from agent.language import catalogue, languages, speaking
 from agent.schedule.times.draft import NotUnderstood
-from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import describe
+from agent.schedule.times.task_text import parse_with_task
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.schedule.times.draft import NotUnderstood
-from agent.schedule.times.parser import parse, parse_with_task
+from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, describe, dump, load
+from agent.schedule.times.task_text import parse_with_task
 from agent.schedule.triggers import next_times
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -90,7 +91,7 @@ ASKED = {
     "soon": "I did not understand when that is",
     "when it rains": "I did not understand when that is",
     "tomorrow": "At what time?",
-    "at 8": "20:00 today, or 08:00 tomorrow?",
+    "at 8": "20 20:00, or Sat 2026-11-21 08:00?",
     "every week": "On which day of the week",
     "every month at 9": "On which day of the month",
     "every Monday": "At what time of day?",

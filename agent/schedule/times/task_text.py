@@ -1,0 +1,143 @@
+"""A text that holds a time and a task: "remind me at 18:00 to prepare the meeting tomorrow at 9:00"."""
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from agent.language import ENGLISH, translated
+from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoReadings
+from agent.schedule.times.parser import ASK, rule_of, scan, tried_languages
+from agent.schedule.times.rule import Rule
+
+REMIND_ENGLISH = "(?:please )?remind me(?: (?=to |of |about |that ))?"
+# Words after which a time belongs to the task: "book a table for Friday at 8".
+OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с".split())  # fmt: skip
+NOT_READ = r"(?:between|until|till|except|from \d)\b"  # of times, what no rule says
+LONGEST = 40  # words (characters in Chinese) of a time
+LONGEST_WITHIN = 12  # the same, where the time has words of the task on both sides
+AROUND = " ,;:\n"
+
+
+def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
+    """The rule in a text and the rest, which is the task. What is complete at the beginning is the time, and
+    whatever else follows is the task's.
+
+    Raises NotUnderstood with the question to ask back.
+    """
+    question = None
+    for language in tried_languages():
+        try:
+            if found := TimeInText.of(text, language, now).split():
+                return found
+        except TwoReadings:
+            raise
+        except NotUnderstood as error:
+            question = question or error
+    raise question or NotUnderstood(translated(ASK))
+
+
+@cache
+def remind_pattern(language: str) -> re.Pattern[str]:
+    """What asks for a reminder in English, or in any language."""
+    if language == ENGLISH:
+        return re.compile(f"^(?:{REMIND_ENGLISH})", re.IGNORECASE)
+    from agent.schedule.times.languages import REMIND
+
+    return re.compile(f"^(?:{'|'.join([REMIND_ENGLISH, *REMIND.values()])})", re.IGNORECASE)
+
+
+@dataclass
+class TimeInText:
+    """Looks for the time in a text: at its beginning; at its end; in the middle, where it names a day, too. A day
+    at the beginning and a time of day further on belong together. "Remind me" may stand before the time or before
+    the task."""
+
+    language: str
+    now: datetime
+    words: list[str]
+    reminded: bool
+    head: int = 0  # how many words at the beginning are a time that is incomplete
+    question: NotUnderstood | None = None
+
+    @classmethod
+    def of(cls, text: str, language: str, now: datetime) -> "TimeInText":
+        rest = remind_pattern(language).sub("", text.strip())
+        words = re.findall(r"[\u4e00-\u9fff]\s*|[^\s\u4e00-\u9fff]+\s*", rest)
+        return cls(language, now, words, rest != text.strip())
+
+    def split(self) -> tuple[Rule, str] | None:
+        """The rule and the task; None where there is no time."""
+        if found := self.at_beginning() or self.at_end() or self.in_the_middle():
+            return found
+        if self.question:
+            raise self.question
+        return None
+
+    def at_beginning(self) -> tuple[Rule, str] | None:
+        words = self.words
+        longest = min(len(words), LONGEST) if self.says_time(0, LONGEST) else 0
+        for cut in range(longest, 0, -1):
+            try:
+                if found := self.found(self.read(words[:cut]), words[cut:]):
+                    return found
+            except Incomplete as error:
+                self.question, self.head = self.question or error, self.head or cut
+        return None
+
+    def at_end(self) -> tuple[Rule, str] | None:
+        words, head = self.words, self.head
+        for cut in range(max(head, 1, len(words) - LONGEST), len(words)):
+            if draft := self.read(words[cut:]):
+                if self.of_the_task(cut):
+                    return None
+                with suppress(NotUnderstood):
+                    both = self.read(words[:head] + words[cut:]) if head else None
+                    if found := self.found(both, words[head:cut]):
+                        return found
+                return self.found(draft, words[:cut])
+        return None
+
+    def in_the_middle(self) -> tuple[Rule, str] | None:
+        words, head, last = self.words, self.head, len(self.words) - 1
+        for start in range(head + 1, last) if last < LONGEST else ():
+            if self.of_the_task(start) or not self.says_time(start, start + LONGEST_WITHIN):
+                continue
+            for end in range(min(last, start + LONGEST_WITHIN), start, -1):
+                draft = self.read(words[start:end])
+                if draft and head and draft.said == ["time"]:
+                    draft = self.read(words[:head] + words[start:end])
+                if draft and {"day", "span", "every", "cron"} & {*draft.said}:
+                    with suppress(Incomplete):
+                        return self.found(draft, words[head:start], words[end:])
+        return None
+
+    def says_time(self, start: int, end: int) -> bool:
+        phrase = "".join(self.words[start:end])
+        return bool(scan(phrase, self.now, self.language, whole=False)[0].said)
+
+    def of_the_task(self, start: int) -> bool:
+        """Whether the time that begins there is the task's own."""
+        return self.words[start - 1].strip().lower() in OF_THE_TASK
+
+    def read(self, words: list[str]) -> Draft | None:
+        """What words say that are nothing but a time."""
+        phrase = "".join(words).strip(AROUND + "-")
+        draft, left = scan(phrase, self.now, self.language, whole=False)
+        return None if left or not phrase else draft
+
+    def found(self, draft: Draft | None, *others: list[str]) -> tuple[Rule, str] | None:
+        if draft is None:
+            return None
+        rule = rule_of(draft)
+        said = " ".join(part for some in others if (part := "".join(some).strip(AROUND)))
+        task = remind_pattern(self.language).sub("", said).strip(AROUND)
+        if not task:
+            raise Incomplete(translated("What should I do then?"))
+        if re.match(NOT_READ, task):
+            form = translated("I did not understand “{rest}”. When do you mean?")
+            raise NotUnderstood(form.format(rest=task))
+        if self.reminded or task != said:
+            return rule, f"remind me {task}"
+        return rule, re.sub(r"^(?:to|please|-)\s+", "", task)

@@ -1,0 +1,313 @@
+"""Times that were understood wrongly, or not at all: one table a kind. The clock says Friday 20 November 2026,
+15:00 in Paris, where nothing else is said."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from agent.language import speaking
+from agent.schedule.times.draft import NotUnderstood
+from agent.schedule.times.parser import parse
+from agent.schedule.times.rule import Calendar, Once, Rule, date_words, describe
+from agent.schedule.times.task_text import parse_with_task
+from agent.schedule.triggers import next_times
+
+PARIS = ZoneInfo("Europe/Paris")
+NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)
+
+
+def local(text: str) -> datetime:
+    """A time of November 2026 in Paris, such as "21 02:00", or a whole date."""
+    return datetime.fromisoformat(f"2026-11-{text}" if len(text) < 10 else text).replace(tzinfo=PARIS)  # fmt: skip
+
+
+def first(rule: Rule, now: datetime = NOW) -> datetime:
+    return next_times(rule, now)[0].astimezone(PARIS)
+
+
+NIGHTS = {
+    "en": {
+        "every night at 2": "21 02:00", "tonight at 12": "21 00:00", "tonight at 1": "21 01:00", "tonight at 8:30": "20 20:30",
+        "this evening at 7:15": "20 19:15", "tonight at half past eight": "20 20:30", "tomorrow night at 2": "22 02:00",
+        "Friday night at 1": "21 01:00", "every Friday night at 1": "21 01:00", "every night at 12:30": "21 00:30",
+        "every night at 11:30": "20 23:30", "nightly at 3": "21 03:00", "tonight at 02:00": "21 02:00", "tonight at midnight": "21 00:00",
+        "8 in the evening": "20 20:00", "tomorrow at 8 in the evening": "21 20:00", "at 5 in the morning": "21 05:00",
+        "at 12 noon": "21 12:00", "at 12 midnight": "21 00:00", "tomorrow at 12 at night": "22 00:00", "at 24:00": "21 00:00",
+        "tomorrow at 24:00": "22 00:00", "at 12am": "21 00:00", "ten to midnight": "20 23:50", "half past eight pm tomorrow": "21 20:30",
+        "Friday at 2 at night": "27 02:00", "tomorrow at quarter to one": "21 12:45", "tonight at quarter to one": "21 00:45",
+        "quarter past midnight": "21 00:15",
+    },
+    "de": {
+        "heute Nacht um 1": "21 01:00", "heute Nacht um halb 2": "21 01:30", "heute Nacht um 12": "21 00:00", "jede Nacht um 2": "21 02:00",
+        "nachts um 3": "21 03:00", "um 12 Uhr nachts": "21 00:00", "morgen Nacht um 2": "22 02:00", "Freitagnacht um 1": "21 01:00",
+        "Freitagabend um 8": "20 20:00", "Montagmorgen um 7": "23 07:00", "um halb 9 abends": "20 20:30", "um Viertel nach 8 abends": "20 20:15",
+        "um 8 abends": "20 20:00", "mittags um 1": "21 13:00", "um 12 Uhr mittags": "21 12:00", "morgen um 24 Uhr": "22 00:00",
+        "morgen um 8:30 Uhr": "21 08:30", "in zweieinhalb Stunden": "20 17:30", "in 2,5 Stunden": "20 17:30", "in anderthalb Stunden": "20 16:30",
+        "um siebzehn Uhr dreißig": "20 17:30", "um halb eins": "21 12:30", "heute Nacht um halb eins": "21 00:30", "in einem Monat": "2026-12-20 15:00", "nächste Woche Montag um 9": "23 09:00",
+    },
+    "fr": {
+        "cette nuit à 1h": "21 01:00", "cette nuit à minuit": "21 00:00", "toutes les nuits à 2h": "21 02:00", "chaque nuit à 2 heures": "21 02:00",
+        "demain à 2h du matin": "21 02:00", "à 8h30 du soir": "20 20:30", "demain soir à 8h": "21 20:00", "ce soir à 8h30": "20 20:30",
+        "à minuit et demi": "21 00:30", "à midi et quart": "21 12:15", "dans 1h30": "20 16:30", "dans 2 heures et demie": "20 17:30",
+        "dans 3 mois à 9h": "2027-02-20 09:00", "à dix-sept heures trente": "20 17:30", "le 24/12 à 18h": "2026-12-24 18:00",
+        "le 3/4 à 18h": "2027-04-03 18:00", "mardi de la semaine prochaine à 9h": "24 09:00",
+    },
+    "es": {
+        "esta noche a la 1": "21 01:00", "esta noche a las 12": "21 00:00", "cada noche a las 2": "21 02:00", "a las 12 de la noche": "21 00:00",
+        "a las 12 de la mañana": "21 12:00", "mañana a las 2 de la madrugada": "21 02:00", "a la una y media de la tarde": "21 13:30",
+        "a las 3 de la tarde": "21 15:00", "mañana por la noche a las 9": "21 21:00", "a la 1 del mediodía": "21 13:00",
+        "en 2 horas y media": "20 17:30", "en 3 meses a las 9": "2027-02-20 09:00", "a las diecisiete y media": "20 17:30",
+        "el 24/12 a las 18:00": "2026-12-24 18:00", "sábado 28 de noviembre a las 9": "28 09:00",
+    },
+    "ru": {
+        "сегодня ночью в 2": "21 02:00", "сегодня ночью в 12": "21 00:00", "каждую ночь в 2": "21 02:00", "в час ночи": "21 01:00",
+        "в 11 ночи": "20 23:00", "в 12 ночи": "21 00:00", "в 12 дня": "21 12:00", "в 8:30 вечера": "20 20:30",
+        "в половине девятого вечера": "20 20:30", "полдевятого вечера": "20 20:30", "без четверти девять": "21 08:45",
+        "через 2 с половиной часа": "20 17:30", "через 3 месяца в 9": "2027-02-20 09:00", "24.12 в 18:00": "2026-12-24 18:00",
+        "завтра ночью в 2": "22 02:00", "в 8 вечера": "20 20:00",
+    },
+    "zh": {
+        "今晚12点": "21 00:00", "今晚1点": "21 01:00", "今晚8点半": "20 20:30", "明晚12点": "22 00:00", "每晚10点": "20 22:00",
+        "每天半夜2点": "21 02:00", "每天夜里12点": "21 00:00", "凌晨12点": "21 00:00", "晚上12点": "21 00:00", "中午12点半": "21 12:30",
+        "中午1点": "21 13:00", "一个半小时后": "20 16:30", "一个月后": "2026-12-20 15:00", "每天07:00:00": "21 07:00", "明天凌晨2点": "21 02:00",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "phrase", "due"),
+    [(code, phrase, due) for code, table in NIGHTS.items() for phrase, due in table.items()],
+)
+def test_the_part_of_the_day_says_which_hour_is_meant(code: str, phrase: str, due: str) -> None:
+    with speaking(code):
+        rule = parse(phrase, NOW)
+    assert first(rule) == local(due)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "told"),
+    [
+        ("every Friday night at 1", "every Saturday at 01:00"),
+        ("every 2 weeks on Friday night at 1", "every 2 weeks on Saturday at 01:00"),
+        ("every Friday at 24:00", "every Saturday at 00:00"),
+        ("every day at 07:00:00", "every day at 07:00"),
+        ("every day at 7:00:00 am", "every day at 07:00"),
+        ("daily at 07:00:30", "every day at 07:00"),
+        ("every weekday at 08:30:00", "every weekday at 08:30"),
+        ("every Monday at 09:00:00 and 17:00:00", "every Monday at 09:00 and 17:00"),
+        ("on the 1st of every month at 06:00:00", "on day 1 of each month at 06:00"),
+        ("everyday at 8", "every day at 08:00"),
+        ("every 1h30m", "every 90 minutes"),
+        ("@every 1h30m", "every 90 minutes"),
+        ("every hour and a half", "every 90 minutes"),
+        ("every evening at 12", "every day at 00:00"),
+        ("@daily", "cron 0 0 * * *"),
+        ("@midnight", "cron 0 0 * * *"),
+        ("@hourly", "cron 0 * * * *"),
+        ("@weekly", "cron 0 0 * * 0"),
+        ("@monthly", "cron 0 0 1 * *"),
+        ("@yearly", "cron 0 0 1 1 *"),
+        ("@annually", "cron 0 0 1 1 *"),
+        ("cron: 0 8 * * 1", "cron 0 8 * * 1"),
+    ],
+)
+def test_repeated_times_are_told_as_they_are_due(phrase: str, told: str) -> None:
+    assert describe(parse(phrase, NOW), "Europe/Paris") == told
+
+
+@pytest.mark.parametrize(
+    ("phrase", "due"),
+    [
+        ("2026-12-01T09:00:00", "2026-12-01 09:00"),
+        ("2026-12-01T09:00:30", "2026-12-01 09:00:30"),
+        ("2026-12-01 09:00:00", "2026-12-01 09:00"),
+        ("2026-12-01T09:00:00Z", "2026-12-01 10:00"),
+        ("2026-12-01T09:00:00.000Z", "2026-12-01 10:00"),
+        ("2026-12-01 09:00Z", "2026-12-01 10:00"),
+        ("2026-12-01T09:00:00+05:30", "2026-12-01 04:30"),
+        ("2026-12-01T09:00-05:00", "2026-12-01 15:00"),
+        ("2026-12-01 09:00:00 +0100", "2026-12-01 09:00"),
+        ("20261201T090000Z", "2026-12-01 10:00"),
+        ("on 2026-12-01 09:00 Europe/London", "2026-12-01 10:00"),
+        ("2026-12-01 at 9:30 pm", "2026-12-01 21:30"),
+        ("2026/12/01 09:00", "2026-12-01 09:00"),
+        ("12/24/2026 6pm", "2026-12-24 18:00"),
+        ("24/12 at 18:00", "2026-12-24 18:00"),
+        ("Sat 2026-11-28 09:00", "2026-11-28 09:00"),
+        ("Friday, 27 November at 9", "2026-11-27 09:00"),
+    ],
+)
+def test_times_as_programs_and_models_write_them(phrase: str, due: str) -> None:
+    assert first(parse(phrase, NOW)) == local(due)
+    rule, task = parse_with_task(f"{phrase} call Ann at 10", NOW)
+    assert (first(rule), task) == (local(due), "call Ann at 10")
+
+
+TASKS = [
+    ("en", "remind me at 18:00 to prepare the meeting tomorrow at 9:00", "20 18:00", "remind me to prepare the meeting tomorrow at 9:00"),
+    ("en", "at 18:00 prepare the meeting tomorrow at 9:00", "20 18:00", "prepare the meeting tomorrow at 9:00"),
+    ("en", "at 18:00: tomorrow's slides", "20 18:00", "tomorrow's slides"),
+    ("en", "at 18:00 tomorrow's slides", "20 18:00", "tomorrow's slides"),
+    ("en", "tomorrow at 9 Friday report", "21 09:00", "Friday report"),
+    ("en", "remind me tomorrow at 9 to call Ann about Friday at 5", "21 09:00", "remind me to call Ann about Friday at 5"),
+    ("en", "daily at 7 weekly report", "21 07:00", "weekly report"),
+    ("en", "in an hour noon walk", "20 16:00", "noon walk"),
+    ("en", "call Ann about the meeting at 9 tomorrow at 18:00", "21 18:00", "call Ann about the meeting at 9"),
+    ("en", "remind me of the meeting on Friday at 10 in 2 hours", "20 17:00", "remind me of the meeting on Friday at 10"),
+    ("en", "tomorrow call mum at 6pm", "21 18:00", "call mum"),
+    ("en", "every Monday send the report at 9", "23 09:00", "send the report"),
+    ("en", "on Friday remind me to call the bank at 10", "27 10:00", "remind me to call the bank"),
+    ("en", "first call mum tomorrow at 9", "21 09:00", "first call mum"),
+    ("en", "I want to be told every weekday at 8 what the news is", "23 08:00", "I want to be told what the news is"),
+    ("en", "remind me in 40 minutes to take the 20:00 bus", "20 15:40", "remind me to take the 20:00 bus"),
+    ("de", "erinnere mich um 18:00 daran, das Treffen morgen um 9:00 vorzubereiten", "20 18:00", "remind me daran, das Treffen morgen um 9:00 vorzubereiten"),
+    ("de", "Mama morgen um 18 Uhr anrufen", "21 18:00", "Mama anrufen"),
+    ("de", "morgen Mama um 18 Uhr anrufen", "21 18:00", "Mama anrufen"),
+    ("de", "remind me at 18:00 to prepare the meeting tomorrow at 9:00", "20 18:00", "remind me to prepare the meeting tomorrow at 9:00"),
+    ("fr", "rappelle-moi à 18h de préparer la réunion demain à 9h", "20 18:00", "remind me de préparer la réunion demain à 9h"),
+    ("es", "recuérdame a las 18:00 que prepare la reunión de mañana a las 9:00", "20 18:00", "remind me que prepare la reunión de mañana a las 9:00"),
+    ("ru", "напомни мне в 18:00 подготовить встречу завтра в 9:00", "20 18:00", "remind me подготовить встречу завтра в 9:00"),
+    ("zh", "18:00提醒我准备明天9:00的会议", "20 18:00", "remind me 准备明天9:00的会议"),
+    ("zh", "我明天9点要开会", "21 09:00", "我 要开会"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "text", "due", "task"), TASKS)
+def test_what_belongs_to_the_task_stays_in_the_task(
+    code: str, text: str, due: str, task: str
+) -> None:
+    with speaking(code):
+        rule, found = parse_with_task(text, NOW)
+    assert (first(rule), found) == (local(due), task)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "remind me to book a table for Friday at 8",
+        "erinnere mich einen Tisch für Freitag um 8 zu reservieren",
+        "remind me tomorrow to take the 9:00 train",
+        "every 15 minutes between 9 and 5 check mail",
+        "buy sun cream",
+    ],
+)
+def test_a_time_that_is_only_the_tasks_is_asked_about(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse_with_task(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("now", "phrase", "first_reading", "second_reading"),
+    [
+        ("20 09:00", "at 8", "20 20:00", "21 08:00"),
+        ("20 09:00", "at 8:30", "20 20:30", "21 08:30"),
+        ("20 09:00", "at half past eight", "20 20:30", "21 08:30"),
+        ("20 15:00", "at 12", "21 00:00", "21 12:00"),
+        ("23 09:00", "next Friday at 10", "27 10:00", "2026-12-04 10:00"),
+        ("23 09:00", "next Wednesday at noon", "25 12:00", "2026-12-02 12:00"),
+        ("20 15:00", "tomorrow at midnight", "21 00:00", "22 00:00"),
+        ("20 15:00", "on Monday at midnight", "23 00:00", "24 00:00"),
+        ("20 15:00", "every Friday at midnight", "27 00:00", "28 00:00"),
+        ("20 15:00", "on the 1st at midnight", "2026-12-01 00:00", "2026-12-02 00:00"),
+    ],
+)
+def test_two_readings_are_asked_about(
+    now: str, phrase: str, first_reading: str, second_reading: str
+) -> None:
+    with pytest.raises(NotUnderstood) as asked:
+        parse(phrase, local(now))
+    question = str(asked.value)
+    assert date_words(local(first_reading)) in question
+    assert date_words(local(second_reading)) in question
+
+
+@pytest.mark.parametrize(
+    ("now", "phrase", "due"),
+    [
+        ("20 07:00", "at 8", "20 08:00"),
+        ("20 21:00", "at 8", "21 08:00"),
+        ("20 09:00", "today at 8", "20 20:00"),
+        ("20 00:30", "tonight at 2", "20 02:00"),
+        ("20 00:30", "tonight at 11", "20 23:00"),
+        ("20 00:30", "tonight at 12", "21 00:00"),
+        ("23 09:00", "Friday at 10", "27 10:00"),
+        ("23 09:00", "coming Friday at 10", "27 10:00"),
+        ("23 09:00", "next week on Friday at 10", "2026-12-04 10:00"),
+        ("23 08:00", "next Monday at 9", "30 09:00"),
+        ("20 15:00", "today at midnight", "21 00:00"),
+    ],
+)
+def test_one_reading_is_taken_and_told_with_its_date(now: str, phrase: str, due: str) -> None:
+    rule = parse(phrase, local(now))
+    assert first(rule, local(now)) == local(due)
+    assert f"{local(due):%a %Y-%m-%d %H:%M}" in describe(rule, "Europe/Paris")
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "tomorrow, Friday, at 9",
+        "Friday, 28 November at 9",
+        "tomorrow at 9 at 10",
+        "on Monday and in 2 hours",
+        "03/04/2027 at 9",
+        "31/31 at 9",
+        "2026-02-30T09:00:00",
+        "2026-13-01 09:00:00",
+        "@reboot",
+        "at 12 in the morning",
+        "Friday night at 11 and 1 on the 3rd",
+    ],
+)
+def test_what_contradicts_itself_is_asked_about(phrase: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(phrase, NOW)
+
+
+FORWARD, BACK = "2027-03-27 22:00", "2027-10-30 22:00"  # the evenings before the clocks change
+
+
+@pytest.mark.parametrize(
+    ("now", "phrase", "hours"),
+    [
+        (FORWARD, "in 8 hours", 8),
+        (BACK, "in 8 hours", 8),
+        (FORWARD, "in 480 minutes", 8),
+        (FORWARD, "in 24 hours", 24),
+        (BACK, "in 24 hours", 24),
+        (FORWARD, "in 1 day", 23),
+        (BACK, "in 1 day", 25),
+        (FORWARD, "in a week", 167),
+        (BACK, "in 1 day and 3 hours", 28),
+        (FORWARD, "in einem Tag", 23),
+        (FORWARD, "dans 8 heures", 8),
+        (FORWARD, "через 8 часов", 8),
+        (FORWARD, "8小时后", 8),
+        (BACK, "en 8 horas", 8),
+        (FORWARD, "tomorrow at 2:30", 4.5),  # skipped: comes at 3:30
+    ],
+)
+def test_hours_are_of_real_time_and_days_of_the_calendar(
+    now: str, phrase: str, hours: float
+) -> None:
+    rule = parse(phrase, local(now))
+    assert isinstance(rule, Once)
+    assert rule.at - local(now).astimezone(UTC) == timedelta(hours=hours)
+
+
+def test_a_long_text_is_searched_at_its_ends_alone() -> None:
+    words = "read this " * 5_000
+    assert parse_with_task(f"tomorrow at 9 {words}", NOW)[1] == words.strip()
+    assert parse_with_task(f"{words} tomorrow at 9", NOW)[1] == words.strip()
+    with pytest.raises(NotUnderstood):
+        parse_with_task(words, NOW)
+
+
+@pytest.mark.parametrize("hour", range(24))
+def test_what_is_told_back_is_understood_as_the_same(hour: int) -> None:
+    rule = parse(f"2026-11-28 {hour:02}:30", NOW)
+    assert parse(describe(rule, "Europe/Paris").removeprefix("once, on "), NOW) == rule
+    daily = parse(f"every day at {hour:02}:30", NOW)
+    assert daily == Calendar((hour * 60 + 30,), "Europe/Paris")
+    assert parse(describe(daily, "Europe/Paris"), NOW) == daily
