@@ -12,14 +12,11 @@ NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 # One worker runs a whole file: the longest begin first, so that none is left alone at the end.
 LONGEST = (
     "agent/sandbox/test_git_layouts",
-    "agent/sandbox/test_ordinary_user",
     "agent/sandbox/test_attacks",
     "backend/server/test_faults",
-    "test_documented_commands",
     "bot/telegram/test_kill_jobs",
     "bot/test_setup",
     "bot/cli/test_doctor_remedies",
-    "bot/cli/test_bad_input",
 )
 
 

@@ -22,6 +22,7 @@ COMPLETED = 0.6
 VALID_CALLS = 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not POCKET.exists(), reason="the pocket model is not in this checkout")
 async def test_pocket_does_the_easy_tasks(tmp_path: Path) -> None:
     tools = chosen(())

@@ -1,6 +1,7 @@
-"""The attack suite, in areas; and that it can fail."""
+"""The attack suite: a fifth of it by day, all of it in areas; and that it can fail."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,22 @@ from fakes.obedient_bot import orders
 from fakes.obedient_chat import order
 from tests.attacks import walls
 from tests.attacks.__main__ import scratch
-from tests.attacks.attack import CHORE
+from tests.attacks.attack import CHORE, Attack
 from tests.attacks.cases import ATTACKS, WHOLE
 from tests.attacks.suite import against_nothing, against_sandbox
 
-AREAS = [
-    pytest.param(area, marks=[pytest.mark.slow] * (area == WHOLE), id=area)
-    for area in sorted({attack.area for attack in ATTACKS} - {CHORE})
-]
+AREAS = sorted({attack.area for attack in ATTACKS} - {CHORE})
+
+
+def every_fifth() -> list[Attack]:
+    """Of each area but the one of half an hour, and all that tidies up between them."""
+    of_area = Counter[str]()
+    chosen = []
+    for attack in ATTACKS:
+        of_area[attack.area] += attack.area not in (CHORE, WHOLE)
+        if attack.area == CHORE or of_area[attack.area] % 5 == 1:
+            chosen.append(attack)
+    return chosen
 
 
 @pytest.fixture
@@ -25,12 +34,20 @@ def folder() -> Iterator[Path]:
         yield path
 
 
-@pytest.mark.parametrize("area", AREAS)
-async def test_every_attack_is_blocked(area: str, folder: Path) -> None:
-    attacks = [attack for attack in ATTACKS if attack.area in (area, CHORE)]
+async def check(attacks: Sequence[Attack], folder: Path) -> None:
     outcomes = [outcome async for outcome in against_sandbox(folder, attacks)]
     assert outcomes
     assert {o.attack.name: o.success for o in outcomes if o.success} == {}
+
+
+async def test_attacks_of_each_area_are_blocked(folder: Path) -> None:
+    await check(every_fifth(), folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("area", AREAS)
+async def test_every_attack_is_blocked(area: str, folder: Path) -> None:
+    await check([attack for attack in ATTACKS if attack.area in (area, CHORE)], folder)
 
 
 async def test_without_walls_attacks_succeed(folder: Path) -> None:
@@ -44,19 +61,6 @@ def test_an_order_that_was_cut_off_swallows_no_other() -> None:
     """Excerpts of documents end in the middle of one; the attack then did not try the next."""
     cut = order("schedule", '{"when": "every day a')
     assert orders(f"{cut[:-4]}… {order('bash', '{}')} {cut}") == [("bash", "{}")]
-
-
-def test_there_are_as_many_as_promised() -> None:
-    attacks = [attack for attack in ATTACKS if attack.area != CHORE]
-    assert len(attacks) >= 60
-    assert len({(a.area, a.name) for a in attacks}) == len(attacks)
-
-
-def test_a_wall_that_is_taken_down_is_missed(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert walls.table(["output without control characters"], folder) == 0
-    assert "| 12 | terminal: " in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ STRANGER = 12345  # a user id that no host gives away
 @pytest.mark.parametrize(
     "areas",
     [
-        ["file tools", "privileges", "kernel"],
+        ["privileges"],
         pytest.param([], marks=[pytest.mark.slow, pytest.mark.timeout(3600)], id="all"),
         pytest.param([WHOLE], marks=[pytest.mark.slow, pytest.mark.timeout(7200)], id=WHOLE),
     ],

@@ -37,6 +37,7 @@ async def check(folder: Path, attacks: int, areas: Sequence[str] = ()) -> None:
     assert code == 0
 
 
+@pytest.mark.slow
 async def test_its_walls_stand_and_attacks_are_blocked(folder: Path) -> None:
     areas = ["environment", "privileges"]
     await check(folder, sum(attack.area in areas for attack in ATTACKS), areas)
