@@ -20,6 +20,7 @@ from aiohttp import web
 
 from agent.approvals import question_id
 from agent.store import open_store
+from agent.store.terms import add_functions
 from backend.pictures import gpu_drawings
 from backend.protocol import (
     Alert,
@@ -89,6 +90,7 @@ def seem_running(folder: Path) -> None:
 def _fill(path: Path, turns: int, now: float, told: Told, hostile: bool) -> None:
     dice = random.Random(7)
     with closing(sqlite3.connect(path)) as db, db:
+        add_functions(db)
         db.execute("PRAGMA synchronous = OFF")
         db.execute("PRAGMA foreign_keys = OFF")
         chats = [("tg:111", "Tim"), ("tg:222", "Ada"), ("cli", "terminal")]

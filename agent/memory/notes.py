@@ -44,7 +44,7 @@ class ChatMemory:
     async def recall(self, query: str, limit: int) -> Sequence[RecallMatch]:
         """The best matches first, at most `limit`."""
         found = await self.store.search.candidates(self.chat, query)
-        best = rank(query, found, self.store.clock(), limit)
+        best = rank(found, self.store.clock(), limit)
         if self.semantic_search:
             best = fused(best, await self.semantic_search.nearest(self.chat, query), limit)
         matches = []

@@ -1,4 +1,4 @@
-"""Ranks what a search finds: by words (BM25 over one chat's candidates) and recency, and by meaning.
+"""Ranks what a search finds: by words and recency, and by meaning.
 
 Vectors come from a server with /v1/embeddings (llama-server --embeddings, or any other). It is optional:
 when none is configured, or it does not answer, words alone count.
@@ -8,8 +8,6 @@ import asyncio
 import heapq
 import logging
 import math
-import re
-import unicodedata
 from array import array
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -21,14 +19,14 @@ import aiohttp
 from agent.bounded_json import PLAIN, bounded_json
 from agent.store import Store
 from agent.store.ledger import RecordUse, unrecorded
-from agent.store.search import SearchHit, Vector, forms, terms
+from agent.store.search import SearchHit, Vector
+from agent.store.terms import first_match, fold
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-K1, B = 1.2, 0.75  # Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009
 HALF_LIFE_DAYS = 90.0
 RECENT_SHARE = 0.3  # share of the score that age can take away
 NOTE_WEIGHT = 1.5  # notes were kept on purpose
@@ -42,21 +40,13 @@ NEAR = 0.35  # cosine below which things have little to do with each other
 MOST = 20
 
 
-def rank(query: str, found: Sequence[SearchHit], now: float, limit: int) -> list[SearchHit]:
-    """The best matches first. Words count by how rare they are among the candidates."""
-    wanted = [term_pattern(term) for term in terms(query)]
-    texts = [fold(one.text) for one in found]
-    lengths = [max(1, len(text.split())) for text in texts]
-    average = sum(lengths) / len(lengths) if lengths else 1.0
-    counts = [[len(word.findall(text)) for word in wanted] for text in texts]
-    holding = [sum(1 for row in counts if row[i]) for i in range(len(wanted))]
-    rarity = [math.log(1 + (len(found) - n + 0.5) / (n + 0.5)) + 0.1 for n in holding]
-    scored = [
-        (bm25(row, rarity, length / average) * age_and_kind_weight(one, now), one)
-        for one, row, length in zip(found, counts, lengths, strict=True)
-    ]
-    best = sorted(scored, key=lambda pair: (-pair[0], -pair[1].at))
-    return distinct([one for score, one in best if score > 0 or not wanted])[:limit]
+def rank(found: Sequence[SearchHit], now: float, limit: int) -> list[SearchHit]:
+    """The best matches first, each text once; of equal ones the newer."""
+
+    def weight(one: SearchHit) -> tuple[float, float]:
+        return one.score * age_and_kind_weight(one, now), one.at
+
+    return distinct(sorted(found, key=weight, reverse=True))[:limit]
 
 
 def snippet(text: str, query: str, most: int = SNIPPET) -> str:
@@ -64,32 +54,8 @@ def snippet(text: str, query: str, most: int = SNIPPET) -> str:
     line = " ".join(text.split())
     if len(line) <= most:
         return line
-    folded = fold(line)
-    places = [folded.find(fold(term)) for term in terms(query)]
-    first = min((place for place in places if place >= 0), default=0)
-    start = max(0, min(first - most // 3, len(line) - most))
+    start = max(0, min(first_match(line, query) - most // 3, len(line) - most))
     return ("... " if start else "") + line[start : start + most] + " ..."
-
-
-def fold(text: str) -> str:
-    """Lower case without diacritics, of the same length wherever the text is precomposed."""
-    if text.isascii():
-        return text.lower()
-    return "".join(unicodedata.normalize("NFD", c)[0] for c in text.lower())
-
-
-def term_pattern(term: str) -> re.Pattern[str]:
-    """Matches a word with any of its endings; a long one, or one in a script without spaces, also inside words."""
-    either = "|".join(re.escape(fold(form)) for form in forms(term))
-    inside = "" if len(term) < 4 and term.isascii() else f"|{re.escape(fold(term))}"
-    return re.compile(rf"(?<![^\W_])(?:{either})(?![^\W_]){inside}")
-
-
-def bm25(counts: Sequence[int], rarity: Sequence[float], length: float) -> float:
-    return sum(
-        idf * n * (K1 + 1) / (n + K1 * (1 - B + B * length))
-        for n, idf in zip(counts, rarity, strict=True)
-    )
 
 
 def age_and_kind_weight(one: SearchHit, now: float) -> float:

@@ -11,7 +11,8 @@ turns.py          turns, open and ended
 leases.py         one turn at a time per chat, in any process
 transcript.py     every message, and which stand in the prompt
 pictures.py       the bytes of pictures in prompts, by hash
-search.py         full-text candidates; vectors of notes and messages
+terms.py          the terms of texts and queries for full-text search, in any script
+search.py         full-text search; vectors of notes and messages
 plans.py          the plans of conversations
 documents.py      documents of chats and folders, in passages
 notes.py          lasting notes

@@ -24,6 +24,7 @@ import aiosqlite
 
 from agent.aio import complete
 from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
+from agent.store.terms import add_functions
 
 BUSY_SECONDS = 10.0
 READERS = 2
@@ -280,6 +281,7 @@ async def _connect(stack: AsyncExitStack, path: Path | str) -> aiosqlite.Connect
         path, isolation_level=None, timeout=BUSY_SECONDS, uri=isinstance(path, str)
     )
     await stack.enter_async_context(connection)
+    await connection._execute(add_functions, connection._conn)  # type: ignore[no-untyped-call]
     return connection
 
 

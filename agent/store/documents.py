@@ -13,14 +13,12 @@ from typing import Literal
 
 from agent.store import chats
 from agent.store.database import Database, Transaction, columns, storable
-from agent.store.search import Vector, terms
+from agent.store.search import PASSAGES, Vector, best_matches
 
 ATTEMPTS = 3
 RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
 STALE_SECONDS = 600.0  # after which a reader that began a document is taken for dead
 BATCH = 200  # passages in one transaction, for which a turn waits some 10 ms at most
-RANKED = 3_000  # passages that one search ranks at most
-WEIGHTS = "bm25(passage_words, 0.0, 3.0, 1.0)"  # of scope, heading and text
 
 
 PACKED = frozenset("pdf docx odt ods odp epub".split())  # not plain text
@@ -204,38 +202,15 @@ class DocumentTable:
         limit: int,
         document: int | None = None,
     ) -> list[SavedPassage]:
-        """The passages (of one `document`, if given) that hold all words of the query, best first; when these
-        are fewer than `limit`, then those that hold any. A word that stands in more than RANKED passages
-        says little, so the second search uses it only when there is no rarer one."""
-        words = terms(query)
+        """The passages (of one `document`, if given) that match the query best, best first."""
         async with self.database.read() as tx:
-            scopes = await _scopes(tx, chat, folders)
-            if not words or not scopes:
-                return []
-            first, last = 0, 1 << 62
+            scopes, rows = await _scopes(tx, chat, folders), (0, 1 << 62)
             if document is not None:
                 sql = "SELECT coalesce(min(id), 1), coalesce(max(id), 0) FROM passages WHERE document = ?"
-                [(first, last)] = await tx.all(sql, document)
-            mine = "scope : (" + " OR ".join(f'"{scope}"' for scope in scopes) + ")"
-
-            async def ranked(operator: str, among: Sequence[str]) -> list[SavedPassage]:
-                text = operator.join(f'"{word}"' for word in among)
-                expression = f"{mine} AND {{heading text}} : ({text})"
-                rows = await tx.all(
-                    _SEARCH, expression, RANKED, limit, json.dumps(scopes), first, last, document
-                )
-                return [SavedPassage(*row) for row in rows]
-
-            found = await ranked(" AND ", words)
-            if len(found) < limit and len(words) > 1:
-                sql = "SELECT count(*) FROM (SELECT 1 FROM passage_words WHERE passage_words MATCH ? LIMIT ?)"
-                asked = [(sql, (f'{{heading text}} : "{word}"', RANKED + 1)) for word in words]
-                counts = await tx.batch(*asked)
-                rare = [w for w, [(n,)] in zip(words, counts, strict=True) if n <= RANKED]
-                known = {one.id for one in found}
-                more = await ranked(" OR ", rare or words)
-                found += [one for one in more if one.id not in known]
-        return found[:limit]
+                [rows] = await tx.all(sql, document)
+            best = await best_matches(tx, PASSAGES, scopes, query, limit, rows)
+            found = await tx.all(_FOUND, json.dumps([*best]), json.dumps(scopes), document)
+        return [SavedPassage(*row) for row in found]
 
     async def pages(self, document: int, first: int, last: int) -> list[SavedPassage]:
         """The passages of these pages, in their order."""
@@ -329,14 +304,11 @@ SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
 """
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"
-# Ranking takes 3 us a row, so only the first RANKED matches are ranked, before any passage is read.
-_SEARCH = f"""
-SELECT {_PASSAGE_COLUMNS}
-FROM (SELECT id, score FROM (SELECT rowid AS id, {WEIGHTS} AS score FROM passage_words
-                             WHERE passage_words MATCH ?1 AND rowid BETWEEN ?5 AND ?6 LIMIT ?2) ORDER BY score LIMIT ?3) AS best
-JOIN passages p ON p.id = best.id JOIN documents d ON d.id = p.document
-WHERE d.state = 'ready' AND d.scope IN (SELECT value FROM json_each(?4))
-AND (?7 IS NULL OR p.document = ?7) ORDER BY best.score
+_FOUND = f"""
+SELECT {_PASSAGE_COLUMNS} FROM json_each(?1) best
+JOIN passages p ON p.id = best.value JOIN documents d ON d.id = p.document
+WHERE d.state = 'ready' AND d.scope IN (SELECT value FROM json_each(?2)) AND (?3 IS NULL OR p.document = ?3)
+ORDER BY best.key
 """
 _SCOPES = """
 SELECT 'c' || number FROM chats WHERE key = ?1

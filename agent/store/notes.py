@@ -1,5 +1,6 @@
 """Lasting notes of a chat: saved with their source, corrected, deleted and restored."""
 
+import unicodedata
 from dataclasses import dataclass
 
 from agent.store import chats
@@ -35,10 +36,9 @@ class NoteTable:
         text = normalize(text)
         async with self.database.write() as tx:
             await chats.ensure(tx, chat)
-            sql = f"{_SELECT} WHERE chat IN {LINKED} AND deleted_at IS NULL AND lower(text) = lower(?2)"
-            old = await tx.one(sql, chat, text)
-            if old:
-                return _note(old), False
+            for old in map(_note, await tx.all(_OF_CHAT, chat)):
+                if old.text.casefold() == text.casefold():
+                    return old, False
             sql = "SELECT min(id) FROM transcript WHERE turn = ? AND role = 'user'"
             row = await tx.insert_returning(
                 _COLUMNS,
@@ -145,7 +145,7 @@ AND EXISTS (SELECT 1 {_LINE_SHOWN.format(text="json_extract(short, '$[0]')")})
 
 def normalize(text: str) -> str:
     """The text on one line, of NOTE_CHARACTERS at most."""
-    return storable(" ".join(text.split()))[:NOTE_CHARACTERS]
+    return storable(unicodedata.normalize("NFC", " ".join(text.split())))[:NOTE_CHARACTERS]
 
 
 def _note(row: Row) -> SavedNote:

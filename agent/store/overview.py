@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from agent.store.database import Database, Row
-from agent.store.search import terms
+from agent.store.search import all_terms
 
 TurnPart = Literal[
     "waiting", "reading", "thinking", "writing", "tools", "approvals", "sending", "other"
@@ -75,7 +75,7 @@ class Overview:
 
     async def turns(self, wanted: TurnFilter, limit: int = 50) -> list[TurnLine]:
         """The newest matching turns, newest first."""
-        if wanted.words and not terms(wanted.words):
+        if wanted.words and not all_terms(wanted.words):
             return []
         conditions = _conditions(wanted)
         where = " AND ".join(condition for condition, _ in conditions) or "true"
@@ -222,9 +222,9 @@ class Overview:
         """The newest 50 messages of one chat that hold all the words, newest first."""
         async with self.database.read() as tx:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
-            if number is None or not terms(words):
+            if number is None or not all_terms(words):
                 return []
-            rows = await tx.dicts(_FOUND, f"chat : c{number} AND {_all_words(words)}")
+            rows = await tx.dicts(_FOUND, f"scope : c{number} AND - scope : ({all_terms(words)})")
         return [_step(row) for row in rows]
 
     async def notes(self, chat: str) -> list[dict[str, Any]]:
@@ -335,14 +335,8 @@ def _conditions(wanted: TurnFilter) -> list[tuple[str, Sequence[Any]]]:
         since = wanted.before or FOREVER
         found.append((_CALLED_TOOL, [since, LOOKED_THROUGH, wanted.tool, wanted.tool]))
     if wanted.words:
-        found.append((_SAID, [_all_words(wanted.words), FOUND]))
+        found.append((_SAID, [f"- scope : ({all_terms(wanted.words)})", FOUND]))
     return found
-
-
-def _all_words(words: str) -> str:
-    """The FTS5 expression of texts that hold all of the words."""
-    every = " AND ".join(f'"{word}"' for word in terms(words))
-    return f"text : ({every})"
 
 
 _TURNS = f"""
@@ -358,7 +352,7 @@ ORDER BY t.started_at DESC, t.id DESC
 _REREAD = "t.id IN (SELECT turn FROM usage WHERE reread > 0 AND purpose = 'turn')"
 _SAID = """
 t.id IN (SELECT turn FROM transcript WHERE id IN
-    (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?))
+    (SELECT rowid FROM said WHERE said MATCH ? AND rowid < 1 << 40 ORDER BY rowid DESC LIMIT ?))
 """
 # instr() rules most rows out without decoding them; JSON escapes no character of a tool's name.
 _CALLED_TOOL = """

@@ -1,29 +1,30 @@
-"""Notes and messages of one chat that may match a query: by full-text search, and their vectors, to be
-compared. agent.memory.search ranks them."""
+"""Full-text search over notes, messages and passages of documents, and the vectors of notes and messages."""
 
 import json
-import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from agent.store.database import Database
+from agent.store.database import Database, Transaction
 from agent.store.links import LINKED
+from agent.store.terms import query_terms, term_expression
 
-CANDIDATES = 300
+CANDIDATES = 30
+RANKED = 2_000  # rows that one search ranks at most
 
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
     """`kind` is "note", or the role of a message: "user" or "assistant". `at` is UNIX seconds; `stranger`
-    names the source of strangers' text in it."""
+    names the source of strangers' text in it. `score`: how well its words match, the more the better."""
 
     kind: str
     id: int
     text: str
     at: float
     stranger: str = ""
+    score: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -31,67 +32,78 @@ class SearchTable:
     database: Database
 
     async def candidates(self, chat: str, query: str) -> list[SearchHit]:
-        """Notes (of linked chats, too), then messages of that chat that hold a word of the query, the
-        newest CANDIDATES of each.
-
-        Words also match with common endings added or removed ("ovens", "oven"). Without any match the
-        terms are searched inside the words of the newest messages.
-        """
+        """The notes (of linked chats, too) and messages of that chat that match best, best first."""
         async with self.database.read() as tx:
             numbers: dict[str, int] = dict(await tx.all(_NUMBERS, chat))
-            words = terms(query)
-            if chat not in numbers or not words:
+            if chat not in numbers:
                 return []
-            rows = await tx.all(_NOTES, fts_expression(words, *numbers.values()), CANDIDATES)
-            rows += await tx.all(_MESSAGES, fts_expression(words, numbers[chat]), CANDIDATES)
-            rows = rows or await tx.all(_INSIDE_WORDS, chat, json.dumps(words), CANDIDATES)
-        return [SearchHit(*row) for row in rows]
+            scopes = [f"c{numbers[chat]}", *(f"n{number}" for number in numbers.values())]
+            best = await best_matches(tx, SAID, scopes, query, CANDIDATES)
+            rows = await tx.all(_HITS, json.dumps([*best]))
+        hits = [replace(SearchHit(*row), score=best[id]) for id, *row in rows]
+        return sorted(hits, key=lambda hit: -hit.score)
+
+
+@dataclass(frozen=True)
+class WordIndex:
+    """An FTS5 table whose first column is the scope of its rows; `weights` of bm25() by column."""
+
+    table: str
+    weights: str
+
+
+SAID = WordIndex("said", "0.0, 1.0, 0.2")
+PASSAGES = WordIndex("passage_words", "0.0, 3.0, 1.0, 0.2")
+
+
+async def best_matches(
+    tx: Transaction,
+    index: WordIndex,
+    scopes: Sequence[str],
+    query: str,
+    limit: int,
+    rows: tuple[int, int] = (0, 1 << 62),
+) -> dict[int, float]:
+    """{rowid: score}, best first: those of the `rows` that hold all terms of the query, then, when these are fewer than
+    `limit`, those that hold any. A term that more than RANKED rows hold says little, so the second search
+    uses it only when there is no rarer one."""
+    terms = [term_expression(term) for term in query_terms(query)]
+    if not terms or not scopes:
+        return {}
+    mine = "scope : (" + " OR ".join(f'"{scope}"' for scope in scopes) + ")"
+
+    async def ranked(operator: str, among: Sequence[str]) -> dict[int, float]:
+        expression = f"{mine} AND - scope : ({operator.join(among)})"
+        sql = _RANKED.format(table=index.table, weights=index.weights)
+        return dict(await tx.all(sql, expression, *rows, RANKED, limit))
+
+    found = await ranked(" AND ", terms)
+    if len(found) < limit and len(terms) > 1:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM {index.table} WHERE {index.table} MATCH ? LIMIT ?)"
+        counts = await tx.batch(*((sql, (f"- scope : {term}", RANKED + 1)) for term in terms))
+        rare = [term for term, [(n,)] in zip(terms, counts, strict=True) if n <= RANKED]
+        found |= {k: v for k, v in (await ranked(" OR ", rare or terms)).items() if k not in found}
+    return dict([*found.items()][:limit])
+
+
+def all_terms(query: str) -> str:
+    """The FTS5 expression of texts that hold all terms of the query; "" when it has none."""
+    return " AND ".join(map(term_expression, query_terms(query)))
 
 
 _NUMBERS = f"SELECT key, number FROM chats WHERE key IN {LINKED}"
-_NOTES = """
-SELECT 'note', n.id, n.text, n.saved_at, n.stranger FROM noted JOIN notes n ON n.id = noted.rowid
-WHERE noted MATCH ? AND n.deleted_at IS NULL ORDER BY noted.rowid DESC LIMIT ?
+_HITS = """
+SELECT found.value, t.role, t.id, t.text, t.at, t.stranger FROM json_each(?1) found
+JOIN transcript t ON t.id = found.value
+UNION ALL
+SELECT found.value, 'note', n.id, n.text, n.saved_at, n.stranger FROM json_each(?1) found
+JOIN notes n ON n.id = found.value - (1 << 40) AND n.deleted_at IS NULL
 """
-_MESSAGES = """
-SELECT t.role, t.id, t.text, t.at, t.stranger FROM said JOIN transcript t ON t.id = said.rowid
-WHERE said MATCH ? ORDER BY said.rowid DESC LIMIT ?
+# Ranking takes 3 us a row, so only the newest RANKED matches are ranked, before any text is read.
+_RANKED = """
+SELECT rowid, -score FROM (SELECT rowid, bm25({table}, {weights}) AS score FROM {table}
+    WHERE {table} MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?) ORDER BY score LIMIT ?
 """
-# Finds parts of compounds, and words of scripts without spaces, which the tokenizer takes for one.
-_INSIDE_WORDS = """
-SELECT role, id, text, at, stranger FROM (
-    SELECT t.role, t.id, t.text, t.at, t.stranger FROM transcript t JOIN conversations c ON c.id = t.conversation
-    WHERE c.chat = ?1 AND t.role <> 'tool' AND t.own = 0 ORDER BY t.id DESC LIMIT 2000)
-WHERE EXISTS (SELECT 1 FROM json_each(?2) WHERE instr(lower(text), value) > 0) LIMIT ?3
-"""
-_ENDINGS = ("s", "es", "n", "en", "e", "ed", "ing", "r")
-
-
-def terms(query: str) -> list[str]:
-    """The words of a query, each once, at most twelve."""
-    return list(dict.fromkeys(re.findall(r"[^\W_]+", query.lower())))[:12]
-
-
-def fts_expression(words: Sequence[str], *chat_numbers: int) -> str:
-    """The FTS5 expression for any of the words in those chats.
-
-    Prefix queries would scan the words of all chats (100 ms and more over a million messages), so likely
-    forms are listed one by one.
-    """
-    either = " OR ".join(f'"{form}"' for word in words for form in forms(word))
-    chats = " OR ".join(f"c{number}" for number in chat_numbers)
-    return f"chat : ({chats}) AND text : ({either})"
-
-
-def forms(word: str) -> list[str]:
-    """A word with common endings added and removed; short words and numbers as they are."""
-    if len(word) < 4 or not word.isalpha():
-        return [word]
-    longer = [word + ending for ending in _ENDINGS]
-    shorter = [
-        word.removesuffix(e) for e in _ENDINGS if word.endswith(e) and len(word) >= len(e) + 3
-    ]
-    return list(dict.fromkeys([word, *longer, *shorter]))
 
 
 Vector: TypeAlias = "array[float]"

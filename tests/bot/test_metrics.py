@@ -13,6 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from agent.errors import AgentError
+from agent.store.terms import add_functions
 from backend.client import BackendClient
 from bot.cli.bot import http_servers
 from bot.metrics import serve_metrics
@@ -62,6 +63,7 @@ def of(found: Figures, name: str, **labels: str) -> float | None:
 
 def run(folder: Path, *statements: str) -> None:
     with closing(sqlite3.connect(folder / "voltaire.db")) as db, db:
+        add_functions(db)
         for statement in statements:
             db.execute(statement)
 

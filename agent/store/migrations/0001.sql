@@ -177,45 +177,40 @@ CREATE TABLE notes_shown (
 
 CREATE INDEX notes_shown_note ON notes_shown (note);
 
--- The index over what people and the model said: 'c<number of the chat>' is a
--- word of its own, so that one chat's search never walks through another's.
-CREATE VIRTUAL TABLE said USING fts5 (
-    chat, text, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 2"
-);
+-- The index over what people and the model said, and over notes (rowid: 1 << 40 and their id). `words` and `parts` are
+-- functions of agent.store.terms. 'c<number of the chat>', of a note 'n<number>', is a word of its own, so that one
+-- chat's search never walks through another's.
+CREATE VIRTUAL TABLE said USING fts5 (scope, text, parts, content = '', tokenize = 'ascii');
 
 CREATE TRIGGER transcript_said AFTER INSERT ON transcript
 WHEN new.role <> 'tool' AND new.own = 0 AND new.text <> '' BEGIN
-    INSERT INTO said (rowid, chat, text)
-    SELECT new.id, 'c' || chats.number, new.text FROM chats
+    INSERT INTO said (rowid, scope, text, parts)
+    SELECT new.id, 'c' || chats.number, words(new.text), parts(new.text) FROM chats
     JOIN conversations ON conversations.chat = chats.key WHERE conversations.id = new.conversation;
 END;
 
 CREATE TRIGGER transcript_unsaid BEFORE DELETE ON transcript
 WHEN old.role <> 'tool' AND old.own = 0 AND old.text <> '' BEGIN
-    INSERT INTO said (said, rowid, chat, text)
-    SELECT 'delete', old.id, 'c' || chats.number, old.text FROM chats
+    INSERT INTO said (said, rowid, scope, text, parts)
+    SELECT 'delete', old.id, 'c' || chats.number, words(old.text), parts(old.text) FROM chats
     JOIN conversations ON conversations.chat = chats.key WHERE conversations.id = old.conversation;
 END;
 
-CREATE VIRTUAL TABLE noted USING fts5 (
-    chat, text, content = '', columnsize = 0, tokenize = "unicode61 remove_diacritics 2"
-);
-
 CREATE TRIGGER notes_noted AFTER INSERT ON notes BEGIN
-    INSERT INTO noted (rowid, chat, text)
-    SELECT new.id, 'c' || number, new.text FROM chats WHERE key = new.chat;
+    INSERT INTO said (rowid, scope, text, parts)
+    SELECT (1 << 40) + new.id, 'n' || number, words(new.text), parts(new.text) FROM chats WHERE key = new.chat;
 END;
 
 CREATE TRIGGER notes_renoted AFTER UPDATE OF text ON notes BEGIN
-    INSERT INTO noted (noted, rowid, chat, text)
-    SELECT 'delete', old.id, 'c' || number, old.text FROM chats WHERE key = old.chat;
-    INSERT INTO noted (rowid, chat, text)
-    SELECT new.id, 'c' || number, new.text FROM chats WHERE key = new.chat;
+    INSERT INTO said (said, rowid, scope, text, parts)
+    SELECT 'delete', (1 << 40) + old.id, 'n' || number, words(old.text), parts(old.text) FROM chats WHERE key = old.chat;
+    INSERT INTO said (rowid, scope, text, parts)
+    SELECT (1 << 40) + new.id, 'n' || number, words(new.text), parts(new.text) FROM chats WHERE key = new.chat;
 END;
 
 CREATE TRIGGER notes_unnoted BEFORE DELETE ON notes BEGIN
-    INSERT INTO noted (noted, rowid, chat, text)
-    SELECT 'delete', old.id, 'c' || number, old.text FROM chats WHERE key = old.chat;
+    INSERT INTO said (said, rowid, scope, text, parts)
+    SELECT 'delete', (1 << 40) + old.id, 'n' || number, words(old.text), parts(old.text) FROM chats WHERE key = old.chat;
 END;
 
 -- What notes and words mean, as vectors of unit length (32-bit floats), where an
@@ -518,17 +513,16 @@ CREATE TABLE passages (
 
 CREATE INDEX passages_document ON passages (document, page);
 
-CREATE VIRTUAL TABLE passage_words USING fts5 (
-    scope, heading, text, content = 'passages', content_rowid = 'id', tokenize = "porter unicode61 remove_diacritics 2"
-);
+CREATE VIRTUAL TABLE passage_words USING fts5 (scope, heading, text, parts, content = '', tokenize = 'ascii');
 
 CREATE TRIGGER passages_added AFTER INSERT ON passages BEGIN
-    INSERT INTO passage_words (rowid, scope, heading, text) VALUES (new.id, new.scope, new.heading, new.text);
+    INSERT INTO passage_words (rowid, scope, heading, text, parts) VALUES
+    (new.id, new.scope, words(new.heading), words(new.text), parts(new.heading || ' ' || new.text));
 END;
 
 CREATE TRIGGER passages_removed AFTER DELETE ON passages BEGIN
-    INSERT INTO passage_words (passage_words, rowid, scope, heading, text)
-    VALUES ('delete', old.id, old.scope, old.heading, old.text);
+    INSERT INTO passage_words (passage_words, rowid, scope, heading, text, parts) VALUES
+    ('delete', old.id, old.scope, words(old.heading), words(old.text), parts(old.heading || ' ' || old.text));
 END;
 
 CREATE TABLE passage_vectors (

@@ -149,21 +149,30 @@ async def test_nothing_found_is_nothing(store: Store) -> None:
     assert await memory.recall("?!", 5) == []
 
 
-def test_rare_words_notes_and_newer_ones_win() -> None:
-    day = 86_400
-    found = [
-        SearchHit("user", 1, "the red car", NOW - 400 * day),
-        SearchHit("user", 2, "the red car again", NOW - day),
-        SearchHit("user", 3, "the house", NOW),
-        SearchHit("note", 4, "the red car is Ann's", NOW - 30 * day),
-        SearchHit("assistant", 5, "the the the the", NOW),
+async def test_rare_words_notes_and_newer_ones_win(store: Store, clock: Clock) -> None:
+    for days, text in (
+        (0, "the red car"),
+        (370, "note: the red car is Ann's"),
+        (29, "the red car again"),
+        (1, "the house"),
+        (0, "the the the the"),
+    ):
+        clock.pass_(days * 86_400)
+        if text.startswith("note: "):
+            await store.notes.add("cli", text.removeprefix("note: "))
+        else:
+            await said(store, "cli", text, reply="")
+    best = rank(await store.search.candidates("cli", "the red car"), store.clock(), 3)
+    assert [one.text for one in best] == [
+        "the red car is Ann's",
+        "the red car again",
+        "the red car",
     ]
-    assert [f.id for f in rank("the red car", found, NOW, 3)] == [4, 2, 1]
 
 
 def test_the_same_text_counts_once() -> None:
     found = [SearchHit("user", 1, "Red  car", NOW), SearchHit("assistant", 2, "red car", NOW - 5)]
-    assert [f.id for f in rank("car", found, NOW, 5)] == [1]
+    assert [f.id for f in rank(found, NOW, 5)] == [1]
 
 
 def test_a_snippet_shows_the_place() -> None:

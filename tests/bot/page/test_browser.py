@@ -11,6 +11,7 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from agent.store.terms import add_functions
 from bot.page.server import ServedPage
 from fakes.page_state import backend_with_card, fill_state
 from fakes.patience import SECONDS
@@ -266,6 +267,7 @@ def lengthen(database: Path) -> None:
         ("people", "name", "1"),
     )
     with closing(sqlite3.connect(database)) as db, db:
+        add_functions(db)
         for table, column, where in texts:
             long = f"{column} || ' ' || printf('%.*c', 1000000, 'x')"
             changed = db.execute(f"UPDATE {table} SET {column} = {long} WHERE {where}").rowcount

@@ -1,0 +1,111 @@
+"""What is found by which words, in notes, conversations and documents alike."""
+
+import pytest
+
+from agent.memory.notes import ChatMemory
+from agent.memory.search import snippet
+from agent.store import Store
+from agent.store.documents import DocumentTable
+from agent.store.terms import forms, query_terms, words
+from tests.agent.store.test_notes import said
+
+FOUND = {
+    "chinese": ("合同期限", "本合同期限为三年，自签字之日起算。"),
+    "chinese, one character": ("期", "合同期限"),
+    "chinese, last character": ("限", "合同期限"),
+    "chinese beside latin": ("服务器", "把server服务器重启"),
+    "japanese": ("請求書", "先月の請求書を送ってください"),
+    "katakana by hiragana": ("りんご", "リンゴを三つ買う"),
+    "half-width katakana": ("ガス", "ｶﾞｽの点検"),
+    "korean with a particle": ("회의를", "내일 회의가 있습니다"),
+    "thai": ("ประชุม", "วันพรุ่งนี้มีประชุมที่สำนักงาน"),
+    "lao": ("ປະຊຸມ", "ມື້ອື່ນມີປະຊຸມ"),
+    "khmer": ("ប្រជុំ", "ថ្ងៃស្អែកមានប្រជុំ"),
+    "hindi": ("बैठक", "कल बैठकें होंगी"),
+    "russian case": ("суббота", "в субботу приедет мама"),
+    "russian case, the other way": ("субботу", "Суббота занята"),
+    "russian plural": ("договор", "Подписали договоров: три"),
+    "russian yo": ("елка", "Ёлка стоит у окна"),
+    "russian capitals": ("ДОГОВОР", "договор аренды"),
+    "german compound, first part": ("übergabe", "Das Übergabeprotokoll liegt bei"),
+    "german compound, last part": ("Protokoll", "Das Übergabeprotokoll liegt bei"),
+    "german umlaut typed as ae": ("Uebergabe", "Die Übergabe ist am Montag"),
+    "german umlaut, the other way": ("Übergabe", "Die Uebergabe ist am Montag"),
+    "german plural": ("Vertrag", "zwei Verträge gekündigt"),
+    "german sharp s": ("STRASSE", "in der Hauptstraße 4"),
+    "french": ("cheval", "les chevaux sont rentrés"),
+    "french accents": ("acheter", "il a acheté du pain"),
+    "french elision": ("accord", "D’accord, à demain"),
+    "spanish": ("reunión", "dos reuniones el lunes"),
+    "spanish capitals": ("NIÑO", "los niños duermen"),
+    "english y": ("city", "cities of the north"),
+    "english doubling": ("planned", "the plan for May"),
+    "decomposed text": ("münchen", "Zug nach Mu\u0308nchen"),
+    "decomposed query": ("mu\u0308nchen", "Zug nach München"),
+    "full width": ("ABC", "型番ＡＢＣを買う"),
+    "ligature": ("office", "the o\ufb03ce is closed"),
+    "soft hyphen": ("Donaudampfer", "Donau\u00addampfer"),
+    "greek accents and sigma": ("ΔΡΟΜΟΣ", "ο δρόμος είναι κλειστός"),
+    "turkish i": ("istanbul", "İSTANBUL'da buluşma"),
+    "polish strokes": ("lodz", "pociąg do Łodzi"),
+    "georgian capitals": ("თბილისი", "ᲗᲑᲘᲚᲘᲡᲘ"),
+    "arabic article": ("اجتماع", "موعد الاجتماع غدا"),
+    "arabic points": ("كتاب", "كِتَابٌ جديد"),
+    "hebrew article": ("פגישה", "הפגישה מחר"),
+    "hebrew points": ("שלום", "שָׁלוֹם לכולם"),
+    "vietnamese without marks": ("hop dong", "Hợp đồng thuê nhà"),
+}  # fmt: skip
+OTHERS = ("Etwas ganz anderes steht hier.", "Nothing of it.", "ничего такого", "没有关系", "อื่น")
+
+
+@pytest.mark.parametrize(("query", "text"), FOUND.values(), ids=FOUND)
+async def test_words_of_any_script_are_found_in_notes_conversations_and_documents(
+    store: Store, query: str, text: str
+) -> None:
+    for other in OTHERS:
+        await said(store, "cli", other, reply="")
+    await store.notes.add("cli", text)
+    memory = ChatMemory(store, "cli", "UTC")
+    assert [match.kind for match in await memory.recall(query, 5)] == ["note"]
+    await said(store, "cli", f"({text})", reply="")
+    assert {match.kind for match in await memory.recall(query, 5)} == {"note", "conversation"}
+    assert await passages(store.documents, [*OTHERS, text], query) == [text]
+
+
+async def passages(table: DocumentTable, texts: list[str], query: str) -> list[str]:
+    """The passages of a document of these that are found."""
+    document = await table.add("cli", "a.txt", 1, 0.0)
+    begun = await table.begin([document.id])
+    assert begun
+    await table.finish(begun, [(1, "", text) for text in texts], "part", 1)
+    return [one.text for one in await table.search("cli", [], query, 5)]
+
+
+async def test_a_whole_word_comes_before_its_like(store: Store) -> None:
+    texts = ["Die Hausordnung gilt.", "Im Haus ist es warm.", "Das Treppenhaus wird gestrichen."]
+    assert (await passages(store.documents, texts, "Haus"))[0] == "Im Haus ist es warm."
+
+
+async def test_an_index_of_any_text_forgets_all_of_it(store: Store) -> None:
+    texts = {text for _, text in FOUND.values()}
+    for text in texts:
+        await said(store, "cli", text, reply="")
+        note, _ = await store.notes.add("cli", text)
+        await store.notes.correct("cli", note.id, "else")
+    await store.chats.forget("cli")
+    async with store.database.read() as tx:
+        sql = "SELECT count(*) FROM said WHERE said MATCH ?"
+        for text in texts:
+            either = " OR ".join(f'"{term}"' for term in words(text).split())
+            assert await tx.value(sql, either) == 0
+
+
+@pytest.mark.parametrize("text", [*(text for _, text in FOUND.values()), "", "\ufdfa" * 3, "a\0b"])
+def test_each_term_of_a_text_is_found_by_the_text_itself(text: str) -> None:
+    indexed = words(text).split()
+    for exact, prefixes in map(forms, query_terms(text)):
+        assert any(word in exact or word.startswith(tuple(prefixes)) for word in indexed)
+
+
+def test_a_snippet_of_a_text_without_spaces_shows_the_place() -> None:
+    assert "合同期限" in snippet("甲" * 500 + "合同期限为三年" + "乙" * 500, "合同期限", 60)
