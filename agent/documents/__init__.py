@@ -1,6 +1,8 @@
 """A person's own documents: their text in passages, searched by words and by meaning.
 
 extraction.py  one document to passages (a program of its own, inside of a sandbox)
+office.py      Word, OpenDocument, Excel and PowerPoint files, for it
+encodings.py   guesses the encoding of a text, for it
 reading.py     runs it there
 meaning.py     which passages are nearest to a question in meaning
 library.py     what one chat may see: list, search, show, add, forget

@@ -4,8 +4,8 @@
 
 prints JSON Lines: {"page", "heading", "text"} for each passage, in order, and at the end
 {"unit", "pages", "notes"}, or {"error"} with one sentence. PDFs are read by poppler, pictures of
-text by tesseract; DOCX, OpenDocument and EPUB are ZIP archives of XML, which expat reads as a
-stream. Whatever the file says, memory, time and output are bounded.
+text by tesseract; office.py reads Word, OpenDocument, Excel and PowerPoint. Whatever the file says, memory,
+time and output are bounded.
 """
 
 import json
@@ -17,14 +17,27 @@ import sys
 import time
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from posixpath import dirname, join, normpath
-from typing import IO, Literal, TypeAlias
 from urllib.parse import unquote
 from xml.parsers import expat
 
+from agent.documents.encodings import decoded as decoded_text
+from agent.documents.office import (
+    ENCRYPTED,
+    MOST_FILE,
+    UNPACKS_TO_TOO_MUCH,
+    Block,
+    Refused,
+    excel,
+    open_document,
+    opened,
+    powerpoint,
+    word,
+    xml_events,
+)
 from agent.sandbox.output_buffer import clean
 from agent.web.html_text import decoded, html_text
 
@@ -33,27 +46,15 @@ PART = 3_000  # characters of a "page" where a document has none: about what is 
 HEADING = 200
 MOST_PAGES = 3_000
 MOST_OUTPUT = 15 << 20  # bytes; the sandbox ends a call at 16 MiB
-MOST_FILE = 64 << 20  # bytes of a text file, and of a file in an archive
 MOST_SCANS = 200  # pages that tesseract reads
 SCAN_PIXELS = 2_400  # of the longer side: 200 dpi of an A4 page
 PROBE_PIXELS = 100  # of the longer side: a full stop of 11 pt is still darker than the paper
 PGM = re.compile(rb"P5\s(\d+)\s(\d+)\s255\s")  # poppler's grey pictures, one after another
 WORDLESS = 8  # letters and digits, fewer of which make a page a picture
-KINDS = "PDF, Word (.docx), OpenDocument, EPUB, HTML, Markdown, text, CSV and source"
+KINDS = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument, EPUB, HTML, Markdown, text, CSV and source"
 
 DAMAGED = "It is damaged, or not what its name says."
-ENCRYPTED = "It is encrypted: send it again without its password."
-UNPACKS_TO_TOO_MUCH = (
-    f"It unpacks to more than {MOST_FILE >> 20} MiB, which no honest document does."
-)
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, expat.ExpatError)
-
-# (kind, number of a page or level of a heading, words)
-Block: TypeAlias = tuple[Literal["page", "heading", "text"], int, str]
-
-
-class Refused(Exception):
-    """The document cannot be read; `str` says why, in one sentence."""
 
 
 class Document:
@@ -130,12 +131,12 @@ def blocks(document: Document) -> Iterator[Block]:
         )
     document.unit = "part"
     html = suffix in ("html", "htm", "xhtml")
-    text = text_of(document.path, html=html)
+    text = text_of(document, html=html)
     if html:
         return markdown(html_text(text))
     if suffix in ("md", "markdown"):
         return markdown(text)
-    if suffix == "csv":
+    if suffix in ("csv", "tsv"):
         return table(text)
     return paragraphs(text)
 
@@ -275,215 +276,22 @@ def archive(document: Document) -> Iterator[Block]:
     with zipfile.ZipFile(document.path) as files:
         names = set(files.namelist())
         kind = opened(files, "mimetype").read(100).decode("latin-1") if "mimetype" in names else ""
+        found, paged = list[Block](), True
         if "word/document.xml" in names:
-            yield from word(document, files)
+            found, paged = word(files)
+        elif "xl/workbook.xml" in names:
+            found, paged = excel(files, document.notes), False
+        elif "ppt/presentation.xml" in names:
+            found = powerpoint(files)
         elif kind.startswith("application/epub"):
             yield from epub(document, files)
         elif kind.startswith("application/vnd.oasis.opendocument"):
-            yield from open_document(document, files)
-        elif names & {"xl/workbook.xml", "ppt/presentation.xml"}:
-            raise Refused("It is an Excel or PowerPoint file: save it as CSV, OpenDocument or PDF.")
+            found, paged = open_document(files)
         else:
             raise Refused(f"It is an archive; these can be read: {KINDS}.")
-
-
-class Bounded:
-    """A file of an archive; reading more than MOST_FILE bytes of it raises Refused."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.left = MOST_FILE
-
-    def read(self, size: int = -1) -> bytes:
-        piece = self.file.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
-        self.left -= len(piece)
-        if self.left < 0:
-            raise Refused(UNPACKS_TO_TOO_MUCH)
-        return piece
-
-
-def opened(files: zipfile.ZipFile, name: str) -> Bounded:
-    info = files.getinfo(name)
-    if info.flag_bits & 1:
-        raise Refused(ENCRYPTED)
-    return Bounded(files.open(info))
-
-
-# A start has a name and attributes, an end only a name, text only words.
-XmlEvent: TypeAlias = tuple[Literal["start", "end", "text"], str, dict[str, str]]
-
-
-def xml_events(file: Bounded, without: Collection[str] = ()) -> Iterator[XmlEvent]:
-    """The elements and text of a file in order, names without namespaces; elements named in `without`
-    are left out with all that is in them."""
-    events: list[XmlEvent] = []
-    skipped = 0  # depth below an element that is left out
-
-    def local(name: str) -> str:
-        return name.rpartition(" ")[2]
-
-    def start(name: str, given: dict[str, str]) -> None:
-        nonlocal skipped
-        if skipped or local(name) in without:
-            skipped += 1
-        else:
-            attributes = {local(key): value for key, value in given.items()}
-            events.append(("start", local(name), attributes))
-
-    def end(name: str) -> None:
-        nonlocal skipped
-        if skipped:
-            skipped -= 1
-        else:
-            events.append(("end", local(name), {}))
-
-    def text(words: str) -> None:
-        if not skipped:
-            events.append(("text", words, {}))
-
-    def entity(*_: object) -> None:
-        raise Refused("It defines entities of its own, which no honest document does.")
-
-    parser = expat.ParserCreate(namespace_separator=" ")
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = text
-    parser.EntityDeclHandler = entity
-    while piece := file.read(1 << 16):
-        parser.Parse(piece)
-        yield from events
-        events.clear()
-    parser.Parse(b"", True)
-    yield from events
-
-
-class Flow:
-    """Collects the blocks of a text that comes as a stream of elements."""
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self.page = 1
-        self.level = 0  # of the heading that is read; 0: a paragraph
-        self.rows = 0  # depth of table rows, in which paragraphs are cells
-        self._pieces: list[str] = []
-
-    def add(self, text: str) -> None:
-        self._pieces.append(text)
-
-    def finish(self) -> None:
-        """End a paragraph, or a cell within a row."""
-        if self.rows:
-            self.add(" ")
-            return
-        text = "".join(self._pieces).strip(" |\n")
-        if text:
-            self.blocks.append(("heading", self.level, text) if self.level else ("text", 0, text))
-        self._pieces, self.level = [], 0
-
-    def new_page(self) -> None:
-        level, rows = self.level, self.rows
-        self.rows = 0
-        self.finish()
-        self.page += 1
-        self.blocks.append(("page", self.page, ""))
-        self.level, self.rows = level, rows
-
-
-def word(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
-    """The main text, then its notes. Pages begin where Word itself has noted it."""
-    levels, flow, in_text = heading_styles(files), Flow(), False
-    for part in ("document", "footnotes", "endnotes"):
-        if f"word/{part}.xml" not in files.namelist():
-            continue
-        # A Fallback repeats what stands beside it for older programs.
-        for event in xml_events(opened(files, f"word/{part}.xml"), without=["Fallback"]):
-            match event:
-                case "text", words, _ if in_text:
-                    flow.add(words)
-                case "start" | "end" as edge, "t", _:
-                    in_text = edge == "start"
-                case "start", "pStyle", given:
-                    flow.level = levels.get(given.get("val", ""), flow.level)
-                case "start", "lastRenderedPageBreak", _:
-                    flow.new_page()
-                case "start", "tab", _:
-                    flow.add("\t")
-                case "start", "br" | "cr", _:
-                    flow.add("\n")
-                case "start", "tr", _:
-                    flow.rows += 1
-                case "end", "tc", _:
-                    flow.add("| ")
-                case "end", "tr", _:
-                    flow.rows -= 1
-                    flow.finish()
-                case "end", "p", _:
-                    flow.finish()
-    document.unit = "page" if flow.page > 1 else "part"
-    yield from flow.blocks
-
-
-def heading_styles(files: zipfile.ZipFile) -> dict[str, int]:
-    """Heading levels by style id. Word translates the ids of its styles, but not their names."""
-    levels: dict[str, int] = {}
-    style = ""
-    if "word/styles.xml" not in files.namelist():
-        return levels
-    for event in xml_events(opened(files, "word/styles.xml")):
-        match event:
-            case "start", "style", given:
-                style = given.get("styleId", "")
-            case "start", "name", given if style:
-                words = given.get("val", "").lower()
-                if words == "title":
-                    levels[style] = 1
-                elif found := re.fullmatch(r"heading ([1-9])", words):
-                    levels[style] = int(found[1])
-    return levels
-
-
-def open_document(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
-    """Texts, sheets (each under its name) and slides (each a page)."""
-    if "META-INF/manifest.xml" in files.namelist():
-        manifest = opened(files, "META-INF/manifest.xml").read()
-        if b"encryption-data" in manifest:
-            raise Refused(ENCRYPTED)
-    flow, slides = Flow(), 0
-    not_text = ["tracked-changes", "annotation", "styles", "forms"]
-    for event in xml_events(opened(files, "content.xml"), without=not_text):
-        match event:
-            case "text", words, _:
-                flow.add(words)
-            case "start", "h", given:
-                flow.level = int(given.get("outline-level", "1"))
-            case "start", "tab", _:
-                flow.add("\t")
-            case "start", "line-break", _:
-                flow.add("\n")
-            case "start", "s", _:
-                flow.add(" ")
-            case "start", "soft-page-break", _:
-                flow.new_page()
-            case "start", "page", _:
-                slides += 1
-                if slides > 1:
-                    flow.new_page()
-            case "start", "table", {"name": name} if not flow.rows:
-                flow.level = 1
-                flow.add(name)
-                flow.finish()
-            case "start", "table-row", _:
-                flow.rows += 1
-            case "end", "table-cell", _:
-                flow.add("| ")
-            case "end", "table-row", _:
-                flow.rows -= 1
-                flow.finish()
-            case "end", "p" | "h", _:
-                flow.finish()
-    document.unit = "page" if flow.page > 1 or slides else "part"
-    yield from flow.blocks
+        if found:
+            document.unit = "page" if paged else "part"
+            yield from found
 
 
 def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
@@ -518,21 +326,25 @@ def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
 # -- text ---------------------------------------------------------------------
 
 
-def text_of(path: str, *, html: bool) -> str:
-    with Path(path).open("rb") as file:
+def text_of(document: Document, *, html: bool) -> str:
+    """The text of a file, with line feeds alone at the ends of its lines. A guessed encoding is noted."""
+    with Path(document.path).open("rb") as file:
         raw = file.read(MOST_FILE + 1)
     if len(raw) > MOST_FILE:
         raise Refused(f"It has more than {MOST_FILE >> 20} MiB of text.")
     if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise Refused(f"It is of a kind that cannot be read; these can be: {KINDS}.")
-    return decoded(raw, html=html)
+    text, found = (decoded(raw, html=True), "") if html else decoded_text(raw)
+    if found:
+        document.notes.append(found)
+    return re.sub(r"\r\n?", "\n", text)
 
 
 def markdown(text: str) -> Iterator[Block]:
     """Headings are lines that begin with #, but not in fenced code."""
     kept: list[str] = []
     fence = ""
-    for line in text.splitlines():
+    for line in text.split("\n"):
         mark = line.lstrip()[:3]
         if mark in ("```", "~~~") and fence in ("", mark):
             fence = "" if fence else mark
@@ -547,8 +359,8 @@ def markdown(text: str) -> Iterator[Block]:
 
 
 def table(text: str) -> Iterator[Block]:
-    """The lines of a CSV file, with its first line as their heading."""
-    first, _, rest = text.partition("\n")
+    """The lines of a CSV file, with its first line as their heading; "sep=;" before it is for Excel."""
+    first, _, rest = re.sub(r"^\ufeff?sep=.\n", "", text, flags=re.IGNORECASE).partition("\n")
     yield "heading", 1, first
     for line in rest.split("\n"):
         yield "text", 0, line

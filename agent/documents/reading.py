@@ -23,7 +23,13 @@ SECONDS = 180.0  # of one document; scans take a second or two a page
 SPARE_SECONDS = 20.0  # beyond SECONDS, before a program that overruns them is killed
 MEMORY_MIB = 768
 AT_ONCE = 2  # one in the background, one for which somebody waits
-MODULES = ("agent.sandbox.output_buffer", "agent.web.html_text", "agent.documents.extraction")
+MODULES = (
+    "agent.sandbox.output_buffer",
+    "agent.web.html_text",
+    "agent.documents.encodings",
+    "agent.documents.office",
+    "agent.documents.extraction",
+)
 START = """\
 import sys, types
 for name, text in {modules!r}:

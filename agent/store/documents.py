@@ -21,7 +21,7 @@ STALE_SECONDS = 600.0  # after which a reader that began a document is taken for
 BATCH = 200  # passages in one transaction, for which a turn waits some 10 ms at most
 
 
-PACKED = frozenset("pdf docx odt ods odp epub".split())  # not plain text
+PACKED = frozenset("pdf docx xlsx pptx odt ods odp epub".split())  # not plain text
 SUFFIXES = PACKED | frozenset(
     "html htm xhtml md markdown txt text rst adoc org tex csv tsv log c h cc cpp hpp cs css go java js jsx "
     "json kt lua php pl py r rb rs sh sql swift toml ts tsx xml yaml yml".split()

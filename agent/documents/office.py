@@ -1,0 +1,898 @@
+"""Word, OpenDocument, Excel and PowerPoint files to blocks of text: ZIP archives of XML, which expat reads as a stream.
+
+Part of the program extraction.py; standard library only. What their own programs do not show is left out: deletions
+that are tracked, hidden text, hidden sheets, comments. What they compute is computed: numbers of clauses and of notes,
+positions of cells, dates.
+"""
+
+import re
+import zipfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from posixpath import join, normpath
+from typing import IO, Literal, TypeAlias
+from xml.parsers import expat
+
+MOST_FILE = 64 << 20  # bytes of a file in an archive
+MOST_REPEATED = 1_000  # cells of a row, or rows, that a sheet repeats
+ENCRYPTED = "It is encrypted: send it again without its password."
+UNPACKS_TO_TOO_MUCH = (
+    f"It unpacks to more than {MOST_FILE >> 20} MiB, which no honest document does."
+)
+
+# (kind, number of a page or level of a heading, words)
+Block: TypeAlias = tuple[Literal["page", "heading", "text"], int, str]
+
+
+class Refused(Exception):
+    """The document cannot be read; `str` says why, in one sentence."""
+
+
+class Bounded:
+    """A file of an archive; reading more than MOST_FILE bytes of it raises Refused."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.file = file
+        self.left = MOST_FILE
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self.file.read(min(size, self.left + 1) if size >= 0 else self.left + 1)
+        self.left -= len(piece)
+        if self.left < 0:
+            raise Refused(UNPACKS_TO_TOO_MUCH)
+        return piece
+
+
+def opened(files: zipfile.ZipFile, name: str) -> Bounded:
+    info = files.getinfo(name)
+    if info.flag_bits & 1:
+        raise Refused(ENCRYPTED)
+    return Bounded(files.open(info))
+
+
+# A start has a name and attributes, an end only a name, text only words.
+XmlEvent: TypeAlias = tuple[Literal["start", "end", "text"], str, dict[str, str]]
+
+
+def xml_events(file: Bounded, without: Collection[str] = ()) -> Iterator[XmlEvent]:
+    """The elements and text of a file in order, names without namespaces; elements named in `without`
+    are left out with all that is in them."""
+    events: list[XmlEvent] = []
+    skipped = 0  # depth below an element that is left out
+
+    def local(name: str) -> str:
+        return name.rpartition(" ")[2]
+
+    def start(name: str, given: dict[str, str]) -> None:
+        nonlocal skipped
+        if skipped or local(name) in without:
+            skipped += 1
+        else:
+            attributes: dict[str, str] = {}
+            for key, value in given.items():
+                if " " in key:  # a slide has two ids, one of them that of its relation
+                    attributes[local(key)] = value
+                else:
+                    attributes.setdefault(key, value)
+            events.append(("start", local(name), attributes))
+
+    def end(name: str) -> None:
+        nonlocal skipped
+        if skipped:
+            skipped -= 1
+        else:
+            events.append(("end", local(name), {}))
+
+    def text(words: str) -> None:
+        if not skipped:
+            events.append(("text", words, {}))
+
+    def entity(*_: object) -> None:
+        raise Refused("It defines entities of its own, which no honest document does.")
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = text
+    parser.EntityDeclHandler = entity
+    while piece := file.read(1 << 16):
+        parser.Parse(piece)
+        yield from events
+        events.clear()
+    parser.Parse(b"", True)
+    yield from events
+
+
+def part_events(
+    files: zipfile.ZipFile, name: str, without: Collection[str] = ()
+) -> Iterator[XmlEvent]:
+    """The `xml_events` of a file of the archive; none where there is no such file."""
+    if name in files.namelist():
+        yield from xml_events(opened(files, name), without)
+
+
+def relations(files: zipfile.ZipFile, part: str) -> dict[str, str]:
+    """The parts to which a part of an Office file refers, by id."""
+    folder, _, name = part.rpartition("/")
+    found = {}
+    for event in part_events(files, f"{folder}/_rels/{name}.rels"):
+        if event[:2] == ("start", "Relationship"):
+            target = event[2].get("Target", "")
+            path = target[1:] if target.startswith("/") else normpath(join(folder, target))
+            found[event[2].get("Id", "")] = path
+    return found
+
+
+def whole(number: str | None, default: int = 1) -> int:
+    return int(number) if number and re.fullmatch(r"-?\d{1,9}", number) else default
+
+
+@dataclass
+class Row:
+    """A row of a table that is being read. `outside`: what was read of the cell or paragraph around the table."""
+
+    outside: list[str]
+    cells: list[str] = field(default_factory=list)
+
+
+class Flow:
+    """Collects the blocks of a text that comes as a stream of elements. Paragraphs within a row are its cells."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self.page = 1
+        self.level = 0  # of the heading that is read; 0: a paragraph
+        self.inside = 0  # depth of notes, whose paragraphs stand within another
+        self.rows: list[Row] = []
+        # By depth of the table: texts of cells that go on in the rows below, {column: (rows, text)}.
+        self._below: list[dict[int, tuple[int, str]]] = []
+        self._pieces: list[str] = []
+        self._turned = False  # a page began within a row or a note
+
+    def add(self, text: str) -> None:
+        self._pieces.append(text)
+
+    def taken(self) -> str:
+        """What was read since the last block or cell."""
+        text, self._pieces = "".join(self._pieces), []
+        return text
+
+    def finish(self) -> None:
+        """End a paragraph, or one within a cell."""
+        if self.rows or self.inside:
+            self.add(" ")
+        elif text := self.taken().strip(" \n"):
+            self.blocks.append(("heading", self.level, text) if self.level else ("text", 0, text))
+            if self._turned:
+                self._begin_page()
+        self.level = 0
+
+    def start_table(self) -> None:
+        self._below.append({})
+
+    def end_table(self) -> None:
+        if self._below:
+            self._below.pop()
+
+    def start_row(self) -> None:
+        self.rows.append(Row(self._pieces))
+        self._pieces = []
+
+    def end_cell(self, repeated: int = 1, columns: int = 1, rows: int = 1) -> None:
+        """A cell that stands `repeated` times, or is as wide as several `columns` and as high as several `rows`.
+        Below itself it stands again, since each row is read by itself."""
+        if not self.rows:
+            return
+        cells, text = self.rows[-1].cells, " ".join(self.taken().split())
+        room = max(0, MOST_REPEATED - len(cells))
+        if rows > 1 and self._below:
+            self._below[-1][len(cells)] = (rows - 1, text)
+        cells += [text] * min(repeated, room) + [""] * min(columns - 1, room)
+
+    def covered_cell(self, repeated: int = 1) -> None:
+        """The place of a cell that another one covers: with the text of the one above."""
+        if not self.rows:
+            return
+        self.taken()
+        below = self._below[-1] if self._below else {}
+        cells = self.rows[-1].cells
+        for _ in range(min(repeated, MOST_REPEATED - len(cells))):
+            left, text = below.get(len(cells), (0, ""))
+            if left:
+                below[len(cells)] = (left - 1, text)
+            cells.append(text if left else "")
+
+    def end_row(self, repeated: int = 1) -> None:
+        if not self.rows:
+            return
+        row = self.rows.pop()
+        self._pieces = row.outside
+        if line := joined_cells(row.cells):
+            if self.rows:  # a table within a cell
+                self.add(f" {line} ")
+            else:
+                self.blocks += [("text", 0, line)] * min(repeated, MOST_REPEATED)
+        if self._turned and not self.rows:
+            self._begin_page()
+
+    def new_page(self) -> None:
+        """Begin a page, where a paragraph may go on; a row ends on the page where it began."""
+        self.page += 1
+        if self.rows or self.inside:
+            self._turned = True
+            return
+        level = self.level
+        self.finish()
+        self.level = level
+        self._begin_page()
+
+    def _begin_page(self) -> None:
+        self.blocks.append(("page", self.page, ""))
+        self._turned = False
+
+
+def joined_cells(cells: Sequence[str]) -> str:
+    """A row on one line, without the empty cells at its end."""
+    return re.sub(r"[ |]+$", "", " | ".join(cells))
+
+
+# -- numbers of clauses -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Level:
+    """Of a numbered list. `text` has %1 for the number of the first level, %2 of the second, and so on."""
+
+    start: int = 1
+    form: str = "decimal"
+    text: str = ""
+    legal: bool = False  # all numbers in it are decimal
+
+
+class Numbers:
+    """Counts the paragraphs of numbered lists."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, dict[int, int]] = {}  # by list and level
+
+    def restart(self, name: str, level: int, before: int) -> None:
+        self._counts.setdefault(name, {})[level] = before
+
+    def forget(self, name: str) -> None:
+        self._counts.pop(name, None)
+
+    def next(self, name: str, levels: Mapping[int, Level], at: int) -> str:
+        """The number of the next paragraph of that level, as it is printed, and a space; "" without one."""
+        own = levels.get(at)
+        if own is None:
+            return ""
+        counts = self._counts.setdefault(name, {})
+        counts[at] = counts.get(at, own.start - 1) + 1
+        for deeper in [level for level in counts if level > at]:
+            del counts[deeper]
+
+        def number(match: re.Match[str]) -> str:
+            level = int(match[1]) - 1
+            form = levels.get(level, own)
+            count = counts.setdefault(level, form.start)
+            return numeral(count, "decimal" if own.legal else form.form)
+
+        text = re.sub(r"%(\d)", number, own.text).strip()
+        return f"{text} " if text else ""
+
+
+ROMAN = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
+         (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+
+
+def numeral(number: int, form: str) -> str:
+    """A number in the form that Word or OpenDocument names."""
+    if form in ("none", "bullet", ""):
+        return ""
+    if form in ("lowerRoman", "upperRoman", "i", "I") and 0 < number < 4000:
+        text = ""
+        for value, letters in ROMAN:
+            text += letters * (number // value)
+            number %= value
+        return text.upper() if form in ("upperRoman", "I") else text
+    if form in ("lowerLetter", "upperLetter", "a", "A") and 0 < number < 1000:
+        text = chr(ord("a") + (number - 1) % 26) * (1 + (number - 1) // 26)
+        return text.upper() if form in ("upperLetter", "A") else text
+    return f"{number:02}" if form == "decimalZero" else str(number)
+
+
+# -- Word ---------------------------------------------------------------------
+
+# Elements with what is not printed: a Fallback repeats what stands beside it for older programs.
+NOT_PRINTED = ("Fallback", "del", "moveFrom", "pPrChange", "rPrChange", "numberingChange", "tblPrChange",
+               "tcPrChange", "trPrChange", "sectPrChange")  # fmt: skip
+# Signs of fonts that have no letters, by the last byte of their code.
+SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "≤", 0xB3: "≥", 0xB9: "≠", 0xBB: "≈",
+                      0x6D: "µ", 0x57: "Ω", 0xAE: "→", 0xA4: "⁄"},
+           "wingdings": {0xFE: "☒", 0xFD: "☒", 0xA8: "☐", 0x6F: "☐", 0xFC: "✓", 0xFB: "✗", 0xE0: "→", 0xA7: "•"}}  # fmt: skip
+
+
+@dataclass
+class Style:
+    """A style of paragraphs: `level` of a heading; the list and its level that number it."""
+
+    parent: str = ""
+    level: int = 0
+    list: str = ""
+    at: int | None = None
+
+
+class WordLists:
+    """The lists of word/numbering.xml: levels by number of the list, and the definition that counts them."""
+
+    def __init__(self, files: zipfile.ZipFile) -> None:
+        self.numbers = Numbers()
+        self._levels: dict[str, dict[int, Level]] = {}  # by definition
+        self._by_style: dict[
+            str, tuple[str, int]
+        ] = {}  # (definition, level) by style of paragraphs
+        self._definition: dict[str, str] = {}  # by list
+        self._starts: dict[str, dict[int, int]] = {}  # of a list that begins anew
+        self._own: dict[str, dict[int, Level]] = {}  # levels that a list defines otherwise
+        linked: dict[str, str] = {}  # definition: the style that has its levels
+        offered: dict[str, str] = {}  # that style: the definition
+        definition = name = ""
+        at, given = 0, dict[str, str]()
+        for edge, element, values in part_events(files, "word/numbering.xml", NOT_PRINTED):
+            value = values.get("val", "")
+            match edge, element:
+                case "start", "abstractNum":
+                    definition, name = values.get("abstractNumId", ""), ""
+                    self._levels[definition] = {}
+                case "start", "num":
+                    name = values.get("numId", "")
+                case "start", "abstractNumId":
+                    self._definition[name] = value
+                case "start", "numStyleLink":
+                    linked[definition] = value
+                case "start", "styleLink":
+                    offered[value] = definition
+                case "start", "lvlOverride" | "lvl":
+                    at, given = whole(values.get("ilvl"), 0), {}
+                case "start", "startOverride":
+                    self._starts.setdefault(name, {})[at] = whole(value)
+                case "start", "start" | "numFmt" | "lvlText" | "isLgl" | "pStyle":
+                    given[element] = value
+                case "end", "lvl":
+                    bullet = given.get("numFmt") == "bullet"
+                    text = "•" if bullet else given.get("lvlText", "")
+                    form = given.get("numFmt", "decimal")
+                    level = Level(whole(given.get("start"), 0), form, text, "isLgl" in given)
+                    levels = self._own.setdefault(name, {}) if name else self._levels[definition]
+                    levels[at] = level
+                    if "pStyle" in given and not name:
+                        self._by_style[given["pStyle"]] = definition, at
+        for definition, style in linked.items():
+            self._levels[definition] = self._levels.get(offered.get(style, ""), {})
+
+    def next(self, name: str, at: int | None, style: str) -> str:
+        """The number of the next paragraph of a list; its level may follow from its style."""
+        definition = self._definition.get(name)
+        if definition is None:
+            return ""
+        if at is None:
+            of_style = self._by_style.get(style)
+            at = of_style[1] if of_style and of_style[0] == definition else 0
+        for level, start in self._starts.pop(name, {}).items():
+            self.numbers.restart(definition, level, start - 1)
+        levels = {**self._levels.get(definition, {}), **self._own.get(name, {})}
+        return self.numbers.next(definition, levels, at)
+
+
+def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
+    """Its blocks, and whether they have pages: these begin where Word itself has noted it. Notes stand in
+    brackets where the text refers to them."""
+    styles, lists = word_styles(files), WordLists(files)
+    notes = {part: word_notes(files, part, styles) for part in ("footnote", "endnote")}
+    flow = Flow()
+    word_text(flow, files, "word/document.xml", styles, lists, notes)
+    return flow.blocks, flow.page > 1
+
+
+def word_notes(files: zipfile.ZipFile, kind: str, styles: Mapping[str, Style]) -> dict[str, str]:
+    """The texts of the footnotes or endnotes, by id."""
+    flow = Flow()
+    flow.inside = 1
+    found: dict[str, str] = {}
+    word_text(flow, files, f"word/{kind}s.xml", styles, None, {}, found)
+    return found
+
+
+def word_text(
+    flow: Flow,
+    files: zipfile.ZipFile,
+    part: str,
+    styles: Mapping[str, Style],
+    lists: WordLists | None,
+    notes: Mapping[str, Mapping[str, str]],
+    found_notes: dict[str, str] | None = None,
+) -> None:
+    in_text = hidden = in_properties = False
+    style = name = note = ""
+    at: int | None = None
+    columns, merged = 1, ""
+    numbered = {"footnote": 0, "endnote": 0}
+    for edge, element, given in part_events(files, part, NOT_PRINTED):
+        value = given.get("val", "")
+        match edge, element:
+            case "text", _ if in_text and not hidden:
+                flow.add(element)
+            case "start" | "end", "t":
+                in_text = edge == "start"
+            case "start" | "end", "r":
+                hidden = False
+            case "start", "vanish":
+                hidden = not in_properties and value not in ("0", "false", "off")
+            case "start", "pPr":
+                style, name, at, in_properties = "", "", None, True
+            case "start", "pStyle":
+                style = value
+            case "start", "numId":
+                name = value
+            case "start", "ilvl":
+                at = whole(value, 0)
+            case "end", "pPr":
+                in_properties = False
+                form = resolved(styles, style)
+                flow.level = form.level
+                if lists:
+                    own = name or form.list
+                    flow.add(lists.next(own, at if at is not None or name else form.at, style))
+            case "start", "noBreakHyphen" if not hidden:
+                flow.add("\u2011")
+            case "start", "tab" | "ptab" if not hidden and not in_properties:
+                flow.add("\t")
+            case "start", "br" | "cr" if not hidden:
+                flow.add("\n")
+            case "start", "sym" if not hidden:
+                flow.add(symbol(given))
+            case "start", "footnoteReference" | "endnoteReference" if not hidden:
+                kind = element.removesuffix("Reference")
+                if text := notes.get(kind, {}).get(given.get("id", "")):
+                    numbered[kind] += 1
+                    number = numeral(numbered[kind], "decimal" if kind == "footnote" else "i")
+                    flow.add(f" [{number}: {text}]")
+            case "start", "footnote" | "endnote":
+                note = given.get("id", "")
+            case "end", "footnote" | "endnote" if found_notes is not None:
+                found_notes[note] = " ".join(flow.taken().split())
+            case "start", "lastRenderedPageBreak":
+                flow.new_page()
+            case "start", "tbl":
+                flow.start_table()
+            case "end", "tbl":
+                flow.end_table()
+            case "start", "tr":
+                flow.start_row()
+            case "start", "gridBefore":
+                flow.end_cell(whole(value))
+            case "start", "tc":
+                columns, merged = 1, ""
+            case "start", "gridSpan":
+                columns = whole(value)
+            case "start", "vMerge":
+                merged = value or "continue"
+            case "start", "hMerge" if value != "restart":
+                merged = "left"
+            case "end", "tc":
+                if merged == "continue":
+                    flow.covered_cell()
+                    flow.end_cell(columns - 1)
+                elif merged == "left":
+                    flow.covered_cell()
+                else:
+                    flow.end_cell(1, columns, MOST_REPEATED if merged == "restart" else 1)
+                columns, merged = 1, ""
+            case "end", "tr":
+                flow.end_row()
+            case "end", "p":
+                flow.finish()
+
+
+def symbol(given: Mapping[str, str]) -> str:
+    code = int(given.get("char", "0"), 16)
+    if not 0xE000 <= code <= 0xF8FF:
+        return chr(code)
+    return SYMBOLS.get(given.get("font", "").lower(), {}).get(code & 0xFF, "")
+
+
+def word_styles(files: zipfile.ZipFile) -> dict[str, Style]:
+    """The styles of paragraphs by id. Word translates the ids of its styles, but not their names."""
+    styles: dict[str, Style] = {}
+    style = Style()
+    for edge, element, given in part_events(files, "word/styles.xml", NOT_PRINTED):
+        value = given.get("val", "")
+        match edge, element:
+            case "start", "style":
+                style = styles.setdefault(given.get("styleId", ""), Style())
+            case "end", "style":
+                style = Style()
+            case "start", "basedOn":
+                style.parent = value
+            case "start", "name":
+                words = value.lower()
+                heading = re.fullmatch(r"heading ([1-9])", words)
+                style.level = int(heading[1]) if heading else int(words == "title")
+            case "start", "outlineLvl" if whole(value, 9) < 9:
+                style.level = style.level or whole(value) + 1
+            case "start", "numId":
+                style.list = value
+            case "start", "ilvl":
+                style.at = whole(value, 0)
+    return styles
+
+
+def resolved(styles: Mapping[str, Style], name: str) -> Style:
+    """A style with what it has from those on which it is based."""
+    found = Style()
+    for _ in range(20):
+        own = styles.get(name)
+        if own is None:
+            break
+        found.level = found.level or own.level
+        found.list = found.list or own.list
+        found.at = own.at if found.at is None else found.at
+        name = own.parent
+    return found
+
+
+# -- OpenDocument -------------------------------------------------------------
+
+
+def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
+    """Blocks of a text, of sheets (each under its name) or of slides (each a page), and whether they have pages."""
+    if "META-INF/manifest.xml" in files.namelist():
+        manifest = opened(files, "META-INF/manifest.xml").read()
+        if b"encryption-data" in manifest:
+            raise Refused(ENCRYPTED)
+    lists, flow, slides = OpenLists(files), Flow(), 0
+    rows = repeated = high = 1
+    in_body = sheets = False
+    not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change"]
+    for edge, element, given in part_events(files, "content.xml", not_text):
+        match edge, element:
+            case "start" | "end", "body":
+                in_body = edge == "start"
+            case _ if not in_body:
+                continue
+            case "text", _:
+                flow.add(element)
+            case "start", "h":
+                level = whole(given.get("outline-level"))
+                flow.level = level
+                flow.add(lists.heading(level - 1))
+            case "start", "p":
+                flow.add(lists.paragraph())
+            case "start" | "end", "list" | "list-item" | "list-header":
+                lists.follow(edge, element, given)
+            case "start", "tab":
+                flow.add("\t")
+            case "start", "line-break":
+                flow.add("\n")
+            case "start", "s":
+                flow.add(" " * min(whole(given.get("c")), 100))
+            case "start", "note-citation":
+                flow.add(" [")
+                flow.inside += 1
+            case "end", "note-citation":
+                flow.add(": ")
+            case "end", "note":
+                flow.add(f"{flow.taken().rstrip()}]")
+                flow.inside = max(0, flow.inside - 1)
+            case "start", "soft-page-break":
+                flow.new_page()
+            case "start", "page":
+                slides += 1
+                if slides > 1:
+                    flow.new_page()
+            case "start", "spreadsheet":
+                sheets = True
+            case "start", "table":
+                if sheets and not flow.rows:
+                    flow.level = 1
+                    flow.add(given.get("name", ""))
+                    flow.finish()
+                flow.start_table()
+            case "end", "table":
+                flow.end_table()
+            case "start", "table-row":
+                high = whole(given.get("number-rows-repeated"))
+                flow.start_row()
+            case "start", "table-cell" | "covered-table-cell":
+                repeated = whole(given.get("number-columns-repeated"))
+                rows = whole(given.get("number-rows-spanned"))
+            case "end", "table-cell":
+                flow.end_cell(repeated, 1, rows)  # those that it covers follow as such
+            case "end", "covered-table-cell":
+                flow.covered_cell(repeated)
+            case "end", "table-row":
+                flow.end_row(high)
+            case "end", "p" | "h":
+                flow.finish()
+    return flow.blocks, flow.page > 1 or bool(slides)
+
+
+class OpenLists:
+    """Numbers the paragraphs of lists, and the headings, of an OpenDocument text."""
+
+    def __init__(self, files: zipfile.ZipFile) -> None:
+        self._styles: dict[str, dict[int, Level]] = {}
+        self._numbers = Numbers()
+        self._depth = -1  # of the list that is read
+        self._name = ""  # of its style
+        self._pending: list[bool] = []  # by item: whether its first paragraph is still to come
+        for part in ("styles.xml", "content.xml"):
+            name, outline = "", "outline"
+            for edge, element, given in part_events(files, part, ["body"]):
+                match edge, element:
+                    case "start", "list-style":
+                        name = given.get("name", "")
+                        self._styles[name] = {}
+                    case "start", "outline-style":
+                        name = outline
+                        self._styles[name] = {}
+                    case "start", "list-level-style-bullet":
+                        self._add(name, given, Level(1, "bullet", "•"))
+                    case "start", "list-level-style-number" | "outline-level-style":
+                        level = whole(given.get("level"))
+                        shown = whole(given.get("display-levels"))
+                        form = given.get("num-format", "")
+                        numbers = ".".join(f"%{n}" for n in range(level - shown + 1, level + 1))
+                        text = (
+                            given.get("num-prefix", "") + numbers + given.get("num-suffix", "")
+                            if form
+                            else ""
+                        )
+                        if own := given.get("num-list-format"):  # of LibreOffice: "%1%.%2%"
+                            text = re.sub(r"%(\d+)%", r"%\1", own) if form else ""
+                        self._add(name, given, Level(whole(given.get("start-value")), form, text))
+
+    def _add(self, name: str, given: Mapping[str, str], level: Level) -> None:
+        self._styles.setdefault(name, {})[whole(given.get("level")) - 1] = level
+
+    def heading(self, level: int) -> str:
+        self._skip_first()
+        return self._numbers.next("outline", self._styles.get("outline", {}), level)
+
+    def paragraph(self) -> str:
+        """The number before a paragraph: before the first of a list's item."""
+        if not self._skip_first():
+            return ""
+        return self._numbers.next(self._name, self._styles.get(self._name, {}), self._depth)
+
+    def _skip_first(self) -> bool:
+        first = bool(self._pending) and self._pending[-1]
+        if first:
+            self._pending[-1] = False
+        return first
+
+    def follow(self, edge: str, element: str, given: Mapping[str, str]) -> None:
+        match edge, element:
+            case "start", "list":
+                self._depth += 1
+                if self._depth == 0:
+                    self._name = given.get("style-name", self._name)
+                    if not {"continue-numbering", "continue-list"} & given.keys():
+                        self._numbers.forget(self._name)
+            case "end", "list":
+                self._depth -= 1
+            case "start", _:
+                self._pending.append(element == "list-item")
+                if "start-value" in given:
+                    start = whole(given["start-value"])
+                    self._numbers.restart(self._name, self._depth, start - 1)
+            case "end", _ if self._pending:
+                self._pending.pop()
+
+
+# -- Excel --------------------------------------------------------------------
+
+BUILT_IN_DATES = {**dict.fromkeys([14, 15, 16, 17], "d"), **dict.fromkeys([18, 19, 20, 21, 45, 46, 47], "h"), 22: "d h"}  # fmt: skip
+PERCENT = {9, 10}
+
+
+def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
+    """Each visible sheet under its name, a line for each row. Dates are ISO 8601."""
+    blocks: list[Block] = []
+    targets, hidden = relations(files, "xl/workbook.xml"), list[str]()
+    sheets: list[tuple[str, str]] = []
+    epoch = datetime(1899, 12, 30)  # noqa: DTZ001 - sheets have no time zones
+    for edge, element, given in part_events(files, "xl/workbook.xml"):
+        if (edge, element) == ("start", "workbookPr") and given.get("date1904") in ("1", "true"):
+            epoch = datetime(1904, 1, 1)  # noqa: DTZ001
+        if (edge, element) == ("start", "sheet"):
+            if given.get("state", "visible") == "visible":
+                sheets.append((given.get("name", ""), targets.get(given.get("id", ""), "")))
+            else:
+                hidden.append(given.get("name", ""))
+    if hidden:
+        notes.append(f"Hidden sheets were left out: {', '.join(hidden)[:200]}.")
+    strings, forms = shared_strings(files), cell_forms(files)
+    for name, part in sheets:
+        blocks.append(("heading", 1, name))
+        blocks += [("text", 0, line) for line in sheet_rows(files, part, strings, forms, epoch)]
+    return blocks
+
+
+def shared_strings(files: zipfile.ZipFile) -> list[str]:
+    found: list[str] = []
+    pieces: list[str] = []
+    in_text = False
+    for edge, element, _ in part_events(files, "xl/sharedStrings.xml", ["rPh"]):
+        match edge, element:
+            case "text", _ if in_text:
+                pieces.append(element)
+            case "start" | "end", "t":
+                in_text = edge == "start"
+            case "end", "si":
+                found.append("".join(pieces))
+                pieces = []
+    return found
+
+
+def cell_forms(files: zipfile.ZipFile) -> list[str]:
+    """By style of a cell: "d" for a date, "h" for a time, both for both, "%" for a percentage."""
+    codes: dict[int, str] = {}
+    found: list[str] = []
+    in_cells = False
+    for edge, element, given in part_events(files, "xl/styles.xml", ["dxfs"]):
+        match edge, element:
+            case "start", "numFmt":
+                codes[whole(given.get("numFmtId"))] = given.get("formatCode", "")
+            case "start" | "end", "cellXfs":
+                in_cells = edge == "start"
+            case "start", "xf" if in_cells:
+                number = whole(given.get("numFmtId"), 0)
+                own = codes.get(number)
+                if own is None:
+                    found.append(BUILT_IN_DATES.get(number, "%" if number in PERCENT else ""))
+                else:
+                    found.append(form_of(own))
+    return found
+
+
+def form_of(code: str) -> str:
+    """As `cell_forms`, of a format's code such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
+    plain = re.sub(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', "", code.partition(";")[0])
+    if plain.lower() in ("general", "standard"):
+        return ""
+    parts = [
+        mark for mark, letters in (("d", "yd"), ("h", "hs")) if set(letters) & set(plain.lower())
+    ]
+    if not parts and re.search("m", plain, re.IGNORECASE):
+        parts = ["d"]
+    return " ".join(parts) or ("%" if "%" in plain else "")
+
+
+def sheet_rows(
+    files: zipfile.ZipFile, part: str, strings: Sequence[str], forms: Sequence[str], epoch: datetime
+) -> Iterator[str]:
+    rows: dict[int, dict[int, str]] = {}
+    number = column = 0
+    kind = style = ""
+    pieces: list[str] = []
+    reading = False
+    for edge, element, given in part_events(files, part, ["rPh", "f", "extLst"]):
+        match edge, element:
+            case "text", _ if reading:
+                pieces.append(element)
+            case "start", "row":
+                number, column = whole(given.get("r"), number + 1), 0
+            case "start", "c":
+                place = re.match(r"([A-Z]{1,3})", given.get("r", ""))
+                column = column_number(place[1]) if place else column + 1
+                kind, style, pieces = given.get("t", "n"), given.get("s", ""), []
+            case "start" | "end", "v" | "t":
+                reading = edge == "start"
+            case "end", "c":
+                form = forms[whole(style, 0)] if whole(style, 0) < len(forms) else ""
+                if text := cell_text("".join(pieces), kind, form, strings, epoch):
+                    rows.setdefault(number, {})[column] = text
+            case "start", "mergeCell":
+                repeat_below(rows, given.get("ref", ""))
+    for _, cells in sorted(rows.items()):
+        width = min(max(cells), 16_384)
+        yield joined_cells([" ".join(cells.get(n, "").split()) for n in range(1, width + 1)])
+
+
+def column_number(letters: str) -> int:
+    number = 0
+    for letter in letters:
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def repeat_below(rows: dict[int, dict[int, str]], ref: str) -> None:
+    """A merged cell stands again in each row that it covers, since each is read by itself."""
+    found = re.fullmatch(r"([A-Z]{1,3})(\d{1,7}):[A-Z]{1,3}(\d{1,7})", ref)
+    if found:
+        column, first, last = column_number(found[1]), int(found[2]), int(found[3])
+        if text := rows.get(first, {}).get(column):
+            for number in range(first + 1, min(last, first + MOST_REPEATED) + 1):
+                if number in rows:
+                    rows[number].setdefault(column, text)
+
+
+def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: datetime) -> str:
+    if kind == "s":
+        return strings[int(raw)] if raw.isdigit() and int(raw) < len(strings) else ""
+    if kind == "b":
+        return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
+    if kind == "d":
+        return raw.removesuffix("T00:00:00")
+    if kind != "n" or not raw:
+        return raw
+    value = float(raw)
+    if form == "%":
+        return f"{value * 100:.10g}%"
+    if form and 0 <= value < 2_958_466:  # to the year 9999
+        days = value + (epoch.year == 1899 and 1 <= value < 60)  # 1900 is a leap year there
+        at = epoch + timedelta(seconds=round(days * 86_400))
+        shown = {"d": "%Y-%m-%d", "h": "%H:%M:%S"}.get(form, "%Y-%m-%d %H:%M:%S")
+        if form == "h" and value >= 1:  # a span, such as [h]:mm
+            hours, rest = divmod(round(value * 86_400), 3600)
+            return f"{hours}:{rest // 60:02}:{rest % 60:02}".removesuffix(":00")
+        return re.sub(r"(:\d\d):00$", r"\1", at.strftime(shown))
+    return f"{value:.15g}"
+
+
+# -- PowerPoint ---------------------------------------------------------------
+
+
+def powerpoint(files: zipfile.ZipFile) -> list[Block]:
+    """Each slide is a page; its title is a heading."""
+    targets, flow, order = relations(files, "ppt/presentation.xml"), Flow(), list[str]()
+    for edge, element, given in part_events(files, "ppt/presentation.xml"):
+        if (edge, element) == ("start", "sldId"):
+            order.append(targets.get(given.get("id", ""), ""))
+    for number, part in enumerate(order, 1):
+        flow.blocks.append(("page", number, ""))
+        slide_text(flow, files, part)
+    return flow.blocks
+
+
+def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
+    in_text, title, columns, rows, merged = False, False, 1, 1, ""
+    for edge, element, given in part_events(files, part, ["Fallback", "fld"]):
+        match edge, element:
+            case "text", _ if in_text:
+                flow.add(element)
+            case "start" | "end", "t":
+                in_text = edge == "start"
+            case "start", "sp":
+                title = False
+            case "start", "ph":
+                title = given.get("type") in ("title", "ctrTitle")
+            case "start", "br":
+                flow.add("\n")
+            case "start", "tbl":
+                flow.start_table()
+            case "end", "tbl":
+                flow.end_table()
+            case "start", "tr":
+                flow.start_row()
+            case "start", "tc":
+                columns, rows = whole(given.get("gridSpan")), whole(given.get("rowSpan"))
+                merged = next(
+                    (key for key in ("vMerge", "hMerge") if given.get(key) in ("1", "true")), ""
+                )
+            case "end", "tc":
+                if merged == "hMerge":
+                    flow.taken()
+                elif merged:
+                    flow.covered_cell()
+                    flow.end_cell(columns - 1)
+                else:
+                    flow.end_cell(1, columns, rows)
+            case "end", "tr":
+                flow.end_row()
+            case "end", "p":
+                flow.level = int(title)
+                flow.finish()

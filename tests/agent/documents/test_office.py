@@ -1,0 +1,370 @@
+"""Word, OpenDocument, Excel and PowerPoint files, written as these programs write them, to what they show."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from agent.documents import extraction
+from agent.documents.encodings import NAMES, decoded
+from agent.documents.office import Refused
+from fakes.documents import archive
+from fakes.words import saying
+from tests.agent.documents.conftest import Shelf
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+R = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+
+
+def words(*runs: str, properties: str = "") -> str:
+    """A paragraph of Word; a run that begins with "<" is its own XML."""
+    inner = "".join(
+        run if run.startswith("<") else f'<w:r><w:t xml:space="preserve">{run}</w:t></w:r>'
+        for run in runs
+    )
+    return f"<w:p><w:pPr>{properties}</w:pPr>{inner}</w:p>"
+
+
+def numbered(text: str, level: int = 0, name: int = 1) -> str:
+    number = f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{name}"/></w:numPr>'
+    return words(text, properties=number)
+
+
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{words(text)}</w:tc>"
+
+
+def levels(*forms: tuple[str, str]) -> str:
+    return "".join(
+        f'<w:lvl w:ilvl="{n}"><w:start w:val="1"/><w:numFmt w:val="{form}"/><w:lvlText w:val="{text}"/></w:lvl>'
+        for n, (form, text) in enumerate(forms)
+    )
+
+
+NUMBERING = f"""<w:numbering {W}>
+<w:abstractNum w:abstractNumId="0">{levels(("decimal", "%1."), ("decimal", "%1.%2"), ("lowerLetter", "(%3)"))}</w:abstractNum>
+<w:abstractNum w:abstractNumId="1">{levels(("upperRoman", "§ %1"), ("decimalZero", "%1-%2"))}</w:abstractNum>
+<w:abstractNum w:abstractNumId="2">{levels(("bullet", "o"))}</w:abstractNum>
+<w:abstractNum w:abstractNumId="3"><w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:pStyle w:val="H1"/><w:lvlText w:val="Article %1:"/></w:lvl>
+<w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="decimal"/><w:pStyle w:val="H2"/><w:lvlText w:val="%1.%2"/></w:lvl></w:abstractNum>
+<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="1"/></w:num>
+<w:num w:numId="3"><w:abstractNumId w:val="2"/></w:num><w:num w:numId="4"><w:abstractNumId w:val="3"/></w:num>
+<w:num w:numId="5"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="7"/></w:lvlOverride></w:num>
+</w:numbering>"""
+STYLES = f"""<w:styles {W}>
+<w:style w:styleId="H1"><w:name w:val="heading 1"/><w:pPr><w:numPr><w:numId w:val="4"/></w:numPr></w:pPr></w:style>
+<w:style w:styleId="H2"><w:name w:val="Clause"/><w:basedOn w:val="H1"/><w:pPr><w:numPr><w:ilvl w:val="1"/></w:numPr><w:outlineLvl w:val="1"/></w:pPr></w:style>
+<w:style w:styleId="Own"><w:name w:val="Own"/><w:basedOn w:val="H1"/></w:style>
+</w:styles>"""
+NOTES = f"""<w:footnotes {W}><w:footnote w:id="-1" w:type="separator"><w:p><w:r><w:separator/></w:r></w:p></w:footnote>
+<w:footnote w:id="2">{words("Net of tax.")}</w:footnote><w:footnote w:id="3">{words("Each ", "month.")}</w:footnote></w:footnotes>"""
+
+
+WIDE = '<w:gridSpan w:val="2"/>'
+HIGH = '<w:vMerge w:val="restart"/>'
+
+
+def docx(body: str) -> bytes:
+    return archive(
+        {
+            "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
+            "word/numbering.xml": NUMBERING,
+            "word/styles.xml": STYLES,
+            "word/footnotes.xml": NOTES,
+        }
+    )
+
+
+def style(name: str) -> str:
+    return f'<w:pStyle w:val="{name}"/>'
+
+
+def run(inner: str) -> str:
+    return f"<w:r>{inner}</w:r>"
+
+
+def note(number: int) -> str:
+    return run(f'<w:footnoteReference w:id="{number}"/>')
+
+
+WORD = {
+    "no-break hyphen": (words("1", run("<w:noBreakHyphen/>"), "2 tablets"), ["1\u20112 tablets"]),
+    "soft hyphen": (words("Donau", run("<w:softHyphen/>"), "dampf"), ["Donaudampf"]),
+    "tab and breaks": (words("a", run("<w:tab/>"), "b", run("<w:br/>"), "c"), ["a\tb\nc"]),
+    "tab stops are no tabs": (words("a", properties='<w:tabs><w:tab w:val="left"/></w:tabs>'), ["a"]),
+    "signs": (words("20", run('<w:sym w:font="Symbol" w:char="F0B0"/>'), run('<w:sym w:font="Wingdings" w:char="F0FE"/>')), ["20°☒"]),
+    "clauses": (numbered("Term") + numbered("A year.", 1) + numbered("See 1.1.", 1) + numbered("Ends", 0) + numbered("So", 1),
+                ["1. Term", "1.1 A year.", "1.2 See 1.1.", "2. Ends", "2.1 So"]),
+    "letters": (numbered("a") + numbered("b", 1) + numbered("c", 2) + numbered("d", 2) + numbered("e", 1) + numbered("f", 2),
+                ["1. a", "1.1 b", "(a) c", "(b) d", "1.2 e", "(a) f"]),
+    "roman": (numbered("a", 0, 2) + numbered("b", 1, 2) + numbered("c", 0, 2), ["§ I a", "I-01 b", "§ II c"]),
+    "bullets": (numbered("a", 0, 3) + numbered("b", 0, 3), ["• a", "• b"]),
+    "list that begins anew": (numbered("a") + numbered("b", 0, 5) + numbered("c", 0, 5), ["1. a", "7. b", "8. c"]),
+    "text between": (numbered("a") + words("x") + numbered("b"), ["1. a", "x", "2. b"]),
+    "numbers of styles": (words("Term", properties=style("H1")) + words("Year", properties=style("H2")) + words("x", properties=style("H2")),
+                          ["# Article 1: Term", "## 1.1 Year", "## 1.2 x"]),
+    "style based on another": (words("Term", properties=style("Own")), ["# Article 1: Term"]),
+    "number taken off": (words("Term", properties=style("H1") + '<w:numPr><w:numId w:val="0"/></w:numPr>'), ["# Term"]),
+    "deletion": (words("Fee ", "<w:del><w:r><w:delText>100</w:delText></w:r></w:del>", "<w:ins><w:r><w:t>200</w:t></w:r></w:ins>"), ["Fee 200"]),
+    "moved away": (words("<w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom>", "<w:moveTo><w:r><w:t>here</w:t></w:r></w:moveTo>"), ["here"]),
+    "older properties": (words("a", properties=f"<w:pPrChange><w:pPr>{style('H1')}</w:pPr></w:pPrChange>"), ["a"]),
+    "hidden": (words("a", run("<w:rPr><w:vanish/></w:rPr><w:t>secret</w:t>"), run('<w:rPr><w:vanish w:val="0"/></w:rPr><w:t>b</w:t>')), ["ab"]),
+    "footnotes": (words("Price", note(2), " and rent", note(3), "."), ["Price [1: Net of tax.] and rent [2: Each month.]."]),
+    "wide cell": (f"<w:tbl><w:tr>{cell('both', WIDE)}{cell('c')}</w:tr><w:tr>{cell('1')}{cell('2')}{cell('3')}</w:tr></w:tbl>",
+                  ["both |  | c", "1 | 2 | 3"]),
+    "high cell": (f"<w:tbl><w:tr>{cell('tall', HIGH)}{cell('1')}</w:tr><w:tr>{cell('', '<w:vMerge/>')}{cell('2')}</w:tr><w:tr>{cell('new')}{cell('3')}</w:tr></w:tbl>",
+                  ["tall | 1", "tall | 2", "new | 3"]),
+    "empty first cell": (f"<w:tbl><w:tr>{cell('')}{cell('b')}{cell('')}</w:tr></w:tbl>", [" | b"]),
+    "table in a cell": (f"<w:tbl><w:tr><w:tc>{words('a')}<w:tbl><w:tr>{cell('x')}{cell('y')}</w:tr></w:tbl>{words('b')}</w:tc>{cell('c')}</w:tr></w:tbl>",
+                        ["a x | y b | c"]),
+    "numbers in cells": (f"<w:tbl><w:tr><w:tc>{numbered('a')}</w:tc><w:tc>{numbered('b')}</w:tc></w:tr></w:tbl>", ["1. a | 2. b"]),
+}  # fmt: skip
+
+OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
+SPACES = " ".join(
+    f'xmlns:{name}="{OFFICE}:{name}:1.0"' for name in ("office", "text", "table", "style", "number", "draw")
+)  # fmt: skip
+
+
+def open_document(kind: str, body: str, styles: str = "") -> bytes:
+    content = (
+        f"<office:document-content {SPACES}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:{kind}>{body}</office:{kind}></office:body></office:document-content>"
+    )
+    return archive({"mimetype": "application/vnd.oasis.opendocument.text", "content.xml": content})
+
+
+def sheet(*rows: str) -> bytes:
+    made = "".join(
+        row if row.startswith("<table:table-row") else f"<table:table-row>{row}</table:table-row>"
+        for row in rows
+    )
+    date = "<number:date-style><number:year/><number:text>-</number:text></number:date-style>"
+    return open_document("spreadsheet", f'<table:table table:name="S">{made}</table:table>', date)
+
+
+def c(text: str = "", **attributes: int) -> str:
+    """A cell of OpenDocument."""
+    given = "".join(
+        f' table:number-{name.replace("_", "-")}="{n}"' for name, n in attributes.items()
+    )
+    inner = f"<text:p>{text}</text:p>" if text else ""
+    return f"<table:table-cell{given}>{inner}</table:table-cell>"
+
+
+COVERED = "<table:covered-table-cell/>"
+LIST = """<text:list-style style:name="L"><text:list-level-style-number text:level="1" style:num-format="1" style:num-suffix="."/>
+<text:list-level-style-number text:level="2" style:num-format="1" text:display-levels="2"/>
+<text:list-level-style-number text:level="3" style:num-format="a" style:num-suffix=")"/></text:list-style>"""
+
+
+def items(*texts: str, before: str = "") -> str:
+    return "".join(
+        f"<text:list-item>{text if text.startswith('<') else f'<text:p>{text}</text:p>'}</text:list-item>"
+        for text in texts
+    )
+
+
+def a_list(inner: str, attributes: str = "") -> str:
+    return f'<text:list text:style-name="L" {attributes}>{inner}</text:list>'
+
+
+OPEN = {
+    "repeated empty cells": (sheet(c("Mon") + c("Tue") + c("Wed") + c("Thu"), c(columns_repeated=3) + c("late")),
+                             ["# S", "Mon | Tue | Wed | Thu", " |  |  | late"]),
+    "repeated cells": (sheet(c("x", columns_repeated=3) + c("y")), ["# S", "x | x | x | y"]),
+    "repeated rows": (sheet(f'<table:table-row table:number-rows-repeated="2">{c("x")}{c("y")}</table:table-row>'), ["# S", "x | y", "x | y"]),
+    "the empty rest of a sheet": (sheet(c("x") + c(columns_repeated=16383), f'<table:table-row table:number-rows-repeated="1048575">{c(columns_repeated=16384)}</table:table-row>'),
+                                  ["# S", "x"]),
+    "wide cell": (sheet(c("both", columns_spanned=2) + COVERED + c("c")), ["# S", "both |  | c"]),
+    "high cell": (sheet(c("tall", rows_spanned=2) + c("1"), COVERED + c("2"), c("new") + c("3")), ["# S", "tall | 1", "tall | 2", "new | 3"]),
+    "wide and high cell": (sheet(c("x", rows_spanned=2, columns_spanned=2) + COVERED + c("1"), '<table:table-row><table:covered-table-cell table:number-columns-repeated="2"/>' + c("2") + "</table:table-row>"),
+                           ["# S", "x |  | 1", "x |  | 2"]),
+    "formats are no text": (sheet(c("x")), ["# S", "x"]),
+    "spaces": (open_document("text", '<text:p>a<text:s text:c="3"/>b<text:tab/>c<text:line-break/>d</text:p>'), ["a   b\tc\nd"]),
+    "footnote": (open_document("text", '<text:p>Price<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>Net.</text:p></text:note-body></text:note> due.</text:p>'), ["Price [1: Net.] due."]),
+    "deletion": (open_document("text", "<text:tracked-changes><text:deletion><text:p>old</text:p></text:deletion></text:tracked-changes><text:p>new</text:p>"), ["new"]),
+    "clauses": (open_document("text", a_list(items("a", f"<text:p>b</text:p><text:list>{items('c', 'd')}</text:list>", "e")), LIST),
+                ["1. a", "2. b", "2.1 c", "2.2 d", "3. e"]),
+    "list that goes on": (open_document("text", a_list(items("a")) + "<text:p>x</text:p>" + a_list(items("b"), 'text:continue-numbering="true"') + a_list(items("c")), LIST),
+                          ["1. a", "x", "2. b", "1. c"]),
+    "second paragraph": (open_document("text", a_list(items("<text:p>a</text:p><text:p>more</text:p>", "b")), LIST), ["1. a", "more", "2. b"]),
+    "table without a heading": (open_document("text", f'<table:table table:name="Table1"><table:table-row>{c("a")}{c("b")}</table:table-row></table:table>'), ["a | b"]),
+    "slides": (open_document("presentation", "<draw:page><text:p>a</text:p></draw:page><draw:page><text:p>b</text:p></draw:page>"), ["a", "--- 2", "b"]),
+}  # fmt: skip
+
+FORMATS = (0, 14, 22, 20, 9, 165, 166, 46, 167)
+CODES = """<numFmts><numFmt numFmtId="165" formatCode="dd\\.mm\\.yyyy;@"/><numFmt numFmtId="166" formatCode="[$-407]hh:mm &quot;Uhr&quot;"/>
+<numFmt numFmtId="167" formatCode="#,##0.00\\ &quot;days&quot;"/></numFmts>"""
+
+
+def xlsx(rows: str, merged: str = "", workbook: str = "") -> bytes:
+    cells = "".join(f'<xf numFmtId="{number}"/>' for number in FORMATS)
+    strings = (
+        "<si><t>shared</t></si><si><r><t>ri</t></r><r><t>ch</t></r><rPh><t>phonetic</t></rPh></si>"
+    )
+    return archive(
+        {
+            "xl/workbook.xml": f'<workbook {R}>{workbook}<sheets><sheet name="One" sheetId="1" r:id="r1"/><sheet name="Two" sheetId="2" state="hidden" r:id="r2"/></sheets></workbook>',
+            "xl/_rels/workbook.xml.rels": '<Relationships><Relationship Id="r1" Target="worksheets/a.xml"/><Relationship Id="r2" Target="/xl/worksheets/b.xml"/></Relationships>',
+            "xl/worksheets/a.xml": f"<worksheet><sheetData>{rows}</sheetData><mergeCells>{merged}</mergeCells></worksheet>",
+            "xl/worksheets/b.xml": '<worksheet><sheetData><row><c t="inlineStr"><is><t>hidden</t></is></c></row></sheetData></worksheet>',
+            "xl/sharedStrings.xml": f"<sst>{strings}</sst>",
+            "xl/styles.xml": f"<styleSheet>{CODES}<cellStyleXfs><xf numFmtId='14'/></cellStyleXfs><cellXfs>{cells}</cellXfs></styleSheet>",
+        }
+    )
+
+
+def v(place: str, value: str, style: int = 0, kind: str = "n") -> str:
+    return f'<c r="{place}" s="{style}" t="{kind}"><v>{value}</v></c>'
+
+
+EXCEL = {
+    "shared strings": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}{v('B1', '1', kind='s')}</row>"), ["# One", "shared | rich"]),
+    "a gap": (xlsx(f"<row r='1'>{v('A1', '1')}{v('D1', '4')}</row>"), ["# One", "1 |  |  | 4"]),
+    "far columns": (xlsx(f"<row r='1'>{v('AA1', '27')}</row>"), ["# One", " | " * 26 + "27"]),
+    "dates": (xlsx(f"<row>{v('A1', '46082', 1)}{v('B1', '46082.5', 2)}{v('C1', '0.75', 3)}</row>"), ["# One", "2026-03-01 | 2026-03-01 12:00 | 18:00"]),
+    "formats of its own": (xlsx(f"<row>{v('A1', '46082', 5)}{v('B1', '0.75', 6)}{v('C1', '2.5', 8)}</row>"), ["# One", "2026-03-01 | 18:00 | 2.5"]),
+    "spans": (xlsx(f"<row>{v('A1', '1.5', 7)}</row>"), ["# One", "36:00"]),
+    "dates from 1904": (xlsx(f"<row>{v('A1', '44620', 1)}</row>", workbook='<workbookPr date1904="1"/>'), ["# One", "2026-03-01"]),
+    "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
+    "numbers": (xlsx(f"<row>{v('A1', '0.30000000000000004')}{v('B1', '1E3')}{v('C1', '12345678')}</row>"), ["# One", "0.3 | 1000 | 12345678"]),
+    "truth, errors, formulas": (xlsx(f"<row>{v('A1', '1', kind='b')}{v('B1', '#N/A', kind='e')}<c r='C1' t='str'><f>A1&amp;B1</f><v>ab</v></c></row>"), ["# One", "TRUE | #N/A | ab"]),
+    "high cell": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}{v('B1', '1')}</row><row r='2'><c r='A2'/>{v('B2', '2')}</row>", '<mergeCell ref="A1:A2"/>'), ["# One", "shared | 1", "shared | 2"]),
+    "wide cell": (xlsx(f"<row r='1'>{v('A1', '0', kind='s')}<c r='B1'/>{v('C1', '3')}</row>", '<mergeCell ref="A1:B1"/>'), ["# One", "shared |  | 3"]),
+}  # fmt: skip
+
+A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main"'
+
+
+def pptx(*slides: str) -> bytes:
+    ids = "".join(f'<p:sldId r:id="r{n}" id="{255 + n}"/>' for n in range(len(slides), 0, -1))
+    targets = "".join(
+        f'<Relationship Id="r{n}" Target="slides/s{n}.xml"/>' for n in range(1, len(slides) + 1)
+    )
+    return archive(
+        {
+            "ppt/presentation.xml": f"<p:presentation {A} {R}><p:sldIdLst>{ids}</p:sldIdLst></p:presentation>",
+            "ppt/_rels/presentation.xml.rels": f"<Relationships>{targets}</Relationships>",
+            **{
+                f"ppt/slides/s{n}.xml": f"<p:sld {A}>{slide}</p:sld>"
+                for n, slide in enumerate(slides, 1)
+            },
+        }
+    )
+
+
+def shape(*paragraphs: str, kind: str = "body") -> str:
+    texts = "".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in paragraphs)
+    return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr><p:txBody>{texts}</p:txBody></p:sp>'
+
+
+def slide_cell(text: str, attributes: str = "") -> str:
+    return f"<a:tc {attributes}><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:tc>"
+
+
+ACROSS, LEFT, DOWN, UP = 'gridSpan="2"', 'hMerge="1"', 'rowSpan="2"', 'vMerge="1"'
+POWERPOINT = {
+    "slides in their order": (pptx(shape("second"), shape("first")), ["--- 1", "first", "--- 2", "second"]),
+    "title": (pptx(shape("Plan", kind="title") + shape("one", "two")), ["--- 1", "# Plan", "one", "two"]),
+    "number of the slide": (pptx('<p:sp><a:p><a:fld type="slidenum"><a:t>1</a:t></a:fld></a:p></p:sp>' + shape("x")), ["--- 1", "x"]),
+    "table": (pptx(f"<a:tbl><a:tr>{slide_cell('both', ACROSS)}{slide_cell('', LEFT)}{slide_cell('c')}</a:tr>"
+                   f"<a:tr>{slide_cell('tall', DOWN)}{slide_cell('b')}{slide_cell('c')}</a:tr>"
+                   f"<a:tr>{slide_cell('', UP)}{slide_cell('e')}{slide_cell('f')}</a:tr></a:tbl>"),
+              ["--- 1", "both |  | c", "tall | b | c", "tall | e | f"]),
+}  # fmt: skip
+ALL = {
+    **{f"docx: {name}": (docx(body), shown) for name, (body, shown) in WORD.items()},
+    **{f"open: {name}": case for name, case in OPEN.items()},
+    **{f"xlsx: {name}": case for name, case in EXCEL.items()},
+    **{f"pptx: {name}": case for name, case in POWERPOINT.items()},
+}
+
+
+def shown(path: Path) -> list[str]:
+    """Its blocks, a heading with "#" for each level, a page as "---"."""
+    document = extraction.Document(str(path), float("inf"))
+    return [
+        words
+        if kind == "text"
+        else f"{'#' * number} {words}"
+        if kind == "heading"
+        else f"--- {number}"
+        for kind, number, words in extraction.blocks(document)
+    ]
+
+
+@pytest.mark.parametrize(("content", "blocks"), ALL.values(), ids=ALL)
+def test_a_file_of_an_office_says_what_its_program_shows(
+    tmp_path: Path, content: bytes, blocks: list[str]
+) -> None:
+    (tmp_path / "a").write_bytes(content)
+    assert shown(tmp_path / "a") == blocks
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.ods"])
+async def test_the_reader_in_the_sandbox_knows_each_kind(shelf: Shelf, name: str) -> None:
+    made = {
+        "a.docx": docx(numbered("Term")),
+        "a.xlsx": EXCEL["a gap"][0],
+        "a.pptx": POWERPOINT["title"][0],
+        "a.ods": OPEN["repeated empty cells"][0],
+    }
+    assert (
+        await shelf.passages(name, made[name])
+        == {
+            "a.docx": [(1, "", "1. Term")],
+            "a.xlsx": [(1, "One", "1 |  |  | 4")],
+            "a.pptx": [(1, "Plan", "one\ntwo")],
+            "a.ods": [(1, "S", "Mon | Tue | Wed | Thu\n|  |  | late")],
+        }[name]
+    )
+
+
+async def test_hidden_sheets_are_named(shelf: Shelf) -> None:
+    await shelf.file("a.xlsx", EXCEL["a gap"][0])
+    _, facts = await shelf.reader.read("cli", "", "a.xlsx")
+    assert facts.notes == [saying("Hidden sheets", "Two")]
+
+
+async def test_a_sheet_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/workbook.xml", "<workbook/>")
+        packed.writestr("xl/sharedStrings.xml", b"<sst>" + b" " * (65 << 20))
+    with pytest.raises(Refused, match="unpacks to more than"):
+        shown(tmp_path / "a.xlsx")
+
+
+TABLES = {
+    "cp1251": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
+    "koi8-r": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
+    "cp866": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
+    "cp1252": "Name;Ort;Preis\nMüller;Köln;5 €\n",
+    "cp1250": "Jméno;Město\nJiří;Třebíč\nŽofie;Plzeň\n",
+    "cp1253": "Όνομα;Πόλη\nΓιώργος;Αθήνα\n",
+    "cp1254": "Ad;Şehir\nAyşe;İstanbul\nIşık;Muğla\n",
+    "cp1255": "שם;עיר\nמשה;חיפה\n",
+    "cp1256": "الاسم;المدينة\nمحمد;القاهرة\n",
+    "gb18030": "姓名,城市\n王伟,北京\n",
+    "big5": "姓名,城市\n王偉,臺北\n",
+    "cp932": "氏名,都市\n田中さん,東京\n",
+    "euc_jp": "氏名,都市\n田中さん,東京\n",
+    "cp949": "이름,도시\n김철수,서울\n",
+}
+
+
+@pytest.mark.parametrize("encoding", TABLES)
+def test_an_encoding_is_guessed_and_named(encoding: str) -> None:
+    text, said = decoded(TABLES[encoding].encode(encoding))
+    assert (text, said) == (TABLES[encoding], saying(NAMES[encoding]))
+
+
+def test_what_is_no_text_in_any_encoding_is_said_to_be_unknown() -> None:
+    _, said = decoded(bytes((n * 37 + 11) % 128 | 128 for n in range(500)))
+    assert said == saying("unknown", "may be wrong")
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+async def test_the_line_that_names_the_separator_is_no_heading(shelf: Shelf, mark: str) -> None:
+    table = f"{mark}sep=;\r\nName;Age\r\nAda;36\r\n"
+    assert await shelf.passages("a.csv", table.encode()) == [(1, "Name;Age", "Ada;36")]
