@@ -20,6 +20,7 @@ from agent.sandbox import seccomp
 
 WORKSPACE = "/workspace"
 REPOS = "/repos"
+HOME = "/tmp"  # noqa: S108 - in the sandbox; empty at the start of each call
 REPORT = "/host.txt"
 PROGRAMS = "/commands"  # clients of commands that are answered outside (command_socket)
 LISTING = "/commands.txt"

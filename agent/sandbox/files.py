@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox import openat2
-from agent.sandbox.bubblewrap import REPORT, REPOS, SKILLS, WORKSPACE
+from agent.sandbox.bubblewrap import HOME, REPORT, REPOS, SKILLS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.limits import DiskQuota
 from agent.sandbox.observer import Observer
@@ -69,6 +69,13 @@ class Files:
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
+        home = path == "~" or path.startswith("~/")
+        if home or full == HOME or full.startswith(f"{HOME}/"):
+            lasting = path[2:] if home else full[len(HOME) + 1 :]
+            raise ToolError(
+                f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
+                f"Use {WORKSPACE}/{lasting}, in bash too."
+            )
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
             inner = full[len(WORKSPACE) + 1 :]
             return SandboxPath(self._workspace, inner, inner or WORKSPACE)

@@ -14,6 +14,7 @@ from agent.aio import BackgroundTasks, complete
 from agent.errors import NoSandbox, ToolError
 from agent.sandbox import gitdirs, rootfs, seccomp
 from agent.sandbox.bubblewrap import (
+    HOME,
     PROGRAMS,
     REPORT,
     REPOS,
@@ -226,8 +227,8 @@ def environment(zone: str, *, network: bool = False) -> dict[str, str]:
     """The whole environment of a call: nothing is taken from the program's own."""
     variables = {
         "PATH": f"{PROGRAMS}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HOME": "/tmp",  # noqa: S108 - in the sandbox
-        "TMPDIR": "/tmp",  # noqa: S108 - in the sandbox
+        "HOME": HOME,
+        "TMPDIR": HOME,
         "USER": USER,
         "LOGNAME": USER,
         "SHELL": "/bin/bash",

@@ -12,7 +12,7 @@ from agent.errors import ToolError
 from agent.nearest import nearest
 from agent.sandbox.bubblewrap import LISTING
 from agent.sandbox.files import Files
-from agent.sandbox.output_buffer import clean
+from agent.sandbox.output_buffer import STRAY_BREAKS, clean
 from agent.shell.registry import listing
 from agent.tools.tool import Call, Output, tool
 
@@ -83,7 +83,7 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     content, question, diff = await asyncio.to_thread(edited, text, old, new, path)
     await call.writes(call.sandbox.files.resolve(path), question)
     await call.sandbox.files.write(path, content)
-    changed = [line for line in diff.splitlines()[2:] if line.startswith(("+", "-"))]
+    changed = [line for line in diff.split("\n")[2:] if line.startswith(("+", "-"))]
     if len(changed) > MOST_CHANGES:
         changed[MOST_CHANGES:] = [f"[... {len(changed) - MOST_CHANGES} more]"]
     return Output("\n".join([f"edited {path}", *changed]), shown=diff)
@@ -136,12 +136,16 @@ async def near_names(files: Files, path: str) -> str:
 
 
 def split_lines(text: str, *, keepends: bool = False) -> list[str]:
-    """As str.splitlines, in pieces (PIECE)."""
+    """The lines of a text as grep, git and editors count them: a line feed ends each, nothing else. Split in
+    pieces (PIECE)."""
     lines, at = list[str](), 0
     while at < len(text):
         end = text.find("\n", at + PIECE) + 1 or len(text)
-        lines += text[at:end].splitlines(keepends)
+        split = text[at:end].removesuffix("\n").split("\n")
+        lines += [f"{line}\n" for line in split] if keepends else split
         at = end
+    if keepends and text and not text.endswith("\n"):
+        lines[-1] = lines[-1][:-1]
     return lines
 
 
@@ -154,7 +158,7 @@ def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
     fitting = lines_within(lines[start - 1 : end], limit)
-    shown = clean("".join(fitting)).rstrip("\n") or "(blank)"
+    shown = clean(STRAY_BREAKS.sub("␤", "".join(fitting))).rstrip("\n") or "(blank)"
     until = start + len(fitting) - 1
     if until < min(end, len(lines)):
         shown += f"\n[lines {start} to {until} of {len(lines)}; read on with first={until + 1}]"
@@ -178,7 +182,7 @@ def edited(text: str, old: str, new: str, path: str) -> tuple[bytes, str, str]:
         line if len(line) <= LINE_CHARACTERS else f"{line[:LINE_CHARACTERS]}…"
         for line in islice(changed_lines(text, at, old, new), MOST_SHOWN)
     )
-    diff = clean("\n".join([f"--- a/{path}", f"+++ b/{path}", *lines]))
+    diff = clean(STRAY_BREAKS.sub("␤", "\n".join([f"--- a/{path}", f"+++ b/{path}", *lines])))
     content = text[:at] + new + text[at + len(old) :]
     return content.encode(), f"{old}\n\n↓\n\n{new}", diff
 
@@ -209,7 +213,7 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
     places = occurrences(text, old)
     found = list(islice(places, LINES_NAMED))
     if not found and "\r\n" in text:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        old = re.sub(r"\r?\n", "\r\n", old)
         places = occurrences(text, old)
         found = list(islice(places, LINES_NAMED))
     if not found:
@@ -221,7 +225,15 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
             f"old occurs {count} times in {path}, at lines {lines}. "
             "Copy more of the lines around the one you mean."
         )
+    if at_crlf(text, found[0]):
+        new = re.sub(r"\r?\n", "\r\n", new)
     return found[0], old, new
+
+
+def at_crlf(text: str, at: int) -> bool:
+    """Whether the line at that character, or else the one before it, ends as on Windows."""
+    end = text.find("\n", at)
+    return text[: end if end >= 0 else text.rfind("\n", 0, at)].endswith("\r")
 
 
 def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
@@ -251,7 +263,7 @@ def changed_lines(text: str, at: int, old: str, new: str) -> Iterator[str]:
 def not_found(text: str, old: str, path: str) -> str:
     """The error for an `old` that does not occur, with the lines most like it."""
     lines = [line.rstrip("\r") for line in text.split("\n", MOST_SOUGHT)[:MOST_SOUGHT]]
-    sought = old.strip("\n").splitlines() or [old]
+    sought = [line.rstrip("\r") for line in old.strip("\n").split("\n")]
     best = nearest(sought[0], lines, 1, 0.4, NEAREST_SECONDS)
     if not best:
         return f"old does not occur in {path}. Read the file and copy the lines exactly."

@@ -105,9 +105,10 @@ async def grep(
 
 def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
     """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/."""
-    if not path and pattern.startswith("/"):
+    if not path and f"{pattern}/".startswith(("/", "~/")):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
+        plain = max(plain, 1)
         path, pattern = "/".join(parts[:plain]), "./" + "/".join(parts[plain:])
     return call.sandbox.files.resolve(path), pattern
 

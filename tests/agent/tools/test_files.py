@@ -13,6 +13,7 @@ from agent.sandbox.limits import HostRepo
 from agent.tools import files
 from agent.tools.bash import bash
 from agent.tools.files import LINE_CHARACTERS, edit_file, read_file, write_file
+from agent.tools.search import grep, list_files
 from agent.tools.tool import Output
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
@@ -250,3 +251,79 @@ async def test_a_change_of_many_lines_is_shown_as_removed_and_added(box: Box) ->
     output = await box.use(edit_file, path="many", old=old, new="one\n")
     assert output.shown.splitlines()[2:5] == ["@@ -1,502 +1,3 @@", "-first", "-0"]
     assert (box.sandbox.workspace / "many").read_text() == "first\none\nlast\n"
+
+
+BREAKS = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
+
+
+@pytest.mark.parametrize("sign", BREAKS, ids=ascii)
+async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str) -> None:
+    await box.use(write_file, path="a", content=f"one{sign}two\nthree{sign}\n\nwanted here\nlast")
+    assert (await box.text(grep, pattern="wanted")).startswith("a:4:wanted")
+    assert await box.text(bash, command="sed -n 4p a") == "wanted here"
+    assert await box.text(read_file, path="a", first=4, last=4) == "wanted here"
+    assert len((await box.text(read_file, path="a")).split("\n")) == 5
+    assert await box.error(read_file, path="a", first=6) == "a has only 5 lines."
+    edited = await box.use(edit_file, path="a", old="wanted", new="found")
+    assert edited.shown == saying("@@ -2,4 +2,4 @@")
+    assert (await box.error(edit_file, path="a", old="last one", new="x")) == saying("from line 5")
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "written"),
+    [
+        ("a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"),
+        ("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n"),
+        ("a\r\nb\r\n", "a\n", "", "b\r\n"),
+        ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n"),
+        ("a\r\nb\r\n", "a\nb", "x\r\ny", "x\r\ny\r\n"),
+        ("a\r\nb", "b", "b\nc\n", "a\r\nb\r\nc\r\n"),
+        ("a\r\nb\r\nc\n", "a\r\nb\n", "x\ny\n", "x\r\ny\r\nc\n"),
+        ("a\nb\r\nc\r\n", "a", "x\ny", "x\ny\nb\r\nc\r\n"),
+        ("a\nb\r\nc\r\n", "c", "x\ny", "a\nb\r\nx\r\ny\r\n"),
+        ("a\nb\n", "a", "x\ny", "x\ny\nb\n"),
+        ("\n\r\n", "\r\n", "x\n", "\nx\r\n"),
+    ],
+)
+async def test_an_edit_keeps_the_line_ends_around_it(
+    box: Box, text: str, old: str, new: str, written: str
+) -> None:
+    await box.use(write_file, path="a", content=text)
+    await box.use(edit_file, path="a", old=old, new=new)
+    async with asyncio.timeout(5):
+        with await box.sandbox.files.open("a") as file:
+            assert file.read() == written.encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "lasting"),
+    [
+        ("~", "/workspace/"),
+        ("~/notes.txt", "/workspace/notes.txt"),
+        ("~/a/../b.txt", "/workspace/a/../b.txt"),
+        ("/tmp", "/workspace/"),
+        ("/tmp/x/y.md", "/workspace/x/y.md"),
+        ("/workspace/../tmp/z", "/workspace/z"),
+        ("../tmp/z", "/workspace/z"),
+    ],
+)
+async def test_what_would_not_last_is_refused_with_a_place_that_does(
+    box: Box, path: str, lasting: str
+) -> None:
+    for refused in (
+        await box.error(write_file, path=path, content="x"),
+        await box.error(read_file, path=path),
+        await box.error(grep, pattern="x", path=path),
+    ):
+        assert refused == saying("emptied", f"Use {lasting},")
+    assert await box.sandbox.files.names("") == []
+
+
+@pytest.mark.parametrize("pattern", ["~", "~/*.txt", "~/notes/*", "/tmp/*", "/tmp/a/b.md"])
+async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> None:
+    assert await box.error(list_files, pattern=pattern) == saying("emptied", "Use /workspace/")
+
+
+async def test_a_file_of_that_name_is_reached_from_its_folder(box: Box) -> None:
+    await box.use(bash, command="mkdir '~'; echo x > '~/a'")
+    assert await box.text(read_file, path="./~/a") == "x"

@@ -162,3 +162,27 @@ def test_globs(folder: str, pattern: str, hits: list[str], misses: list[str]) ->
     expression = re.compile(beneath(folder, pattern))
     assert [name for name in hits if not expression.search(name)] == []
     assert [name for name in misses if expression.search(name)] == []
+
+
+ENCODINGS = {
+    "cp1252": "na\xefve wanted \xfcber",
+    "latin-1": "\xa3 wanted",
+    "cp1251": "слово wanted",
+    "koi8-r": "wanted слово",
+    "shift_jis": "日本 wanted",
+    "gb18030": "合同 wanted",
+    "big5": "合約 wanted",
+    "euc-kr": "계약 wanted",
+    "iso8859-15": "10 \u20ac wanted",
+    "cp437": "\xe9t\xe9 wanted",
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+async def test_files_in_other_encodings_are_searched_too(box: Box, encoding: str) -> None:
+    text = f"first\n{ENCODINGS[encoding]}\nlast wanted\n"
+    await box.sandbox.files.write("a.txt", text.encode(encoding))
+    await box.sandbox.files.write("b.bin", b"\0wanted\n")
+    first, second = (await box.text(grep, pattern="wanted")).split("\n")
+    assert first.startswith("a.txt:2:") and "wanted" in first
+    assert second == "a.txt:3:last wanted"
