@@ -120,8 +120,8 @@ def _fail(error: OSError) -> None:
 
 def front_matter(text: str) -> dict[str, str]:
     """The keys between two lines of "---". Of YAML it reads what skills use: plain, quoted and folded strings."""
-    lines = text.removeprefix("\ufeff").splitlines()
-    if not lines or lines[0].strip() != "---":
+    lines = text.removeprefix("\ufeff").split("\n")
+    if lines[0].strip() != "---":
         return {}
     found: dict[str, str] = {}
     key = ""

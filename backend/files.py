@@ -39,7 +39,7 @@ def read_json_lines(path: Path, kind: type[Model], most: int) -> list[Model]:
     """The last `most` values of a JSON Lines file; lines that cannot be parsed are skipped."""
     values = []
     with suppress(OSError):
-        for line in path.read_text("utf-8", "replace").splitlines():
+        for line in path.read_text("utf-8", "replace").split("\n"):
             with suppress(ValueError):
                 values.append(kind.model_validate_json(line))
     return values[-most:]

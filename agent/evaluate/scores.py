@@ -77,7 +77,7 @@ def mean(values: Sequence[float]) -> float:
 def load_scores(path: Path) -> list[Score]:
     """The scores in the file, without a line that was cut off when the program was killed."""
     scores: list[Score] = []
-    for line in path.read_text("utf-8").splitlines() if path.exists() else []:
+    for line in path.read_text("utf-8").split("\n") if path.exists() else []:
         try:
             scores.append(Score(**json.loads(line)))
         except (ValueError, TypeError):

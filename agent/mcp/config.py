@@ -113,7 +113,7 @@ class ServerConfig:
         if not self.env_file:
             return {}
         text = read_secret_file(self.env_file, f"The env_file of {self.name}")
-        lines = (ASSIGNMENT.fullmatch(line) for line in text.splitlines())
+        lines = (ASSIGNMENT.fullmatch(line) for line in text.split("\n"))
         return {line[1]: unquoted(line[2]) for line in lines if line}
 
 

@@ -207,7 +207,7 @@ class GuardScan:
             self.closed.add(path)
         git = self.top / path
         self.add_git_directory(resolve(self.top, path, read_bounded(git / "commondir").strip()))
-        for line in read_bounded(git / "objects/info/alternates").splitlines():
+        for line in read_bounded(git / "objects/info/alternates").split(b"\n"):
             shared = resolve(self.top, join(path, "objects"), line.strip())
             if shared and (self.top / shared).is_dir():
                 self.closed.add(shared)
@@ -384,7 +384,7 @@ def is_harmless(fd: int, entries: dict[str, bool]) -> bool:
         if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
             return False
         content = file.read(MOST_SETTINGS_BYTES + 1)
-    lines = content.decode("utf-8", "replace").splitlines()
+    lines = re.split(r"\r?\n", content.decode("utf-8", "replace"))
     return len(content) <= MOST_SETTINGS_BYTES and all(map(HARMLESS_LINE.fullmatch, lines))
 
 
