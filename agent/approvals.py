@@ -18,7 +18,6 @@ from agent.events import ApprovalAsked, ApprovalPending, Decision, Emit
 from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
-LOOK_SECONDS = 1.0  # between two queries for an answer that another process has recorded
 DENIED = "The owner denied this step. Say so, and go on without it."
 EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
 TOO_LONG = (
@@ -180,7 +179,7 @@ class Approvals:
                 decided = await self.rows.decide(request.id, "denied", self.clock(), "expired")
                 late = None if decided else await self._decided(request)
                 decision, reason = "denied", EXPIRED.format(minutes=self.seconds / 60)
-                if late is not None:  # another process has been quicker
+                if late is not None:  # the answer has been quicker
                     decision, reason = late, DENIED
             finally:
                 del self._waiting[request.id]
@@ -202,12 +201,7 @@ class Approvals:
         answer = await ask(request)
         if answer is not None:
             await self.decide(request.id, answer, "on the spot")
-        while not self._waiting[request.id].done():
-            await asyncio.wait([self._waiting[request.id]], timeout=LOOK_SECONDS)
-            # The owner's page answers it in another process.
-            if (known := await self._decided(request)) is not None:
-                return known
-        return self._waiting[request.id].result()
+        return await self._waiting[request.id]
 
     async def _decided(self, request: ApprovalRequest) -> Decision | None:
         found = await self.rows.find(request.turn, request.call, request.what)

@@ -3,9 +3,11 @@
 `as_json` gives the form that `voltaire ask --json` prints, one object a line.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
+
+from pydantic import TypeAdapter
 
 from agent.plan import Plan
 
@@ -192,3 +194,18 @@ def as_json(event: Event) -> dict[str, Any] | None:
     fields = asdict(event)
     fields.pop("shown", None)
     return {"type": _TYPES[type(event)], **fields}
+
+
+def wire_form(event: Event) -> dict[str, Any]:
+    """All of an event as JSON, for a terminal that shows it."""
+    return {"type": "event", "event": type(event).__name__, **asdict(event)}
+
+
+def from_wire(message: Mapping[str, Any]) -> Event:
+    """The event of a `wire_form`."""
+    fields = {name: value for name, value in message.items() if name not in ("type", "event")}
+    event: Event = TypeAdapter(_EVENTS[message["event"]]).validate_python(fields)
+    return event
+
+
+_EVENTS: dict[str, Any] = {each.__name__: each for each in get_args(Event)}

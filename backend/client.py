@@ -141,17 +141,17 @@ class QueueConnection:
                 lease.states.put_nowait(None)
 
 
-def default_socket(state_dir: Path) -> Path:
-    """Where the control API listens by default.
+def default_socket(state_dir: Path, name: str = "backend.sock") -> Path:
+    """Where a control API listens by default.
 
     AF_UNIX paths are limited to 107 bytes; a longer one is replaced by a path in a private
     folder under /tmp.
     """
-    path = state_dir / "run" / "backend.sock"
+    path = state_dir / "run" / name
     if len(os.fsencode(path)) <= LONGEST_SOCKET:
         return path
     digest = hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]
-    return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{digest}" / "backend.sock"
+    return Path(tempfile.gettempdir()) / f"voltaire-{os.getuid()}-{digest}" / name
 
 
 def control_socket(named: str, state_dir: Path) -> Path:
@@ -170,11 +170,7 @@ class BackendClient:
         self._connecting = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.UnixConnector(path=str(self.socket), limit=0)
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS)
-        self._session = aiohttp.ClientSession(
-            "http://backend", connector=connector, timeout=timeout
-        )
+        self._session = unix_session(self.socket)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -376,6 +372,13 @@ class BackendClient:
                 yield answer
         except (OSError, aiohttp.ClientError) as error:
             raise unavailable(error) from None
+
+
+def unix_session(socket: Path) -> aiohttp.ClientSession:
+    """A session whose requests go to a UNIX socket."""
+    connector = aiohttp.UnixConnector(path=str(socket), limit=0)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=ANSWER_SECONDS)
+    return aiohttp.ClientSession("http://socket", connector=connector, timeout=timeout)
 
 
 @asynccontextmanager

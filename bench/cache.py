@@ -146,9 +146,7 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
             )
             return await run_turn(turn, emit)
 
-        async with Chats(
-            store, run, window, ChatOptions(frozenset({"bench"})), Ends(ended)
-        ) as chats:
+        async with Chats(store, run, window, ChatOptions(), Ends(ended)) as chats:
             for number, (chat, words) in enumerate(script(turns)):
                 await chats.submit(Incoming(chat, "bench", str(number), words))
                 await ended.get()

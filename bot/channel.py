@@ -17,6 +17,8 @@ from agent.language import ENGLISH, spoken
 from agent.leaks import LeakDetector
 from agent.plan import Plan
 
+APP_PREFIXES = ("tg:", "mx:")  # of the chats of messaging apps; the others are terminals
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:

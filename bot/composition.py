@@ -20,10 +20,10 @@ from contextlib import (
     nullcontext,
     suppress,
 )
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
@@ -50,7 +50,7 @@ from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
-from agent.schedule.planner import Planner
+from agent.schedule.planner import NOTHING_RUNS, Planner
 from agent.shell import registry
 from agent.store import Store
 from agent.store.chats import Chat
@@ -107,8 +107,9 @@ class Agent:
     budgets: DailyBudgets
     leaks: LeakDetector
     servers: "ToolServers | None"
-    file_sender: Callable[[str], FileSender | None] | None
+    people: "People"
     jobs_changed: Callable[[], None] = lambda: None  # called after each change of a chat's jobs
+    jobs_note: str = NOTHING_RUNS  # for a model that plans one
     pages: PageCache = field(default_factory=PageCache)
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
     _uptime_s: float | None = None  # of the backend process that knows the prefix
@@ -141,7 +142,7 @@ class Agent:
             tools=self.tools,
             schemas=self.schemas,
             context=await self.tool_context(chat, zone_of(known, self.settings)),
-            approvals=self.approvals,
+            approvals=replace(self.approvals, ask=self.people.asker(assignment)),
             limits=turn_limits(self.settings),
             thinking=known.thinking if known else None,
             ready=self.ready,
@@ -168,7 +169,7 @@ class Agent:
             notes=ChatMemory(self.store, chat, zone, search),
             jobs=await self.planner(chat, zone),
             plans=self.store.plans,
-            file_sender=self.file_sender(chat) if self.file_sender else None,
+            file_sender=self.people.file_sender(chat),
             leaks=self.leaks,
             browser=browser(self.settings, self.store, chat, self.pages),
             documents=partial(self.documents.library, chat),
@@ -194,7 +195,8 @@ class Agent:
         def changed() -> None:
             self.jobs_changed()  # assigned once there is a scheduler
 
-        return planner(self.settings, self.store, chat, zone, profiles, changed)
+        made = planner(self.settings, self.store, chat, zone, profiles, changed)
+        return replace(made, note=self.jobs_note)
 
     @property
     def selftests(self) -> SelftestStore:
@@ -364,6 +366,24 @@ class Documents:
         return DocumentIndexer(self.store.documents, self._reader, busy, self._meaning)
 
 
+class People(Protocol):
+    """Who is asked on behalf of a turn, and gets a chat's files; None where nobody is there."""
+
+    def asker(self, assignment: Assignment) -> AskOwners | None: ...
+
+    def file_sender(self, chat: str) -> FileSender | None: ...
+
+
+class Nobody:
+    """Nobody is asked, and files go nowhere."""
+
+    def asker(self, assignment: Assignment) -> None:
+        return None
+
+    def file_sender(self, chat: str) -> None:
+        return None
+
+
 def leak_detector(settings: Settings) -> LeakDetector:
     """A detector that knows every secret of the configuration."""
     leaks = LeakDetector(secret_values(settings))
@@ -377,16 +397,11 @@ async def open_agent(
     settings: Settings,
     backend: BackendClient,
     store: Store | None = None,
+    people: People | None = None,
     *,
-    ask: AskOwners | None = None,
-    file_sender: Callable[[str], FileSender | None] | None = None,
     leaks: LeakDetector | None = None,
 ) -> AsyncIterator[Agent]:
-    """The agent on a backend and the database, which is opened here unless it is given.
-
-    Without `ask` approvals are denied; without `file_sender` files cannot be sent. `leaks` is made from the
-    settings unless it is given.
-    """
+    """The agent on a backend and the database, which is opened here unless it is given, as is the detector."""
     host = HostReport(settings.state_dir, settings.agent.timezone)
     try:
         tools = chosen(settings.agent.tools)
@@ -419,14 +434,14 @@ async def open_agent(
                 model.useful,
                 model.shows_prompts if settings.agent.read_ahead else never,
             ),
-            Approvals(store.approvals, ask, zone=settings.agent.timezone),
+            Approvals(store.approvals, None, zone=settings.agent.timezone),
             tools,
             schemas,
             host,
             DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
             leaks,
             servers,
-            file_sender,
+            people or Nobody(),
         )
 
 
@@ -476,6 +491,7 @@ async def tool_servers(
         for name, section in settings.agent.mcp.items()
     ]
     async with open_servers(configs, sandboxes, settings.state_dir, store.key_values) as servers:
+        store.freeze.on_freeze.append(servers.stop_all)
         yield servers
 
 

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -45,8 +45,10 @@ from bot.composition import (
     retention_of,
     semantic_search,
 )
+from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.messaging_apps import Apps
+from bot.sessions import Sessions, SplitListener
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,
@@ -68,7 +70,6 @@ PRESENCE_SECONDS = 10.0
 LOOK_SECONDS = 15.0  # between two looks at the backend
 AGAIN_SECONDS = 5.0
 BACKUP_LOOK_SECONDS = 600.0
-JOB = "job"
 LAST_ALERT = "alert"
 CONFIGURATION = "configuration"  # its SHA-256 and the program's version at the last start
 ALERT_MARKS = {"critical": "🔥", "warning": "⚠️", "over": "✅", "info": "·"}
@@ -82,44 +83,48 @@ async def serve_bot(
     also: Sequence[Listener] = (),
     notify: Callable[[str], None] = lambda line: None,
     models: ModelSource | None = None,
+    serve_holder: ServeHolder = lambda holder: nullcontext(),
 ) -> None:
     """Run the messaging apps until cancelled. Raises bot.messaging_apps.AppUnavailable, StoreError.
 
-    `also` are more listeners of turns; `notify` tells the service manager; `models` is what /model offers.
+    `also` are more listeners of turns; `notify` tells the service manager; `models` is what /model offers;
+    `serve_holder` serves the commands.
     """
     leaks = leak_detector(settings)
-    async with (
-        open_checked_state(settings) as store,
-        open_apps(settings, store, leaks) as apps,
-        open_agent(
-            settings, backend, store, ask=apps.ask, file_sender=apps.file_sender, leaks=leaks
-        ) as agent,
-        SpokenReplies(agent.sandboxes.of, models_of(settings), apps.apps[0].texts) as voice,
-        open_chats(agent, chat_options(agent, apps), Listeners([apps, voice, *also])) as chats,
-        open_scheduler(agent, chats) as scheduler,
-        background_work(agent, apps, chats, notify),
-    ):
-        await record_configuration(settings, store)
-        agent.jobs_changed = scheduler.wake
-        if agent.servers:
-            agent.servers.sign_in_needed = partial(ask_to_sign_in, agent.servers, apps, store)
-        await apps.serve(
-            Services(
-                chats,
-                agent.approvals,
-                backend,
-                agent.context,
-                agent.planner,
-                selftests=agent.selftests,
-                sandbox=agent.sandboxes.of,
-                state=settings.state_dir,
-                budgets=agent.budgets,
-                models=models,
-                skills=partial(offered_skills, settings.state_dir),
-                servers=agent.servers,
-                voice=voice,
+    async with open_checked_state(settings) as store, open_apps(settings, store, leaks) as apps:
+        sessions = Sessions(store, apps)
+        async with (
+            open_agent(settings, backend, store, sessions, leaks=leaks) as agent,
+            SpokenReplies(agent.sandboxes.of, models_of(settings), apps.apps[0].texts) as voice,
+            open_chats(
+                agent,
+                chat_options(agent, apps, sessions),
+                SplitListener(sessions, Listeners([apps, voice, *also])),
+            ) as chats,
+            open_scheduler(agent, chats),
+            background_work(agent, apps, chats, notify),
+            serve_holder(Holder(settings, backend, store, agent, chats, sessions, runs_jobs=True)),
+        ):
+            await record_configuration(settings, store)
+            if agent.servers:
+                agent.servers.sign_in_needed = partial(ask_to_sign_in, agent.servers, apps, store)
+            await apps.serve(
+                Services(
+                    chats,
+                    agent.approvals,
+                    backend,
+                    agent.context,
+                    agent.planner,
+                    selftests=agent.selftests,
+                    sandbox=agent.sandboxes.of,
+                    state=settings.state_dir,
+                    budgets=agent.budgets,
+                    models=models,
+                    skills=partial(offered_skills, settings.state_dir),
+                    servers=agent.servers,
+                    voice=voice,
+                )
             )
-        )
 
 
 async def record_configuration(settings: Settings, store: Store) -> None:
@@ -155,7 +160,7 @@ class Listeners:
             await listener.waiting(chat, why)
 
 
-def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
+def chat_options(agent: Agent, apps: Apps, sessions: Sessions) -> ChatOptions:
     fetcher = AttachmentFetcher(
         apps.channel,
         agent.store,
@@ -166,8 +171,8 @@ def chat_options(agent: Agent, apps: Apps) -> ChatOptions:
         agent.documents.library,
         partial(tell_blind, agent, apps),
     )
-    sources = frozenset({JOB, *(app.channel.source for app in apps.apps)})
-    return ChatOptions(sources, agent.settings.agent.timezone, apps.compose, fetch=fetcher.fetch)
+    zone = agent.settings.agent.timezone
+    return ChatOptions(zone, sessions.compose, fetcher.fetch, sessions.attends)
 
 
 async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
@@ -190,7 +195,10 @@ def ask_to_sign_in(servers: "ToolServers", apps: Apps, store: Store, name: str) 
 
 
 @asynccontextmanager
-async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]:
+async def open_scheduler(
+    agent: Agent, chats: Chats, own: Callable[[str], bool] = lambda chat: True, note: str = ""
+) -> AsyncIterator[Scheduler]:
+    """Run the jobs of the chats that `own` tells; `note` says of them what a model that plans one has to say."""
     settings = agent.settings.agent
     try:
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
@@ -207,9 +215,10 @@ async def open_scheduler(agent: Agent, chats: Chats) -> AsyncIterator[Scheduler]
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
-    runner = JobRunner(agent.store, actions, payload, quiet)
+    runner = JobRunner(agent.store, actions, payload, quiet, own)
     await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
     async with Scheduler(runner) as scheduler:
+        agent.jobs_changed, agent.jobs_note = scheduler.wake, note
         yield scheduler
 
 

@@ -14,6 +14,7 @@ from agent.files import replacing
 from agent.store import Store, open_store
 from agent.store.database import open_read_only
 from agent.store.errors import damaged
+from agent.store.jobs import OVERDUE_SECONDS
 from agent.store.retention import DAY
 from agent.timezones import local_time
 from bot.settings import Settings
@@ -51,13 +52,6 @@ async def open_state_read_only(settings: Settings) -> AsyncIterator[Store]:
     path = settings.state_dir / DATABASE
     async with open_read_only(path) as reader:
         yield Store(reader, path.with_name("attempts"))
-
-
-async def record_act(state: Path, **facts: str | float) -> None:
-    """Record in the ledger, where there is a state, what somebody did in the terminal."""
-    if (state / DATABASE).exists():
-        async with open_store(state / DATABASE) as store:
-            await store.ledger.record("admin", by="terminal", **facts)
 
 
 class Presence(BaseModel):
@@ -130,7 +124,11 @@ async def state_facts(store: Store | None) -> dict[str, Any]:
         "chats": await store.chats.count() if store else 0,
         "idle": {"tokens": await store.usage.read_ahead(store.clock() - DAY) if store else 0},
         "frozen_since": frozen and local_time(frozen, "UTC").isoformat(),
-        "jobs": {"active": active, "next_at": due and local_time(due, "UTC").isoformat()},
+        "jobs": {
+            "active": active,
+            "next_at": due and local_time(due, "UTC").isoformat(),
+            "overdue": bool(store and due and due < store.clock() - OVERDUE_SECONDS),
+        },
     }
 
 
@@ -167,6 +165,9 @@ async def shared_facts(folder: Path = RUNTIME) -> dict[str, Any]:
     if started(pid) != began:  # that bot is gone
         facts = await bot_facts(None, None)
         facts["bot"] |= dict.fromkeys(key for key, value in facts["bot"].items() if value == 0)
-        unknown = {"idle": {"tokens": None}, "jobs": {"active": None, "next_at": None}}
+        unknown = {
+            "idle": {"tokens": None},
+            "jobs": {"active": None, "next_at": None, "overdue": None},
+        }
         facts |= {"chats": None, **unknown}
     return facts

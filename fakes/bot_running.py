@@ -107,7 +107,7 @@ class ScriptedAgent:
             stop, answer_now = assignment.stop, assignment.answer_now
             return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 
-        options = ChatOptions(frozenset({app.channel.source}), compose=apps.compose)
+        options = ChatOptions(compose=apps.compose)
         if self.sandbox:
             library = partial(self.library, store) if self.library else None
             fetcher = AttachmentFetcher(

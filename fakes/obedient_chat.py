@@ -103,7 +103,7 @@ class ObedientChat:
         schemas = tuple(tool.schema for tool in tools)
         model = ScriptedModel(obedient(self.obeys_from), n_ctx=self.window)
         window = ModelWindow(self.store, model, LocalGpuQueue(), schemas)
-        rows: Sequence[InboxRow] = await self.store.inbox.waiting(CHAT, [incoming.source])
+        rows: Sequence[InboxRow] = await self.store.inbox.waiting(CHAT)
         rows = await self.fetch(rows)
         message = await user_message.render(self.store, rows, "UTC", window.enter)
         turn = await self.store.turns.begin(secrets.token_hex(8), rows, message)
@@ -117,7 +117,7 @@ class ObedientChat:
             documents=self.documents,
             leaks=self.leaks,
         )
-        journal = StoredJournal(self.store, turn, window, "UTC", frozenset({incoming.source}))
+        journal = StoredJournal(self.store, turn, window, "UTC")
         approvals = Approvals(self.store.approvals, self._ask)
         budgets = DailyBudgets(self.store.budgets, self.limits)
         work = Turn(model, journal, tools, schemas, context, approvals, budgets=budgets)

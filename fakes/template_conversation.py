@@ -276,9 +276,7 @@ async def converse(
 
         for chat in CHATS:
             await store.chats.set(chat, thinking=thinking)
-        async with Chats(
-            store, run, window, ChatOptions(frozenset({"bench"})), Ends(ended)
-        ) as chats:
+        async with Chats(store, run, window, ChatOptions(), Ends(ended)) as chats:
             for number, (chat, acts) in enumerate(turns(long=row.long)):
                 before = len(ran)
                 actors[chat].begin([texts[id(act)] for act in acts])

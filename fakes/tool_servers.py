@@ -42,6 +42,7 @@ class FakeServers:
         servers = open_servers([config], self.sandboxes, self.state, self.store.key_values)
         box = Box(await self.sandboxes.of(chat), chat=chat)
         box.servers = await self.stack.enter_async_context(servers)
+        self.store.freeze.on_freeze.append(box.servers.stop_all)
         return box
 
 

@@ -67,15 +67,16 @@ class SilentListener:
 
 @dataclass(frozen=True)
 class ChatOptions:
-    """Which messages a process answers, and how.
+    """How messages are answered.
 
-    `sources` are those of Incoming; rows of other sources are left to other processes. `zone` is the agent's
-    IANA time zone, for chats without their own. `resumes`: finish what a killed process of these sources
-    left. `fetch` downloads attachments.
+    `zone` is the agent's IANA time zone, for chats without their own. `fetch` downloads attachments.
+    `attended` tells whether somebody waits for the answer to a message: the others, of terminals that are
+    gone, are dropped. `own` tells of a chat and a source whether this process answers it; the rest waits
+    for the bot.
     """
 
-    sources: frozenset[str]
     zone: str = "UTC"
     compose: Compose = compose_nothing
-    resumes: bool = True
     fetch: Fetch = as_they_are
+    attended: Callable[[Incoming], bool] = lambda incoming: True
+    own: Callable[[str, str], bool] = lambda chat, source: True

@@ -1,30 +1,22 @@
 """One worker per chat: inbox to turn, turn to outbox.
 
-    async with Chats(store, run, window, ChatOptions(frozenset({"telegram"}))) as chats:
+    async with Chats(store, run, window, ChatOptions()) as chats:
         await chats.submit(Incoming(...))     # durable when it returns
         await chats.stop("tg:1")
 
 A worker exists while its chat has something waiting or running, so idle chats cost nothing. At start,
-whatever a killed process left unfinished is taken up.
+whatever a killed process left unfinished is taken up; what a terminal asked, when it asks again.
 """
 
-import os
-import secrets
-from contextlib import ExitStack, suppress
 from typing import Self
 
 from agent.aio import BackgroundTasks
-from agent.chats.assignment import ChatOptions, Listener, RunTurn, SilentListener
-from agent.chats.worker import EPHEMERAL, Worker
+from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn, SilentListener
+from agent.chats.worker import Worker
 from agent.context.window import ModelWindow
 from agent.store import Incoming, Store
 from agent.store.backup import SNAPSHOT
-from agent.store.errors import StoreError
-
-
-def cli_source() -> str:
-    """A source for this process's own messages, which no other process answers."""
-    return f"{EPHEMERAL}:{os.getpid()}-{secrets.token_hex(4)}"
+from agent.store.inbox import CLI
 
 
 class Chats:
@@ -43,27 +35,21 @@ class Chats:
         self._run = run
         self._window = window
         self._listener = listener or SilentListener()
-        self._owner = ""  # of the leases
-        self._stack = ExitStack()
         self._workers: dict[str, Worker] = {}
         self.tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
-        sources, left = self.options.sources, []
-        if self.options.resumes:
-            left += await self.store.turns.chats_unfinished(sources)
-            left += await self.store.inbox.chats_waiting(sources)
-        self._owner = self._stack.enter_context(self.store.leases.owner())
-        for chat in dict.fromkeys(left):
-            self.wake(chat)
+        unfinished = await self.store.turns.chats_unfinished()
+        for chat, source in [*unfinished, *await self.store.inbox.chats_waiting()]:
+            if source != CLI and self.options.own(chat, source):
+                self.wake(chat)
+        self.store.freeze.on_freeze.append(self.stop_all)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Running turns are cut off; the next start resumes them."""
-        with self._stack:
-            await self.tasks.stop()
-            with suppress(StoreError):  # a cancelled worker may not have released its own
-                await self.store.leases.release_all(self._owner)
+        self.store.freeze.on_freeze.remove(self.stop_all)
+        await self.tasks.stop()
 
     async def submit(self, incoming: Incoming) -> bool:
         """Store a message and have it answered; False for a duplicate.
@@ -88,7 +74,6 @@ class Chats:
             return
         worker = Worker(
             chat,
-            self._owner,
             self.store,
             self._run,
             self._window,
@@ -100,23 +85,29 @@ class Chats:
         self.tasks.start(worker.run(), f"chat {chat}")
 
     def running(self) -> list[str]:
-        """Chats whose turn runs in this process now."""
+        """Chats whose turn runs or begins now."""
         return [chat for chat, worker in self._workers.items() if worker.stop]
 
+    def assignment(self, chat: str) -> Assignment | None:
+        """What runs in that chat now."""
+        worker = self._workers.get(chat)
+        return worker.assignment if worker else None
+
+    def stop_all(self) -> int:
+        """Stop every turn that runs; returns how many."""
+        return sum(worker.stop_turn() for worker in self._workers.values())
+
     async def stop(self, chat: str) -> bool:
-        """Stop the turn that runs in that chat, in any process; False when none does.
+        """Stop the turn that runs in that chat; False when none does.
 
         Its open questions to owners are withdrawn first: a press after this grants nothing.
         """
         await self.store.approvals.withdraw(chat)
         worker = self._workers.get(chat)
-        if worker and worker.stop:
-            worker.stop.set()
-            return True
-        return await self.store.leases.request_stop(chat)
+        return worker is not None and worker.stop_turn()
 
     def answer_now(self, chat: str) -> bool:
-        """End the thinking of the turn that runs in that chat in this process; False when none does."""
+        """End the thinking of the turn that runs in that chat; False when none does."""
         worker = self._workers.get(chat)
         if worker and worker.assignment:
             worker.assignment.answer_now.set()
@@ -137,7 +128,7 @@ class Chats:
 
     async def forget(self, chat: str, by: str = "") -> None:
         """Delete a chat with all that belongs to it, once its turn and waiting messages are ended."""
-        waiting = await self.store.inbox.waiting(chat, self.options.sources)
+        waiting = await self.store.inbox.waiting(chat)
         await self.store.inbox.discard(chat, [row.id for row in waiting])
         if worker := self._workers.get(chat):
             await worker.stop_and_wait()

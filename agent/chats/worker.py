@@ -1,4 +1,4 @@
-"""The worker of one chat: takes its lease, then its oldest messages, and runs turns until none waits."""
+"""The worker of one chat: takes its oldest messages, and runs turns until none waits."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent.aio import BackgroundTasks, move_on_when, set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener, RunTurn
@@ -32,11 +32,7 @@ STORE_RETRY_SECONDS = 5.0
 RESUMES = 4  # a turn cut off more often in the same step is ended: it may crash the program
 CRASH_RETRY_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
-LEASE_POLL_SECONDS = 0.25  # the end of another process's turn is not announced
-STOP_POLL_SECONDS = 0.5  # how soon another process's request to stop is seen
-POLLS_PER_HEARTBEAT = 10
 NOTHING = PendingWork(None, None, None, ())
-EPHEMERAL = "cli"  # prefix of the sources of command lines: a killed one wants no answer any more
 
 
 @dataclass
@@ -44,7 +40,6 @@ class Worker:
     """Runs while its chat has something waiting; `retire` is called at its end."""
 
     chat: str
-    owner: str  # of the lease
     store: Store
     run_turn: RunTurn
     window: ModelWindow
@@ -58,7 +53,6 @@ class Worker:
     free: asyncio.Event = field(default_factory=asyncio.Event)  # set while no turn runs or begins
     handling: tuple[str, object] | None = None  # table and key of the row being answered
     pending: PendingWork = NOTHING  # as last read
-    stopping: bool = False  # woken by stop_and_wait: a lease would create a forgotten chat again
 
     def __post_init__(self) -> None:
         self.free.set()
@@ -68,11 +62,9 @@ class Worker:
         """Run turns; when none waits, compact and warm the prompt until a message comes."""
         try:
             while True:
-                woken = self.wake.is_set() and not self.stopping
-                self.stopping = False
                 self.wake.clear()
                 try:
-                    if await self._answer_next(woken=woken):
+                    if await self._answer_next():
                         continue
                     async with move_on_when(self.wake):
                         with suppress(BackendAway):
@@ -108,53 +100,60 @@ class Worker:
         answered = self.assignment.answers if self.assignment else ()
         return bool(ref) and any(each.ref == ref for each in answered)
 
+    def stop_turn(self) -> bool:
+        """Stop the turn that runs or begins; False when none does."""
+        if self.stop:
+            self.stop.set()
+        return self.stop is not None
+
     async def stop_and_wait(self) -> None:
         """Stop the turn that runs or begins, and return once none does."""
-        while not self.free.is_set():
-            self.stopping = True
-            self.wake.set()
-            self._stop_turn()
-            await set_within(self.free, STOP_POLL_SECONDS)
+        self.stop_turn()
+        self.wake.set()
+        await self.free.wait()
 
-    async def _answer_next(self, *, woken: bool) -> bool:
-        """Run one turn, an unfinished one first; False when there is none.
-
-        Unless it was `woken`, the worker takes the lease only if it finds something to do.
-        """
+    async def _answer_next(self) -> bool:
+        """Run one turn, an unfinished one first; False when there is none."""
         self.handling = None
-        if not woken:
-            pending = await self._pending()
-            turn = pending.unfinished
-            if not pending.waiting and not (turn and turn.source in self.options.sources):
-                return False
-        async with self._leased():
-            pending = await self._pending()
+        pending = await self._pending()
+        turn = pending.unfinished
+        if not pending.waiting and not (turn and self.options.own(self.chat, turn.source)):
+            return False
+        self.free.clear()
+        self.stop = asyncio.Event()
+        try:
             with speaking(self.language):
-                if turn := pending.unfinished:
-                    self.handling = "turns", turn.id
-                    if turn.source in self.options.sources:
-                        rows = await self.store.inbox.of_turn(turn.id)
-                        no_crash = turn.id == self.unwritable
-                        if no_crash or await self.store.turns.resume(turn) <= RESUMES:
-                            await self._answer(turn, rows)
-                        else:
-                            await self._give_up(turn, rows)
-                        return True
-                    await self._abandon(turn)
-                    pending = await self._pending()  # its messages may wait again
+                if turn:
+                    await self._resume(turn)
+                    return True
                 rows = await self._settled(pending)
-                if rows:
-                    self.stop = asyncio.Event()
-                    try:
-                        turn = await self._begin(rows)
-                        if turn:
-                            await self._answer(turn, rows)
-                    finally:
-                        self.stop = None
+                if rows and not self.options.attended(rows[0].incoming):
+                    await self.store.inbox.discard(self.chat, [rows[0].id])
+                elif rows and (turn := await self._begin(rows)):
+                    await self._answer(turn, rows)
                 return bool(rows)
+        finally:
+            self.stop = None
+            self.free.set()
+
+    async def _resume(self, turn: OpenTurn) -> None:
+        """Finish a turn that was cut off; end it where nobody waits for its answer any more, or where it is another
+        process's, for which its messages wait again."""
+        self.handling = "turns", turn.id
+        rows = await self.store.inbox.of_turn(turn.id)
+        own = self.options.own(self.chat, turn.source)
+        if not own or (rows and not self.options.attended(rows[0].incoming)):
+            await self._close_calls(turn)
+            await self.store.turns.cancel(turn, requeue=not own)
+        elif turn.id == self.unwritable or await self.store.turns.resume(turn) <= RESUMES:
+            await self._answer(turn, rows)
+        else:
+            await self._give_up(turn, rows)
 
     async def _pending(self) -> PendingWork:
-        self.pending = await self.store.turns.pending(self.chat, self.options.sources)
+        pending = await self.store.turns.pending(self.chat)
+        own = [row for row in pending.waiting if self.options.own(self.chat, row.incoming.source)]
+        self.pending = replace(pending, waiting=tuple(own))
         return self.pending
 
     @property
@@ -167,38 +166,6 @@ class Worker:
     def language(self) -> str:
         """The language of the chat's fixed texts; "" if unknown."""
         return self.pending.chat.spoken if self.pending.chat else ""
-
-    @asynccontextmanager
-    async def _leased(self) -> AsyncIterator[None]:
-        """Hold the chat's lease for the block; waits while another process holds it."""
-        announced = False
-        while not await self.store.leases.acquire(self.chat, self.owner):
-            if not announced:
-                await self._tell_busy()
-                announced = True
-            await asyncio.sleep(LEASE_POLL_SECONDS)
-        self.free.clear()
-        try:
-            async with BackgroundTasks() as tasks:
-                tasks.start(self._heartbeat(), f"lease of {self.chat}")
-                yield
-        finally:
-            self.free.set()
-            # An error here would replace a cancellation, which would then be lost.
-            with suppress(StoreError):
-                await self.store.leases.release(self.chat, self.owner)
-
-    async def _heartbeat(self) -> None:
-        """Renew the lease. Its loss, or another process's request to stop, stops the turn that runs."""
-        leases = self.store.leases
-        while True:
-            with suppress(StoreError):
-                for _ in range(POLLS_PER_HEARTBEAT):
-                    await asyncio.sleep(STOP_POLL_SECONDS)
-                    if await leases.stop_requested(self.chat):
-                        self._stop_turn()
-                if not await leases.heartbeat(self.chat, self.owner) and self._stop_turn():
-                    log.error("the lease of %s went to another process", self.chat)
 
     async def _settled(self, pending: PendingWork) -> list[InboxRow]:
         """The oldest waiting message and those that belong to it, once no more arrive."""
@@ -247,7 +214,7 @@ class Worker:
             self.pending.frozen,
             stop=self.stop or asyncio.Event(),  # it may have been set while the turn began
         )
-        self.assignment, self.stop = assignment, assignment.stop
+        self.assignment = assignment
         began = time.monotonic()
         try:
             async with self._listening(assignment) as emit:
@@ -264,19 +231,15 @@ class Worker:
                 else:
                     log_turn(turn, finished, time.monotonic() - began)
         finally:
-            self.assignment = self.stop = None
+            self.assignment = None
 
     async def _give_up(self, turn: OpenTurn, rows: Sequence[InboxRow]) -> None:
         log.error("turn %s of %s was cut off %d times and is given up", turn.id, self.chat, RESUMES)
         await self._close_calls(turn)
-        given_up = translated(texts.GIVEN_UP)
-        await self._journal(turn, rows).finish(None, given_up, "error", TokenUsage())
-
-    async def _abandon(self, turn: OpenTurn) -> None:
-        """End a turn of another source, whose process is gone; its messages wait again, unless a command line
-        sent them."""
-        await self._close_calls(turn)
-        await self.store.turns.cancel(turn, requeue=not turn.source.startswith(EPHEMERAL))
+        given_up, journal = translated(texts.GIVEN_UP), self._journal(turn, rows)
+        await journal.finish(None, given_up, "error", TokenUsage())
+        ended = Assignment(turn, journal.answers, journal, self.pending.chat)
+        await self.listener.event(ended, TurnFinished(given_up, "error", 0))
 
     async def _close_calls(self, turn: OpenTurn) -> None:
         entries = (await self.store.turns.progress(turn)).entries
@@ -289,7 +252,6 @@ class Worker:
             turn,
             self.window,
             self.zone,
-            self.options.sources,
             self.options.compose,
             self.options.fetch,
             [row.incoming for row in rows],
@@ -316,23 +278,6 @@ class Worker:
             yield events.put_nowait
             events.put_nowait(None)
             await set_within(drained, DRAIN_SECONDS)
-
-    def _stop_turn(self) -> bool:
-        """Stop the turn that runs; False when none does."""
-        if self.stop:
-            self.stop.set()
-        return self.stop is not None
-
-    async def _tell_busy(self) -> None:
-        """Tell the person which turn runs in the chat, and for how long, if one has begun."""
-        turn = (await self._pending()).unfinished
-        with speaking(self.language):
-            told = translated(texts.CHAT_BUSY)
-            if turn:
-                job = turn.kind == "job"
-                told = translated(texts.CHAT_HAS_JOB if job else texts.CHAT_ANSWERS)
-                told = told.format(seconds=max(1, round(self.store.clock() - turn.started_at)))
-            await self._tell_waiting(told)
 
     async def _tell_waiting(self, why: str) -> None:
         try:

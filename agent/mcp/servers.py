@@ -39,8 +39,6 @@ from agent.sandbox.output_buffer import visible
 from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox import Sandboxes, make_workspace
 from agent.sandbox.sandbox_config import SandboxConfig
-from agent.store.errors import StoreError
-from agent.store.freeze import FreezeTable
 from agent.store.key_values import KeyValueTable
 
 if TYPE_CHECKING:  # imported when a server is first used
@@ -53,7 +51,7 @@ KEPT_SECONDS = 600
 MOST_RUNNING = 8
 BACKOFF_SECONDS = (0, 0, 5, 15, 60)  # after so many ends in a row
 LAST_WORDS_SECONDS = 1.0
-FREEZE_POLL_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
 ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
@@ -500,14 +498,16 @@ class ToolServers:
         return network
 
     async def _until_unused(self, running: RunningServer) -> None:
-        """Return once it is to stop, was not used for a while, or everything is frozen."""
-        freeze = FreezeTable(self.table.database)
-        while not await set_within(running.stop, FREEZE_POLL_SECONDS):
+        """Return once it is to stop, or was not used for a while."""
+        while not await set_within(running.stop, LOOK_SECONDS):
             if not running.busy and running.used + KEPT_SECONDS <= time.monotonic():
                 return
-            with suppress(StoreError):
-                if await freeze.since() is not None:
-                    return
+
+    def stop_all(self) -> int:
+        """End all servers, because everything is frozen; no turn is counted."""
+        for running in self.running.values():
+            running.stop.set()
+        return 0
 
     def _broke(self, key: tuple[str, str]) -> None:
         count, _ = self._ends.get(key, (0, 0.0))

@@ -26,10 +26,13 @@ from agent.schedule.times.rule import (
 from agent.schedule.times.task_text import parse_with_task
 from agent.schedule.triggers import next_due, next_times
 from agent.store import Store
-from agent.store.jobs import CatchUp, Job, JobSpec
+from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
 from agent.timezones import local_time
 from agent.tools.context import Approver
 
+NOTHING_RUNS = (
+    "Nothing runs jobs now; this comes once the bot or `voltaire chat` runs, so say that first."
+)
 Maker = Literal["person", "model"]
 CATCH_UP_POLICY = {
     "once": "When times were missed, it runs once.",
@@ -65,7 +68,8 @@ async def no_callback() -> None:
 
 @dataclass(frozen=True)
 class Planner:
-    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change.
+    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change; `note` says where
+    jobs do not run.
 
     What is not understood or not possible raises ToolError with a question or a sentence.
     """
@@ -76,6 +80,7 @@ class Planner:
     classifier: JobClassifier = field(default_factory=JobClassifier)
     limits: JobLimits = field(default_factory=JobLimits)
     on_change: Callable[[], Awaitable[None]] = no_callback
+    note: str = ""
 
     async def propose(
         self, when: str, task: str, kind: str = "", made_by: Maker = "model"
@@ -129,7 +134,8 @@ class Planner:
         scope = "schedule" if proposal.needs_approval else "plan"
         await approve(self.describe_spec(proposal.spec, 3), scope=scope)
         job = await self.add(replace(proposal.spec, stranger=stranger))
-        return f"Planned as job {job.id}: {proposal.description}."
+        planned = f"Planned as job {job.id}: {proposal.description}."
+        return f"{self.note} {planned}".strip()
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)
@@ -251,10 +257,18 @@ class Planner:
         return job
 
     def describe(self, job: Job, times: int = 3) -> str:
-        """What the job does and when, with its next times or that it is paused."""
+        """What the job does and when, with its next times, or that it is paused or overdue."""
         if job.spec.state == "paused":
             return translated("{what} (paused)").format(what=self.describe_spec(job.spec, 0))
+        if self.overdue(job):
+            what = self.describe_spec(job.spec, 0)
+            return translated("{what} (overdue: nothing has run it yet)").format(what=what)
         return self.describe_spec(job.spec, times)
+
+    def overdue(self, job: Job) -> bool:
+        """Whether its time has passed and nothing has run it."""
+        due, now = job.spec.next_at, self.store.clock()
+        return job.spec.state == "active" and due is not None and due < now - OVERDUE_SECONDS
 
     def describe_spec(self, spec: JobSpec, times: int) -> str:
         rule, zone = load(spec.timing), ZoneInfo(self.zone)

@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed one
 CATCH_UP = 10  # of "run all", at most this many
 ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
-FREEZE_POLL_SECONDS = 0.5
 MISSED_ROWS = 1000  # most rows entered for one long absence
 
 
@@ -71,17 +70,21 @@ class QuietHours:
 
 @dataclass
 class JobRunner:
-    """`actions` by kind of job; `payload` makes the outbox's payload of a text. `open` says after a pass
-    whether an occurrence is due or runs."""
+    """`actions` by kind of job; `payload` makes the outbox's payload of a text; `own` tells of a chat whether its
+    jobs run here. `open` says after a pass whether an occurrence is due or runs."""
 
     store: Store
     actions: Mapping[str, JobAction]
     payload: Callable[[str], str]
     quiet: QuietHours | None = None
+    own: Callable[[str], bool] = lambda chat: True
     open: bool = False
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
     crashed: set[int] = field(default_factory=set)  # jobs
+
+    def __post_init__(self) -> None:
+        self.store.freeze.on_freeze.append(self.stop_all)
 
     async def run_pass(self, tasks: asyncio.TaskGroup) -> float | None:
         """One pass; runs go into `tasks`. The next time that something falls due, or None.
@@ -91,7 +94,7 @@ class JobRunner:
         await self.store.occurrences.settle()
         await self.store.occurrences.requeue_interrupted(self.running)
         now = datetime.fromtimestamp(self.store.clock(), UTC)
-        for job in await self.store.jobs.active():
+        for job in filter(self._runs_here, await self.store.jobs.active()):
             await self.guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()
         self.open = bool(occurrences)
@@ -100,6 +103,9 @@ class JobRunner:
             if occurrence.state == "due" and not frozen:
                 await self.guarded(occurrence.job, self.start(occurrence, tasks, now))
         return (await self.store.jobs.active_and_next())[1]
+
+    def _runs_here(self, job: Job) -> bool:
+        return self.own(job.spec.chat)
 
     async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
         """Await the work of a job. One that crashes three times in a row is set aside; the others go on."""
@@ -163,7 +169,8 @@ class JobRunner:
         if job is None or job.spec.state == "deleted":
             await self.store.occurrences.end(occurrence.id, "missed", "the job was deleted")
             return
-        if (self.quiet and self.quiet.hold(job, now)) or job.id in self.running:
+        held = self.quiet and self.quiet.hold(job, now)
+        if held or job.id in self.running or not self._runs_here(job):
             return
         keep = CATCH_UP if job.spec.catch_up == "all" else 1
         await self.store.occurrences.drop_older(job.id, keep, "a later one was due, too")
@@ -174,9 +181,6 @@ class JobRunner:
 
     async def run(self, job: Job, occurrence: Occurrence) -> None:
         """Run an occurrence. A freeze cancels it, and it begins again after the thaw."""
-        task = asyncio.current_task()
-        assert task
-        watch = asyncio.create_task(self.cancel_when_frozen(task))
         try:
             with speaking(await self.language(job)):
                 await self.carry_out(job, occurrence)
@@ -190,15 +194,12 @@ class JobRunner:
                 await self.store.occurrences.end(occurrence.id, "failed", "see the log")
         else:
             log.info("job job=%d kind=%s due=%d", job.id, job.spec.kind, occurrence.due_at)
-        finally:
-            watch.cancel()
 
-    async def cancel_when_frozen(self, task: asyncio.Task[None]) -> None:
-        while True:
-            await asyncio.sleep(FREEZE_POLL_SECONDS)
-            with suppress(StoreError):
-                if await self.store.freeze.since() is not None:
-                    task.cancel()
+    def stop_all(self) -> int:
+        """Cancel what runs, because everything is frozen; no turn is counted."""
+        for task in self.running.values():
+            task.cancel()
+        return 0
 
     async def carry_out(self, job: Job, occurrence: Occurrence) -> None:
         """Run the job's action, and post its text, or why it failed."""

@@ -8,7 +8,6 @@ errors.py         a full disk, a lock, a damaged file as sentences
 chats.py          chats, their settings, conversations and files
 inbox.py          messages that came in
 turns.py          turns, open and ended
-leases.py         one turn at a time per chat, in any process
 transcript.py     every message, and which stand in the prompt
 pictures.py       the bytes of pictures in prompts, by hash
 terms.py          the terms of texts and queries for full-text search, in any script
@@ -50,7 +49,6 @@ from agent.store.freeze import FreezeTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
-from agent.store.leases import LeaseTable
 from agent.store.ledger import LedgerTable
 from agent.store.links import LinkTable
 from agent.store.notes import NoteTable
@@ -76,7 +74,6 @@ class Store:
         self.chats = ChatTable(database)
         self.inbox = InboxTable(database)
         self.turns = TurnTable(database)
-        self.leases = LeaseTable(database)
         self.transcript = TranscriptTable(database)
         self.notes = NoteTable(database)
         self.links = LinkTable(database)

@@ -1,9 +1,10 @@
-"""The freeze: while its row exists, no tool runs and no job starts, in any process.
+"""The freeze: while its row exists, no tool runs and no job starts.
 
 It outlasts restarts and backups, and is ended in the terminal or by a code.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Literal
 
 from agent.errors import ToolError
@@ -25,7 +26,10 @@ class Frozen(ToolError):
 
 @dataclass(frozen=True)
 class FreezeTable:
+    """`on_freeze` stop what runs when a freeze begins; each returns how many turns."""
+
     database: Database
+    on_freeze: list[Callable[[], int]] = field(default_factory=list)
 
     async def since(self) -> float | None:
         """When everything was frozen, in seconds since the epoch; None when it is not."""
@@ -33,17 +37,15 @@ class FreezeTable:
         return since
 
     async def freeze(self, by: str) -> tuple[int, int]:
-        """Stop the running turns of all processes, end all standing permissions and open questions; returns
-        how many turns and permissions. Calling it again does the same and keeps the first time."""
+        """Stop the running turns, end all standing permissions and open questions; returns how many turns and
+        permissions. Calling it again does the same and keeps the first time."""
         async with self.database.write() as tx:
             if not await tx.all(FROZEN):
                 await tx.insert("frozen", since=float(tx.now), by=by)
-            turns = await tx.all("UPDATE leases SET stop = 1 RETURNING 1")
             grants = await approvals.drop_grants(tx, by)
             await approvals.withdraw(tx)
-            facts = {"turns": len(turns), "grants": grants}
-            await record(tx, "admin", act="freeze", by=by, **facts)
-        return len(turns), grants
+            await record(tx, "admin", act="freeze", by=by, grants=grants)
+        return sum(stop() for stop in self.on_freeze), grants
 
     async def thaw(self, by: str) -> bool:
         """False when nothing was frozen."""

@@ -1,7 +1,7 @@
 """Messages that came in: committed before they are acknowledged, answered once, in order."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,7 @@ from agent.trust import Origin
 
 EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
 IncomingKind = Literal["message", "edit", "job"]
+CLI = "cli"  # the source of what terminals ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,17 @@ class InboxTable:
         async with self.database.write() as tx:
             return await add(tx, incoming)
 
-    async def waiting(self, chat: str, sources: Collection[str]) -> list[InboxRow]:
-        rows = await self.database.all(WAITING, chat, json.dumps(list(sources)))
+    async def waiting(self, chat: str) -> list[InboxRow]:
+        rows = await self.database.all(WAITING, chat)
         return [inbox_row(row) for row in rows]
 
-    async def chats_waiting(self, sources: Collection[str]) -> list[str]:
-        """Chats with unanswered rows, the longest waiting first."""
+    async def chats_waiting(self) -> list[tuple[str, str]]:
+        """Chats with unanswered rows, and their sources; the longest waiting first."""
         rows = await self.database.all(
-            "SELECT chat FROM inbox WHERE state <> 'done' AND source IN (SELECT value FROM json_each(?))"
-            " GROUP BY chat ORDER BY min(id)",
-            json.dumps(list(sources)),
+            "SELECT chat, source FROM inbox WHERE state <> 'done'"
+            " GROUP BY chat, source ORDER BY min(id)"
         )
-        return [row[0] for row in rows]
+        return [(chat, source) for chat, source in rows]
 
     async def count_waiting(self) -> int:
         return int(await self.database.value("SELECT count(*) FROM inbox WHERE state <> 'done'"))
@@ -132,8 +132,7 @@ class InboxTable:
 
 _COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at, origin, stranger"
 WAITING = f"""
-SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting'
-AND source IN (SELECT value FROM json_each(?)) ORDER BY id
+SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting' ORDER BY id
 """
 _OF_TURN = f"SELECT {_COLUMNS} FROM inbox WHERE turn = ? ORDER BY id"
 

@@ -11,6 +11,7 @@ from agent.store import chats, outbox
 from agent.store.database import Database, Row, Transaction, columns
 from agent.store.links import LINKED
 
+OVERDUE_SECONDS = 60  # a job that late is not about to run
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JSON = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
 JobState = Literal["proposed", "active", "paused", "ended", "deleted"]

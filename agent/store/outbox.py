@@ -193,6 +193,11 @@ class OutboxTable:
         values = self.database.clock(), len(prefix), prefix, repeatable
         return [_outbox_row(row) for row in await self.database.execute(sql, *values)]
 
+    async def requeue(self, chat: str) -> None:
+        """Have rows of a chat wait again whose send was cut off, because a repetition harms nobody there."""
+        sql = "UPDATE outbox SET state = 'waiting', changed_at = ? WHERE chat = ? AND state = 'sending'"
+        await self.database.execute(sql, self.database.clock(), chat)
+
     async def counts(self) -> dict[OutboxState, int]:
         """How many rows are not delivered, by state."""
         sql = "SELECT state, count(*) FROM outbox WHERE state <> 'delivered' GROUP BY state"

@@ -1,7 +1,6 @@
 """Turns: begun from messages of the inbox, written step by step, ended together with their reply."""
 
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from agent.events import Reason, TokenUsage
@@ -115,14 +114,14 @@ class TurnTable:
         async with self.database.write() as tx:
             await _take_messages(tx, turn, rows, rendered)
 
-    async def pending(self, chat: str, sources: Collection[str]) -> PendingWork:
-        """What is to be done in a chat for those sources."""
+    async def pending(self, chat: str) -> PendingWork:
+        """What is to be done in a chat."""
         async with self.database.read() as tx:
             known, frozen, turns, rows = await tx.batch(
                 (chats.CHAT, (chat,)),
                 (FROZEN, ()),
                 (_UNFINISHED, (chat,)),
-                (inbox.WAITING, (chat, json.dumps(list(sources)))),
+                (inbox.WAITING, (chat,)),
             )
         turn = OpenTurn(*turns[0]) if turns else None
         waiting = tuple(inbox.inbox_row(row) for row in rows)
@@ -134,13 +133,13 @@ class TurnTable:
         row = await self.database.one(_UNFINISHED, chat)
         return OpenTurn(*row) if row else None
 
-    async def chats_unfinished(self, sources: Collection[str]) -> list[str]:
+    async def chats_unfinished(self) -> list[tuple[str, str]]:
+        """Chats with turns that were cut off, and their sources; the oldest first."""
         rows = await self.database.all(
-            "SELECT chat FROM turns WHERE state = 'open' AND source IN"
-            " (SELECT value FROM json_each(?)) GROUP BY chat ORDER BY min(started_at)",
-            json.dumps(list(sources)),
+            "SELECT chat, source FROM turns WHERE state = 'open'"
+            " GROUP BY chat, source ORDER BY min(started_at)"
         )
-        return [row[0] for row in rows]
+        return [(chat, source) for chat, source in rows]
 
     async def resume(self, turn: OpenTurn) -> int:
         """Count a resumption; returns how many there were since the turn's last step."""
@@ -230,6 +229,19 @@ class TurnTable:
             state = "waiting" if requeue else "done"
             await tx.run("UPDATE inbox SET state = ? WHERE turn = ?", state, turn.id)
             await approvals.withdraw(tx, turn=turn.id)
+
+    async def ended(self, source: str, update: str) -> tuple[str, Reason | None] | None:
+        """Text and reason of the ended turn that answers a message, "" and None for one that was dropped; None while it
+        is to be answered."""
+        row = await self.database.one(
+            "SELECT inbox.state, turns.state, text, reason FROM inbox"
+            " LEFT JOIN turns ON turns.id = inbox.turn WHERE inbox.source = ? AND update_id = ?",
+            source,
+            update,
+        )
+        if row is None or row[0] != "done" or row[1] == "open":
+            return None
+        return row[2] or "", row[3] or None
 
     async def last(self, chat: str) -> tuple[OpenTurn, str] | None:
         """The chat's newest ended turn in its current conversation, and its reply."""

@@ -12,7 +12,7 @@ from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.plan import Plan
 from agent.store import Store
-from agent.store.inbox import Incoming
+from agent.store.inbox import CLI, Incoming
 from agent.store.turns import OpenTurn, TurnEnd
 from agent.store.usage import CacheReuse
 from agent.trust import Taint
@@ -128,7 +128,6 @@ class StoredJournal:
     open_turn: OpenTurn
     window: ModelWindow
     zone: str
-    sources: frozenset[str]
     compose: Compose = compose_nothing
     fetch: user_message.Fetch = user_message.as_they_are
     answers: list[Incoming] = field(default_factory=list)
@@ -176,10 +175,19 @@ class StoredJournal:
         await self.store.ledger.record("withheld", self.chat, turn=self.turn, what=what)
 
     async def steer(self) -> Sequence[User]:
-        """What people wrote meanwhile, unless the chat has moved on to another conversation."""
-        waiting = await self.store.inbox.waiting(self.chat, self.sources)
-        waiting = [row for row in waiting if row.incoming.kind != "job"]
-        if not waiting or self.open_turn.kind == "job":
+        """What people wrote meanwhile in the same app, unless the chat has moved on to another conversation.
+
+        Each question of a terminal has its own turn.
+        """
+        source = self.open_turn.source
+        if self.open_turn.kind == "job" or source == CLI:
+            return ()
+        waiting = [
+            row
+            for row in await self.store.inbox.waiting(self.chat)
+            if row.incoming.source == source and row.incoming.kind != "job"
+        ]
+        if not waiting:
             return ()
         chat = await self.store.chats.get(self.chat)
         if chat is None or chat.conversation != self.open_turn.conversation:

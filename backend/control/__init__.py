@@ -1,6 +1,7 @@
 """The control API on the UNIX socket, and what it serves.
 
 api.py            its routes
+listening.py      HTTP over a UNIX socket
 gpu_queue.py      whose request runs on the GPU next
 idle_cost.py      what work between turns costs, in seconds and joules
 alerts.py         alerts for the owner, stored and streamed

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pydantic import BaseModel, RootModel, ValidationError
 
 from backend.aio import first_of
 from backend.control import metrics
+from backend.control.listening import CLOSING_SECONDS, listen_on
 from backend.control.mcp_relay import mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
@@ -42,7 +42,6 @@ from backend.state import BackendState, NotReady
 Body = TypeVar("Body", bound=BaseModel)
 LARGEST_BODY = 64 << 20
 PING_SECONDS = 20.0  # a client that no longer answers pings loses its places in the queue
-CLOSING_SECONDS = 0.5
 LEASES = web.AppKey("LEASES", set[web.WebSocketResponse])  # the open connections to the queue
 
 
@@ -247,29 +246,8 @@ async def listening(api: Api, path: Path, *, group_status: bool = False) -> Asyn
     app.add_routes(api.routes()[:1] if group_status else api.routes())
     app[LEASES] = set()
     app.on_shutdown.append(close_leases)
-    try:
-        async with app_runner(app) as runner:
-            before = os.umask(0o117 if group_status else 0o177)
-            try:
-                await web.UnixSite(runner, str(path)).start()
-            finally:
-                os.umask(before)
-            yield
-    finally:
-        path.unlink(missing_ok=True)
-
-
-@asynccontextmanager
-async def app_runner(app: web.Application) -> AsyncIterator[web.AppRunner]:
-    """A runner that cancels the handlers of clients that have disconnected."""
-    runner = web.AppRunner(
-        app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
-    )
-    await runner.setup()
-    try:
-        yield runner
-    finally:
-        await runner.cleanup()
+    async with listen_on(app, path, group=group_status):
+        yield
 
 
 async def close_leases(app: web.Application) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp import web
 
-from backend.control.api import LARGEST_BODY, app_runner
+from backend.control.api import LARGEST_BODY
+from backend.control.listening import app_runner
 from backend.protocol import SCHEDULED, Endpoint
 from backend.state import PROXY, BackendState, NotReady
 

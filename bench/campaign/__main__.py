@@ -25,7 +25,7 @@ from random import Random
 
 from bench.campaign import table
 from bench.campaign.faults import PROCESSES, SURROUNDINGS, Fault, deck, missing
-from bench.campaign.people import Jobs, Talker
+from bench.campaign.people import Jobs, Talker, Terminal
 from bench.campaign.whole import Whole, uid, whole
 from bench.reader import Reader
 from fakes.small_disk import Disk
@@ -68,8 +68,9 @@ async def campaign(home: Path, disk: Disk, course: Course) -> table.Outcome:
             Talker(Reader(person, chat), Random(f"{seed} {chat.id}")) for person, chat in it.places
         ]
         jobs = Jobs(it, talkers, Random(f"{seed} jobs"))
+        terminal = Terminal(it, Random(f"{seed} terminal"))
         start = _memory(it)
-        injected = await _under_faults(it, talkers, jobs, course)
+        injected = await _under_faults(it, talkers, jobs, terminal, course)
         await jobs.arrived(SETTLE_SECONDS)
         await _outbox_settled(it)
         await asyncio.sleep(CALM_SECONDS)
@@ -82,6 +83,7 @@ async def campaign(home: Path, disk: Disk, course: Course) -> table.Outcome:
         skipped=missing(it),
         messages=table.messages(talkers),
         reminders=table.reminders(jobs),
+        terminal=terminal,
         notices=sum(reader.notices for reader in readers),
         pressed=sum(reader.pressed for reader in readers),
         books=table.books(it.database),
@@ -105,7 +107,7 @@ def _memory(it: Whole) -> table.Memory:
 
 
 async def _under_faults(
-    it: Whole, talkers: list[Talker], jobs: Jobs, course: Course
+    it: Whole, talkers: list[Talker], jobs: Jobs, terminal: Terminal, course: Course
 ) -> "Counter[str]":
     """Everybody talks while it goes wrong, and gets their last answer when it no longer does."""
     over = asyncio.Event()
@@ -114,6 +116,7 @@ async def _under_faults(
         for talker in talkers:
             group.create_task(talker.talk(over, SETTLE_SECONDS))
         group.create_task(jobs.plan(over))
+        group.create_task(terminal.talk(over))
         await asyncio.gather(
             _inject(it, PROCESSES, 2 * PAUSE_SECONDS, course, injected),
             _inject(it, SURROUNDINGS, PAUSE_SECONDS, course, injected),

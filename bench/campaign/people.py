@@ -25,6 +25,8 @@ QUESTIONS = (
 RING = re.compile(r"ring-\d+")
 NO_ANSWER = ("A message could not be delivered",)
 COMMAND_SECONDS = 60.0
+ANSWER_SECONDS = 240.0
+KILLED_SHARE = 0.25
 
 
 def answers(message: Message) -> bool:
@@ -96,6 +98,55 @@ async def _first(task: "asyncio.Task[bool]", over: asyncio.Event) -> None:
 async def _pause(over: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(over.wait(), seconds)
+
+
+@dataclass
+class Terminal:
+    """Somebody who asks by `voltaire ask`, beside the bot or without it, and sometimes closes the terminal.
+
+    `refused` questions got a sentence (a full disk), `killed` ones nobody waits for.
+    """
+
+    whole: Whole
+    chance: Random
+    asked: int = 0
+    answered: int = 0
+    refused: int = 0
+    killed: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+    async def talk(self, over: asyncio.Event) -> None:
+        while not over.is_set():
+            await self._ask(f"question-{self.asked}")
+            await _pause(over, self.chance.uniform(0.5, 3.0))
+
+    async def _ask(self, words: str) -> None:
+        self.asked += 1
+        process = await asyncio.create_subprocess_exec(
+            VOLTAIRE, "ask", "--json", words, env=self.whole.environment,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        reading = asyncio.create_task(process.communicate())
+        try:
+            if self.chance.random() < KILLED_SHARE:
+                await asyncio.wait([reading], timeout=self.chance.uniform(0.2, 4.0))
+            else:
+                await asyncio.wait([reading], timeout=ANSWER_SECONDS)
+                if not reading.done():
+                    self.wrong.append(f"{words}: no answer in {ANSWER_SECONDS:.0f} s")
+        finally:
+            if process.returncode is None:
+                process.kill()
+                self.killed += 1
+            out, err = await reading
+        last = out.decode().splitlines()[-1:]
+        if process.returncode == 0 and last and '"turn.finished"' in last[0]:
+            self.answered += 1
+        elif process.returncode in (1, 3) and err and b"Traceback" not in err:
+            self.refused += 1
+        elif process.returncode != -9:
+            told = err.decode()[-200:]
+            self.wrong.append(f"{words}: exit code {process.returncode}, {last}, {told}")
 
 
 @dataclass

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.campaign.people import Jobs, Talker, copies
+from bench.campaign.people import Jobs, Talker, Terminal, copies
 
 Memory = Mapping[str, float | None]
 
@@ -54,6 +54,7 @@ class Books:
     reasons: Counter[str]
     uncertain: int
     unsettled: Sequence[str]
+    asked_twice: Sequence[str]
 
 
 def books(database: Path) -> Books:
@@ -65,11 +66,15 @@ def books(database: Path) -> Books:
             "SELECT chat, id, state, attempts, error FROM outbox"
             " WHERE state IN ('waiting', 'sending') OR state = 'uncertain' AND notice_id = ''"
         ).fetchall()
+        twice = found.execute(
+            "SELECT words FROM inbox WHERE source = 'cli' GROUP BY words HAVING count(*) > 1"
+        ).fetchall()
     unsettled = [
         f"{chat}: text {id} is {state}, attempts {attempts}, last error {error!r}"
         for chat, id, state, attempts, error in rows
     ]
-    return Books(reasons, states["uncertain"], unsettled)
+    asked_twice = [f"{words} was asked twice" for (words,) in twice]
+    return Books(reasons, states["uncertain"], unsettled, asked_twice)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class Outcome:
     skipped: Mapping[str, str]
     messages: Count
     reminders: Count
+    terminal: Terminal
     notices: int
     pressed: int
     books: Books
@@ -93,7 +99,9 @@ class Outcome:
     @property
     def wrong(self) -> list[str]:
         left = (f"left running: {line}" for line in self.left)
-        return [*self.messages.wrong, *self.reminders.wrong, *self.books.unsettled, *left]
+        books = self.books
+        told = [*self.messages.wrong, *self.reminders.wrong, *self.terminal.wrong]
+        return [*told, *books.unsettled, *books.asked_twice, *left]
 
     def text(self) -> str:
         """One table."""
@@ -108,7 +116,7 @@ class Outcome:
         return [("faults injected", str(self.injected.total())), *rows, *skipped]
 
     def _people(self) -> list[tuple[str, str]]:
-        said, rang = self.messages, self.reminders
+        said, rang, asked = self.messages, self.reminders, self.terminal
         failed = {k: n for k, n in self.books.reasons.items() if k not in ("done", "")}
         told = ", ".join(f"{count} {reason}" for reason, count in failed.items())
         return [
@@ -118,6 +126,7 @@ class Outcome:
             ("doubled", str(said.doubled)),
             ("reminders planned", str(rang.sent)),
             ("reminders lost, doubled", f"{rang.lost}, {rang.doubled}"),
+            ("asked in the terminal", f"{asked.asked}: {asked.answered} answered, {asked.killed} killed, {asked.refused} refused with a sentence"),
             ("uncertain and told", f"{self.notices}, button pressed {self.pressed} times"),
             ("longest silence", f"{self.silence:.1f} s"),
         ]  # fmt: skip

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Chats, cli_source
+from agent.chats.chats import Chats
 from agent.context.compactor import sent
 from agent.evaluate.answer_faults import faults_of
 from agent.events import Event, ModelFinished, TextDelta, TurnFinished
 from agent.store import Incoming
+from agent.store.inbox import CLI
 from bench.real_models.trial import Bench
 from bot.composition import Agent, open_chats
 from bot.job_actions import repo_summaries
@@ -71,7 +72,6 @@ class Person:
     """Writes in one chat and waits for each answer. Seconds to the first word, and to the end."""
 
     chat: str
-    source: str
     chats: Chats | None = None
     first: list[float] = field(default_factory=list)
     whole: list[float] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Person:
     async def ask(self, text: str) -> str:
         assert self.chats
         self._began, self._words = time.monotonic(), False
-        await self.chats.submit(Incoming(self.chat, self.source, str(time.time_ns()), text, origin="owner"))  # fmt: skip
+        await self.chats.submit(Incoming(self.chat, CLI, str(time.time_ns()), text, origin="owner"))  # fmt: skip
         finished = await self._finished.get()
         self.whole.append(time.monotonic() - self._began)
         self.lines += [f"> {text}", finished.text]
@@ -112,11 +112,11 @@ class Person:
 
 async def long_talk(bench: Bench, transcript: str) -> list[tuple[str, str]]:
     """What was measured, by name; all that was said goes to the file `transcript`."""
-    agent, source = bench.agent, cli_source()
-    options = ChatOptions(frozenset({source}), agent.settings.agent.timezone, resumes=False)
+    agent = bench.agent
+    options = ChatOptions(agent.settings.agent.timezone)
     found: list[tuple[str, str]] = []
     for chat, part in (("talk", talk), ("notes", notes)):
-        person = Person(chat, source)
+        person = Person(chat)
         async with open_chats(agent, options, person) as chats:
             person.chats = chats
             found += await part(agent, person)

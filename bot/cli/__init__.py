@@ -1,8 +1,9 @@
 """The command line: one module per command, named after it (exceptions in MODULES), imported when called.
 
 What every command needs is in command.py: options, event loop, exit codes, logging. How a command
-gets its backend and its agent is in connect.py, the configuration of a backend in backend_config.py,
-the choice of messaging apps in bot.py, the checks of `doctor` in doctor_machine.py and doctor_server.py.
+gets its backend is in connect.py, how it reaches the process that holds the state in holder_client.py (what
+that serves in holder_api.py), the configuration of a backend in backend_config.py, the choice of messaging
+apps in bot.py, the checks of `doctor` in doctor_machine.py and doctor_server.py.
 
 Exit codes: 0 done; 1 it failed; 2 wrong usage or configuration; 3 the model
 backend is not available; 130 interrupted.

@@ -1,7 +1,7 @@
 """voltaire ask: one turn in the terminal, as plain text or as JSON Lines."""
 
-import asyncio
 import json
+import secrets
 import sys
 import time
 from collections.abc import Callable
@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 import click
 
-from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import cli_source
 from agent.events import (
     Event,
     ModelFinished,
@@ -20,11 +18,11 @@ from agent.events import (
     ToolFinished,
     TurnFinished,
     as_json,
+    from_wire,
 )
-from agent.store import Incoming
 from bot.cli.command import Misused, Options, chat_option, json_option, runs
-from bot.cli.connect import running_agent
-from bot.composition import open_chats
+from bot.cli.connect import running_backend
+from bot.cli.holder_client import HolderClient, with_holder
 from bot.settings import Settings
 
 EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that the turn ended
@@ -39,42 +37,33 @@ async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
     text = (sys.stdin.read() if text == "-" else text).strip()
     if not text:
         raise Misused("There is nothing to ask: the text is empty.")
-    printer = TurnPrinter(print_json if as_json else TextPrinter().print)
-    finished = await run_one_turn(options.settings, chat, text, printer)
+    show = print_json if as_json else TextPrinter().print
+    finished = await run_one_turn(options.settings, chat, text, show)
     return EXIT_CODES.get(finished.reason, 1)
 
 
 async def run_one_turn(
-    settings: Settings, chat: str, text: str, printer: "TurnPrinter", stranger: str = ""
+    settings: Settings, chat: str, text: str, show: Callable[[Event], None], stranger: str = ""
 ) -> TurnFinished:
     """Run one turn of a chat. `stranger` names the source of a text that the user did not write."""
-    source = cli_source()
-    async with running_agent(settings) as agent:
-        await agent.ready()
-        await agent.window.check()
-        own = ChatOptions(frozenset({source}), settings.agent.timezone, resumes=False)
-        async with open_chats(agent, own, printer) as chats:
-            number = str(time.time_ns())
-            await chats.submit(
-                Incoming(chat, source, number, text, origin="owner", stranger=stranger)
-            )
-            return await printer.finished
+    update = new_update()
+
+    async def turn(client: HolderClient) -> TurnFinished:
+        async with client.terminal(chat, interactive=False) as terminal:
+            await terminal.send(say=text, update=update, stranger=stranger)
+            while True:
+                event = from_wire(await terminal.receive())
+                show(event)
+                if isinstance(event, TurnFinished):
+                    return event
+
+    async with running_backend(settings) as backend:
+        return await with_holder(settings, backend, turn)
 
 
-class TurnPrinter:
-    """A Listener that passes a turn's events to `show`; `finished` is how the turn ended."""
-
-    def __init__(self, show: Callable[[Event], None]) -> None:
-        self.finished: asyncio.Future[TurnFinished] = asyncio.get_running_loop().create_future()
-        self._show = show
-
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        self._show(event)
-        if isinstance(event, TurnFinished) and not self.finished.done():
-            self.finished.set_result(event)
-
-    async def waiting(self, chat: str, why: str) -> None:
-        self._show(Notice(why))
+def new_update() -> str:
+    """A message's own name, by which it is answered once, whatever process holds the state."""
+    return f"{time.time_ns()}-{secrets.token_hex(4)}"
 
 
 def print_json(event: Event) -> None:

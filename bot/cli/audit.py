@@ -9,7 +9,7 @@ import click
 from agent.sandbox.output_buffer import visible
 from agent.store.ledger import LedgerRow, Verification
 from bot.cli.command import Failed, Misused, Options, json_option, runs
-from bot.state import DATABASE, open_state
+from bot.state import DATABASE, open_state_read_only
 
 SECONDS = {"m": 60, "h": 3600, "d": 86_400}
 
@@ -34,7 +34,7 @@ async def command(
     settings, rows = options.settings, list[LedgerRow]()
     if not (settings.state_dir / DATABASE).exists():
         raise Failed(f"There is no state at {settings.state_dir} yet.")
-    async with open_state(settings) as store:
+    async with open_state_read_only(settings) as store:
         found = await store.ledger.verify(head or "")
         if head is None:
             rows = await store.ledger.rows(instant(since, store.clock()), chat)

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -11,10 +12,10 @@ from backend.client import BackendClient, default_socket
 from bot.backup import backup
 from bot.cli.command import Failed, Options, runs
 from bot.cli.connect import backend_client
+from bot.cli.holder_client import holding_state, record_act
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, restore
 from bot.settings import PREFIX, config_folder, exists, find_file
-from bot.state import read_presence, record_act
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
@@ -24,9 +25,10 @@ from bot.state import read_presence, record_act
 )
 @runs
 async def command(options: Options, file: Path, secrets: bool) -> None:
-    state, config = options.settings_as_root.state_dir, find_file(options.config)
+    settings, config = options.settings_as_root, find_file(options.config)
+    state = settings.state_dir
     manifest = await backup(state, file, config, secrets=secrets)
-    await record_act(state, act="backup", file=str(file), secrets=secrets)
+    await record_act(settings, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
     click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
 
@@ -45,11 +47,16 @@ async def restore_command(options: Options, file: Path) -> None:
         settings = options.settings_as_root
         state, client = settings.state_dir, backend_client(settings)
     configured = config.exists() or state.exists()
+    running = "Bot or backend still run on this state; stop them first."
     async with client as backend:
-        if read_presence(state) or await backend.answers():
-            raise Failed("Bot or backend still run on this state; stop them first.")
-    # An interruption must not hide where the old state is.
-    aside = await complete(restore(file, state, None if configured else config))
+        if await backend.answers():
+            raise Failed(running)
+    try:
+        with holding_state(state) if state.exists() else nullcontext():
+            # An interruption must not hide where the old state is.
+            aside = await complete(restore(file, state, None if configured else config))
+    except BlockingIOError:
+        raise Failed(running) from None
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))
     if configured:
         show = shlex.join(["tar", "-xzOf", str(file), CONFIG])

@@ -16,6 +16,8 @@ from backend.client import BackendClient
 from backend.control.sd_notify import notify
 from bot.cli.command import Misused, Options, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
+from bot.cli.holder_api import serve_as_bot
+from bot.cli.holder_client import holding_as_bot
 from bot.cli.model_offers import MachineModels
 from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
 from bot.service import serve_bot
@@ -59,9 +61,9 @@ async def serve(
         raise Misused(
             "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
         )
-    models = MachineModels(settings, demo)
-    async with http_servers(settings, backend):
-        await serve_bot(settings, backend, partial(open_apps, demo=demo), also, notify, models)
+    models, apps = MachineModels(settings, demo), partial(open_apps, demo=demo)
+    async with holding_as_bot(settings), http_servers(settings, backend):
+        await serve_bot(settings, backend, apps, also, notify, models, serve_as_bot)
 
 
 @asynccontextmanager
@@ -75,10 +77,14 @@ async def http_servers(settings: Settings, backend: BackendClient) -> AsyncItera
             async with open_state(settings):
                 pass  # both read a database that exists, in the schema of this version
         if settings.page.listen:
+            from bot.cli.page import make_change
             from bot.cli.status import status_json
             from bot.page.server import serve_page
 
-            page = await stack.enter_async_context(serve_page(settings, backend, status_json))
+            changes = partial(make_change, settings)
+            page = await stack.enter_async_context(
+                serve_page(settings, backend, status_json, changes)
+            )
             if page.exposed:
                 log.warning("%s", page.exposed)
         if settings.metrics.listen:

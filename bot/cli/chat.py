@@ -1,166 +1,233 @@
 """voltaire chat: talk in the terminal, with the same live reply as on a phone."""
 
 import asyncio
+import base64
 import signal
 import sys
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
+from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
 
+from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRequest
-from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Chats, cli_source
-from agent.events import Decision, Event, TurnFinished
-from agent.store import Incoming
+from agent.events import ApprovalAsked, Event, TurnFinished, from_wire
+from backend.aio import first_of
 from bot.approval_question import approval_keyboard, decision, question, send_whole
-from bot.channel import Button, ChannelError, ChannelFileSender, OutgoingMessage, send
-from bot.chat_trust import TRUST, ChatTrust
+from bot.channel import Button, ChannelError, OutgoingMessage, send
+from bot.chat_trust import TRUST
+from bot.cli.ask import new_update
 from bot.cli.command import Options, chat_option, runs
-from bot.cli.connect import running_agent
-from bot.composition import open_chats
-from bot.replies import Replies
+from bot.cli.connect import running_backend
+from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
+from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
-from bot.terminal import FILES_FOLDER, InputLines, Terminal
+from bot.terminal import FILES_FOLDER, InputLines
+from bot.terminal import Terminal as Screen
 from bot.texts import TEXTS
 
 HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /help this · Ctrl-C stops an answer · Ctrl-D ends"
+PROMPT = "[bold]›[/bold] "
 
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
 @chat_option
 @runs
 async def command(options: Options, chat: str) -> None:
-    async with open_conversation(options.settings, chat) as conversation:
-        await conversation.run()
-
-
-@asynccontextmanager
-async def open_conversation(settings: Settings, chat: str) -> AsyncIterator["Conversation"]:
-    table, source = TEXTS, cli_source()
     lines = InputLines(sys.stdin)
-    terminal = Terminal(Console(), lines, Path.cwd() / FILES_FOLDER)
+    await converse(
+        options.settings, chat, Screen(Console(), lines, Path.cwd() / FILES_FOLDER), lines
+    )
 
-    async def whom(_: str) -> str:
-        return table.you
 
-    replies = Replies(terminal, table, whom)
-
-    async def ask(request: ApprovalRequest) -> Decision | None:
-        """agent.approvals.AskOwners: whoever is at the terminal is the owner."""
-        text = question(table, request)
-        keyboard = approval_keyboard(table, request)
-        try:
-            await send_whole(terminal, request.chat, table, request)
-            return decision(await terminal.ask(request.chat, text, keyboard))[1]
-        except (EOFError, ChannelError):
-            return "denied"
-
-    sender = partial(ChannelFileSender, terminal)
-    async with running_agent(settings, ask=ask, file_sender=sender) as agent, replies.tasks:
-        await agent.ready()
-        await agent.window.check()
-        listener = TerminalListener(terminal, replies)
-        zone = settings.agent.timezone
-        own = ChatOptions(frozenset({source}), zone, resumes=False)
-        trust = ChatTrust(chat, agent.store, (await agent.sandboxes.of(chat)).files, table, zone)
-        async with open_chats(agent, own, listener) as chats:
-            yield Conversation(chat, source, terminal, lines, chats, listener, trust)
+async def converse(settings: Settings, chat: str, screen: Screen, lines: InputLines) -> None:
+    """Talk until the input ends. Scheduled jobs run meanwhile, whatever process holds the state."""
+    command = asyncio.current_task()
+    assert command
+    conversation = Conversation(chat, screen, lines, command)
+    async with running_backend(settings) as backend:
+        await with_holder(settings, backend, conversation.run, jobs=True)
 
 
 @dataclass
-class TerminalListener:
-    """Shows the live reply, then the final text."""
+class Shown:
+    """What of a turn is on the screen."""
 
-    terminal: Terminal
-    replies: Replies
-    ended: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        await self.replies.event(assignment, event)
-        if isinstance(event, TurnFinished):
-            await self.replies.final(assignment.turn.id)
-            await send(self.terminal, assignment.chat, OutgoingMessage(event.text))
-            self.ended.set()
-
-    async def waiting(self, chat: str, why: str) -> None:
-        await self.replies.waiting(chat, why)
+    reply: LiveReply
+    question: asyncio.Task[None] | None = None
 
 
 @dataclass
 class Conversation:
-    """Handles lines from the terminal: messages, and the commands of HELP."""
+    """Handles lines from the terminal (messages, and the commands of HELP) and shows what comes."""
 
     chat: str
-    source: str
-    terminal: Terminal
+    screen: Screen
     lines: InputLines
-    chats: Chats
-    listener: TerminalListener
-    trust: ChatTrust
+    command: asyncio.Task[Any]  # which Ctrl-C ends while no turn runs
+    asked: tuple[str, str] | None = None  # the message that waits for its answer, and its own name
+    prompted: bool = False
+    answered: asyncio.Event = field(default_factory=asyncio.Event)
+    retried: asyncio.Queue[bool] = field(default_factory=asyncio.Queue)
+    speed: ReadingSpeed = field(default_factory=ReadingSpeed)
+    shown: Shown | None = None
 
-    async def run(self) -> None:
-        """Handle lines until the input ends."""
+    async def run(self, client: HolderClient) -> None:
+        """Talk until the input ends. Raises HolderGone; run again with the next holder, it goes on."""
+        async with (
+            client.terminal(self.chat, interactive=True) as terminal,
+            BackgroundTasks() as tasks,
+        ):
+            try:
+                talking, showing = await first_of(
+                    self.talk(client, terminal), self.show(terminal, tasks)
+                )
+            finally:
+                if self.shown:
+                    self.shown.reply.end()
+                    self.shown = None
+            for task in (showing, talking):
+                if not task.cancelled():
+                    task.result()
+
+    # -- what the person writes --------------------------------------------------
+
+    async def talk(self, client: HolderClient, terminal: Terminal) -> None:
+        if self.asked:
+            await self.say(terminal)
         while True:
-            self.terminal.console.print("[bold]›[/bold] ", end="")
+            if not self.prompted:
+                self.screen.console.print(PROMPT, end="")
+            self.prompted = True
             try:
                 line = (await self.lines.next()).strip()
             except EOFError:
                 return
-            if line:
-                await self._input(line)
+            self.prompted = False
+            if line.startswith("/"):
+                await self.obey(client, terminal, line)
+            elif line:
+                self.asked = line, new_update()
+                await self.say(terminal)
 
-    async def _input(self, line: str) -> None:
+    async def say(self, terminal: Terminal) -> None:
+        assert self.asked
+        text, update = self.asked
+        await terminal.send(say=text, update=update)
+        await self.wait_for_answer(terminal)
+        self.asked = None
+
+    async def obey(self, client: HolderClient, terminal: Terminal, line: str) -> None:
+        out = self.screen.console.print
         if line == "/help":
-            self.terminal.console.print(HELP)
+            out(HELP)
         elif line == "/new":
-            await self.chats.store.chats.new_conversation(self.chat)
-            self.terminal.console.print("A fresh conversation; notes stay.")
+            await client.call("new", chat=self.chat)
+            out("A fresh conversation; notes stay.")
         elif line == "/retry":
-            if await self.chats.retry(self.chat):
-                await self._wait_for_answer()
+            await terminal.send(retry=True)
+            if await self.retried.get():
+                await self.wait_for_answer(terminal)
         elif line == "/memory":
-            notes = await self.chats.store.notes.all(self.chat)
-            self.terminal.console.print(
-                "\n".join(f"- {note.text}" for note in notes) or "No notes."
-            )
+            notes = await client.call("notes", chat=self.chat)
+            out("\n".join(f"- {note}" for note in notes) or "No notes.")
         elif line == "/trust":
-            await self._trust()
-        elif line.startswith("/"):
-            self.terminal.console.print(f"There is no {line.split()[0]} here. {HELP}")
+            await self.trust(client)
         else:
-            await self.chats.submit(
-                Incoming(self.chat, self.source, str(time.time_ns()), line, origin="owner")
-            )
-            await self._wait_for_answer()
+            out(f"There is no {line.split()[0]} here. {HELP}")
 
-    async def _trust(self) -> None:
+    async def trust(self, client: HolderClient) -> None:
         """Show what strangers wrote; the person at the terminal, an owner, may vouch for it."""
-        text, keyboard = await self.trust.report()
-        if not keyboard:
-            self.terminal.console.print(text)
+        text, rows = await client.call("trust", chat=self.chat)
+        if not rows:
+            self.screen.console.print(text)
             return
-        leave = Button("", self.trust.texts.kept_touched)
-        chosen = await self.terminal.ask(self.chat, text, [*keyboard, [leave]])
-        if chosen and await self.trust.vouch(chosen.removeprefix(f"{TRUST}:"), "terminal"):
-            self.terminal.console.print(self.trust.texts.vouched)
+        keyboard = [[Button(*button) for button in row] for row in rows]
+        leave = Button("", TEXTS.kept_touched)
+        chosen = await self.screen.ask(self.chat, text, [*keyboard, [leave]])
+        what = chosen.removeprefix(f"{TRUST}:")
+        if chosen and await client.call("vouch", chat=self.chat, what=what):
+            self.screen.console.print(TEXTS.vouched)
 
-    async def _wait_for_answer(self) -> None:
+    async def wait_for_answer(self, terminal: Terminal) -> None:
         """Wait for the answer; Ctrl-C meanwhile stops it, and not the conversation."""
-        loop = asyncio.get_running_loop()
-        stopping = set[asyncio.Task[bool]]()
+        loop, stopping = asyncio.get_running_loop(), set[asyncio.Task[None]]()
         loop.add_signal_handler(
-            signal.SIGINT, lambda: stopping.add(loop.create_task(self.chats.stop(self.chat)))
+            signal.SIGINT, lambda: stopping.add(loop.create_task(terminal.send(stop=True)))
         )
-        task = asyncio.current_task()
-        assert task
         try:
-            await self.listener.ended.wait()
+            await self.answered.wait()
         finally:
-            self.listener.ended.clear()
-            loop.add_signal_handler(signal.SIGINT, task.cancel)
+            self.answered.clear()
+            loop.add_signal_handler(signal.SIGINT, self.command.cancel)
+
+    # -- what comes --------------------------------------------------------------
+
+    async def show(self, terminal: Terminal, tasks: BackgroundTasks) -> None:
+        """Show what the holder sends, until it ends."""
+        while True:
+            message = await terminal.receive()
+            match message["type"]:
+                case "event":
+                    await self.event(from_wire(message), tasks)
+                case "retried":
+                    self.retried.put_nowait(message["done"])
+                case "question":
+                    request = ApprovalRequest(**message["request"])
+                    work = self.decide(terminal, message["id"], request)
+                    if self.shown:
+                        self.shown.question = asyncio.create_task(work)
+                    else:  # of a job
+                        tasks.start(work, "a question")
+                case "files":
+                    problem = await self.keep(message["files"], message["caption"])
+                    await terminal.send(reply=message["id"], value=problem)
+                case "message":
+                    self.screen.console.print()
+                    await send(self.screen, self.chat, OutgoingMessage(message["text"]))
+                    if self.prompted:
+                        self.screen.console.print(PROMPT, end="")
+                    await terminal.send(reply=message["id"])
+
+    async def event(self, event: Event, tasks: BackgroundTasks) -> None:
+        ended = isinstance(event, TurnFinished)
+        if self.shown is None and not ended:
+            view = TurnViewBuilder(TEXTS, self.speed)
+            view.asked = TEXTS.you
+            self.shown = Shown(LiveReply(self.screen, self.chat, view))
+            tasks.start(self.shown.reply.run(), "a live reply")
+        if self.shown:
+            self.shown.reply.add(event)
+            if self.shown.question and (ended or isinstance(event, ApprovalAsked)):
+                self.shown.question.cancel()  # it has expired, or was withdrawn
+        if isinstance(event, TurnFinished):
+            if self.shown:
+                await self.shown.reply.final()
+                self.shown = None
+            await send(self.screen, self.chat, OutgoingMessage(event.text))
+            self.answered.set()
+
+    async def decide(self, terminal: Terminal, id: str, request: ApprovalRequest) -> None:
+        """Ask the person at the terminal, who is the owner."""
+        text, keyboard = question(TEXTS, request), approval_keyboard(TEXTS, request)
+        try:
+            await send_whole(self.screen, request.chat, TEXTS, request)
+            decided = decision(await self.screen.ask(request.chat, text, keyboard))[1]
+        except (EOFError, ChannelError):
+            decided = "denied"
+        with suppress(HolderGone):
+            await terminal.send(reply=id, value=decided)
+
+    async def keep(self, files: Sequence[dict[str, Any]], caption: str) -> str:
+        """Write files that the agent sends into the folder; "" or what went wrong."""
+        content = [(BytesIO(base64.b64decode(each["base64"])), each["name"]) for each in files]
+        try:
+            await self.screen.send_files(self.chat, content, caption)
+        except ChannelError as error:
+            return str(error)
+        return ""

@@ -19,10 +19,8 @@ from bot.cli.command import Failed
 from bot.settings import Settings
 
 if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of the agent
-    from agent.approvals import AskOwners
     from agent.sandbox.isolation_probe import ProbeResult
     from agent.sandbox.sandbox import Sandboxes
-    from agent.tools.context import FileSender
     from backend.service import RunningBackend
     from bot.composition import Agent
 
@@ -50,19 +48,11 @@ async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[
 
 
 @asynccontextmanager
-async def running_agent(
-    settings: Settings,
-    *,
-    ask: "AskOwners | None" = None,
-    file_sender: "Callable[[str], FileSender | None] | None" = None,
-) -> "AsyncIterator[Agent]":
-    """An agent on `running_backend`. Await its `ready` before asking the model."""
+async def running_agent(settings: Settings) -> "AsyncIterator[Agent]":
+    """An agent on `running_backend`, which runs no turns. Await its `ready` before asking the model."""
     from bot.composition import open_agent
 
-    async with (
-        running_backend(settings) as backend,
-        open_agent(settings, backend, ask=ask, file_sender=file_sender) as agent,
-    ):
+    async with running_backend(settings) as backend, open_agent(settings, backend) as agent:
         yield agent
 
 

@@ -5,17 +5,18 @@ import secrets
 import shlex
 import shutil
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import click
 from pydantic import SecretStr
 
-from agent.events import TurnFinished
+from agent.chats.assignment import Assignment
+from agent.events import Event, Notice, TurnFinished
 from backend.models.found import found_models
 from backend.models.outlook import size_text
-from bot.cli.ask import TextPrinter, TurnPrinter
+from bot.cli.ask import TextPrinter
 from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, Options, runs
 from bot.cli.connect import require_sandbox, running_backend
@@ -129,3 +130,19 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
         except TimeoutError:
             raise Failed(f"No answer came within {ANSWER_SECONDS} s.") from None
     return 0 if finished.reason == "done" else 1
+
+
+class TurnPrinter:
+    """A Listener that passes a turn's events to `show`; `finished` is how the turn ended."""
+
+    def __init__(self, show: Callable[[Event], None]) -> None:
+        self.finished: asyncio.Future[TurnFinished] = asyncio.get_running_loop().create_future()
+        self._show = show
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        self._show(event)
+        if isinstance(event, TurnFinished) and not self.finished.done():
+            self.finished.set_result(event)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        self._show(Notice(why))

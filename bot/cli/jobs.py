@@ -1,22 +1,13 @@
-"""voltaire jobs: the scheduled jobs of a chat. The running bot carries them out."""
+"""voltaire jobs: the scheduled jobs of a chat. The process that holds the state carries them out."""
 
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import click
 
-from agent.schedule.planner import Planner
-from agent.store import Store
-from agent.store.jobs import Job
-from agent.timezones import local_time
-from backend.models.profile import names
-from bot.cli.backend_config import profiles_folder
+from bot.channel import APP_PREFIXES
 from bot.cli.command import Options, chat_option, confirmed, json_option, runs
-from bot.composition import planner as make_planner
-from bot.composition import zone_of
-from bot.state import open_state
+from bot.cli.holder_client import change
 
 command = click.Group(
     "jobs", help="The scheduled jobs of a chat. The running bot carries them out."
@@ -29,18 +20,15 @@ command = click.Group(
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
     """Every job with its next times and how its last runs ended."""
-    async with open_planner(options, chat) as (store, planner):
-        jobs = await planner.jobs()
-        if as_json:
-            fields = [await job_fields(store, planner, job) for job in jobs]
-            click.echo(json.dumps(fields, ensure_ascii=False))
-            return
-        for job in jobs:
-            runs_of = await store.occurrences.of_job(job.id, 1)
-            last = f" [last {iso(runs_of[0].due_at)}: {runs_of[0].state}]" if runs_of else ""
-            click.echo(f"{job.id}  {planner.describe(job)}{last}")
-        if not jobs:
-            click.echo(f"No jobs in {chat}.")
+    jobs: list[dict[str, Any]] = await change(options.settings, "jobs", chat=chat)
+    if as_json:
+        click.echo(json.dumps(jobs, ensure_ascii=False))
+        return
+    for job in jobs:
+        last = next((f" [last {run['due_at']}: {run['state']}]" for run in job["runs"]), "")
+        click.echo(f"{job['id']}  {job['told']}{last}")
+    if not jobs:
+        click.echo(f"No jobs in {chat}.")
 
 
 @command.command("add")
@@ -50,15 +38,19 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
 @runs
 async def add(options: Options, words: str, chat: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
-    async with open_planner(options, chat) as (_, planner):
-        proposal = await planner.propose_text(words)
-        click.echo(proposal.description)
-        if not yes and not confirmed("Make this job?", default=True):
-            return 1
-        job = await planner.add(proposal.spec)
-    # A terminal's chat has nobody to be delivered to until one is opened.
-    later = f" Its messages wait for `voltaire chat --chat {chat}`."
-    click.echo(f"Job {job.id} made.{'' if chat.startswith('tg:') else later}")
+    settings = options.settings
+    proposal = await change(settings, "job-propose", chat=chat, words=words)
+    click.echo(proposal["description"])
+    if not yes and not confirmed("Make this job?", default=True):
+        return 1
+    number, runs_here = await change(settings, "job-add", spec=proposal["spec"])
+    lines = [f"Job {number} made."]
+    if not chat.startswith(APP_PREFIXES):
+        # A terminal's chat has nobody to be delivered to until one is opened.
+        lines.append(f"Its messages wait for `voltaire chat --chat {chat}`.")
+    elif not runs_here:
+        lines.append("It runs once the bot does.")
+    click.echo(" ".join(lines))
     return 0
 
 
@@ -75,11 +67,8 @@ async def edit(
     options: Options, number: int, words: str, catch_up: Any, tell: bool | None, chat: str
 ) -> None:
     """Another time, or time and task, in words; or what happens to missed times."""
-    async with open_planner(options, chat) as (_, planner):
-        if words:
-            await planner.edit(number, words)
-        job = await planner.adjust(number, catch_up, tell)
-        click.echo("\n".join([planner.describe(job), *await planner.history(job)]))
+    fields = {"chat": chat, "number": number, "words": words, "catch_up": catch_up, "tell": tell}
+    click.echo("\n".join(await change(options.settings, "job-edit", **fields)))
 
 
 @command.command("pause")
@@ -89,8 +78,8 @@ async def edit(
 @runs
 async def pause(options: Options, number: int, off: bool, chat: str) -> None:
     """Pause a job, or go on with it (--off)."""
-    async with open_planner(options, chat) as (_, planner):
-        click.echo(planner.describe(await planner.pause(number, paused=not off)))
+    fields = {"chat": chat, "number": number, "paused": not off}
+    click.echo(await change(options.settings, "job-pause", **fields))
 
 
 @command.command("run")
@@ -99,9 +88,10 @@ async def pause(options: Options, number: int, off: bool, chat: str) -> None:
 @runs
 async def run(options: Options, number: int, chat: str) -> None:
     """Let the bot run a job now, besides its times."""
-    async with open_planner(options, chat) as (_, planner):
-        await planner.run_now(number)
-        click.echo(f"Job {number} is due now; the running bot takes it up within half a minute.")
+    if await change(options.settings, "job-run", chat=chat, number=number):
+        click.echo(f"Job {number} is due now, and runs.")
+    else:
+        click.echo(f"Job {number} is due now: it runs once the bot or `voltaire chat` does.")
 
 
 @command.command("rm")
@@ -110,35 +100,5 @@ async def run(options: Options, number: int, chat: str) -> None:
 @runs
 async def remove(options: Options, number: int, chat: str) -> None:
     """Delete a job."""
-    async with open_planner(options, chat) as (_, planner):
-        await planner.remove(number)
-        click.echo(f"Job {number} deleted.")
-
-
-@asynccontextmanager
-async def open_planner(options: Options, chat: str) -> AsyncIterator[tuple[Store, Planner]]:
-    async def profiles() -> list[str]:
-        return names(profiles_folder())
-
-    settings = options.settings
-    async with open_state(settings) as store:
-        zone = zone_of(await store.chats.get(chat), settings)
-        yield store, make_planner(settings, store, chat, zone, profiles)
-
-
-async def job_fields(store: Store, planner: Planner, job: Job) -> dict[str, Any]:
-    ended = await store.occurrences.of_job(job.id, 5)
-    return {
-        "id": job.id,
-        "kind": job.spec.kind,
-        "task": job.spec.task,
-        "when": job.spec.when,
-        "state": job.spec.state,
-        "told": planner.describe(job),
-        "next_at": iso(job.spec.next_at),
-        "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in ended],
-    }
-
-
-def iso(at: int | None) -> str | None:
-    return None if at is None else local_time(at, "UTC").isoformat()
+    await change(options.settings, "job-remove", chat=chat, number=number)
+    click.echo(f"Job {number} deleted.")

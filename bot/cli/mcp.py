@@ -25,9 +25,10 @@ from agent.tools.registry import chosen
 from bot import config_file
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import chat_sandboxes
+from bot.cli.holder_client import change, record_act
 from bot.composition import tool_servers
 from bot.settings import find_file
-from bot.state import make_private, open_state, record_act
+from bot.state import make_private, open_state
 from bot.terminal import InputLines
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ async def add(
     configured = config_file.read(path)
     config_file.put(configured, f"agent.mcp.{name}", section)
     config_file.write(path, configured)
-    await record_act(settings.state_dir, act="mcp", added=name)
+    await record_act(settings, act="mcp", added=name)
     click.echo(
         f"Added {name}. Look at what it says of its tools: voltaire mcp test {name}\n{LATER}"
     )
@@ -255,9 +256,8 @@ async def remove(options: Options, name: str, data: bool) -> None:
     place = settings.state_dir / "mcp" / name
     shutil.rmtree(place if data else place / "program", ignore_errors=True)
     (settings.state_dir / SIGN_INS / f"{name}.json").unlink(missing_ok=True)
-    async with open_state(settings) as store:
-        await store.key_values.remove(f"mcp:{name}")
-    await record_act(settings.state_dir, act="mcp", removed=name)
+    await change(settings, "forget-fact", key=f"mcp:{name}")
+    await record_act(settings, act="mcp", removed=name)
     click.echo(f"Removed {name}. {LATER}")
 
 

@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,17 +14,15 @@ from typing import Any
 from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
-from agent.memory.notes import ChatMemory
 from backend.client import BackendUnavailable
 from backend.control.mcp_relay import mcp_socket
 from backend.files import private_folder
-from bot.cli.ask import TurnPrinter, run_one_turn
+from bot.cli.ask import run_one_turn
 from bot.cli.backend_config import backend_config
 from bot.cli.command import Failed, Options
 from bot.cli.connect import backend_client
-from bot.cli.jobs import open_planner
+from bot.cli.holder_client import change
 from bot.cli.status import own_facts
-from bot.composition import semantic_search
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +84,7 @@ def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str
         """Have the agent answer a question or do a task in its chat, with its own tools, as a turn of that chat. Steps that
         need the owner's word are denied. It may take minutes."""
         finished = await run_one_turn(
-            options.settings, chat, text, TurnPrinter(lambda event: None), stranger=CLIENT
+            options.settings, chat, text, lambda event: None, stranger=CLIENT
         )
         return {"chat": chat, "answer": finished.text, "ended": finished.reason}
 
@@ -95,15 +92,13 @@ def asking(options: Options, chat: str) -> Callable[[str], Awaitable[Mapping[str
 
 
 def abilities(options: Options, chat: str) -> Sequence[Callable[..., Awaitable[Mapping[str, Any]]]]:
-    """The read-only tools. Each opens the state for itself, so it can run beside the bot."""
+    """The read-only tools."""
     settings = options.settings
 
     async def recall(query: str, limit: int = 8) -> dict[str, Any]:
         """Search the notes and past conversations of the chat; the best matches first."""
-        async with open_planner(options, chat) as (store, planner):
-            memory = ChatMemory(store, chat, planner.zone, semantic_search(store, settings))
-            found = await memory.recall(query, max(1, min(limit, MOST)))
-        return {"chat": chat, "matches": [asdict(match) for match in found]}
+        fields = {"chat": chat, "query": query, "limit": max(1, min(limit, MOST))}
+        return {"chat": chat, "matches": await change(settings, "recall", **fields)}
 
     async def status() -> dict[str, Any]:
         """Whether the model's server and the bot run, which model, how fast, what waits."""
@@ -121,7 +116,7 @@ def abilities(options: Options, chat: str) -> Sequence[Callable[..., Awaitable[M
 
     async def jobs() -> dict[str, Any]:
         """The scheduled jobs of the chat with their next times."""
-        async with open_planner(options, chat) as (_, planner):
-            return {"chat": chat, "jobs": [planner.describe(job) for job in await planner.jobs()]}
+        found = await change(settings, "jobs", chat=chat)
+        return {"chat": chat, "jobs": [job["told"] for job in found]}
 
     return [recall, status, gpu, jobs]

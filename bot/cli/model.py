@@ -38,9 +38,9 @@ from bot import config_file
 from bot.cli.backend_config import backend_config, profile_of, profiles_folder
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client
+from bot.cli.holder_client import record_act
 from bot.composition import open_agent
 from bot.settings import Settings, find_file
-from bot.state import record_act
 
 BAR = 32
 
@@ -170,7 +170,7 @@ async def use(options: Options, model: str, embedding: bool) -> None:
             click.echo(f"{used}.")
         else:
             click.echo(f"{used}; put backend.profile into the configuration to keep it.")
-        await record_act(settings.state_dir, act="model", to=profile.name)
+        await record_act(settings, act="model", to=profile.name)
         if await backend.answers():
             await selftest(options.settings, backend)
 
@@ -183,7 +183,7 @@ async def use_embedder(options: Options, settings: Settings, name: str) -> None:
             raise Failed(f"{name} is not downloaded yet: voltaire model pull {name}")
     if not kept(options, "backend.embedding", "" if name == "none" else name):
         raise Failed("There is no configuration file to keep it in: run `voltaire setup`.")
-    await record_act(settings.state_dir, act="embedding", to=name)
+    await record_act(settings, act="embedding", to=name)
     click.echo("Kept. It begins when the backend and the bot are started again.")
 
 

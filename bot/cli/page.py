@@ -2,16 +2,29 @@
 
 import asyncio
 import os
+from functools import partial
+from typing import Any
 
 import click
 
+from agent.errors import AgentError
 from bot.cli.command import Failed, Options, runs
 from bot.cli.connect import backend_client
+from bot.cli.holder_client import change
 from bot.cli.status import status_json
 from bot.page.access import KEY, PageRefused, load_key
 from bot.page.server import serve_page
+from bot.settings import Settings
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+async def make_change(settings: Settings, name: str, pressed: dict[str, Any]) -> str:
+    """bot.page.server.MakeChange"""
+    try:
+        return str(await change(settings, "page", change=name, pressed=pressed))
+    except Failed as error:
+        raise AgentError(error.message) from None
 
 
 @click.command(
@@ -34,7 +47,8 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
         (settings.state_dir / KEY).unlink(missing_ok=True)
     async with backend_client(settings) as backend:
         try:
-            async with serve_page(settings, backend, status_json, listen) as page:
+            changes = partial(make_change, settings)
+            async with serve_page(settings, backend, status_json, changes, listen) as page:
                 if page.exposed:
                     click.echo(page.exposed, err=True)
                 click.echo(page.address)

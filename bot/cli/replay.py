@@ -17,7 +17,7 @@ from agent.turn.replay import Answered, lines_of, replay
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import running_agent
 from bot.composition import turn_limits
-from bot.state import open_state
+from bot.state import open_state_read_only
 
 MOST_DISLIKED = 100
 
@@ -39,7 +39,7 @@ async def command(options: Options, turn: str, disliked: bool, chat: str, as_jso
     if disliked:
         if turn:
             raise Misused("--disliked lists turns, so it takes none.")
-        async with open_state(options.settings) as store:
+        async with open_state_read_only(options.settings) as store:
             for one in await store.turns.disliked(MOST_DISLIKED):
                 click.echo(json.dumps(asdict(one), ensure_ascii=False) if as_json else listed(one))
         return

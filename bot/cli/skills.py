@@ -8,7 +8,8 @@ import click
 from agent.sandbox.output_buffer import visible
 from agent.skills import GUIDE, Skill, SkillError, SkillShelf, read_skill
 from bot.cli.command import Options, confirmed, json_option, runs
-from bot.state import make_private, record_act
+from bot.cli.holder_client import record_act
+from bot.state import make_private
 
 command = click.Group("skills", help="What the agent is taught by folders with a SKILL.md.")
 
@@ -60,7 +61,7 @@ async def add(options: Options, path: Path, yes: bool) -> int:
         return 1
     make_private(settings.state_dir)
     SkillShelf(settings.state_dir).add(skill)
-    await record_act(settings.state_dir, act="skill", added=skill.name, sha256=skill.sha256)
+    await record_act(settings, act="skill", added=skill.name, sha256=skill.sha256)
     click.echo(f"Added {skill.name}, {len(skill.files)} files, sha256 {skill.sha256[:16]}.")
     return 0
 
@@ -72,7 +73,7 @@ async def remove(options: Options, name: str) -> None:
     """Take a skill away from the agent; its source stays."""
     state = options.settings.state_dir
     SkillShelf(state).remove(name)
-    await record_act(state, act="skill", removed=name)
+    await record_act(options.settings, act="skill", removed=name)
     click.echo(f"Removed {name}.")
 
 

@@ -10,15 +10,22 @@ from typing import Any
 
 import click
 
-from agent.store import open_store
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
 from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Restart, ServerStatus, Speed, Status
 from bot.cli.command import Options, chat_option, json_option, runs
-from bot.cli.connect import backend_client, running_agent
+from bot.cli.connect import backend_client, running_backend
+from bot.cli.holder_client import HolderClient, with_holder
 from bot.cli.owner import NotTheOwner
 from bot.settings import ConfigurationError, Settings
-from bot.state import DATABASE, RUNTIME, bot_facts, read_presence, shared_facts
+from bot.state import (
+    DATABASE,
+    RUNTIME,
+    bot_facts,
+    open_state_read_only,
+    read_presence,
+    shared_facts,
+)
 
 BAR = 30
 RESTARTS = 5  # the newest, which are listed
@@ -49,7 +56,9 @@ async def own_facts(settings: Settings) -> dict[str, Any]:
     database = settings.state_dir / DATABASE
     async with AsyncExitStack() as stack:
         backend = await stack.enter_async_context(backend_client(settings))
-        store = await stack.enter_async_context(open_store(database)) if database.exists() else None
+        store = None
+        if database.exists():
+            store = await stack.enter_async_context(open_state_read_only(settings))
         return await with_backend(
             await bot_facts(read_presence(settings.state_dir), store), backend
         )
@@ -133,7 +142,8 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
         + (f", {bot['set_aside']} set aside" if bot["set_aside"] else "")
     )
     jobs = facts["jobs"]
-    upcoming = f", next {jobs['next_at']}" if jobs["next_at"] else ""
+    when = "overdue since" if jobs["overdue"] else "next"
+    upcoming = f", {when} {jobs['next_at']}" if jobs["next_at"] else ""
     lines.append(f"jobs: {jobs['active']} active{upcoming}")
     if running := facts.get("mcp", {}).get("running"):
         lines.append(f"MCP servers: {running} running")
@@ -172,10 +182,12 @@ def in_brackets(reason: str | None) -> str:
 @json_option
 @runs
 async def context(options: Options, chat: str, as_json: bool) -> None:
-    async with running_agent(options.settings) as agent:
-        await agent.ready()
-        parts = await agent.context(chat)
-        commands = await agent.command_tokens(chat)
+
+    async def ask(client: HolderClient) -> list[dict[str, int]]:
+        return list(await client.call("context", chat=chat))
+
+    async with running_backend(options.settings) as backend:
+        parts, commands = await with_holder(options.settings, backend, ask)
     limit = sum(parts.values())
     if as_json:
         shown = {"chat": chat, "limit": limit, "parts": parts, "commands": commands}

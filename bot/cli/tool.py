@@ -13,7 +13,10 @@ from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, chat_sandboxes
-from bot.composition import Agent, open_agent
+from bot.cli.holder_client import HolderClient, JsonFields, with_holder
+from bot.composition import Agent
+from bot.holder import Holder
+from bot.settings import Settings
 
 # A command that does not exist fails with the shell's own message and exit code.
 RUN = (
@@ -35,12 +38,25 @@ async def command(options: Options, name: str, arguments: str, chat: str, as_jso
         raise Misused(f"The arguments are not JSON: {error}.") from None
     if not isinstance(values, dict):
         raise Misused('The arguments must be a JSON object, such as {"path": "notes.txt"}.')
-    settings, call = options.settings, secrets.token_hex(4)
-    async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
-        output = await run(agent, chat, call, name, values)
-    fields = {"id": call, "name": name, "ok": output.ok, "output": output.text}
-    click.echo(json.dumps(fields, ensure_ascii=False) if as_json else output.text)
-    return 0 if output.ok else 1
+    fields = {"chat": chat, "id": secrets.token_hex(4), "name": name, "arguments": values}
+    ran = await call_holder(options.settings, "tool", fields)
+    click.echo(json.dumps(ran, ensure_ascii=False) if as_json else ran["output"])
+    return 0 if ran["ok"] else 1
+
+
+async def call_holder(settings: Settings, act: str, fields: JsonFields) -> JsonFields:
+    async def call(client: HolderClient) -> JsonFields:
+        return dict(await client.call(act, **fields))
+
+    async with backend_client(settings) as backend:
+        return await with_holder(settings, backend, call)
+
+
+async def run_tool(holder: Holder, fields: JsonFields) -> JsonFields:
+    assert holder.agent
+    id, name = fields["id"], fields["name"]
+    output = await run(holder.agent, fields["chat"], id, name, fields["arguments"])
+    return {"id": id, "name": name, "ok": output.ok, "output": output.text}
 
 
 async def check_thawed(agent: Agent) -> None:
@@ -85,24 +101,39 @@ async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
 async def sandbox(options: Options, chat: str, where: bool, argv: tuple[str, ...]) -> int:
     if bool(argv) == where:
         raise Misused("Give a command after --, or --where alone.")
+    settings = options.settings
+    if where:
+        async with chat_sandboxes(settings) as sandboxes:
+            click.echo((await sandboxes.of(chat)).workspace)
+        return 0
+    ran = await call_holder(settings, "sandbox", {"chat": chat, "argv": argv})
+    output, saved_path, reason = ran["output"], ran["saved_path"], ran["reason"]
+    click.echo(output, nl=bool(output) and not output.endswith("\n"))
+    if saved_path:
+        click.echo(f"The whole output is in {saved_path}.", err=True)
+    if reason:
+        click.echo(reason, err=True)
+    return int(ran["exit_code"])
+
+
+async def run_in_sandbox(holder: Holder, fields: JsonFields) -> JsonFields:
+    assert holder.agent
+    agent, argv = holder.agent, fields["argv"]
 
     async def allowed(request: HostRequest) -> None:
         """The owner runs it, so the list of hosts alone decides."""
         if not request.listed:
             raise ToolError(f"{request}: agent.sandbox.allow_hosts does not have it.")
 
-    settings = options.settings
-    if where:
-        async with chat_sandboxes(settings) as sandboxes:
-            click.echo((await sandboxes.of(chat)).workspace)
-        return 0
-    async with backend_client(settings) as backend, open_agent(settings, backend) as agent:
-        await agent.refresh_status()
-        call = await owners_call(agent, chat, secrets.token_hex(4), " ".join(argv))
-        ran = await call.sandbox.run([*SHELL, *argv], permit=allowed, commands=Broker(call))
-    click.echo(ran.output, nl=bool(ran.output) and not ran.output.endswith("\n"))
-    if ran.saved_path:
-        click.echo(f"The whole output is in {ran.saved_path}.", err=True)
-    if ran.reason:
-        click.echo(ran.reason, err=True)
-    return ran.exit_code
+    await agent.refresh_status()
+    call = await owners_call(agent, fields["chat"], secrets.token_hex(4), " ".join(argv))
+    ran = await call.sandbox.run([*SHELL, *argv], permit=allowed, commands=Broker(call))
+    return {
+        "output": ran.output,
+        "saved_path": ran.saved_path,
+        "reason": ran.reason,
+        "exit_code": ran.exit_code,
+    }
+
+
+TOOL_ACTS = {"tool": run_tool, "sandbox": run_in_sandbox}

@@ -11,6 +11,7 @@ from typing import Literal
 from agent.language import ENGLISH, speaking, spoken
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
+from agent.store.inbox import InboxRow
 from agent.trust import Origin
 from bot import attachments
 from bot.access import AccessLevel, Sender
@@ -97,7 +98,7 @@ async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
     await asyncio.sleep(BACKLOG_PAUSE)
     if context.backlog[chat] != count:
         return  # a later message has come, and its call goes on
-    rows = await context.store.inbox.waiting(chat, [context.channel.source])
+    rows = await waiting_rows(context, chat)
     if len(rows) <= BACKLOG:
         context.services.chats.wake(chat)
         return
@@ -110,11 +111,16 @@ async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
     await context.send(chat, context.texts.backlog.format(count=len(rows)), keyboard)
 
 
+async def waiting_rows(context: HandlerContext, chat: str) -> list[InboxRow]:
+    """The messages that people sent and that are not answered yet."""
+    rows = await context.store.inbox.waiting(chat)
+    return [row for row in rows if row.incoming.source == context.channel.source]
+
+
 async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressResult:
     """`ROW:CHOICE`, for the messages up to that row."""
     last, _, choice = press.argument.partition(":")
-    waiting = await context.store.inbox.waiting(press.chat, [context.channel.source])
-    rows = [row.id for row in waiting if row.id <= int(last)]
+    rows = [row.id for row in await waiting_rows(context, press.chat) if row.id <= int(last)]
     if not rows:
         return PressResult(context.texts.expired)
     dropped = {"last": rows[:-1], "none": rows}.get(choice, [])

@@ -1,27 +1,19 @@
-"""What an owner may change on the page: the same as in the chat, in the same rows of the database.
+"""What an owner may change on the page: the same as in the chat, by the process that holds the state.
 
-Each change is a transaction of its own, which the running bot finds, as those of the command line: where either
-is killed, it counts once or not at all.
+Each change is a transaction of its own: where that process is killed, it counts once or not at all.
 """
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from aiohttp import web
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from agent.errors import AgentError
 from agent.events import Decision
 from agent.memory.notes import ChatMemory
 from agent.store import Store
-from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from bot.commands.settings import find_timezone, setting_values
-from bot.page.views import shown
-from bot.settings import Settings
-from bot.state import open_state
-
-if TYPE_CHECKING:
-    from agent.schedule.planner import Planner
+from bot.holder import Holder, planner_of
 
 BY = "owner's page"
 PAIRING_SECONDS = 3600.0
@@ -46,63 +38,36 @@ class Pressed(BaseModel):
     setting: Text = ""
 
 
-ApplyChange = Callable[[Store, Pressed], Coroutine[Any, Any, str]]
+ApplyChange = Callable[["Changes", Store, Pressed], Coroutine[Any, Any, str]]
 
 
 class Changes:
-    def __init__(self, settings: Settings, backend: BackendClient) -> None:
-        self._settings = settings
-        self._backend = backend
-        self._known: dict[str, ApplyChange] = {
-            "stop": self.stop,
-            "decide": self.decide,
-            "revoke": self.revoke,
-            "show-again": self.show_again,
-            "note-add": self.add_note,
-            "note-edit": self.edit_note,
-            "note-pin": self.pin_note,
-            "note-delete": self.delete_note,
-            "note-restore": self.restore_note,
-            "job-pause": self.pause_job,
-            "job-run": self.run_job,
-            "job-edit": self.edit_job,
-            "job-remove": self.remove_job,
-            "pair": self.pair,
-            "let-go": self.let_go,
-            "set": self.set,
-            "freeze": self.freeze,
-            "model": self.use_model,
-        }
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+        self._settings = holder.settings
+        self._backend = holder.backend
 
-    async def post(self, request: web.Request) -> web.Response:
-        """Make a change; answers {"told": what happened}, or 409 and one sentence where nothing changed."""
-        change = self._known.get(request.match_info["change"])
-        if change is None:
-            raise web.HTTPNotFound(text="There is no such change.")
-        try:
-            pressed = Pressed.model_validate_json(await request.read())
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise web.HTTPBadRequest(text=f"{where}: {first['msg']}") from None
-        try:
-            async with open_state(self._settings) as store:
-                told = await change(store, pressed)
-        except (AgentError, BackendUnavailable, BackendRefused, ValueError) as error:
-            raise web.HTTPConflict(text=str(error)) from None
-        return shown({"told": told})
+    async def make(self, change: str, pressed: Pressed) -> str:
+        """Make a change; what happened. Raises NothingChanged, and other errors with a sentence."""
+        return await CHANGES[change](self, self._holder.store, pressed)
 
     # -- turns and questions ---------------------------------------------------
 
-    async def stop(self, store: Store, pressed: Pressed) -> str:
-        if not await store.leases.request_stop(pressed.chat):
+    async def stop(self, _: Store, pressed: Pressed) -> str:
+        chats = self._holder.chats
+        if chats is None or not await chats.stop(pressed.chat):
             raise NothingChanged("Nothing runs in that chat any more.")
         return "It is asked to stop."
 
     async def decide(self, store: Store, pressed: Pressed) -> str:
         """The first answer counts, wherever it was given."""
-        at = store.clock()
-        if await store.approvals.decide(pressed.id, pressed.decision, at, BY) is None:
+        agent = self._holder.agent
+        if agent:
+            request = await agent.approvals.decide(pressed.id, pressed.decision, BY)
+        else:
+            at = store.clock()
+            request = await store.approvals.decide(pressed.id, pressed.decision, at, BY)
+        if request is None:
             decided = await store.approvals.decided(pressed.id)
             if decided is None:
                 raise NothingChanged("That question has expired, or is not what was asked.")
@@ -148,31 +113,22 @@ class Changes:
 
     # -- jobs ------------------------------------------------------------------
 
-    async def _planner(self, store: Store, chat: str) -> "Planner":
-        from bot.composition import planner, zone_of  # a job is rarely changed here
-
-        async def profiles() -> list[str]:
-            return [profile.name for profile in await self._backend.profiles()]
-
-        zone = zone_of(await store.chats.get(chat), self._settings)
-        return planner(self._settings, store, chat, zone, profiles)
-
-    async def pause_job(self, store: Store, pressed: Pressed) -> str:
-        planner = await self._planner(store, pressed.chat)
+    async def pause_job(self, _: Store, pressed: Pressed) -> str:
+        planner = await planner_of(self._holder, pressed.chat)
         await planner.pause(pressed.number, paused=pressed.on)
         return "Paused." if pressed.on else "It goes on."
 
-    async def run_job(self, store: Store, pressed: Pressed) -> str:
-        await (await self._planner(store, pressed.chat)).run_now(pressed.number)
-        return "It is due now; the bot takes it up within half a minute."
+    async def run_job(self, _: Store, pressed: Pressed) -> str:
+        await (await planner_of(self._holder, pressed.chat)).run_now(pressed.number)
+        return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
 
-    async def edit_job(self, store: Store, pressed: Pressed) -> str:
-        planner = await self._planner(store, pressed.chat)
+    async def edit_job(self, _: Store, pressed: Pressed) -> str:
+        planner = await planner_of(self._holder, pressed.chat)
         job = await planner.edit(pressed.number, pressed.text)
         return f"Changed: {planner.describe(job)}"
 
-    async def remove_job(self, store: Store, pressed: Pressed) -> str:
-        await (await self._planner(store, pressed.chat)).remove(pressed.number)
+    async def remove_job(self, _: Store, pressed: Pressed) -> str:
+        await (await planner_of(self._holder, pressed.chat)).remove(pressed.number)
         return "Deleted."
 
     # -- people, settings, model -----------------------------------------------
@@ -196,7 +152,7 @@ class Changes:
             if zone is None:
                 raise NothingChanged(f"{pressed.text!r} is no time zone, such as Europe/Berlin.")
             await store.chats.set_timezone(pressed.chat, zone, BY)
-            await (await self._planner(store, pressed.chat)).move_to_zone()
+            await (await planner_of(self._holder, pressed.chat)).move_to_zone()
             return "Changed; jobs at times of day follow."
         values = setting_values().get(pressed.setting, {})
         if pressed.text not in values:
@@ -220,3 +176,25 @@ def changed(done: bool, told: str) -> str:
     if not done:
         raise NothingChanged("There is no such note any more.")
     return told
+
+
+CHANGES: dict[str, ApplyChange] = {
+    "stop": Changes.stop,
+    "decide": Changes.decide,
+    "revoke": Changes.revoke,
+    "show-again": Changes.show_again,
+    "note-add": Changes.add_note,
+    "note-edit": Changes.edit_note,
+    "note-pin": Changes.pin_note,
+    "note-delete": Changes.delete_note,
+    "note-restore": Changes.restore_note,
+    "job-pause": Changes.pause_job,
+    "job-run": Changes.run_job,
+    "job-edit": Changes.edit_job,
+    "job-remove": Changes.remove_job,
+    "pair": Changes.pair,
+    "let-go": Changes.let_go,
+    "set": Changes.set,
+    "freeze": Changes.freeze,
+    "model": Changes.use_model,
+}

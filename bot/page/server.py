@@ -5,18 +5,19 @@ async with serve_page(settings, backend, status_json) as page:
 """
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files as resources
 
 from aiohttp import web
+from pydantic import ValidationError
 
 from agent.errors import AgentError
 from agent.store import Store
 from agent.store.errors import StoreError
-from backend.client import BackendClient
+from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from bot.page.access import (
     KEY,
     LOOPBACK,
@@ -26,10 +27,10 @@ from bot.page.access import (
     load_key,
     with_session,
 )
-from bot.page.changes import Changes
+from bot.page.changes import CHANGES, Pressed
 from bot.page.live import LiveFeed
 from bot.page.mini_app import SignInRefused, TelegramSignIn
-from bot.page.views import StatusJson, Views
+from bot.page.views import JsonFields, StatusJson, Views, shown
 from bot.settings import Settings
 from bot.state import open_state_read_only
 
@@ -51,6 +52,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+MakeChange = Callable[[str, JsonFields], Awaitable[str]]
+"""Makes a change of bot.page.changes in the process that holds the state."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,11 @@ class ServedPage:
 
 @asynccontextmanager
 async def serve_page(
-    settings: Settings, backend: BackendClient, status_json: StatusJson, listen: str = ""
+    settings: Settings,
+    backend: BackendClient,
+    status_json: StatusJson,
+    make_change: MakeChange,
+    listen: str = "",
 ) -> AsyncIterator[ServedPage]:
     """Serve at `listen` (HOST:PORT; empty: the configured address). Raises PageRefused, StoreError."""
     host, port = listening_at(listen or settings.page.listen or DEFAULT_LISTEN)
@@ -90,7 +97,7 @@ async def serve_page(
             settings.telegram.token.get_secret_value() if settings.page.url else "",
             partial(is_owner, settings, store),
         )
-        app = application(access, views, live, Changes(settings, backend), sign_in)
+        app = application(access, views, live, make_change, sign_in)
         runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
         )
@@ -113,7 +120,11 @@ async def serve_page(
 
 
 def application(
-    access: PageAccess, views: Views, live: LiveFeed, changes: Changes, sign_in: TelegramSignIn
+    access: PageAccess,
+    views: Views,
+    live: LiveFeed,
+    make_change: MakeChange,
+    sign_in: TelegramSignIn,
 ) -> web.Application:
     app = web.Application(
         client_max_size=LARGEST_BODY, middlewares=[headers_and_errors, access.check]
@@ -140,6 +151,23 @@ def application(
             raise web.HTTPForbidden(text=str(error)) from None
         return with_session(request, access.begin(), web.json_response({}))
 
+    async def change(request: web.Request) -> web.Response:
+        """Make a change; {"told": what happened}, or 409 and one sentence where nothing changed."""
+        name = request.match_info["change"]
+        if name not in CHANGES:
+            raise web.HTTPNotFound(text="There is no such change.")
+        try:
+            pressed = Pressed.model_validate_json(await request.read())
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise web.HTTPBadRequest(text=f"{where}: {first['msg']}") from None
+        try:
+            told = await make_change(name, pressed.model_dump(exclude_defaults=True))
+        except (BackendUnavailable, BackendRefused, ValueError) as error:
+            raise web.HTTPConflict(text=str(error)) from None
+        return shown({"told": told})
+
     app.add_routes(
         [
             web.get("/", index),
@@ -147,7 +175,7 @@ def application(
             web.post("/api/telegram", telegram),
             *views.routes(),
             web.get("/api/live", live.get_live),
-            web.post("/api/do/{change}", changes.post),
+            web.post("/api/do/{change}", change),
         ]
     )
     return app

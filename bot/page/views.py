@@ -22,6 +22,7 @@ from agent.prompt import system_text
 from agent.schedule.times.rule import load
 from agent.schedule.triggers import next_times
 from agent.store import Store
+from agent.store.jobs import OVERDUE_SECONDS
 from agent.store.overview import PARTS, Overview, TurnFilter
 from agent.timezones import known_zone
 from agent.turn.replay import request_of
@@ -282,7 +283,9 @@ class Views:
 
     async def get_jobs(self, request: web.Request) -> web.Response:
         jobs = await self.overview.jobs()
+        late = self.store.clock() - OVERDUE_SECONDS
         for job in jobs:
+            job["overdue"] = job["state"] == "active" and (job["next_at"] or late) < late
             job["times"] = upcoming(job.pop("timing")) if job["state"] == "active" else []
         return shown({"jobs": jobs, "occurrences": await self.overview.occurrences()})
 

@@ -217,7 +217,7 @@ async def test_it_lasts_over_a_backup_and_its_restore(tmp_path: Path) -> None:
     state.mkdir()
     async with open_store(state / "voltaire.db") as store:
         assert await store.inbox.add(Incoming(CHAT, "test", "1", "hi", stranger=PAGE))
-        [row] = await store.inbox.waiting(CHAT, ["test"])
+        [row] = await store.inbox.waiting(CHAT)
         await store.turns.begin("t1", [row], RenderedMessage("", User("hi")))
         await store.notes.add(CHAT, "The code is 4711.", stranger=PAGE)
         spec = JobSpec(CHAT, "task", "", dump(Once(datetime.now(UTC))), "UTC", "look", {})
@@ -242,11 +242,11 @@ async def test_an_edit_of_a_waiting_message_takes_nothing_from_it(chat: Obedient
     first = Incoming(CHAT, "test", "1", "look at this", ref="7", stranger=PAGE)
     await chat.store.inbox.add(first)
     await chat.store.inbox.add(Incoming(CHAT, "test", "2", "look", kind="edit", ref="7"))
-    [row] = await chat.store.inbox.waiting(CHAT, ["test"])
+    [row] = await chat.store.inbox.waiting(CHAT)
     assert (row.incoming.text, row.incoming.stranger) == ("look", PAGE)
     edit = Incoming(CHAT, "test", "3", "see", kind="edit", ref="7", stranger="message of Eve")
     await chat.store.inbox.add(edit)
-    [row] = await chat.store.inbox.waiting(CHAT, ["test"])
+    [row] = await chat.store.inbox.waiting(CHAT)
     assert (row.incoming.text, row.incoming.stranger) == ("see", "message of Eve")
 
 

@@ -41,7 +41,7 @@ async def state(tmp_path: Path) -> Path:
 
 async def waiting(state: Path) -> list[str]:
     async with open_store(state / "voltaire.db") as store:
-        return [row.incoming.text for row in await store.inbox.waiting("cli", {"cli"})]
+        return [row.incoming.text for row in await store.inbox.waiting("cli")]
 
 
 def content(folder: Path) -> dict[str, str]:

@@ -13,10 +13,12 @@ from rich.console import Console
 
 from agent.approvals import ApprovalRequest
 from agent.store import open_store
+from bot.acts import ACTS
 from bot.approval_question import question, send_whole
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
-from bot.chat_trust import ChatTrust
 from bot.cli.chat import Conversation
+from bot.holder import Holder
+from bot.settings import Settings
 from bot.terminal import InputLines, Terminal
 from bot.texts import Texts
 from fakes.patience import soon
@@ -97,11 +99,16 @@ async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Pat
     async with open_store(tmp_path / "v.db") as store:
         note, _ = await store.notes.add("cli", "Tea at five.", stranger="page x")
         await store.notes.add("cli", "At six.", stranger="page y")
-        trust = ChatTrust("cli", store, None, Texts(), "UTC")
-        talk = Conversation("cli", "s", here, lines, cast(Any, None), cast(Any, None), trust)
+        holder = Holder(Settings(), cast(Any, None), store)
+
+        class Client:
+            async def call(self, act: str, /, **fields: Any) -> Any:
+                return json.loads(json.dumps(await ACTS[act](holder, fields)))
+
+        talk = Conversation("cli", here, lines, cast(Any, None))
         print("/trust\n3\n/trust\n1\n/trust\n1\n/trust", file=typed[1], flush=True)
         typed[1].close()
-        await talk.run()
+        await talk.talk(cast(Any, Client()), cast(Any, None))
         rows = [json.loads(r.facts) for r in await store.ledger.rows()]
     shown = screen.getvalue()
     assert (

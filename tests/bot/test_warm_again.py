@@ -33,7 +33,7 @@ def state() -> Iterator[Path]:
 
 async def talk(store: Store, chat: str) -> None:
     await store.inbox.add(Incoming(chat, "test", chat, "hello"))
-    rows = await store.inbox.waiting(chat, ["test"])
+    rows = await store.inbox.waiting(chat)
     turn = await store.turns.begin(chat, rows, RenderedMessage("", User(f"{chat} " * 150)))
     await store.turns.end(turn, TurnEnd(Assistant("yes"), "yes", "done", TokenUsage()))
 
@@ -62,7 +62,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     async with (
         running(config) as it,
         open_agent(settings, it.client) as agent,
-        open_chats(agent, ChatOptions(frozenset({"test"})), SilentListener()) as chats,
+        open_chats(agent, ChatOptions(), SilentListener()) as chats,
     ):
         await it.ready()
         for chat in ("one", "two"):

@@ -90,15 +90,6 @@ CREATE TABLE turns (
 CREATE INDEX turns_open ON turns (chat) WHERE state = 'open';
 CREATE INDEX turns_conversation ON turns (conversation, started_at);
 
--- One turn at a time per chat, whatever process runs it.
-CREATE TABLE leases (
-    chat         TEXT PRIMARY KEY REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
-    owner        TEXT NOT NULL,                    -- host boot, pid namespace, pid, start time, nonce
-    turn         TEXT NOT NULL DEFAULT '',
-    stop         INTEGER NOT NULL DEFAULT 0,       -- another process asks it to stop
-    heartbeat_at REAL NOT NULL
-) STRICT, WITHOUT ROWID;
-
 -- What was said, for ever. The prompt is the rows with live = 1 in order of
 -- position, `short` in place of the text where a compaction shortened it.
 CREATE TABLE transcript (

@@ -21,7 +21,7 @@ export async function showJobs(into) {
     try { await draw(); } catch (error) { toast(error.message); }
   };
   const item = (job) => h("li",
-    h("div.grow", long(job.task, "p.what.whole", 400), h("p.meta", [job.words, job.title || job.chat, job.kind, job.made_by === "model" && "planned by the agent", job.state === "paused" ? "paused" : job.next_at && `next ${whenWithin(job.next_at)}`].filter(Boolean).join(" · "), " ",
+    h("div.grow", long(job.task, "p.what.whole", 400), h("p.meta", [job.words, job.title || job.chat, job.kind, job.made_by === "model" && "planned by the agent", job.state === "paused" ? "paused" : job.next_at && `${job.overdue ? "overdue since" : "next"} ${whenWithin(job.next_at)}`].filter(Boolean).join(" · "), " ",
       job.stranger && tag(`strangers' text: ${job.stranger}`, "warning"))),
     h("div.acts",
       button(job.state === "paused" ? "Go on" : "Pause", () => act("job-pause", { chat: job.chat, number: job.id, on: job.state !== "paused" }), "quiet"),

@@ -109,7 +109,7 @@ function figures({ speeds, speed, warm, memory, idle, jobs }) {
     figure("Warm prefix", warm ? int(warm.cached_tokens) : "–", warm && `of ${int(warm.tokens)}`, warm ? `by ${warm.source}, in ${seconds(warm.seconds)}` : "nothing is warm"),
     figure("Between turns", idle.tokens ? short(idle.tokens) : "0", "tokens", idle.seconds ? `${seconds(idle.seconds)}${idle.wh === null ? "" : `, ${number(idle.wh, 2)} Wh`} in 24 hours` : "read ahead in 24 hours"),
     figure("Memory", int((memory.bot ?? 0) + (memory.backend ?? 0)), "MiB", `bot ${int(memory.bot)}, backend ${int(memory.backend)}, model server ${int(memory.server)}`),
-    figure("Jobs", int(jobs.active), "", jobs.next_at ? `next ${whenWithin(jobs.next_at)}` : "none is due"),
+    figure("Jobs", int(jobs.active), "", jobs.next_at ? `${jobs.overdue ? "overdue since" : "next"} ${whenWithin(jobs.next_at)}` : "none is due"),
   )];
 }
 

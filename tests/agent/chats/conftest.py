@@ -86,10 +86,10 @@ class Bench:
     path: Path
     model: CachingModel = field(default_factory=lambda: CachingModel(echo))
     tools: list[Tool] = field(default_factory=list)
-    sources: frozenset[str] = frozenset({SOURCE})
     heard: Recognized = field(default_factory=Recognized)
     queue: LocalGpuQueue = field(default_factory=LocalGpuQueue)
-    resumes: bool = True
+    attended: Callable[[Incoming], bool] = lambda incoming: True
+    own: Callable[[str, str], bool] = lambda chat, source: True
     payloads: Callable[[TurnReply], Sequence[str]] = lambda reply: ['{"text": 1}']
     limits: TurnLimits = field(default_factory=TurnLimits)
     zone: str = "UTC"
@@ -105,7 +105,7 @@ class Bench:
         async with open_store(self.path) as store:
             self._store = store
             window = ModelWindow(store, self.model, self.queue, self.schemas)
-            service = ChatOptions(self.sources, self.zone, self.payloads, self.resumes, self.fetch)
+            service = ChatOptions(self.zone, self.payloads, self.fetch, self.attended, self.own)
             async with Chats(store, self._run, window, service, self.heard) as chats:
                 yield chats
 

@@ -9,7 +9,7 @@ import pytest
 
 from agent.chats import worker
 from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Chats, cli_source
+from agent.chats.chats import Chats
 from agent.chats.worker import RESUMES
 from agent.context.window import ModelWindow
 from agent.events import Emit, Notice, TurnFinished, TurnStarted
@@ -17,9 +17,8 @@ from agent.leaks import LeakDetector
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
 from agent.store import Incoming, open_store
-from agent.store.errors import StoreBusy, StoreFull
-from agent.store.inbox import InboxRow
-from agent.store.leases import LeaseTable
+from agent.store.errors import StoreFull
+from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
 from agent.turn.journal import TurnReply
 from backend.protocol import PERSON, SCHEDULED
@@ -27,7 +26,7 @@ from fakes.journal_memory import MemoryJournal
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from fakes.words import saying
-from tests.agent.chats.conftest import SOURCE, Bench, Gate, calling, echo, said, words_of
+from tests.agent.chats.conftest import Bench, Gate, calling, echo, said, words_of
 
 
 def _as_many(waits: Sequence[object], count: int) -> bool:
@@ -332,94 +331,6 @@ async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Benc
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
 
 
-async def test_two_processes_take_turns_in_one_chat(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: (
-        calling("gate") if words_of(r) == "slow" and isinstance(r.messages[-1], User) else echo(r)
-    )
-    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    [source] = other.sources
-    async with bench.running() as bot, other.running() as command:
-        await bot.submit(said("slow", "1"))
-        await gate.began.wait()
-        from agent.store import Incoming
-
-        await command.submit(Incoming("tg:1", source, "1", "from the terminal"))
-        await other.heard.until(lambda: other.heard.waits)
-        assert other.heard.waits == [("tg:1", saying("another message", "next"))]
-        assert not other.model.requests
-        gate.open.set()
-        assert await bench.heard.replies("tg:1", 1) == ["you said slow"]
-        assert await other.heard.replies("tg:1", 1) == ["you said from the terminal"]
-        assert "you said slow" in [m.text for m in other.model.requests[0].messages]
-
-
-@pytest.mark.parametrize(
-    ("kind", "language", "told"),
-    [
-        ("message", "de", r"In diesem Chat wird seit \d+ s eine andere Nachricht bearbeitet; .*"),
-        ("job", "", r"A job has been running in this chat for \d+ s; your message is next\."),
-    ],
-)
-async def test_who_waits_for_another_process_reads_what_runs_since_when_in_the_chats_language(
-    bench: Bench, kind: str, language: str, told: str
-) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: calling("gate")
-    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    [source] = other.sources
-    async with bench.running() as bot, other.running() as command:
-        await bot.store.chats.open("tg:1", language=language)
-        await bot.submit(said("slow", "1", kind=kind))
-        await gate.began.wait()
-        await command.submit(Incoming("tg:1", source, "1", "hello"))
-        await other.heard.until(lambda: other.heard.waits)
-    [(_, why)] = other.heard.waits
-    assert re.fullmatch(told, why)
-
-
-async def test_a_stop_from_another_process_arrives(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: calling("gate")
-    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    async with bench.running() as bot, other.running() as command:
-        await bot.submit(said("slow", "1"))
-        await gate.began.wait()
-        assert await command.stop("tg:1")
-        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
-        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
-
-
-class LockedOnce(LeaseTable):
-    """Leases in a database that is locked when a stop is first looked for."""
-
-    looks = 0
-
-    async def stop_requested(self, chat: str) -> bool:
-        type(self).looks += 1
-        if self.looks == 1:
-            raise StoreBusy("the database is locked")
-        return await super().stop_requested(chat)
-
-
-async def test_a_locked_database_does_not_end_the_heartbeat_of_a_lease(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: calling("gate")
-    other = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    async with bench.running() as bot, other.running() as command:
-        bot.store.leases = LockedOnce(bot.store.database)
-        await bot.submit(said("slow", "1"))
-        await gate.began.wait()
-        assert await command.stop("tg:1")
-        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
-        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
-    assert LockedOnce.looks > 1
-
-
 async def test_a_shutdown_leaves_the_turn_to_the_next_start(bench: Bench) -> None:
     gate = Gate()
     bench.tools = [gate.tool()]
@@ -466,23 +377,42 @@ async def test_a_turn_that_always_brings_the_program_down_is_given_up(bench: Ben
         assert "several times" in found[1]
 
 
-async def test_the_command_lines_leftovers_are_nobodys(bench: Bench) -> None:
+async def test_a_question_that_nobody_waits_for_is_dropped_and_its_call_told_as_interrupted(
+    bench: Bench,
+) -> None:
     gate = Gate()
-    bench.tools, bench.sources, bench.resumes = [gate.tool()], frozenset({cli_source()}), False
-    [source] = bench.sources
+    bench.tools = [gate.tool()]
     bench.model.answer = lambda r: calling("gate")
-
     async with bench.running() as chats:
-        await chats.submit(Incoming("cli", source, "1", "left alone"))
+        await chats.submit(Incoming("cli", CLI, "1", "left alone"))
         await gate.began.wait()
-    again = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    [mine] = again.sources
+        await chats.store.inbox.add(Incoming("cli", CLI, "2", "never begun"))
+    again = Bench(bench.path, attended=lambda incoming: incoming.update == "3")
     async with again.running() as chats:
-        await chats.submit(Incoming("cli", mine, "1", "hello"))
+        assert await chats.store.inbox.count_waiting() == 2, "until the chat is wanted"
+        await chats.submit(Incoming("cli", CLI, "3", "hello"))
         assert await again.heard.replies("cli", 1) == ["you said hello"]
         assert await chats.store.inbox.count_waiting() == 0
         results = [m for m in again.model.requests[0].messages if isinstance(m, ToolResult)]
         assert [("interrupted" in result.text) for result in results] == [True]
+
+
+async def test_a_terminal_that_asks_again_gets_the_rest_of_its_turn(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    asked = Incoming("cli", CLI, "1", "a question")
+    async with bench.running() as chats:
+        await chats.submit(asked)
+        await gate.began.wait()
+    again = Bench(bench.path)
+    again.model.answer = lambda r: Assistant("resumed")
+    async with again.running() as chats:
+        assert not await chats.submit(asked)
+        assert await chats.store.turns.ended(CLI, "1") is None
+        chats.wake("cli")
+        assert await again.heard.replies("cli", 1) == ["resumed"]
+        assert await chats.store.turns.ended(CLI, "1") == ("resumed", "done")
 
 
 async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench: Bench) -> None:
@@ -492,15 +422,41 @@ async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench
     async with bench.running() as chats:
         await chats.submit(said("question", "1"))
         await gate.began.wait()
-    command = Bench(bench.path, sources=frozenset({cli_source()}), resumes=False)
-    [mine] = command.sources
-
+    command = Bench(bench.path, own=lambda chat, source: source == CLI)
     async with command.running() as chats:
-        await chats.submit(Incoming("tg:1", mine, "1", "hello"))
+        await chats.submit(Incoming("tg:1", CLI, "1", "hello"))
         assert await command.heard.replies("tg:1", 1) == ["you said hello"]
     bot = Bench(bench.path)
     async with bot.running():
         assert await bot.heard.replies("tg:1", 1) == ["you said question"]
+
+
+async def test_what_comes_from_elsewhere_meanwhile_gets_a_turn_of_its_own(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: (
+        calling("gate") if words_of(r) == "slow" and isinstance(r.messages[-1], User) else echo(r)
+    )
+    async with bench.running() as chats:
+        await chats.submit(Incoming("tg:1", CLI, "1", "slow"))
+        await gate.began.wait()
+        await chats.submit(said("from the phone", "2"))
+        await chats.submit(Incoming("tg:1", CLI, "3", "another terminal"))
+        gate.open.set()
+        expected = ["you said slow", "you said from the phone", "you said another terminal"]
+        assert await bench.heard.replies("tg:1", 3) == expected
+
+
+async def test_a_freeze_stops_what_runs(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate")
+    async with bench.running() as chats:
+        await chats.submit(said("slow", "1"))
+        await gate.began.wait()
+        assert await chats.store.freeze.freeze("ann") == (1, 0)
+        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
+        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
 
 
 async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None:
@@ -516,12 +472,10 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
             chats.store,
             bench._run,
             chats._window,
-            ChatOptions(frozenset({"other"})),
+            ChatOptions(),
             NoRecognizer(),
         )
         async with deaf:
-            from agent.store import Incoming
-
             await deaf.submit(Incoming("tg:5", "other", "1", "hello"))
             async with asyncio.timeout(SECONDS):
                 while await chats.store.inbox.count_waiting():
@@ -550,12 +504,6 @@ async def test_every_turn_begins_and_ends_once(bench: Bench) -> None:
     starts = [e.turn for _, e in bench.heard.events if isinstance(e, TurnStarted)]
     assert len(starts) == len(set(starts)) == 10
     assert not [e for _, e in bench.heard.events if isinstance(e, Notice)]
-
-
-def test_sources_of_command_lines_differ() -> None:
-    assert cli_source() != cli_source()
-    assert cli_source().startswith("cli:")
-    assert SOURCE
 
 
 async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
@@ -606,9 +554,9 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
     async with open_store(bench.path) as store:
         await store.inbox.add(said("hello", "1"))
         window = ModelWindow(store, bench.model, bench.queue, ())
-        options = ChatOptions(bench.sources)
+        options = ChatOptions()
         it = worker.Worker(
-            "tg:1", "me", store, crashing, window, options, bench.heard, lambda: ended.append(1)
+            "tg:1", store, crashing, window, options, bench.heard, lambda: ended.append(1)
         )
         monkeypatch.setattr(type(store.turns), "begin", broken)
         async with asyncio.timeout(SECONDS):
@@ -632,8 +580,8 @@ async def test_a_worker_that_fails_at_no_row_ends_until_it_is_wanted_again(
 
     async with open_store(bench.path) as store:
         window = ModelWindow(store, bench.model, bench.queue, ())
-        options = ChatOptions(bench.sources)
-        it = worker.Worker("tg:1", "me", store, never, window, options, bench.heard, lambda: None)
+        options = ChatOptions()
+        it = worker.Worker("tg:1", store, never, window, options, bench.heard, lambda: None)
         monkeypatch.setattr(type(store.turns), "pending", broken)
         async with asyncio.timeout(SECONDS):
             await it.run()

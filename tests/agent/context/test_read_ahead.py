@@ -54,7 +54,7 @@ async def a_turn(
 ) -> int:
     """A finished turn with a thought, a call and its result; the conversation."""
     await store.inbox.add(Incoming(chat, "s", f"{chat} 1", "look"))
-    rows = await store.inbox.waiting(chat, ["s"])
+    rows = await store.inbox.waiting(chat)
     asked = User("<context>\n</context>\nlook", images)
     said = RenderedMessage("<context>\n</context>\n", asked, ())
     turn = await store.turns.begin(f"turn of {chat}", rows, said)

@@ -54,7 +54,7 @@ async def turn(
     """A conversation of finished exchanges, and an open turn."""
     for number, (words, answer) in enumerate((*exchanges, (last, ""))):
         await store.inbox.add(Incoming("tg:1", "s", f"{words[:20]}{number}", words))
-        rows = await store.inbox.waiting("tg:1", ["s"])
+        rows = await store.inbox.waiting("tg:1")
         shown, _ = await store.notes.to_show("tg:1")
         lines = (
             tuple((n.id, f"- {n.text} (2027-01-01)") for n in shown)
@@ -385,7 +385,7 @@ def test_a_call_that_was_cut_short_is_nothing_that_the_server_should_know(
 async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
     store: Store, window: ModelWindow
 ) -> None:
-    journal = StoredJournal(store, await turn(store), window, "UTC", frozenset({"s"}))
+    journal = StoredJournal(store, await turn(store), window, "UTC")
     sent = (await journal.open()).messages
     await journal.called(Completion("", (), "", "tool_calls", 1000, 900, 10), sent)
     await journal.called(Completion("x", (), "", "stop", 400, 0, 20), None)

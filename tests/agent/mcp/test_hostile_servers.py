@@ -17,7 +17,6 @@ from agent.mcp import connection
 from agent.mcp import servers as tool_servers
 from agent.mcp.errors import BrokenServer
 from agent.mcp.tools import MOST_CHARACTERS, ServerTool, arguments, known, tools_of
-from agent.store import open_store
 from agent.tools.bash import bash
 from agent.trust import asks
 from fakes.patience import soon
@@ -418,8 +417,7 @@ async def test_a_freeze_ends_it(servers: FakeServers) -> None:
     await mcp(box, "tea say text=x")
     assert box.servers
     (running,) = box.servers.running.values()
-    async with open_store(servers.store.database.path) as other:  # `voltaire freeze`
-        await other.freeze.freeze("Olga")
+    await servers.store.freeze.freeze("Olga")
     await soon(lambda: box.servers and not box.servers.running)
     # Empty once it has ended, until somebody reaps it.
     command = Path(f"/proc/{running.pid}/cmdline")

@@ -290,7 +290,7 @@ async def test_a_task_becomes_a_turn_once(store: Store, clock: Clock) -> None:
     await one_pass(runner)
     for _ in range(5):  # killed right after: the row is there, so it is not put in again
         await one_pass(runner)
-    (waiting,) = await store.inbox.waiting(CHAT, {"job"})
+    (waiting,) = await store.inbox.waiting(CHAT)
     (row,) = await store.occurrences.of_job(job.id)
     assert (row.state, row.attempts, len(submitted)) == ("running", 1, 1)
     await store.inbox.discard(CHAT, [waiting.id])

@@ -45,7 +45,7 @@ async def box(tmp_path: Path, store: Store) -> AsyncIterator[Box]:
 
 
 async def say(store: Store, text: str, **fields: str) -> None:
-    number = str(len(await store.inbox.waiting("cli", ["test"])))
+    number = str(len(await store.inbox.waiting("cli")))
     await store.inbox.add(Incoming("cli", "test", number, text, **fields))  # type: ignore[arg-type]
 
 

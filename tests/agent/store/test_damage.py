@@ -32,7 +32,7 @@ async def use(path: Path, chats: int = 1) -> None:
         for number in range(chats):
             chat, name = f"tg:{number}", str(random.random())
             await store.inbox.add(Incoming(chat, "tg", name, "hello " + "word " * 50))
-            rows = await store.inbox.waiting(chat, ["tg"])
+            rows = await store.inbox.waiting(chat)
             if rows:
                 message = RenderedMessage(name, User("words " * 100))
                 turn = await store.turns.begin(name, rows, message)
@@ -55,7 +55,7 @@ async def use(path: Path, chats: int = 1) -> None:
         await store.transcript.current("tg:0")
         await store.set_aside.count()
         await store.taints.of_chat("tg:0")
-        await store.turns.pending("tg:0", ["tg"])
+        await store.turns.pending("tg:0")
 
 
 @pytest.fixture(scope="module")

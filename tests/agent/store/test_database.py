@@ -52,7 +52,7 @@ asyncio.run(main())
 
 
 async def words(store: Store, source: str = "s") -> list[str]:
-    return [row.incoming.text for row in await store.inbox.waiting("cli", [source])]
+    return [row.incoming.text for row in await store.inbox.waiting("cli")]
 
 
 async def test_a_new_file_waits_for_another_process_that_is_making_it(tmp_path: Path) -> None:

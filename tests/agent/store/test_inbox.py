@@ -22,7 +22,7 @@ async def test_what_comes_in_is_given_back_unchanged(store: Store, clock: Clock)
         1_799_999_990.0,
     )
     assert await store.inbox.add(said)
-    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    [row] = await store.inbox.waiting("tg:1")
     assert (row.incoming, row.received_at) == (said, clock.now)
 
 
@@ -30,24 +30,24 @@ async def test_an_update_counts_once_whatever_comes_with_it(store: Store) -> Non
     assert await store.inbox.add(Incoming("tg:1", "telegram", "1", "one"))
     assert not await store.inbox.add(Incoming("tg:2", "telegram", "1", "another"))
     assert await store.inbox.add(Incoming("tg:1", "cli", "1", "of another source"))
-    assert await store.inbox.chats_waiting(["telegram"]) == ["tg:1"]
+    assert await store.inbox.chats_waiting() == [("tg:1", "telegram"), ("tg:1", "cli")]
     assert await store.inbox.count_waiting() == 2
 
 
 async def test_an_edit_of_a_waiting_message_corrects_it_in_place(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
     await store.inbox.add(Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9"))
-    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    [row] = await store.inbox.waiting("tg:1")
     assert row.incoming.text == "the cat"
 
 
 async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "teh cat", ref="9"))
-    rows = await store.inbox.waiting("tg:1", ["telegram"])
+    rows = await store.inbox.waiting("tg:1")
     await store.turns.begin("t1", rows, RenderedMessage("", User("teh cat")))
     edit = Incoming("tg:1", "telegram", "2", "the cat", "edit", ref="9")
     await store.inbox.add(edit)
-    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    [row] = await store.inbox.waiting("tg:1")
     assert (row.incoming.text, await store.inbox.text_before_edit(row.incoming)) == (
         "the cat",
         "teh cat",
@@ -57,16 +57,16 @@ async def test_an_edit_of_a_taken_message_waits_and_knows_what_it_corrects(store
 async def test_an_edit_in_another_chat_corrects_nothing_here(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "mine", ref="9"))
     await store.inbox.add(Incoming("tg:2", "telegram", "2", "theirs", "edit", ref="9"))
-    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    [row] = await store.inbox.waiting("tg:1")
     assert row.incoming.text == "mine"
 
 
 async def test_waiting_rows_can_be_put_aside(store: Store) -> None:
     for number in range(4):
         await store.inbox.add(Incoming("tg:1", "telegram", str(number), str(number)))
-    rows = await store.inbox.waiting("tg:1", ["telegram"])
+    rows = await store.inbox.waiting("tg:1")
     assert await store.inbox.discard("tg:1", [rows[0].id, rows[2].id]) == 2
-    left = await store.inbox.waiting("tg:1", ["telegram"])
+    left = await store.inbox.waiting("tg:1")
     assert [row.incoming.text for row in left] == ["1", "3"]
 
 
@@ -80,5 +80,5 @@ async def test_a_chat_that_speaks_again_rests_no_more(store: Store) -> None:
 
 async def test_half_a_surrogate_pair_cannot_stop_a_message(store: Store) -> None:
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "bad \ud83d text", quote="\udc00"))
-    [row] = await store.inbox.waiting("tg:1", ["telegram"])
+    [row] = await store.inbox.waiting("tg:1")
     assert (row.incoming.text, row.incoming.quote) == ("bad ? text", "?")

@@ -25,7 +25,7 @@ async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
     """One exchange; the id of its turn."""
     turn_id = f"{chat}-{await store.inbox.count_waiting()}-{words[:12]}-{store.clock()}"
     await store.inbox.add(Incoming(chat, "s", turn_id, words))
-    rows = await store.inbox.waiting(chat, ["s"])
+    rows = await store.inbox.waiting(chat)
     turn = await store.turns.begin(turn_id, rows, await render(store, rows, "UTC", as_is))
     await store.turns.end(turn, TurnEnd(Assistant(reply), reply, "done", TokenUsage()))
     return turn_id

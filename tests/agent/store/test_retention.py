@@ -17,7 +17,7 @@ async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenT
     """A whole turn, answered with the same words."""
     await store.inbox.add(Incoming(chat, "s", turn, words))
     begun = await store.turns.begin(
-        turn, await store.inbox.waiting(chat, ["s"]), RenderedMessage("", User(words))
+        turn, await store.inbox.waiting(chat), RenderedMessage("", User(words))
     )
     await store.turns.end(begun, TurnEnd(Assistant(words), words, "done", TokenUsage()))
     return begun
@@ -36,7 +36,7 @@ async def count(store: Store, table: str) -> int:
 async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Clock) -> None:
     await store.inbox.add(Incoming("tg:1", "s", "open", "still to answer"))
     await store.inbox.add(Incoming("tg:1", "s", "done", "answered"))
-    rows = await store.inbox.waiting("tg:1", ["s"])
+    rows = await store.inbox.waiting("tg:1")
     await store.inbox.discard("tg:1", [rows[1].id])
     [sent, _] = await store.outbox.add("tg:1", ["1", "2"])
     await store.outbox.claim("tg:1")
@@ -54,9 +54,7 @@ async def test_what_is_old_goes_and_what_is_open_stays(store: Store, clock: Cloc
     await store.approvals.decide(q1, "once", clock.now, "ann")
     clock.pass_(31 * DAY)
     assert await prune(store, Retention()) == 4
-    assert [r.incoming.text for r in await store.inbox.waiting("tg:1", ["s"])] == [
-        "still to answer"
-    ]
+    assert [r.incoming.text for r in await store.inbox.waiting("tg:1")] == ["still to answer"]
     assert await store.outbox.counts() == {"waiting": 1}
     assert [n.text for n in await store.notes.all("tg:1")] == ["kept"]
     assert not await store.notes.restore("tg:1", note.id)

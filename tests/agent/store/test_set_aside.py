@@ -21,7 +21,7 @@ async def fill(store: Store) -> None:
 
 
 async def texts(store: Store) -> list[str]:
-    return [row.incoming.text for row in await store.inbox.waiting(CHAT, ["s"])]
+    return [row.incoming.text for row in await store.inbox.waiting(CHAT)]
 
 
 async def crash_always(store: Store, table: str, key: int) -> None:

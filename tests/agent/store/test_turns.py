@@ -1,6 +1,3 @@
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -9,10 +6,8 @@ from agent.context.compactor import weight
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store
-from agent.store.leases import STALE_SECONDS
 from agent.store.transcript import Compaction
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
-from tests.agent.store.conftest import Clock
 
 ODD: list[Message] = [
     User("<context>\n</context>\nhé 🎉\r\n\x00 end", ("data:image/png;base64,AA==",)),
@@ -28,7 +23,7 @@ ODD: list[Message] = [
 
 async def begin(store: Store, chat: str = "cli", id: str = "t1", words: str = "hello") -> OpenTurn:
     await store.inbox.add(Incoming(chat, "s", f"{chat}{id}", words))
-    rows = await store.inbox.waiting(chat, ["s"])
+    rows = await store.inbox.waiting(chat)
     return await store.turns.begin(
         id,
         rows,
@@ -80,7 +75,7 @@ async def test_the_size_of_a_prompt_is_never_told_too_small(
 
 async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) -> None:
     turn = await begin(store)
-    assert await store.inbox.waiting("cli", ["s"]) == []
+    assert await store.inbox.waiting("cli") == []
     assert await store.turns.unfinished("cli") == replace(turn, resumed=1)
     [row] = await store.turns.end(turn, ended("hi", '{"text": "hi"}'))
     parcel = await store.outbox.get(row)
@@ -90,7 +85,7 @@ async def test_a_turn_takes_its_rows_and_ends_them_with_its_reply(store: Store) 
         "waiting",
     )
     assert await store.turns.unfinished("cli") is None
-    assert await store.inbox.chats_waiting(["s"]) == []
+    assert await store.inbox.chats_waiting() == []
     assert await store.turns.last("cli") == (turn, "hi")
 
 
@@ -131,7 +126,7 @@ async def test_another_try_cuts_the_tail_and_asks_again_once(store: Store) -> No
     assert await store.turns.retry(second)
     assert not await store.turns.retry(second)
     assert [e.turn for e in await store.transcript.prompt(first.conversation)] == ["t1", "t1"]
-    [row] = await store.inbox.waiting("cli", ["s"])
+    [row] = await store.inbox.waiting("cli")
     assert row.incoming.text == "again?"
     assert [said.text for said in await store.transcript.texts(first.conversation)] == [
         "hello",
@@ -182,82 +177,6 @@ async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
         assert await tx.value("SELECT count(*) FROM said WHERE said MATCH 'plum'") == 0
         for table in ("transcript", "notes", "inbox", "outbox", "turns", "conversations", "grants"):
             assert await tx.value(f"SELECT count(*) FROM {table}") == 0, table
-
-
-async def test_one_holder_at_a_time(store: Store, clock: Clock) -> None:
-    with store.leases.owner() as mine, store.leases.owner() as other:
-        assert await store.leases.acquire("cli", mine)
-        assert await store.leases.acquire("cli", mine)
-        assert not await store.leases.acquire("cli", other)
-        assert await store.leases.acquire("tg:1", other)
-        clock.pass_(STALE_SECONDS)  # it was suspended, or the clock was set
-        assert not await store.leases.acquire("cli", other)
-        assert await store.leases.heartbeat("cli", mine)
-        await store.leases.release("cli", mine)
-        assert await store.leases.acquire("cli", other)
-        assert not await store.leases.heartbeat("cli", mine)
-
-
-async def test_a_holder_of_another_version_lives_by_its_heartbeat(
-    store: Store, clock: Clock
-) -> None:
-    theirs = "boot/4026531836/7/81723/0a1b2c3d"
-    await store.leases.acquire("cli", theirs)
-    with store.leases.owner() as mine:
-        clock.pass_(STALE_SECONDS - 1)
-        assert await store.leases.heartbeat("cli", theirs)
-        clock.pass_(STALE_SECONDS - 1)
-        assert not await store.leases.acquire("cli", mine)
-        clock.pass_(1)
-        assert await store.leases.acquire("cli", mine)
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from agent.store import open_store
-
-async def main():
-    async with open_store(Path(sys.argv[1]), lambda: float(sys.argv[2])) as store:
-        with store.leases.owner() as name:
-            assert await store.leases.acquire("cli", name)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.parametrize("place", [[], ["bwrap", "--dev-bind", "/", "/", "--unshare-pid"]])
-async def test_a_killed_process_holds_nothing(store: Store, clock: Clock, place: list[str]) -> None:
-    """Nor where its pid means something else: in a container that has been started again."""
-    path = str(store.database.path)
-    killed = subprocess.run([*place, sys.executable, "-c", KILLED, path, str(clock())])
-    assert killed.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
-    assert await store.database.value("SELECT count(*) FROM leases WHERE owner LIKE 'lock:%'") == 1
-    assert not await store.leases.request_stop("cli")
-    with store.leases.owner() as mine:
-        assert await store.leases.acquire("cli", mine)
-
-
-async def test_what_a_holder_has_started_does_not_hold_for_it(store: Store) -> None:
-    with store.leases.owner() as gone:
-        await store.leases.acquire("cli", gone)
-        child = subprocess.Popen(["sleep", "60"])
-    try:
-        with store.leases.owner() as mine:
-            assert await store.leases.acquire("cli", mine)
-    finally:
-        child.kill()
-        child.wait()
-
-
-async def test_a_wish_to_stop_reaches_the_holder(store: Store) -> None:
-    assert not await store.leases.request_stop("cli")
-    with store.leases.owner() as holder:
-        await store.leases.acquire("cli", holder)
-        assert not await store.leases.stop_requested("cli")
-        assert await store.leases.request_stop("cli")
-        assert await store.leases.stop_requested("cli")
 
 
 async def test_a_chat_that_was_never_opened_has_no_prompt(store: Store) -> None:

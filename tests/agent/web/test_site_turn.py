@@ -42,7 +42,7 @@ async def ask(
     incoming = Incoming(chat, "test", secrets.token_hex(8), words)
     await store.inbox.add(incoming)
     window = ModelWindow(store, model, LocalGpuQueue(), schemas)
-    rows = await store.inbox.waiting(chat, ["test"])
+    rows = await store.inbox.waiting(chat)
     message = await user_message.render(store, rows, "UTC", window.enter)
     begun = await store.turns.begin(secrets.token_hex(8), rows, message)
     everywhere = WholeWeb(lambda address: True)
@@ -50,7 +50,7 @@ async def ask(
     context = ToolContext(
         await boxes.of(chat), notes=ChatMemory(store, chat, "UTC"), browser=browser
     )
-    journal = StoredJournal(store, begun, window, "UTC", frozenset({"test"}))
+    journal = StoredJournal(store, begun, window, "UTC")
     turn = Turn(model, journal, tools, schemas, context, Approvals(store.approvals, None))
     finished = await run_turn(turn, lambda event: None)
     given = [m.text for m in model.requests[-1].messages if isinstance(m, ToolResult)]

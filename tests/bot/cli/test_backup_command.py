@@ -41,7 +41,7 @@ async def voltaire(home: Path, *words: str) -> tuple[int | None, str, str]:
 
 async def said(state: Path) -> list[str]:
     async with open_store(state / "voltaire.db") as store:
-        return [row.incoming.text for row in await store.inbox.waiting("cli", {"cli"})]
+        return [row.incoming.text for row in await store.inbox.waiting("cli")]
 
 
 async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from agent.store import open_store
+from bot.state import DATABASE
 from fakes.words import saying
 from tests.bot.cli.test_bad_input import voltaire
 
@@ -10,6 +12,9 @@ async def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
     words = ("jobs", "add", "--yes", "in 3 hours remind me of tea")
     own = (await voltaire(tmp_path, *words))[1].splitlines()[-1]
     assert own.startswith("Job 1 made.") and "`voltaire chat --chat cli`" in own
+    assert (await voltaire(tmp_path, *words, "--chat", "tg:1"))[0] == 1, "nobody has that chat"
+    async with open_store(tmp_path / "s" / "voltaire" / DATABASE) as store:
+        await store.chats.open("tg:1")
     app = (await voltaire(tmp_path, *words, "--chat", "tg:1"))[1].splitlines()[-1]
     assert app.startswith("Job 2 made.") and "voltaire chat" not in app
 

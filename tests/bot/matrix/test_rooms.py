@@ -80,7 +80,7 @@ async def test_a_waiting_message_is_corrected_or_taken_back(
         await olga.say(room, "the last")
 
         async def kept() -> list[str]:
-            rows = await run.store.inbox.waiting(str(RoomKey(room)), ["matrix"])
+            rows = await run.store.inbox.waiting(str(RoomKey(room)))
             return [row.incoming.text for row in rows]
 
         async with asyncio.timeout(60):

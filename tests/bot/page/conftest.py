@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import aiohttp
 import pytest
 
 from backend.client import BackendClient
+from bot.cli.page import make_change
 from bot.cli.status import status_json
 from bot.page.server import ServedPage, serve_page
 from bot.settings import Settings
@@ -59,7 +61,9 @@ async def served(
     settings = settings_of(folder, **page)
     async with (
         BackendClient(folder / "b.sock") as backend,
-        serve_page(settings, backend, status_json, listen) as running,
+        serve_page(
+            settings, backend, status_json, partial(make_change, settings), listen
+        ) as running,
     ):
         yield running
 

@@ -3,18 +3,25 @@
 import asyncio
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
+from backend.client import BackendClient
+from bot.cli.holder_api import serve_as_bot
+from bot.cli.holder_client import holding_state
+from bot.composition import Agent
+from bot.holder import Holder
+from bot.sessions import Sessions
 from fakes.page_state import backend_with_card, fill_state
 from fakes.patience import within
 
-from .conftest import Visitor, served, visiting
+from .conftest import Visitor, served, settings_of, visiting
 
 
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -89,7 +96,7 @@ async def no_taints() -> list[Any]:
 
 
 async def test_a_bot_that_waits_takes_the_answer_of_the_page(tmp_path: Path) -> None:
-    """The press is in another process than the waiting turn: both share the rows alone."""
+    """The page asks the process that holds the state, in which the turn waits."""
     await fill_state(tmp_path / "voltaire.db", turns=1)
     asked = asyncio.Event()
 
@@ -98,13 +105,19 @@ async def test_a_bot_that_waits_takes_the_answer_of_the_page(tmp_path: Path) -> 
 
     call = GuardedCall("t00000", "c9", "tg:111", no_taints)
     async with (
+        AsyncExitStack() as stack,
         open_store(tmp_path / "voltaire.db") as store,
         backend_with_card(tmp_path / "b.sock"),
+        BackendClient(tmp_path / "b.sock") as backend,
         served(tmp_path) as page,
         visiting(page) as visitor,
         asyncio.TaskGroup() as group,
     ):
         approvals = Approvals(store.approvals, ask)
+        agent = cast(Agent, SimpleNamespace(approvals=approvals))
+        stack.enter_context(holding_state(tmp_path))
+        holder = Holder(settings_of(tmp_path), backend, store, agent, None, Sessions(store, None))
+        await stack.enter_async_context(serve_as_bot(holder))
         waiting = group.create_task(approvals.settle(call, "rm -r old", "run"))
         await asked.wait()
         id = next(

@@ -5,6 +5,7 @@ import hmac
 import json
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -13,6 +14,7 @@ import aiohttp
 import pytest
 
 from backend.client import BackendClient
+from bot.cli.page import make_change
 from bot.cli.status import status_json
 from bot.page.mini_app import SignInRefused, TelegramSignIn
 from bot.page.server import serve_page
@@ -123,7 +125,9 @@ async def test_a_session_is_what_it_gives(tmp_path: Path) -> None:
     fresh = signed(at=time.time())
     async with (
         BackendClient(tmp_path / "b.sock") as backend,
-        serve_page(settings, backend, status_json, "127.0.0.1:0") as page,
+        serve_page(
+            settings, backend, status_json, partial(make_change, settings), "127.0.0.1:0"
+        ) as page,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
         for headers in (

@@ -25,7 +25,7 @@ async def test_a_stranger_gets_one_line_a_day_and_costs_nothing(scenario: Telegr
             await stranger.send(words)
         await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
-        assert await run.store.inbox.waiting(f"tg:{stranger.id}", ["telegram"]) == []
+        assert await run.store.inbox.waiting(f"tg:{stranger.id}") == []
     assert answers(stranger) == [TEXTS.stranger]
 
 

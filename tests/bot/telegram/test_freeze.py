@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from agent.budgets import WORDS, DailyBudgets
-from agent.store import open_store
 from agent.turn import texts as turn_texts
 from bot import totp
 from bot.cli import exit_code
+from bot.cli.holder_client import HolderClient
 from bot.localgram import Localgram, is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
@@ -151,15 +151,15 @@ async def test_the_terminal_freezes_a_running_process_and_a_kill_changes_nothing
     async with scene.process.running():
         await scene.olga.send("work")
         await soon(lambda: list(workspace.glob("*/work/began")))
-        async with open_store(scene.process.database) as store:  # what `voltaire freeze` does
-            assert (await store.freeze.freeze("terminal"))[0] == 1
+        async with HolderClient(scene.folder) as client:  # what `voltaire freeze` does
+            assert (await client.call("freeze"))[0] == 1
         await scene.olga.next_message(where=lambda m: is_final(m) and "Stopped" in m.text)
     scene.line = says("Hello.")
     async with scene.process.running():
         await scene.olga.send("hello")
         answer = await scene.olga.next_message(where=lambda m: is_final(m) and "Hello." in m.text)
-        async with open_store(scene.process.database) as store:
-            assert await store.freeze.thaw("terminal")
+        async with HolderClient(scene.folder) as client:
+            assert await client.call("thaw")
         await scene.process.stop()
     assert answer.text == f"{turn_texts.FROZEN}\n\nHello."
     assert not list(workspace.glob("*/work/ended"))

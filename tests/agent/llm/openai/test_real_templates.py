@@ -196,7 +196,7 @@ async def converse(families: Sequence[Family], path: Path) -> None:
             )
             return await run_turn(turn, emit)
 
-        options = ChatOptions(frozenset({"test"}))
+        options = ChatOptions()
         async with Chats(store, run, window, options, Ends(ended)) as chats:
             for number, (each, acts) in enumerate(zip(families, itertools.cycle(TURNS))):
                 async with serve(each.model, CONTEXT) as served:

@@ -1,0 +1,190 @@
+"""What commands and the owner's page have the process that holds the state do for them.
+
+Modules that only one of them needs are imported there: most commands make a single change.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from agent.errors import AgentError
+from agent.store import Store
+from agent.store.jobs import Job, JobSpec
+from agent.timezones import local_time
+from bot import totp
+from bot.holder import Holder, planner_of
+from bot.state import make_private
+
+if TYPE_CHECKING:
+    from agent.schedule.planner import Planner
+    from bot.channel import Keyboard
+    from bot.chat_trust import ChatTrust
+
+JsonFields = dict[str, Any]
+Act = Callable[[Holder, JsonFields], Awaitable[Any]]
+BY = "terminal"
+TERMINAL_CHAT = "cli"  # of commands without --chat; it needs no row
+
+
+async def page(holder: Holder, fields: JsonFields) -> str:
+    """A change of the owner's page."""
+    from bot.page.changes import Changes, Pressed
+
+    return await Changes(holder).make(fields["change"], Pressed(**fields["pressed"]))
+
+
+async def record(holder: Holder, fields: JsonFields) -> None:
+    """Record in the ledger what somebody did in the terminal."""
+    await holder.store.ledger.record("admin", by=BY, **fields)
+
+
+async def forget_fact(holder: Holder, fields: JsonFields) -> None:
+    await holder.store.key_values.remove(fields["key"])
+
+
+async def freeze(holder: Holder, _: JsonFields) -> tuple[int, int]:
+    return await holder.store.freeze.freeze(BY)
+
+
+async def thaw(holder: Holder, _: JsonFields) -> bool:
+    return await holder.store.freeze.thaw(BY)
+
+
+async def thaw_code(holder: Holder, _: JsonFields) -> tuple[str, str]:
+    """Make the secret of the codes for /thaw; the secret and its address."""
+    make_private(holder.settings.state_dir)
+    secret = totp.make_secret(holder.settings.state_dir)
+    await holder.store.ledger.record("admin", act="thaw code", by=BY)
+    return secret, totp.address(secret)
+
+
+async def jobs(holder: Holder, fields: JsonFields) -> list[JsonFields]:
+    """The jobs of a chat, each with its next times and how its last runs ended."""
+    planner = await planner_of(holder, fields["chat"])
+    return [await job_fields(holder.store, planner, job) for job in await planner.jobs()]
+
+
+async def job_fields(store: Store, planner: "Planner", job: Job) -> JsonFields:
+    runs = await store.occurrences.of_job(job.id, 5)
+    return {
+        "id": job.id,
+        "kind": job.spec.kind,
+        "task": job.spec.task,
+        "when": job.spec.when,
+        "state": job.spec.state,
+        "told": planner.describe(job),
+        "next_at": iso(job.spec.next_at),
+        "overdue": planner.overdue(job),
+        "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs],
+    }
+
+
+def iso(at: int | None) -> str | None:
+    return None if at is None else local_time(at, "UTC").isoformat()
+
+
+async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
+    """A job in words: what would be made, which `job_add` takes, and its description."""
+    chat = fields["chat"]
+    if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
+        raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
+    proposal = await (await planner_of(holder, chat)).propose_text(fields["words"])
+    return {"spec": asdict(proposal.spec), "description": proposal.description}
+
+
+async def job_add(holder: Holder, fields: JsonFields) -> tuple[int, bool]:
+    """The new job's number, and whether something here runs it."""
+    spec = JobSpec(**fields["spec"])
+    job = await (await planner_of(holder, spec.chat)).add(spec)
+    return job.id, holder.runs_jobs
+
+
+async def job_edit(holder: Holder, fields: JsonFields) -> list[str]:
+    planner, number = await planner_of(holder, fields["chat"]), fields["number"]
+    if fields["words"]:
+        await planner.edit(number, fields["words"])
+    job = await planner.adjust(number, fields["catch_up"], fields["tell"])
+    return [planner.describe(job), *await planner.history(job)]
+
+
+async def job_pause(holder: Holder, fields: JsonFields) -> str:
+    planner = await planner_of(holder, fields["chat"])
+    return planner.describe(await planner.pause(fields["number"], paused=fields["paused"]))
+
+
+async def job_run(holder: Holder, fields: JsonFields) -> bool:
+    """Whether something here runs it."""
+    await (await planner_of(holder, fields["chat"])).run_now(fields["number"])
+    return holder.runs_jobs
+
+
+async def job_remove(holder: Holder, fields: JsonFields) -> None:
+    await (await planner_of(holder, fields["chat"])).remove(fields["number"])
+
+
+async def recall(holder: Holder, fields: JsonFields) -> list[JsonFields]:
+    """Search the notes and past conversations of a chat."""
+    from agent.memory.notes import ChatMemory
+    from bot.composition import semantic_search, zone_of
+
+    store, chat = holder.store, fields["chat"]
+    zone = zone_of(await store.chats.get(chat), holder.settings)
+    memory = ChatMemory(store, chat, zone, semantic_search(store, holder.settings))
+    return [asdict(match) for match in await memory.recall(fields["query"], fields["limit"])]
+
+
+async def context(holder: Holder, fields: JsonFields) -> tuple[dict[str, int], dict[str, int]]:
+    """A chat's tokens by part, and those of /commands.txt."""
+    agent = holder.agent
+    if agent is None:
+        raise AgentError("This needs the model.")
+    await agent.ready()
+    return await agent.context(fields["chat"]), await agent.command_tokens(fields["chat"])
+
+
+async def new_conversation(holder: Holder, fields: JsonFields) -> None:
+    await holder.store.chats.new_conversation(fields["chat"])
+
+
+async def notes(holder: Holder, fields: JsonFields) -> list[str]:
+    return [note.text for note in await holder.store.notes.all(fields["chat"])]
+
+
+async def trust(holder: Holder, fields: JsonFields) -> "tuple[str, Keyboard]":
+    """What strangers wrote in a chat, and a button for each thing that can be vouched for."""
+    return await (await trust_of(holder, fields["chat"])).report()
+
+
+async def vouch(holder: Holder, fields: JsonFields) -> bool:
+    return await (await trust_of(holder, fields["chat"])).vouch(fields["what"], BY)
+
+
+async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
+    from bot.chat_trust import ChatTrust
+    from bot.texts import TEXTS
+
+    files = (await holder.agent.sandboxes.of(chat)).files if holder.agent else None
+    return ChatTrust(chat, holder.store, files, TEXTS, holder.settings.agent.timezone)
+
+
+ACTS: dict[str, Act] = {
+    "page": page,
+    "record": record,
+    "forget-fact": forget_fact,
+    "freeze": freeze,
+    "thaw": thaw,
+    "thaw-code": thaw_code,
+    "jobs": jobs,
+    "job-propose": job_propose,
+    "job-add": job_add,
+    "job-edit": job_edit,
+    "job-pause": job_pause,
+    "job-run": job_run,
+    "job-remove": job_remove,
+    "recall": recall,
+    "context": context,
+    "new": new_conversation,
+    "notes": notes,
+    "trust": trust,
+    "vouch": vouch,
+}

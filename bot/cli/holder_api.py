@@ -1,0 +1,219 @@
+"""What the process that holds the state serves to the other commands, over a socket of its user's own.
+
+POST /v1/act/NAME   one of bot.acts, with its fields
+GET  /v1/terminal   a terminal's connection (bot.sessions)
+GET  /v1/holder     shows that it is alive
+POST /v1/release    gives up the state, where no bot holds it
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from typing import Any
+
+import click
+from aiohttp import web
+from pydantic import BaseModel
+
+from agent.chats.assignment import ChatOptions
+from agent.errors import BackendAway
+from backend.client import BackendClient, BackendUnavailable
+from backend.control.listening import CLOSING_SECONDS, listen_on
+from backend.files import ForeignFolder, private_folder
+from bot.acts import ACTS
+from bot.cli.command import Failed, for_person
+from bot.cli.holder_client import holder_socket
+from bot.cli.tool import TOOL_ACTS
+from bot.composition import Agent, open_agent, open_chats
+from bot.holder import Holder
+from bot.sessions import JOB, JsonFields, Session, Sessions, terminals_own
+from bot.settings import Settings
+from bot.state import open_state
+
+log = logging.getLogger(__name__)
+
+LARGEST_BODY = 64 << 20
+WHILE_OPEN = "It comes while this chat is open or the bot runs, so say that first."
+
+
+class FromTerminal(BaseModel):
+    """A message of a terminal: one of its four parts is set."""
+
+    say: str | None = None  # with `update`, its own name for that message, and `stranger`
+    update: str = ""
+    stranger: str = ""
+    reply: str | None = None  # the id of a request, with the `value` asked for
+    value: Any = None
+    stop: bool = False
+    retry: bool = False
+
+
+class HolderApi:
+    """`released` is set once a bot wants the state; None where a bot holds it."""
+
+    def __init__(self, holder: Holder, released: asyncio.Event | None) -> None:
+        self.holder = holder
+        self._released = released
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._sockets: set[web.WebSocketResponse] = set()
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.add_routes(
+            [
+                web.post("/v1/act/{act}", self.act),
+                web.get("/v1/holder", self.alive),
+                web.get("/v1/terminal", self.terminal),
+                web.post("/v1/release", self.release),
+            ]
+        )
+        app.on_shutdown.append(self.close)
+        return app
+
+    async def act(self, request: web.Request) -> web.Response:
+        task = asyncio.current_task()
+        assert task
+        self._calls.add(task)
+        try:
+            act = {**ACTS, **TOOL_ACTS}[request.match_info["act"]]
+            return web.json_response({"result": await act(self.holder, await request.json())})
+        except Exception as error:  # noqa: BLE001 - where a request ends
+            return web.json_response(as_failure(error), status=409)
+        finally:
+            self._calls.discard(task)
+
+    async def alive(self, request: web.Request) -> web.Response:
+        return web.Response()
+
+    async def release(self, request: web.Request) -> web.Response:
+        if self._released is None:
+            return web.Response(status=409)
+        self._released.set()
+        return web.Response(status=202)
+
+    async def calls_ended(self) -> None:
+        """Wait until no act is under way."""
+        while self._calls:
+            await asyncio.wait(self._calls)
+
+    async def close(self, app: web.Application) -> None:
+        """End the terminals' connections: the next holder continues their turns."""
+        assert self.holder.sessions
+        self.holder.sessions.closing = True
+        for socket in list(self._sockets):
+            await socket.close()
+
+    async def terminal(self, request: web.Request) -> web.WebSocketResponse:
+        sessions, chats, agent = self.holder.sessions, self.holder.chats, self.holder.agent
+        assert sessions and chats and agent
+        sent: asyncio.Queue[JsonFields] = asyncio.Queue()
+        query = request.query
+        session = Session(query["chat"], query["interactive"] == "1", sent.put_nowait)
+        socket = web.WebSocketResponse(timeout=CLOSING_SECONDS, max_msg_size=0)
+        await socket.prepare(request)
+        self._sockets.add(socket)
+        sessions.enter(session)
+
+        async def forward() -> None:
+            with suppress(ConnectionError):
+                while True:
+                    await socket.send_json(await sent.get())
+
+        async with asyncio.TaskGroup() as tasks:
+            work = [tasks.create_task(forward())]
+            try:
+                await serving_model(agent)
+                if session.interactive:
+                    work.append(tasks.create_task(sessions.deliver(session)))
+                async for message in socket:
+                    await self.receive(session, FromTerminal.model_validate_json(message.data))
+            except Exception as error:  # noqa: BLE001 - where a connection ends
+                with suppress(ConnectionError):
+                    await socket.send_json({"type": "failed", **as_failure(error)})
+            finally:
+                self._sockets.discard(socket)
+                for task in work:
+                    task.cancel()
+                await sessions.leave(session, chats)
+        return socket
+
+    async def receive(self, session: Session, message: FromTerminal) -> None:
+        sessions, chats = self.holder.sessions, self.holder.chats
+        assert sessions and chats
+        if message.say is not None:
+            await sessions.say(session, chats, message.say, message.update, message.stranger)
+        elif message.reply is not None:
+            session.replied(message.reply, message.value)
+        elif message.stop:
+            await chats.stop(session.chat)
+        elif message.retry:
+            session.send({"type": "retried", "done": await sessions.retry(session, chats)})
+
+
+async def serving_model(agent: Agent) -> None:
+    """Return once the model serves and its window is large enough.
+
+    The backend may be that of a command which has just ended: another one takes over.
+    """
+    await agent.ready()
+    try:
+        await agent.window.check()
+    except (BackendAway, BackendUnavailable):
+        await agent.ready()
+        await agent.window.check()
+
+
+def as_failure(error: Exception) -> JsonFields:
+    """An error as its sentence and exit code."""
+    shown = for_person(error)
+    if isinstance(shown, click.ClickException):
+        return {"sentence": shown.message, "exit_code": shown.exit_code}
+    log.error("a command's request failed", exc_info=error)
+    return {"sentence": "It failed for a reason that is in the log.", "exit_code": 1}
+
+
+@asynccontextmanager
+async def serve_as_bot(holder: Holder) -> AsyncIterator[None]:
+    """bot.holder.ServeHolder"""
+    async with serving(HolderApi(holder, None)):
+        yield
+
+
+@asynccontextmanager
+async def serving(api: HolderApi) -> AsyncIterator[None]:
+    path = holder_socket(api.holder.settings.state_dir)
+    try:
+        if os.geteuid():  # root uses the folder of the state's owner
+            private_folder(path.parent)
+    except ForeignFolder as error:
+        raise Failed(str(error)) from None
+    async with listen_on(api.application(), path):
+        yield
+
+
+@asynccontextmanager
+async def serve_command(
+    settings: Settings, backend: BackendClient, *, jobs: bool
+) -> AsyncIterator[asyncio.Event]:
+    """Serve the state from a command where no bot runs; the event is set once a bot wants it."""
+    released = asyncio.Event()
+    async with AsyncExitStack() as stack:
+        store = await stack.enter_async_context(open_state(settings))
+        sessions = Sessions(store, None)
+        agent = await stack.enter_async_context(open_agent(settings, backend, store, sessions))
+        zone = settings.agent.timezone
+        options = ChatOptions(zone, sessions.compose, attended=sessions.attends, own=terminals_own)
+        chats = await stack.enter_async_context(open_chats(agent, options, sessions))
+        if jobs:
+            from bot.service import open_scheduler
+
+            own = partial(terminals_own, source=JOB)
+            await stack.enter_async_context(open_scheduler(agent, chats, own, WHILE_OPEN))
+        holder = Holder(settings, backend, store, agent, chats, sessions, runs_jobs=jobs)
+        api = HolderApi(holder, released)
+        await stack.enter_async_context(serving(api))
+        yield released
+        await api.calls_ended()

@@ -1,0 +1,285 @@
+"""Terminals that are connected to the process that holds the state: `voltaire ask`, `chat`, `mcp serve`.
+
+A terminal says something, and is shown the events of the turn that answers it. While one is there, it is
+asked for approvals and gets files and what jobs post to its chat. When its connection ends, so does its turn.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agent.aio import complete, set_within
+from agent.approvals import ApprovalRequest, AskOwners
+from agent.chats.assignment import Assignment, Listener
+from agent.chats.chats import Chats
+from agent.errors import ToolError
+from agent.events import Decision, Event, Notice, TurnFinished, wire_form
+from agent.language import translated
+from agent.store import Incoming, Store
+from agent.store.errors import StoreError
+from agent.store.inbox import CLI
+from agent.store.outbox import OutboxRow
+from agent.tools.context import FileSender
+from agent.turn import texts
+from agent.turn.journal import TurnReply
+from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage
+
+if TYPE_CHECKING:  # not loaded where no bot runs
+    from bot.messaging_apps import Apps, MessagingApp
+
+log = logging.getLogger(__name__)
+
+AGAIN_SECONDS = 5.0
+JOB = "job"  # the source of jobs' tasks
+JsonFields = dict[str, Any]
+
+
+class SessionEnded(Exception):
+    """The terminal's connection ended before it replied."""
+
+
+@dataclass(eq=False)
+class Session:
+    """One terminal; `interactive` where a person sits at it. `send` queues a message to it."""
+
+    chat: str
+    interactive: bool
+    send: Callable[[JsonFields], None]
+    updates: set[str] = field(default_factory=set)  # of the messages that it sent
+    _replies: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
+    _ended: bool = False
+
+    async def request(self, message: JsonFields, id: str) -> Any:
+        """Send a message and wait for the reply to it. Raises SessionEnded."""
+        if self._ended:
+            raise SessionEnded
+        reply = self._replies[id] = asyncio.get_running_loop().create_future()
+        self.send({**message, "id": id})
+        try:
+            return await reply
+        finally:
+            self._replies.pop(id, None)
+
+    def replied(self, id: str, value: Any) -> None:
+        reply = self._replies.get(id)
+        if reply and not reply.done():
+            reply.set_result(value)
+
+    def end(self) -> None:
+        self._ended = True
+        for reply in self._replies.values():
+            if not reply.done():
+                reply.set_exception(SessionEnded())
+
+    async def ask(self, request: ApprovalRequest) -> Decision | None:
+        """agent.approvals.AskOwners: whoever is at the terminal is the owner. None once the terminal is gone: the turn
+        is stopped, or continued by the next holder."""
+        asked = {"type": "question", "request": asdict(request)}
+        try:
+            answer = await self.request(asked, request.id)
+        except SessionEnded:
+            return None
+        return answer if answer in ("once", "chat") else "denied"
+
+    async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
+        """agent.tools.context.FileSender"""
+        content = [
+            {"name": name, "base64": base64.b64encode(await asyncio.to_thread(file.read)).decode()}
+            for file, name in files
+        ]
+        message = {"type": "files", "files": content, "caption": caption}
+        try:
+            problem = await self.request(message, f"files-{id(message)}")
+        except SessionEnded:
+            problem = "the terminal is gone"
+        if problem:
+            raise ToolError(f"{', '.join(name for _, name in files)} was not sent: {problem}")
+
+
+class Sessions:
+    """All terminals. A chat that no messaging app has (`apps`, None without a bot) is theirs."""
+
+    def __init__(self, store: Store, apps: "Apps | None") -> None:
+        self._store = store
+        self._apps = apps
+        self._open: list[Session] = []
+        self.closing = False  # the holder ends, and the next one continues their turns
+
+    # -- what the agent asks of them --------------------------------------------
+
+    def attends(self, incoming: Incoming) -> bool:
+        """Whether somebody waits for the answer to a message."""
+        return incoming.source != CLI or self._sender(incoming) is not None
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        """agent.chats.assignment.Listener"""
+        if session := self._of(assignment):
+            session.send(wire_form(event))
+
+    async def waiting(self, chat: str, why: str) -> None:
+        for session in self._open:
+            if session.chat == chat:
+                session.send(wire_form(Notice(why)))
+
+    def asker(self, assignment: Assignment) -> AskOwners | None:
+        """Who is asked on behalf of a turn; None where nobody can be."""
+        if assignment.turn.source == CLI:
+            session = self._of(assignment)
+            return session.ask if session and session.interactive else None
+        if app := self._app(assignment.chat):
+            return app.approvals.ask
+        if session := self._person_at(assignment.chat):
+            return session.ask
+        return self._apps.ask if self._apps else None
+
+    def file_sender(self, chat: str) -> FileSender | None:
+        if self._apps and self._app(chat):
+            return self._apps.file_sender(chat)
+        return self._person_at(chat)
+
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        """agent.turn.journal.Compose: a terminal is shown the events, and is sent nothing."""
+        if reply.answers and reply.answers[0].source == CLI:
+            return ()
+        if self._apps:
+            return self._apps.compose(reply)
+        return [OutgoingMessage(reply.text).to_json()]
+
+    # -- what the terminals do ---------------------------------------------------
+
+    def enter(self, session: Session) -> None:
+        """Show the terminal what its turns do from now on."""
+        self._open.append(session)
+
+    async def leave(self, session: Session, chats: Chats) -> None:
+        """Stop the turn that nobody waits for any more, unless the next holder is to continue it."""
+        self._open.remove(session)
+        session.end()
+        if self.closing:
+            return
+        running = chats.assignment(session.chat)
+        if running and first_update(running.answers) in session.updates:
+            with suppress(StoreError):
+                await chats.stop(session.chat)
+        elif session.updates:
+            chats.wake(session.chat)  # drops what waits
+
+    async def say(
+        self, session: Session, chats: Chats, text: str, update: str, stranger: str = ""
+    ) -> None:
+        """Have a message answered; one that was sent before, to a holder that is gone, only once."""
+        session.updates.add(update)
+        running = chats.assignment(session.chat)
+        if running and first_update(running.answers) != update:
+            session.send(wire_form(Notice(self._busy(running))))
+        incoming = Incoming(session.chat, CLI, update, text, origin="owner", stranger=stranger)
+        if await chats.submit(incoming):
+            return
+        ended = await self._store.turns.ended(CLI, update)
+        if ended is None:
+            chats.wake(session.chat)
+            return
+        words, reason = ended
+        told = TurnFinished(words or translated(texts.STOPPED), reason or "cancelled", 0)
+        session.send(wire_form(told))
+
+    async def retry(self, session: Session, chats: Chats) -> bool:
+        """Answer the terminal's last question again; False where there is none."""
+        last = await self._store.turns.last(session.chat)
+        if last is None or last[0].source != CLI:
+            return False
+        rows = await self._store.inbox.of_turn(last[0].id)
+        session.updates |= {own_update(row.incoming) for row in rows}
+        return await chats.retry(session.chat)
+
+    async def deliver(self, session: Session) -> None:
+        """Show what jobs post to the terminal's chat, until cancelled."""
+        if self._app(session.chat) or session.chat.startswith(APP_PREFIXES):
+            return
+        outbox, woken = self._store.outbox, asyncio.Event()
+        outbox.on_wake.append(woken.set)
+        try:
+            if self._person_at(session.chat) is session:
+                await outbox.requeue(session.chat)
+            while True:
+                woken.clear()
+                try:
+                    while row := await outbox.claim(session.chat):
+                        await self._show(session, row)
+                    await woken.wait()
+                except StoreError as error:
+                    log.warning("%s waits: %s", session.chat, error)
+                    await set_within(woken, AGAIN_SECONDS)
+        finally:
+            outbox.on_wake.remove(woken.set)
+
+    async def _show(self, session: Session, row: OutboxRow) -> None:
+        try:
+            message = OutgoingMessage.from_json(row.payload)
+            await session.request({"type": "message", "text": message.text}, f"message-{row.id}")
+        except ValueError as error:
+            await self._store.outbox.failed(row.id, str(error))
+        except BaseException:
+            with suppress(StoreError):
+                await complete(self._store.outbox.postponed(row.id, 0))
+            raise
+        else:
+            await self._store.outbox.delivered(row.id, [f"cli-{row.id}"])
+
+    def _app(self, chat: str) -> "MessagingApp | None":
+        return self._apps.of(chat) if self._apps else None
+
+    def _busy(self, running: Assignment) -> str:
+        """Which turn runs in the chat, and for how long."""
+        told = translated(texts.CHAT_ANSWERS)
+        if running.turn.kind == "job":
+            told = translated(texts.CHAT_HAS_JOB)
+        return told.format(seconds=max(1, round(self._store.clock() - running.turn.started_at)))
+
+    def _of(self, assignment: Assignment) -> Session | None:
+        """The terminal that asked what a turn answers."""
+        return self._sender(assignment.answers[0]) if assignment.answers else None
+
+    def _sender(self, incoming: Incoming) -> Session | None:
+        if incoming.source != CLI:
+            return None
+        update = own_update(incoming)
+        return next((each for each in self._open if update in each.updates), None)
+
+    def _person_at(self, chat: str) -> Session | None:
+        """The first terminal at which a person has that chat open."""
+        return next((each for each in self._open if each.chat == chat and each.interactive), None)
+
+
+@dataclass(frozen=True)
+class SplitListener:
+    """Terminals hear of the turns that they asked for, `others` of all others."""
+
+    terminals: Sessions
+    others: Listener
+
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        listener = self.terminals if assignment.turn.source == CLI else self.others
+        await listener.event(assignment, event)
+
+    async def waiting(self, chat: str, why: str) -> None:
+        await self.terminals.waiting(chat, why)
+        await self.others.waiting(chat, why)
+
+
+def own_update(incoming: Incoming) -> str:
+    """The update id of a message, also where it is a retry."""
+    return incoming.update.partition("~")[0]
+
+
+def first_update(answers: Sequence[Incoming]) -> str:
+    return own_update(answers[0]) if answers else ""
+
+
+def terminals_own(chat: str, source: str) -> bool:
+    """Whether a command that holds the state answers it: what terminals ask, and jobs of their chats."""
+    return source == CLI or (source == JOB and not chat.startswith(APP_PREFIXES))

@@ -1,0 +1,300 @@
+"""One process holds the state: the bot, or a command where no bot runs. The other commands are its clients."""
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.cli.holder_client import LOCK, holder_socket, holding_state
+from bot.localgram import Localgram, Person
+from fakes.bot_process import Process
+from fakes.bot_running import TOKEN
+from fakes.model_scripted import ModelServer, Reply, calls, says
+from fakes.patience import SECONDS, soon
+from tests.bot.cli.test_bad_input import VOLTAIRE
+
+PIPE = asyncio.subprocess.PIPE
+
+
+@dataclass
+class Typed:
+    """A command that runs, and what it has printed."""
+
+    process: asyncio.subprocess.Process
+    out: str = ""
+    err: str = ""
+    reading: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def says(self, text: str) -> Any:
+        return soon(lambda: text in self.out + self.err)
+
+    async def ended(self) -> int:
+        async with asyncio.timeout(SECONDS):
+            await asyncio.gather(*self.reading)
+            return await self.process.wait()
+
+    def type(self, line: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(f"{line}\n".encode())
+
+
+@dataclass
+class House:
+    """A state folder, a model's server that a test holds up, and a bot that may run."""
+
+    folder: Path
+    model: ModelServer
+    gram: Localgram
+    owner: Person
+    bot: Process
+    let_go: asyncio.Event
+    asked: asyncio.Event
+    started: list[Typed] = field(default_factory=list)
+
+    async def start(self, *words: str) -> Typed:
+        process = await asyncio.create_subprocess_exec(
+            VOLTAIRE, *words, env=self.bot._environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
+        )
+        typed = Typed(process)
+        self.started.append(typed)
+
+        async def read(stream: asyncio.StreamReader | None, name: str) -> None:
+            assert stream
+            while piece := await stream.read(4096):
+                setattr(typed, name, getattr(typed, name) + piece.decode())
+
+        typed.reading = [
+            asyncio.create_task(read(process.stdout, "out")),
+            asyncio.create_task(read(process.stderr, "err")),
+        ]
+        return typed
+
+    async def run(self, *words: str) -> tuple[int, str, str]:
+        typed = await self.start(*words)
+        assert typed.process.stdin
+        typed.process.stdin.close()
+        return await typed.ended(), typed.out, typed.err
+
+    async def listening(self) -> None:
+        """Return once somebody serves the state."""
+        await soon(lambda: holder_socket(self.folder).exists())
+
+    def rows(self, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self.bot.database)) as database:
+            return database.execute(sql).fetchall()
+
+
+def words_of(request: dict[str, Any]) -> str:
+    return str([m["content"] for m in request["messages"] if m["role"] == "user"][-1])
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    let_go, asked = asyncio.Event(), asyncio.Event()
+
+    async def held() -> None:
+        asked.set()
+        await let_go.wait()
+
+    def script(request: dict[str, Any]) -> Reply:
+        words = words_of(request)
+        if "slow" in words:
+            return says("At last.", hold=held)
+        if "daily" in words and request["messages"][-1]["role"] == "user":
+            return calls("schedule", when="every day at 8", task="remind me to drink")
+        return says("Forty-two.")
+
+    async with ModelServer(script=script) as model, Localgram(TOKEN) as gram:
+        owner = gram.user("Tim", id=111, started=True)
+        bot = Process(gram, tmp_path, model.url, owner.id)
+        house = House(tmp_path, model, gram, owner, bot, let_go, asked)
+        yield house
+        let_go.set()
+        for typed in house.started:
+            if typed.process.returncode is None:
+                typed.process.kill()
+            await typed.ended()
+
+
+async def test_commands_that_start_together_all_get_their_answers(house: House) -> None:
+    found = await asyncio.gather(*(house.run("ask", f"question {n}") for n in range(3)))
+    assert [(code, out) for code, out, _ in found] == [(0, "Forty-two.\n")] * 3, found
+    assert len(house.rows("SELECT 1 FROM turns WHERE state = 'done' AND reason = 'done'")) == 3
+
+
+async def test_beside_the_bot_a_command_is_its_client(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        with pytest.raises(BlockingIOError), holding_state(house.folder):
+            pass
+        code, out, err = await house.run("ask", "--json", "six times seven")
+        assert code == 0, err
+        events = [json.loads(line) for line in out.splitlines()]
+        assert [events[0]["type"], events[-1]["type"]] == ["turn.started", "turn.finished"]
+        assert events[-1]["text"] == "Forty-two."
+        asking = await house.start("ask", "a slow one")
+        await house.asked.wait()
+        assert await house.run("freeze") == (
+            0, "Frozen: 1 turns stopped, 0 standing permissions ended.\n", ""
+        )  # fmt: skip
+        assert await asking.ended() == 130
+        assert (await house.run("thaw"))[0] == 0
+        code, out, err = await house.run("tool", "bash", '{"command": "echo $((6 * 7))"}')
+        assert (code, out) == (0, "42\n"), err
+
+
+async def test_nobody_can_be_asked_behind_ask_and_whoever_is_at_chat_can(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        code, out, err = await house.run("ask", "--json", "drink daily")
+        events = [json.loads(line) for line in out.splitlines()]
+        decided = [e["decision"] for e in events if e["type"] == "approval.asked"]
+        assert (code, decided) == (0, ["denied"]), err
+        assert house.rows("SELECT 1 FROM approvals") == [], "nobody was asked"
+        chat = await house.start("chat")
+        chat.type("drink daily")
+        await chat.says("Allow once")
+        chat.type("1")
+        await chat.says("Forty-two.")
+        assert house.rows("SELECT state, decided_by FROM approvals") == [("once", "on the spot")]
+        assert house.rows("SELECT kind, state FROM jobs") == [("remind", "active")]
+
+
+async def test_a_client_that_is_killed_ends_its_turn(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        asking = await house.start("ask", "a slow one")
+        await house.asked.wait()
+        asking.process.kill()
+        await soon(lambda: house.rows("SELECT 1 FROM turns WHERE reason = 'cancelled'"))
+        assert (await house.run("ask", "and now?"))[1] == "Forty-two.\n"
+
+
+async def test_a_bot_that_is_killed_loses_no_question(house: House) -> None:
+    """The command continues its turn itself, or in the bot that was started again."""
+    async with house.bot.running():
+        await house.listening()
+        asking = await house.start("ask", "a slow one")
+        await house.asked.wait()
+        house.asked.clear()
+        await house.bot.kill()
+    await house.asked.wait()
+    house.let_go.set()
+    assert (await asking.ended(), asking.out.splitlines()[-1]) == (0, "At last."), asking.err
+    assert len(house.rows("SELECT 1 FROM turns")) == 1
+
+
+async def test_both_killed_the_question_is_nobodys_and_the_next_is_answered(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        asking = await house.start("ask", "a slow one")
+        await house.asked.wait()
+        asking.process.kill()
+        await house.bot.kill()
+    house.let_go.set()
+    async with house.bot.running():
+        await house.listening()
+        assert (await house.run("ask", "and now?"))[1] == "Forty-two.\n"
+        assert house.rows("SELECT reason FROM turns ORDER BY started_at") == [
+            ("cancelled",), ("done",)
+        ]  # fmt: skip
+        assert house.rows("SELECT 1 FROM inbox WHERE state <> 'done'") == []
+
+
+async def test_a_bot_that_starts_takes_the_state_from_a_chat_which_goes_on(house: House) -> None:
+    chat = await house.start("chat")
+    chat.type("hello")
+    await chat.says("Forty-two.")
+    assert (house.folder / LOCK).read_text() == str(chat.process.pid)
+    chat.type("a slow one")
+    await house.asked.wait()
+    house.asked.clear()
+    async with house.bot.running():
+        await house.asked.wait()
+        house.let_go.set()
+        await chat.says("At last.")
+        assert (house.folder / LOCK).read_text() == str(house.bot.pid)
+        assert await house.bot.row("SELECT count(*) FROM turns") == 2
+    chat.out = ""
+    chat.type("and without it?")
+    await chat.says("Forty-two.")
+    assert chat.process.stdin
+    chat.process.stdin.close()
+    assert await chat.ended() == 0, chat.err
+
+
+async def test_a_second_bot_on_the_state_says_so(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        code, _, err = await house.run("bot")
+        assert (code, f"process {house.bot.pid}" in err) == (1, True)
+
+
+async def test_ctrl_c_in_chat_stops_the_answer_alone(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        chat = await house.start("chat")
+        chat.type("a slow one")
+        await house.asked.wait()
+        os.kill(chat.process.pid, signal.SIGINT)
+        await chat.says("Stopped.")
+        chat.type("hello")
+        await chat.says("Forty-two.")
+        os.kill(chat.process.pid, signal.SIGINT)
+        assert await chat.ended() == 130
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-the-bot"])
+async def test_a_reminder_comes_into_the_terminal(house: House, beside: bool) -> None:
+    @asynccontextmanager
+    async def bot() -> AsyncIterator[None]:
+        if not beside:
+            yield
+            return
+        async with house.bot.running():
+            await house.listening()
+            yield
+
+    async with bot():
+        chat = await house.start("chat")
+        chat.type("hello")
+        await chat.says("Forty-two.")
+        code, out, err = await house.run("jobs", "add", "--yes", "remind me to drink in 2 seconds")
+        assert code == 0, out + err
+        await chat.says("⏰ drink")
+        await soon(lambda: house.rows("SELECT 1 FROM outbox WHERE state = 'delivered'"))
+        assert house.rows("SELECT state FROM occurrences") == [("done",)]
+
+
+async def test_what_a_job_posted_meanwhile_waits_for_the_terminal(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        await house.run("jobs", "add", "--yes", "remind me to drink in 1 second")
+        await soon(lambda: house.rows("SELECT 1 FROM outbox WHERE chat = 'cli'"))
+        chat = await house.start("chat")
+        await chat.says("⏰ drink")
+
+
+async def test_a_job_of_a_chat_that_nobody_has_is_refused(house: House) -> None:
+    code, out, err = await house.run(
+        "jobs", "add", "--yes", "--chat", "tg:999", "remind me to drink in 2 hours"
+    )
+    assert (code, out, "tg:999" in err) == (1, "", True)
+
+
+async def test_a_job_whose_time_passed_is_shown_as_overdue(house: House) -> None:
+    await house.run("jobs", "add", "--yes", "remind me to drink in 1 second")
+    with closing(sqlite3.connect(house.bot.database)) as database, database:
+        database.execute("UPDATE jobs SET next_at = next_at - 3600")
+    _, out, _ = await house.run("jobs", "list")
+    assert "overdue" in out
+    [job] = json.loads((await house.run("jobs", "list", "--json"))[1])
+    assert job["overdue"] is True
