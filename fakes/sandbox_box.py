@@ -17,6 +17,7 @@ from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
 from agent.tools.context import Approver, Read, ToolContext
+from agent.tools.registry import chosen, shell_names
 from agent.tools.tool import Call, Output, Tool
 from agent.trust import Taint, asks
 from agent.web.browser import Browser
@@ -35,7 +36,13 @@ async def opened(
     hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
     async with open_sandboxes(
-        state, limits=limits, repos=repos, zone=zone, report=report, hosts=hosts, programs=scripts()
+        state,
+        limits=limits,
+        repos=repos,
+        zone=zone,
+        report=report,
+        hosts=hosts,
+        programs={**scripts(), **shell_names(chosen(()))},
     ) as sandboxes:
         yield sandboxes
 

@@ -64,8 +64,12 @@ class Files:
         self._uncounted = math.inf  # since when changes are to be counted
         self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
 
-    def resolve(self, path: str) -> SandboxPath:
-        """A path in /workspace, to which relative ones belong, or in /repos."""
+    def resolve(self, path: str, *, reading: bool = False) -> SandboxPath:
+        """A path in /workspace, to which relative ones belong, or in /repos.
+
+        Where it is only to be read, any other absolute path counts as one in the workspace: small
+        models write /notes.txt for notes.txt.
+        """
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
@@ -76,12 +80,15 @@ class Files:
                 f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
                 f"Use {WORKSPACE}/{lasting}, in bash too."
             )
+        if reading and not f"{full}/".startswith((f"{WORKSPACE}/", f"{REPOS}/")):
+            full = f"{WORKSPACE}{full}"
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):
             inner = full[len(WORKSPACE) + 1 :]
             return SandboxPath(self._workspace, inner, inner or WORKSPACE)
         if not full.startswith(f"{REPOS}/"):
             raise ToolError(
-                f"{path} is outside. Files are in /workspace and /repos/NAME; other places only bash can see."
+                f"{path} is outside of /workspace, this chat's folder. Paths begin there: leave out the slash;"
+                " other places only bash can see."
             )
         name, _, inner = full[len(REPOS) + 1 :].partition("/")
         repo = self._config.repos.get(name)
@@ -94,7 +101,7 @@ class Files:
         """Open a regular file for reading."""
         if posixpath.normpath(path) == REPORT:
             return io.BytesIO(self._config.report().encode())
-        place = self._skill(path) or self.resolve(path)
+        place = self._skill(path) or self.resolve(path, reading=True)
         with explained(place):
             fd = await self._config.user.beneath(openat2.open_file, place.root, place.path)
         return os.fdopen(fd, "rb")
@@ -102,7 +109,7 @@ class Files:
     def place(self, path: str) -> SandboxPath | None:
         """As `resolve`, but None for /host.txt and /skills, whose text is the program's or the owner's."""
         own = posixpath.normpath(path) == REPORT or self._skill(path)
-        return None if own else self.resolve(path)
+        return None if own else self.resolve(path, reading=True)
 
     def _skill(self, path: str) -> SandboxPath | None:
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
@@ -112,7 +119,7 @@ class Files:
 
     async def names(self, path: str) -> list[str]:
         """The names in a directory, at most 1,000; directories end with a slash."""
-        place = self.resolve(path)
+        place = self.resolve(path, reading=True)
         with explained(place):
             return await self._config.user.beneath(openat2.list_directory, place.root, place.path)
 

@@ -28,7 +28,7 @@ WRITE_BY_TOOL = (
 async def bash(
     call: Call, command: str, seconds: Annotated[int, Field(description="time limit")] = 0
 ) -> Output:
-    """Run a bash command in the sandbox. Returns output and exit code."""
+    """Run a shell command: programs, scripts, disk space, counting, sorting, moving, renaming, deleting."""
     sandbox = call.sandbox
     held = await sandbox.files.taints()
     named = sandbox.repos_seen(command)

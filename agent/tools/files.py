@@ -5,12 +5,13 @@ import difflib
 import posixpath
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.nearest import nearest
-from agent.sandbox.bubblewrap import LISTING
+from agent.sandbox.bubblewrap import LISTING, WORKSPACE
 from agent.sandbox.files import Files
 from agent.sandbox.output_buffer import STRAY_BREAKS, clean
 from agent.shell.registry import listing
@@ -66,18 +67,33 @@ async def see(call: Call, path: str) -> Output:
 
 
 @tool
-async def write_file(call: Call, path: str, content: str) -> Output:
-    """Create or replace a file."""
-    raw = content.encode()
-    await call.writes(call.sandbox.files.resolve(path), content)
+async def write_file(call: Call, path: str, content: str, append: bool = False) -> Output:
+    """Create a file, replace all of it, or with append add to its end."""
+    place = call.sandbox.files.resolve(path)
+    before = await ending_of(call, path) if append else ""
+    await call.writes(place, content)
+    raw = (before + content).encode()
     new = await call.sandbox.files.write(path, raw)
-    name = call.sandbox.files.resolve(path).name
-    return Output(f"{'created' if new else 'replaced'} {name}, {len(raw)} bytes")
+    did = "created" if new else "added to the end of" if append else "replaced"
+    return Output(f"{did} {place.name}, {len(raw)} bytes")
+
+
+async def ending_of(call: Call, path: str) -> str:
+    """A file's text, with a line break behind its last line; "" where there is none yet."""
+    await call.reads(call.sandbox.files.place(path))
+    try:
+        file = await call.sandbox.files.open(path)
+    except ToolError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return ""
+        raise
+    text = await asyncio.to_thread(decoded, file, path)
+    return text if not text or text.endswith("\n") else f"{text}\n"
 
 
 @tool
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
-    """Replace old by new in a file. old must be copied exactly and occur once."""
+    """Change text inside a file: old, copied exactly and occurring once, becomes new."""
     await call.reads(call.sandbox.files.place(path))
     text = await read_text(call.sandbox.files, path)
     content, question, diff = await asyncio.to_thread(edited, text, old, new, path)
@@ -90,14 +106,30 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
 
 
 async def read_text(files: Files, path: str) -> str:
-    """The content of a text file; ToolError for anything else, with similar names where it does not exist."""
+    """The content of a text file; ToolError for anything else, with similar names where it does not exist.
+
+    Of a made-up path (/home/user/notes/a.txt) the end counts that does exist (notes/a.txt), if that too is in
+    the workspace: the call is marked for what it reads there alone.
+    """
     try:
         file = await files.open(path)
     except ToolError as error:
         missing = isinstance(error.__cause__, FileNotFoundError)
+        if missing and made_up(files, path) and path.count("/") > 1:
+            rest = path[path.index("/", 1) :]
+            with suppress(ToolError):
+                if (place := files.place(rest)) is None or not place.repo:
+                    return await read_text(files, rest)
         near = await near_names(files, path) if missing else ""
         raise ToolError(f"{error}{near}") from None
     return await asyncio.to_thread(decoded, file, path)
+
+
+def made_up(files: Files, path: str) -> bool:
+    """Whether it is an absolute path of no place that there is, read as one in the workspace."""
+    full = posixpath.normpath(path)
+    place = files.place(path) if full.startswith("/") else None
+    return place is not None and not place.repo and not f"{full}/".startswith(f"{WORKSPACE}/")
 
 
 def decoded(file: BinaryIO, path: str) -> str:
@@ -264,6 +296,8 @@ def not_found(text: str, old: str, path: str) -> str:
     """The error for an `old` that does not occur, with the lines most like it."""
     lines = [line.rstrip("\r") for line in text.split("\n", MOST_SOUGHT)[:MOST_SOUGHT]]
     sought = [line.rstrip("\r") for line in old.strip("\n").split("\n")]
+    if old == posixpath.basename(path):
+        return f"edit_file changes what stands in {path}, not its name. Rename it with bash: mv."
     best = nearest(sought[0], lines, 1, 0.4, NEAREST_SECONDS)
     if not best:
         return f"old does not occur in {path}. Read the file and copy the lines exactly."

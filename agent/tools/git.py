@@ -34,7 +34,7 @@ MESSAGES = {
 
 @tool
 async def git_status(
-    call: Call, repo: Annotated[str, Field(description="name in /repos, or path in /workspace")]
+    call: Call, repo: Annotated[str, Field(description="folder of the repository")]
 ) -> Output:
     """Branch and changed files of a repository."""
     branch, *entries = (await run_git(call, repo, "status")).split("\0")
@@ -61,7 +61,10 @@ async def git_diff(call: Call, repo: str, revision: str = "", path: str = "") ->
     if revision.startswith("-"):
         raise ToolError(f"{revision} is not a revision. Use a branch, a commit or a range A..B.")
     paths = [path_in_repo(call, repo, path)] if path else []
-    text = await run_git(call, repo, "diff", revision, *paths)
+    # As in git, HEAD means what has changed since; where nothing has, it means the last commit.
+    text = await run_git(call, repo, "diff", revision.removeprefix("HEAD") and revision, *paths)
+    if revision == "HEAD" and not text.strip("\n"):
+        text = await run_git(call, repo, "diff", revision, *paths)
     return await bounded_output(call, text.strip("\n") or "no changes")
 
 
@@ -138,7 +141,8 @@ async def run_git(
 def resolve(call: Call, repo: str) -> SandboxPath:
     """The place of a repository; a configured name goes before a path of the same name."""
     known = call.sandbox.config.repos
-    return call.sandbox.files.resolve(f"{REPOS}/{repo}" if repo in known else repo)
+    path = f"{REPOS}/{repo}" if repo in known else repo
+    return call.sandbox.files.resolve(path, reading=True)
 
 
 def path_in_repo(call: Call, repo: str, file: str) -> str:

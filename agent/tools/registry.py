@@ -3,12 +3,24 @@
 import importlib
 import json
 import pkgutil
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
 from agent import tools
 from agent.tools.tool import Tool
+
+# Debian has no `python`, which models type nevertheless.
+PYTHON = '#!/bin/sh\nexec "$(PATH=${PATH#*:} command -v python || echo python3)" "$@"\n'
+NO_COMMAND = '#!/bin/sh\necho "{name} is a tool, no command of the shell. {form}" >&2\nexit 2\n'
+
+
+def shell_names(tools: Sequence[Tool]) -> Mapping[str, str]:
+    """Programs of the shell for what models type there: `python`, and the names of tools, which say how to be called."""
+    others = [tool for tool in tools if shutil.which(tool.name) is None]  # bash and grep are real
+    hints = {tool.name: NO_COMMAND.format(name=tool.name, form=tool.signature) for tool in others}
+    return {"python": PYTHON, **hints}
 
 
 @cache

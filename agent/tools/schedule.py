@@ -11,8 +11,10 @@ from agent.tools.tool import Call, Output, tool
 @tool
 async def schedule(
     call: Call,
-    when: Annotated[str, Field(description="in words: in 20 minutes, every weekday at 8")],
-    task: Annotated[str, Field(description="text to send, task to do, or repository to summarise")],
+    when: Annotated[str, Field(description="the time, in the words of the person")],
+    task: Annotated[
+        str, Field(description="the text to send, the task to do, or the repository to summarise")
+    ],
     kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
 ) -> Output:
     """Plan something for later, once or repeatedly."""

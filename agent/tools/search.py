@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.errors import ToolError
-from agent.sandbox.files import SandboxPath
+from agent.sandbox.bubblewrap import REPOS, WORKSPACE
+from agent.sandbox.files import Files, SandboxPath
 from agent.sandbox.sandbox import bash_script
 from agent.tools.tool import Call, Output, tool
 
@@ -69,16 +70,23 @@ ABSENT = 44  # exit code of search.sh
 
 @tool
 async def list_files(
-    call: Call, pattern: str, path: Annotated[str, Field(description="folder to search")] = ""
+    call: Call,
+    pattern: Annotated[str, Field(description="glob")],
+    path: Annotated[str, Field(description="folder to search")] = "",
 ) -> Output:
-    """List files that match a glob, newest first, such as *.py or src/**."""
-    place, glob = split_pattern(call, path, pattern)
+    """List the files whose names match a glob, newest first."""
+    place, glob = await split_pattern(call, path, pattern)
     await call.reads(place)
     count, *names = await search(call, place, "newest", beneath(place.path, glob))
-    names = [name.translate(QUESTION_MARKS) for name in names]
     if not names:
         return Output(f"No file matches {pattern} in {place.name}.")
-    return Output(bounded(call, place, names, int(count), "files more; use a narrower pattern"))
+    lines = [sized(place, *entry.split("\t", 1)) for entry in names]
+    shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
+    return Output(f"{counted(int(count), 'file')}:\n{shown}")
+
+
+def sized(place: SandboxPath, size: str, name: str) -> str:
+    return f"{in_full(place, name.translate(QUESTION_MARKS))} ({size} bytes)"
 
 
 @tool
@@ -88,29 +96,48 @@ async def grep(
     path: Annotated[str, Field(description="file or folder")] = "",
     glob: Annotated[str, Field(description="only these files")] = "",
 ) -> Output:
-    """Search file contents by regular expression."""
+    """Search inside files for a regular expression."""
     if not pattern:
         raise ToolError("pattern is empty.")
-    place, glob = split_pattern(call, path, glob)
+    place, glob = await split_pattern(call, path, glob)
     await call.reads(place)
     kind, *matches = await search(call, place, "lines", beneath(place.path, glob), pattern)
     lines = [match.replace("\n", ":", 1).replace("\n", "␤") for match in matches]
     text = f"No line matches {pattern} in {place.name}."
     if lines:
-        text = bounded(call, place, lines, len(lines), "or more lines; narrow it with path or glob")
+        lines = [in_full(place, line) for line in lines]
+        shown = bounded(call, lines, len(lines), "or more lines; narrow it with path or glob")
+        more = " or more" if len(lines) > MOST_LINES else ""
+        text = f"{counted(min(len(lines), MOST_LINES), 'line')}{more}:\n{shown}"
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
     return Output(text)
 
 
-def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
+async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
     """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/."""
     if not path and f"{pattern}/".startswith(("/", "~/")):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)
         plain = max(plain, 1)
         path, pattern = "/".join(parts[:plain]), "./" + "/".join(parts[plain:])
-    return call.sandbox.files.resolve(path), pattern
+    return await existing(call.sandbox.files, path), pattern
+
+
+async def existing(files: Files, path: str) -> SandboxPath:
+    """The folder; of a made-up one outside (/home/user/notes) the end that does exist (notes), at last the workspace."""
+    place = files.resolve(path, reading=True)
+    while path.startswith("/") and not path.startswith((WORKSPACE, REPOS)):
+        try:
+            await files.names(path)
+        except ToolError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                break
+            path = path[path.find("/", 1) :] if "/" in path[1:] else ""
+            place = files.resolve(path, reading=True)
+        else:
+            break
+    return place
 
 
 async def search(call: Call, place: SandboxPath, command: str, *arguments: str) -> list[str]:
@@ -122,15 +149,23 @@ async def search(call: Call, place: SandboxPath, command: str, *arguments: str) 
     return result.output.split("\0")[:-1] or [""]
 
 
-def bounded(call: Call, place: SandboxPath, lines: list[str], count: int, more: str) -> str:
-    """Lines with full paths, as many as fit into the output, and how many more there are."""
-    prefix = f"{place.top}/" if place.repo else ""
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def in_full(place: SandboxPath, line: str) -> str:
+    """A line that begins with a path: a path in a repository of the host is given in full."""
+    return f"{place.top}/{line}" if place.repo else line
+
+
+def bounded(call: Call, lines: list[str], count: int, more: str) -> str:
+    """As many lines as fit into the output, and how many more there are."""
     left, shown = call.output_limit, []
     for line in lines[:MOST_LINES]:
-        left -= len(prefix) + len(line.encode()) + 1
+        left -= len(line.encode()) + 1
         if left < 0:
             break
-        shown.append(prefix + line)
+        shown.append(line)
     if len(shown) < count:
         shown.append(f"[{count - len(shown)} {more}]")
     return "\n".join(shown)

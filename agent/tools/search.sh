@@ -1,5 +1,5 @@
 # Files for list_files and grep, run in the sandbox, without what .gitignore names:
-#   search.sh newest TOP FOLDER EXPRESSION          how many there are, then the newest 200
+#   search.sh newest TOP FOLDER EXPRESSION          how many there are, then the newest 200: bytes, a tab, the name
 #   search.sh lines TOP FOLDER EXPRESSION PATTERN   -P or -F, then at most 301 matches of at most 300 bytes:
 #                                                   the name, a line feed, the line
 # Each field ends with a NUL.
@@ -18,7 +18,7 @@ fi
 case $command in
 newest)
     printf '%s\0' "$(tr -cd '\0' </tmp/files | wc -c)"
-    xargs -0 -r stat --printf='%.9Y\t%n\0' -- </tmp/files |
+    xargs -0 -r stat --printf='%.9Y\t%s\t%n\0' -- </tmp/files |
         sort -z -k1,1nr | head -z -n 200 | cut -z -f2-
     ;;
 lines)

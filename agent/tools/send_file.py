@@ -36,7 +36,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
         size = sum(file.seek(0, os.SEEK_END) for file in opened)
         for file in opened:
             file.seek(0)
-        places = [files.resolve(each) for each in paths]
+        places = [files.resolve(each, reading=True) for each in paths]
         what = ", ".join(place.name for place in places)
         if repo := places[0].repo:
             form = translated("Send {what} ({size:,} bytes)")

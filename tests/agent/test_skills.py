@@ -65,7 +65,7 @@ async def test_an_added_skill_is_listed_and_read_and_cannot_be_changed(
         "Read-only"
     )
     assert await box.error(write_file, path="/skills/tea/pot", content="x") == saying("outside")
-    assert await box.error(read_file, path="/skills/../etc/passwd") == saying("outside")
+    assert await box.error(read_file, path="/skills/../etc/passwd") == saying("no file etc/passwd")
     assert box.strangers == []  # the owner's own words
     SkillShelf(state).remove("tea")
     assert await box.text(bash, command="ls /skills; grep -c tea /commands.txt") == saying("0")

@@ -29,6 +29,32 @@ async def test_a_file_is_made_and_replaced(box: Box) -> None:
     assert await box.text(bash, command="cat a/b.txt; stat -c %a a/b.txt") == "x644"
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "did"),
+    [
+        (None, "new\n", "created a.txt, 4 bytes"),
+        ("", "new\n", "added to the end of a.txt, 4 bytes"),
+        ("old\n", "old\nnew\n", "added to the end of a.txt, 8 bytes"),
+        ("old", "old\nnew\n", "added to the end of a.txt, 8 bytes"),
+    ],
+)
+async def test_what_is_added_begins_a_line(
+    box: Box, before: str | None, after: str, did: str
+) -> None:
+    file = box.sandbox.workspace / "a.txt"
+    if before is not None:
+        file.write_text(before)
+    assert await box.text(write_file, path="a.txt", content="new\n", append=True) == did
+    assert file.read_text() == after
+
+
+async def test_nothing_is_added_to_what_is_no_text(box: Box) -> None:
+    await box.use(bash, command="mkdir dir; cp /bin/true bin")
+    for path in ("bin", "dir"):
+        assert path in await box.error(write_file, path=path, content="x", append=True)
+    assert await box.text(bash, command="cmp bin /bin/true") == "(no output)"
+
+
 async def test_permissions_stay(box: Box) -> None:
     await box.use(bash, command="echo old > run; chmod 755 run")
     await box.use(write_file, path="run", content="new")
@@ -69,8 +95,7 @@ async def test_what_is_no_text_is_said(box: Box) -> None:
         "loop": "loop is or passes a symbolic link, through which nothing is written.",
         "a\0b": "A path cannot hold a NUL character.",
         "x" * 5000: "The path is too long.",
-        "/etc/passwd": "/etc/passwd is outside. Files are in /workspace and /repos/NAME; "
-        "other places only bash can see.",
+        "/etc/passwd": "There is no file etc/passwd.",
         "/repos/none/x": "There is no repository none in /repos. There are: none.",
     }
     assert {path: await box.error(read_file, path=path) for path in said} == said
@@ -91,6 +116,47 @@ async def test_names_tell_nothing_of_what_a_link_leads_to(box: Box) -> None:
     assert sorted(said.partition(" are: ")[2].rstrip(".").split(", ")) == ["thene", "there"]
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/a.txt", "outer"),
+        ("/home/user/a.txt", "outer"),
+        ("/home/user/notes/a.txt", "inner"),
+        ("/mnt/workspace/notes/a.txt", "inner"),
+    ],
+)
+async def test_of_a_made_up_path_the_longest_end_that_exists_is_read(
+    box: Box, path: str, found: str
+) -> None:
+    await box.use(bash, command="mkdir notes; echo outer > a.txt; echo inner > notes/a.txt")
+    assert await box.text(read_file, path=path) == found
+    for refused in (
+        await box.error(write_file, path=path, content="x"),
+        await box.error(write_file, path=path, content="x", append=True),
+        await box.error(edit_file, path=path, old=found, new="x"),
+    ):
+        assert refused == saying(f"{path} is outside of /workspace", "leave out the slash")
+    assert await box.text(bash, command="cat a.txt notes/a.txt") == "outer\ninner"
+
+
+async def test_a_missing_file_of_the_workspace_is_no_other_one(box: Box) -> None:
+    await box.use(bash, command="mkdir src; echo x > a.txt")
+    absent = await box.error(read_file, path="/workspace/src/a.txt")
+    assert absent == saying("no file src/a.txt", "a.txt")
+
+
+async def test_a_made_up_path_leads_into_no_repository_nor_out_of_one(tmp_path: Path) -> None:
+    """The call is marked for the strangers of the place that it names."""
+    repos = [HostRepo("site", repository(tmp_path / "site", {"a.txt": "theirs\n"}), mine=False)]
+    async with opened(tmp_path / "state", repos=repos) as sandboxes:
+        box = Box(await sandboxes.of("cli"))
+        await box.use(write_file, path="received/letter.txt", content="theirs")
+        for path in ("/home/repos/site/a.txt", "/x/y/../repos/site/a.txt"):
+            assert await box.error(read_file, path=path) == saying("no file")
+        for path in ("/repos/site/received/letter.txt", "/skills/x/received/letter.txt"):
+            assert await box.error(read_file, path=path) == saying("no file")
+
+
 async def test_an_edit_shows_what_changed(box: Box) -> None:
     await box.use(write_file, path="a.py", content="one = 1\ntwo = 2\nthree = 3\n")
     assert await box.use(edit_file, path="a.py", old="two = 2", new="two = 22") == Output(
@@ -108,6 +174,7 @@ async def test_an_edit_that_does_not_fit_says_why(box: Box) -> None:
         "  return totals": "old does not occur in a.py. "
         "The nearest lines, from line 3, are:\n    return total",
         "%%%%%%%%": "old does not occur in a.py. Read the file and copy the lines exactly.",
+        "a.py": "edit_file changes what stands in a.py, not its name. Rename it with bash: mv.",
         "": "old is empty. Copy the lines to replace exactly; write_file makes a new file.",
         "new": "old and new are the same, so nothing would change.",
     }
@@ -259,7 +326,7 @@ BREAKS = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\
 @pytest.mark.parametrize("sign", BREAKS, ids=ascii)
 async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str) -> None:
     await box.use(write_file, path="a", content=f"one{sign}two\nthree{sign}\n\nwanted here\nlast")
-    assert (await box.text(grep, pattern="wanted")).startswith("a:4:wanted")
+    assert (await box.text(grep, pattern="wanted")).startswith("1 line:\na:4:wanted")
     assert await box.text(bash, command="sed -n 4p a") == "wanted here"
     assert await box.text(read_file, path="a", first=4, last=4) == "wanted here"
     assert len((await box.text(read_file, path="a")).split("\n")) == 5

@@ -37,7 +37,16 @@ async def test_status_and_changes_of_a_project_in_the_workspace(box: Box) -> Non
     assert await box.text(git_status, repo="p") == "branch main\n M a\n?? b"
     diff = await box.text(git_diff, repo="/workspace/p")
     assert "@@ -1,2 +1,2 @@\n 1\n-2\n+3\n" in diff and diff.endswith(":\nb")
-    assert "new file" in await box.text(git_diff, repo="p", revision="HEAD", path="a")
+
+
+async def test_changes_since_head_or_where_there_are_none_the_last_commit(box: Box) -> None:
+    await _project(box)
+    since = await box.text(git_diff, repo="p", revision="HEAD", path="a")
+    assert since.endswith("-2\n+3") and "new file" not in since
+    await box.use(git_commit, repo="p", message="Change a")
+    last = await box.text(git_diff, repo="p", revision="HEAD")
+    assert last == saying("Change a", "-2\n+3")
+    assert "new file" in await box.text(git_diff, repo="p", revision="HEAD~1", path="a")
 
 
 async def test_what_others_named_forges_no_line(box: Box) -> None:
@@ -64,7 +73,7 @@ printf 'four\r-five\u2028+six\r\n' > $'a\r M forged'
         "+four␤-five␤+six",
     ]
     assert diff[-2:] == [saying("new files"), "c? M forged"]
-    shown = (await box.text(git_diff, repo="p", revision="HEAD")).split("\n")
+    shown = (await box.text(git_diff, repo="p", revision="HEAD~0")).split("\n")
     assert shown[0].startswith("commit ") and "A␤diff --git a/x b/x" in shown[0]
     assert not any(line.startswith("commit f0f0f0f") for line in shown)
 
@@ -139,7 +148,7 @@ async def test_a_repository_of_the_host_is_read(host: Box, tmp_path: Path) -> No
     assert await host.text(git_status, repo="site") == "branch main\n M a.txt"
     assert await host.text(git_status, repo="/repos/site") == "branch main\n M a.txt"
     assert (await host.text(git_diff, repo="site")).endswith("-one\n+two")
-    assert "-one" not in await host.text(git_diff, repo="site", revision="HEAD")
+    assert "-one" not in await host.text(git_diff, repo="site", revision="main")
     refused = await host.error(git_commit, repo="site", message="m")
     assert refused == saying("/repos/site is read-only", "write = true")
 

@@ -29,6 +29,9 @@ touch -d '2022-01-01' sub/inner.py
 """
 
 
+GEO, USE = "src/geo.py (26 bytes)", "src/deep/use.py (8 bytes)"
+
+
 @pytest.fixture
 async def tree(box: Box) -> Box:
     await box.use(bash, command=TREE)
@@ -36,24 +39,24 @@ async def tree(box: Box) -> Box:
 
 
 async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
-    assert (
-        await tree.text(list_files, pattern="*.py") == "sub/inner.py\nsrc/deep/use.py\nsrc/geo.py"
+    assert await tree.text(list_files, pattern="*.py") == (
+        f"3 files:\nsub/inner.py (5 bytes)\n{USE}\n{GEO}"
     )
 
 
 @pytest.mark.parametrize(
     ("pattern", "path", "found"),
     [
-        ("src/**", "", "src/deep/use.py\nsrc/geo.py"),
-        ("src/", "", "src/deep/use.py\nsrc/geo.py"),
-        ("src", "", "src/deep/use.py\nsrc/geo.py"),
-        ("src/*.py", "", "src/geo.py"),
-        ("./*.py", "src", "src/geo.py"),
-        ("**/use.*", "", "src/deep/use.py"),
-        ("*.{tmp,py}", "sub", "sub/inner.py"),
-        ("*.py", "build", "build/out.py"),
-        ("geo.py", "", "src/geo.py"),
-        ("/workspace/src/*.py", "", "src/geo.py"),
+        ("src/**", "", f"2 files:\n{USE}\n{GEO}"),
+        ("src/", "", f"2 files:\n{USE}\n{GEO}"),
+        ("src", "", f"2 files:\n{USE}\n{GEO}"),
+        ("src/*.py", "", f"1 file:\n{GEO}"),
+        ("./*.py", "src", f"1 file:\n{GEO}"),
+        ("**/use.*", "", f"1 file:\n{USE}"),
+        ("*.{tmp,py}", "sub", "1 file:\nsub/inner.py (5 bytes)"),
+        ("*.py", "build", "1 file:\nbuild/out.py (5 bytes)"),
+        ("geo.py", "", f"1 file:\n{GEO}"),
+        ("/workspace/src/*.py", "", f"1 file:\n{GEO}"),
         ("*.rs", "", "No file matches *.rs in /workspace."),
         ("*.rs", "src", "No file matches *.rs in src."),
     ],
@@ -63,23 +66,24 @@ async def test_patterns(tree: Box, pattern: str, path: str, found: str) -> None:
 
 
 async def test_lines_that_match(tree: Box) -> None:
-    lines = (await tree.text(grep, pattern=r"\barea\(")).splitlines()
+    count, *lines = (await tree.text(grep, pattern=r"\barea\(")).splitlines()
+    assert count == "2 lines:"
     assert sorted(lines) == ["src/deep/use.py:1:area(2)", "src/geo.py:1:def area(r): return 3 * r"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        ({"pattern": "area", "path": "sub"}, "sub/inner.py:1:area"),
-        ({"pattern": "area", "path": "src/deep/use.py"}, "src/deep/use.py:1:area(2)"),
-        ({"pattern": "area", "glob": "geo.*"}, "src/geo.py:1:def area(r): return 3 * r"),
-        ({"pattern": "area", "path": "debug.log"}, "debug.log:1:area"),
-        ({"pattern": "^area$", "path": "build"}, "build/out.py:1:area"),
+        ({"pattern": "area", "path": "sub"}, "1 line:\nsub/inner.py:1:area"),
+        ({"pattern": "area", "path": "src/deep/use.py"}, "1 line:\nsrc/deep/use.py:1:area(2)"),
+        ({"pattern": "area", "glob": "geo.*"}, "1 line:\nsrc/geo.py:1:def area(r): return 3 * r"),
+        ({"pattern": "area", "path": "debug.log"}, "1 line:\ndebug.log:1:area"),
+        ({"pattern": "^area$", "path": "build"}, "1 line:\nbuild/out.py:1:area"),
         ({"pattern": "volume"}, "No line matches volume in /workspace."),
         ({"pattern": "--help"}, "No line matches --help in /workspace."),
         (
             {"pattern": "area(2", "path": "src"},
-            "src/deep/use.py:1:area(2)\n"
+            "1 line:\nsrc/deep/use.py:1:area(2)\n"
             "[pattern is not a regular expression, so it was searched as plain text]",
         ),
     ],
@@ -90,19 +94,35 @@ async def test_where_and_what(tree: Box, arguments: dict[str, str], found: str) 
 
 async def test_what_cannot_be_searched(tree: Box) -> None:
     assert await tree.error(grep, pattern="x", path="none") == saying("no file or folder none")
-    outside = await tree.error(list_files, pattern="*", path="../..")
-    assert outside == saying("../.. is outside", "/workspace", "/repos/NAME", "bash")
     assert await tree.error(grep, pattern="") == "pattern is empty."
+
+
+@pytest.mark.parametrize(
+    ("path", "glob", "found"),
+    [
+        ("/src", "geo.*", "src/geo.py:1:def area(r): return 3 * r"),
+        ("/home/user/src", "geo.*", "src/geo.py:1:def area(r): return 3 * r"),
+        ("/home/user/src/deep/use.py", "", "src/deep/use.py:1:area(2)"),
+        ("/home/user", "use.py", "src/deep/use.py:1:area(2)"),
+        ("", "/home/user/src/deep/*.py", "src/deep/use.py:1:area(2)"),
+        ("../..", "use.py", "src/deep/use.py:1:area(2)"),
+    ],
+)
+async def test_of_a_made_up_folder_the_end_that_exists_is_searched(
+    tree: Box, path: str, glob: str, found: str
+) -> None:
+    assert await tree.text(grep, pattern="area", path=path, glob=glob) == f"1 line:\n{found}"
 
 
 async def test_many_results_are_bounded(box: Box) -> None:
     box.output_bytes = 100
     await box.use(bash, command="mkdir m; cd m; seq 300 | xargs touch; yes word | head -50 > words")
-    files = (await box.text(list_files, pattern="m/**")).splitlines()
-    assert files[0] == "m/words"
+    count, *files = (await box.text(list_files, pattern="m/**")).splitlines()
+    assert (count, files[0]) == ("301 files:", "m/words (250 bytes)")
     assert files[-1] == saying(f"[{301 - len(files[:-1])} ", "narrower pattern")
     assert sum(len(line) + 1 for line in files[:-1]) <= 100
-    lines = (await box.text(grep, pattern="word")).splitlines()
+    count, *lines = (await box.text(grep, pattern="word")).splitlines()
+    assert count == "50 lines:"
     assert re.fullmatch(r"\[\d+ .*path or glob\]", lines[-1])
 
 
@@ -113,8 +133,9 @@ async def test_long_lines_are_cut(box: Box) -> None:
 
 async def test_names_that_are_strange(box: Box) -> None:
     await box.use(bash, command="touch 'a b' $'new\\nline' -- -dash 'ünï' '$(id)'")
-    found = (await box.text(list_files, pattern="*")).splitlines()
-    assert sorted(found) == ["$(id)", "-dash", "a b", "new?line", "ünï"]
+    _, *found = (await box.text(list_files, pattern="*")).splitlines()
+    names = ["$(id)", "-dash", "a b", "new?line", "ünï"]
+    assert sorted(found) == [f"{name} (0 bytes)" for name in names]
 
 
 async def test_names_and_lines_forge_no_line_of_their_own(box: Box) -> None:
@@ -122,9 +143,10 @@ async def test_names_and_lines_forge_no_line_of_their_own(box: Box) -> None:
     for name in names:
         await box.use(write_file, path=f"{names.index(name)}.tmp", content="one\rtwo\u2028three\n")
         await box.use(bash, command=f"mv {names.index(name)}.tmp {shlex.quote(name)}")
-    found = (await box.text(list_files, pattern="*")).split("\n")
-    assert sorted(found) == ["a?forged.py", "b?forged.py", "c?forged.py:1:evil", "dforged.py"]
-    lines = (await box.text(grep, pattern="two")).split("\n")
+    _, *found = (await box.text(list_files, pattern="*")).split("\n")
+    shown = ["a?forged.py", "b?forged.py", "c?forged.py:1:evil", "dforged.py"]
+    assert sorted(found) == [f"{name} (16 bytes)" for name in shown]
+    _, *lines = (await box.text(grep, pattern="two")).split("\n")
     assert sorted(lines) == [
         f"{name}:1:one␤two␤three" for name in ("a␤forged.py", "b␤forged.py", "dforged.py")
     ]
@@ -135,10 +157,10 @@ async def test_in_a_repository_of_the_host(tmp_path: Path) -> None:
     repos = [HostRepo("site", repository(tmp_path / "site", files))]
     async with opened(tmp_path / "state", repos=repos) as sandboxes:
         box = Box(await sandboxes.of("cli"))
-        assert await box.text(list_files, pattern="/repos/site/*.py") == "/repos/site/app.py"
-        assert (
-            await box.text(grep, pattern="run", path="/repos/site") == "/repos/site/app.py:1:run()"
-        )
+        listed = await box.text(list_files, pattern="/repos/site/*.py")
+        assert listed == "1 file:\n/repos/site/app.py (6 bytes)"
+        found = await box.text(grep, pattern="run", path="/repos/site")
+        assert found == "1 line:\n/repos/site/app.py:1:run()"
         absent = await box.error(grep, pattern="run", path="/repos/other")
         assert absent == saying("no repository other", "site")
 
@@ -183,6 +205,7 @@ async def test_files_in_other_encodings_are_searched_too(box: Box, encoding: str
     text = f"first\n{ENCODINGS[encoding]}\nlast wanted\n"
     await box.sandbox.files.write("a.txt", text.encode(encoding))
     await box.sandbox.files.write("b.bin", b"\0wanted\n")
-    first, second = (await box.text(grep, pattern="wanted")).split("\n")
+    count, first, second = (await box.text(grep, pattern="wanted")).split("\n")
+    assert count == "2 lines:"
     assert first.startswith("a.txt:2:") and "wanted" in first
     assert second == "a.txt:3:last wanted"

@@ -15,6 +15,18 @@ async def test_output_and_the_exit_code_when_it_is_not_zero(box: Box) -> None:
     assert await box.use(bash, command="false") == Output("exit code: 1", ok=False)
 
 
+async def test_the_name_of_a_tool_says_how_it_is_called(box: Box) -> None:
+    for name in ("write_file", "remember", "list_files"):
+        output = await box.use(bash, command=f"{name} notes.txt x")
+        assert not output.ok and output.text == saying(f"{name} is a tool", f"{name}(")
+
+
+async def test_python_runs(box: Box) -> None:
+    await box.use(write_file, path="script.py", content="import sys\nprint(sys.argv[1:])")
+    assert await box.text(bash, command="python script.py 'a b' c") == "['a b', 'c']"
+    assert await box.text(bash, command="echo 'print(6 * 7)' | python") == "42"
+
+
 async def test_a_time_limit_is_told(box: Box) -> None:
     for seconds in limits():
         output = await box.use(bash, command="echo begun; sleep 600", seconds=seconds)
