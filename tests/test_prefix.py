@@ -31,7 +31,7 @@ def hermes() -> str:
 
 
 def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
-    assert o200k(system_text()) + o200k(COMPACT) <= 1500
+    assert o200k(system_text()) + o200k(COMPACT) <= 1300
     assert len((system_text() + COMPACT).encode()) <= 6000
     assert o200k(hermes()) <= 1700
 

@@ -27,6 +27,8 @@ Use the tools when they are needed to help the user."""
 USE_PLAN = """Plan
 - Begin work of more than three steps with: plan set "STEP" "STEP" ... in bash. After each step: plan done NUMBER. The person sees it."""
 
+OF_COMMANDS = " When you lack a way to do something: read_file /commands.txt."
+
 SUBJECTS = ("tea", "bridges", "swallows", "salt", "clouds", "paper", "violins", "maps")
 QUESTION = "Tell me something about {subject}, part {part}."
 ANSWER = (
@@ -49,9 +51,9 @@ def system_of(prompt: Prompt, now: datetime, skills: Sequence[tuple[str, str]] =
             examples = files("agent.evaluate").joinpath("examples.txt").read_text("utf-8")
             return f"{system_text()}\n\n{examples.strip()}"
         case "listed":
-            lines = [line for line in system_text().splitlines() if "/commands.txt" not in line]
+            text = system_text().replace(OF_COMMANDS, "")
             told = [f"{name}  {description}" for name, description in skills]
-            return "\n".join([*lines, *(["", SKILLS, *told] if told else [])])
+            return "\n".join([text, *(["", SKILLS, *told] if told else [])])
     return system_text()
 
 

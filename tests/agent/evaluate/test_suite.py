@@ -93,7 +93,7 @@ async def test_what_a_prompt_lacks_or_tells(stage: Any) -> None:
     assert told["no-plan"] == ours == system_text()
     assert told["use-plan"].startswith(ours) and "plan set" in told["use-plan"]
     assert told["examples"].startswith(ours) and told["examples"].count("Person:") == 2
-    assert "/commands.txt" not in told["listed"] and "Places" in told["listed"]
+    assert "/commands.txt" not in told["listed"] and "/host.txt" in told["listed"]
 
 
 async def test_the_made_up_web_has_what_a_task_says_and_nothing_else(stage: Any) -> None:
