@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from agent.messages import Message, ToolCall
 
 UNBOUNDED = -1  # tokens of thought
+ToolChoice = Literal["auto", "none", "required"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,18 +20,21 @@ class Request:
     None leaves that to the profile. `brief`: this call alone goes without thought, in a
     way that leaves the beginning of the prompt as it is. `raw`: the server is not to
     look for calls and thoughts in the answer, because its parser has failed with it.
+    `constrained`: calls are kept readable by a grammar, where the server decodes under one; there alone
+    "required" is kept as well.
     `prompt`: this is read as it is and nothing is generated; `messages` only tell what
     it was made of, with its pictures (`Model.ahead`).
     """
 
     messages: tuple[Message, ...]
     tools: tuple[Mapping[str, Any], ...] = ()
-    tool_choice: Literal["auto", "none"] = "auto"
+    tool_choice: ToolChoice = "auto"
     max_tokens: int | None = None
     sampling: Mapping[str, Any] = field(default_factory=dict)
     thinking: int | None = None
     brief: bool = False
     raw: bool = False
+    constrained: bool = False
     prompt: tuple[int, ...] | str = ()
 
 

@@ -59,12 +59,12 @@ from agent.store.ledger import LedgerTable
 from agent.store.retention import Retention
 from agent.timezones import known_zone
 from agent.tools.context import ALBUM, FileSender, ToolContext
-from agent.tools.registry import chosen
+from agent.tools.registry import chosen, shell_names
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
-from agent.turn.turn import Turn, TurnLimits
+from agent.turn.turn import Constrain, Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
 from backend.client import BackendClient, BackendUnavailable, control_socket
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
@@ -150,9 +150,18 @@ class Agent:
             answer_now=assignment.answer_now,
             budgets=self.budgets,
             frozen="" if assignment.frozen is None else translated(texts.FROZEN),
+            constrain=await self.constrain(),
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)
+
+    async def constrain(self) -> Constrain:
+        """Whether this model's calls are kept readable by a grammar, by its self-test where it was made."""
+        with suppress(BackendAway):
+            if self.host.status and await self.model.shows_prompts():
+                known = await self.selftests.known(self.host.status.backend)
+                return "always" if known and known.constrain else "once needed"
+        return "never"
 
     async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:
         """What tools get in a chat; `zone` is its IANA time zone, read from the store unless given."""
@@ -576,7 +585,7 @@ def open_sandboxes(
         report=host.text,
         hosts=allowed_hosts(settings),
         observe=partial(LedgerObserver, settings, store),
-        programs=registry.scripts(),
+        programs={**registry.scripts(), **shell_names(chosen(settings.agent.tools))},
     )
 
 

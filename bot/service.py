@@ -22,6 +22,7 @@ from agent.errors import AgentError
 from agent.events import Event
 from agent.language import speaking, translate_phrase
 from agent.leaks import LeakDetector
+from agent.model import ModelRefused
 from agent.sandbox.isolation_probe import probe
 from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
 from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
@@ -34,6 +35,7 @@ from bot import config_file
 from bot.attachments import AttachmentFetcher
 from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands.context import ModelSource, Services
+from bot.commands.first_screen import TOY
 from bot.commands.servers import have_signed_in
 from bot.composition import (
     Agent,
@@ -249,6 +251,7 @@ async def background_work(
             group.create_task(read_documents(agent, chats)),
             group.create_task(keep_presence(agent, apps, notify)),
             group.create_task(watch_backend(agent, apps)),
+            group.create_task(test_new_models(agent)),
             group.create_task(pass_on_alerts(agent.backend, store, apps.alerted_chats)),
             group.create_task(maintenance.run()),
             group.create_task(check_sandbox(agent, apps)),
@@ -319,6 +322,16 @@ async def watch_backend(agent: Agent, apps: Apps) -> None:
                 except AgentError:
                     pass  # no model serves yet
         await asyncio.sleep(LOOK_SECONDS)
+
+
+async def test_new_models(agent: Agent) -> None:
+    """Find out how a model of the owner's own that serves for the first time calls tools."""
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        with suppress(AgentError, BackendUnavailable, ModelRefused, StoreError):
+            server = (await agent.backend.status()).backend
+            if server.serving and server.kind == "managed" and server.model != TOY:
+                await agent.selftests.of(server)
 
 
 async def check_sandbox(agent: Agent, apps: Apps) -> None:

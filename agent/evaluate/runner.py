@@ -24,7 +24,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.tools.tool import Tool
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
-from agent.turn.turn import Turn, TurnLimits, at_once
+from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
 
 SETUP_SECONDS = 60.0
 SAMPLE_SECONDS = 1.0
@@ -57,6 +57,7 @@ class EvalSetup:
     ready: Any = at_once
     power: Power = unmeasured
     listen: Emit = unwatched
+    constrain: Constrain = "never"
 
 
 async def run_task(
@@ -107,6 +108,7 @@ async def score_of(
         approvals=Approvals(setup.approvals, None),
         limits=setup.limits,
         ready=setup.ready,
+        constrain=setup.constrain,
     )
 
     def emit(event: Event) -> None:

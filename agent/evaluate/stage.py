@@ -22,6 +22,7 @@ from agent.shell.registry import scripts
 from agent.skills import GUIDE, Skill, SkillShelf, front_matter
 from agent.store import Store, open_store
 from agent.tools.context import ToolContext
+from agent.tools.registry import chosen, shell_names
 from agent.web.addresses import addresses_in
 from agent.web.browser import Browser, WebPage
 from agent.web.fetch import page_text
@@ -91,7 +92,12 @@ async def open_stage(
         folder = Path(name)
         async with (
             open_sandboxes(
-                folder, limits=limits, repos=(), zone=zone, report=report, programs=scripts()
+                folder,
+                limits=limits,
+                repos=(),
+                zone=zone,
+                report=report,
+                programs={**scripts(), **shell_names(chosen(()))},
             ) as sandboxes,
             open_store(folder / "voltaire.db") as store,
         ):

@@ -1,13 +1,17 @@
-"""Tests whether a model can call tools here: by one real request, and by what its template renders.
+"""Tests how a model calls tools here, by what it does, and what its template renders.
 
     result = await SelftestStore(store, model, queue, schemas).of(status)
 
-The request begins with the fixed prefix, so it warms what the first conversation
-needs. The result is stored by profile and model file: another file, or another
-profile with its own flags and template, counts as another model.
+It is asked three small things with a known right call, a known right answer to the call's result,
+or no need for a call. Where its calls are not those of its template, it is asked again under a
+grammar that keeps calls readable (agent.llm.openai.call_grammar), and the better way is kept for
+this model. The requests begin with the fixed prefix, so they warm what the first conversation
+needs. The result is stored by profile and model file: another file, or another profile with its
+own flags and template, counts as another model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, Literal, Protocol
@@ -19,36 +23,70 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.model import Model, ModelRefused, Request, completion_of
 from agent.prompt import system_text
 from agent.store import Store
-from backend.protocol import PERSON, ServerStatus
+from agent.turn.step import Step, read_step
+from backend.protocol import IDLE, ServerStatus
 
-Verdict = Literal["structured", "salvaged", "none"]
-TOKENS = 256
-QUESTION = "Which files are in /workspace? Find out with the bash tool."
-_QUOTED = 120
+Verdict = Literal["structured", "salvaged", "constrained", "unreliable"]
+TOKENS = 256  # of one answer
+_QUOTED = 120  # characters
 
-TEXT_REMEDY = (
-    "It works, since calls written as text are read as well. A Coder variant of Qwen 2.5 does "
-    "this, and so does a template that is not the model's own: the Instruct variant or the "
-    "right --chat-template-file gives structured calls."
-)
-LOST = "Its template drops tool calls or their results."
-NO_CALL_REMEDY = (
+REMEDY = (
     "Check that the template is the model's own and that it is an Instruct variant; "
     "else use a model that calls tools."
 )
+LOST = "Its template drops tool calls or their results."
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A question; the tools of which one is right, none where words are; what its arguments must hold; the
+    result it then gets, and what the answer to that must hold."""
+
+    question: str
+    tools: frozenset[str] = frozenset()
+    argument: str = ""
+    result: str = ""
+    answer: str = ""
+
+    @property
+    def points(self) -> int:
+        return 2 if self.tools else 1
+
+
+TRIALS = (
+    Trial(
+        "Which files are in /workspace? Find out with a tool.",
+        frozenset(("bash", "list_files")),
+        result="/workspace/harbour.txt\n",
+        answer="harbour",
+    ),
+    Trial(
+        "Remember that the spare key is under the blue pot.",
+        frozenset(("remember",)),
+        argument="blue pot",
+        result="Saved: the spare key is under the blue pot",
+    ),
+    Trial("Thank you, that was all."),
+)
+MOST_POINTS = sum(trial.points for trial in TRIALS)
+TRUSTED = MOST_POINTS - 1  # points from which tools can be left to a model
 
 
 class RenderingModel(Model, Protocol):
     async def rendered(self, request: Request) -> str | None: ...
 
+    async def shows_prompts(self) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class SelfTest:
-    """`template_error` is the template's exception about a whole conversation, or empty.
+    """How the model calls tools: as its template does ("structured"), as text that is read ("salvaged"),
+    under a grammar ("constrained"), or badly, whatever is done ("unreliable").
 
-    `keeps_prefix`: a conversation with thoughts that has become longer is rendered with the
-    shorter one at its beginning; None where the server cannot show prompts. `keeps_turn`:
-    that holds within a turn, from one tool call to the next.
+    `points` of `MOST_POINTS`; `constrain`: under a grammar it has more of them. `template_error` is
+    the template's exception about a whole conversation, or empty. `keeps_prefix`: a conversation with
+    thoughts that has become longer is rendered with the shorter one at its beginning; None where the
+    server cannot show prompts. `keeps_turn`: that holds within a turn, from one tool call to the next.
     """
 
     verdict: Verdict
@@ -57,24 +95,94 @@ class SelfTest:
     template_error: str = ""
     keeps_prefix: bool | None = None
     keeps_turn: bool | None = None
+    points: int = 0
+    constrain: bool = False
 
 
-async def self_test(model: RenderingModel, schemas: Sequence[Mapping[str, Any]]) -> SelfTest:
+@dataclass
+class Attempt:
+    """The outcome of the trials in one form."""
+
+    constrained: bool
+    points: int = 0
+    as_text: int = 0  # calls that the server did not read
+    detail: str = ""  # the first answer to the first question
+
+
+Turns = Callable[[], AbstractAsyncContextManager[object]]
+"""Holds the GPU for one request."""
+
+
+async def self_test(
+    model: RenderingModel, schemas: Sequence[Mapping[str, Any]], turns: Turns = nullcontext
+) -> SelfTest:
     """Raises BackendAway and ModelRefused as the model does."""
-    question = (System(system_text()), User(QUESTION))
-    found = await check_template(model, question, schemas)
-    request = Request(question, tuple(schemas), max_tokens=TOKENS)
+    found = await check_template(model, (System(system_text()), User(TRIALS[0].question)), schemas)
+    best = await attempt(model, schemas, turns, constrained=False)
+    if (best.as_text or best.points < MOST_POINTS) and await model.shows_prompts():
+        other = Attempt(constrained=True)
+        with suppress(ModelRefused):  # a grammar is more than this server can do
+            other = await attempt(model, schemas, turns, constrained=True)
+        if other.points > best.points or (best.as_text and other.points == best.points):
+            best = other
+    verdict: Verdict = "structured"
+    if best.points < TRUSTED:
+        verdict = "unreliable"
+    elif best.constrained:
+        verdict = "constrained"
+    elif best.as_text:
+        verdict = "salvaged"
+    remedy = REMEDY if verdict == "unreliable" else ""
+    return SelfTest(verdict, best.detail, remedy, *found, best.points, best.constrained)
+
+
+async def attempt(
+    model: RenderingModel, schemas: Sequence[Mapping[str, Any]], turns: Turns, *, constrained: bool
+) -> Attempt:
+    found = Attempt(constrained)
+    for trial in TRIALS:
+        messages: tuple[Message, ...] = (System(system_text()), User(trial.question))
+        async with turns():
+            step = await ask(model, messages, schemas, found)
+        found.detail = found.detail or described(step)
+        if not trial.tools:
+            found.points += not step.calls and bool(step.text)
+            continue
+        call = next((call for call in step.calls if call.name in trial.tools), None)
+        if call is None or trial.argument not in call.arguments.lower():
+            continue
+        result = ToolResult(call.id, call.name, trial.result)
+        messages = (*messages, Assistant("", (call,)), result)
+        async with turns():
+            answer = await ask(model, messages, schemas, found)
+        right = not answer.calls and bool(answer.text) and trial.answer in answer.text.lower()
+        found.points += 1 + right
+    return found
+
+
+async def ask(
+    model: Model,
+    messages: tuple[Message, ...],
+    schemas: Sequence[Mapping[str, Any]],
+    found: Attempt,
+) -> Step:
+    request = Request(messages, tuple(schemas), "auto", TOKENS, constrained=found.constrained)
     completion = await completion_of(model, request)
-    if completion.calls:
-        return SelfTest("structured", f"It called {completion.calls[0].name}.", "", *found)
-    parser = ToolCallParser(KnownTools.of(schemas))
+    known = KnownTools.of(schemas)
+    parser = ToolCallParser(known)
     parser.feed(completion.text)
     parser.close()
-    if parser.calls:
-        detail = f"It wrote its call as text: {quoted(parser.generated)}"
-        return SelfTest("salvaged", detail, TEXT_REMEDY, *found)
-    detail = f"Asked for one call, it wrote: {quoted(parser.visible)}"
-    return SelfTest("none", detail, NO_CALL_REMEDY, *found)
+    step = read_step(completion, parser, known, ())
+    found.as_text += bool(step.calls) and not completion.calls
+    return step
+
+
+def described(step: Step) -> str:
+    if not step.calls:
+        return f"Asked for one call, it wrote: {quoted(step.text)}"
+    if step.message.raw:
+        return f"It wrote its call as text: {quoted(step.message.raw)}"
+    return f"It called {step.calls[0].name}."
 
 
 async def check_template(
@@ -127,9 +235,10 @@ class SelftestStore:
         return await self.known(server) or await self.anew(server)
 
     async def anew(self, server: ServerStatus) -> SelfTest:
-        """Test the model that serves now, and store the result."""
-        async with self.queue("self-test", PERSON, None):
-            found = await self_test(self.model, self.schemas)
+        """Test the model that serves now, and store the result; people's messages go between its questions."""
+        found = await self_test(
+            self.model, self.schemas, lambda: self.queue("self-test", IDLE, None)
+        )
         await self.store.key_values.put(record_key(server), asdict(found))
         return found
 
@@ -143,7 +252,10 @@ def sentence(found: SelfTest) -> str:
     calls = {
         "structured": translated("It calls tools as it should."),
         "salvaged": translated("It writes tool calls as text; they work as well."),
-        "none": translated("It does not call tools."),
+        "constrained": translated("Its tool calls are kept readable by a grammar; so they work."),
+        "unreliable": translated(
+            "Do not trust it with tools: talk and drafting are what it can do."
+        ),
     }[found.verdict]
     trouble = found.template_error
     if not trouble and found.keeps_turn is False:

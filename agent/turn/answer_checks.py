@@ -1,7 +1,7 @@
 """Checks of an answer that calls no tool: where one fails, the model is asked once to do better.
 
-An answer may be empty, cut off, or claim an action although no tool was called:
-small models confirm what they were asked for without doing it. The patterns are
+An answer may be empty, cut off, show a command to run, or claim an action although no tool
+was called: small models confirm what they were asked for without doing it. The patterns are
 in English, German, French and Spanish; what they miss is not corrected.
 """
 
@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.language import translated
+from agent.tools.registry import default_names
 from agent.turn import texts
 from agent.turn.step import Step
 
 if TYPE_CHECKING:
     from agent.documents.library import Library
 
+CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
+TOOL_NAMES = re.compile(
+    rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
+)
 # A file's name, soon followed by a number.
 CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)
 
@@ -41,6 +46,8 @@ class AnswerChecks:
             kind, advice = "empty", texts.EMPTY
         elif step.cut:
             kind, advice = "cut", texts.CUT_ANSWER
+        elif not done and instructs(step.text):
+            kind, advice = "instructed", texts.INSTRUCTED
         elif claim := false_claim(step.text, done):
             kind, advice = "claim", claim.note
         else:
@@ -85,6 +92,11 @@ class Claim:
     tools: frozenset[str]  # one of these having run makes the claim true
     note: str
     correction: str
+
+
+def instructs(text: str) -> bool:
+    """Whether an answer shows code, or names one of the agent's own tools, in place of using it."""
+    return bool(CODE_BLOCK.search(text) or TOOL_NAMES.search(text))
 
 
 def pattern(*words: str) -> re.Pattern[str]:

@@ -12,20 +12,20 @@ from dataclasses import replace
 from functools import partial
 
 from agent.aio import move_on_when
-from agent.errors import AgentError, ContextFull, ToolLimit, TurnError
+from agent.errors import AgentError, ContextFull, Looping, ToolLimit, TurnError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished, TurnStarted
 from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import Assistant
-from agent.model import Request
+from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import AnswerChecks
+from agent.turn.answer_checks import AnswerChecks, instructs
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
-from agent.turn.step import Step, read_step
-from agent.turn.tool_runner import ToolRunner
+from agent.turn.step import Step, call_alone, read_step
+from agent.turn.tool_runner import ToolRunner, described
 from agent.turn.transcript import TurnTranscript, calls_of
 from agent.turn.turn import Ending, Turn
 from agent.turn.untrusted_reader import Reader
@@ -95,6 +95,7 @@ class TurnLoop:
         self.caller = ModelCaller(turn.model, known, turn.limits, turn.ready, emit, turn.answer_now)
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks(turn.context.documents)
+        self.constrained = turn.constrain == "always"
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
@@ -103,6 +104,11 @@ class TurnLoop:
         await self.resume()
         while not (limit := self.limit_reached()):
             step = await self.ask()
+            if self.constrained and not step.calls and not self.tools.done and instructs(step.text):
+                step = await self.ask(tool_choice="required")  # what it said is forgotten
+            if step.calls and self.tools.repeats(step.calls[0]):
+                call = described(step.calls[0])
+                return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
             if step.calls:
                 await self.act(step)
             elif step.repeats:
@@ -135,13 +141,13 @@ class TurnLoop:
         elif self.transcript.own and isinstance(self.transcript.own[-1], Assistant):
             await self.transcript.note(texts.GO_ON)
 
-    async def ask(self, *, last: bool = False) -> Step:
+    async def ask(self, *, tool_choice: ToolChoice = "auto") -> Step:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought.
         """
         await self.compact()
-        compactions, request = 0, self.request(last=last)
+        compactions, request = 0, self.request(tool_choice)
         while True:
             try:
                 completion, parser = await self.caller.complete(request)
@@ -156,7 +162,13 @@ class TurnLoop:
                     request = replace(request, brief=True)
                     continue
                 taken = {call.id for call in calls_of(self.transcript.messages)}
-                return read_step(completion, parser, self.caller.known, taken, self.turn.new_id)
+                step = read_step(completion, parser, self.caller.known, taken, self.turn.new_id)
+                if not step.calls or completion.calls or self.turn.constrain == "never":
+                    return step
+                self.constrained = True
+                if request.constrained or self.tools.valid(step):
+                    return call_alone(step)
+                request = replace(request, constrained=True)  # what could not be run is forgotten
 
     async def compact(self, *, full: bool = False) -> bool:
         """Whether the transcript was shortened; while its summary is written, a notice says so."""
@@ -172,16 +184,18 @@ class TurnLoop:
             self.emit(GpuQueued(0))
         return changed
 
-    def request(self, *, last: bool) -> Request:
+    def request(self, tool_choice: ToolChoice) -> Request:
+        last = tool_choice == "none"
         left = self.limits.tokens - self.transcript.usage.completion_tokens
         budget = LAST_WORD_TOKENS if last else max(LAST_WORD_TOKENS, left - LAST_WORD_TOKENS)
         return Request(
             messages=self.transcript.messages,
             tools=tuple(self.turn.schemas),
-            tool_choice="none" if last or self.turn.frozen else "auto",
+            tool_choice="none" if self.turn.frozen else tool_choice,
             max_tokens=min(self.limits.reply_cap(self.window), budget),
             thinking=self.turn.thinking,
             brief=self.turn.answer_now.is_set(),
+            constrained=self.constrained,
         )
 
     async def act(self, step: Step) -> None:
@@ -204,9 +218,9 @@ class TurnLoop:
 
     async def last_word(self, limit: TurnError) -> Ending:
         """One more answer without tools. Raises the limit with a report if the model calls tools all the same."""
-        step = await self.ask(last=True)
+        step = await self.ask(tool_choice="none")
         text = "" if step.calls else self.checks.text(step, self.tools.done)
         if not text:
             raise type(limit)(self.tools.report(str(limit)))
-        # After too many malformed calls the model has found words after all: that is an answer.
+        # After a circle, or too many malformed calls, the model has found words after all: an answer.
         return Ending(text, limit.reason if isinstance(limit, ToolLimit) else "done", step.message)

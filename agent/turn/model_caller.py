@@ -83,6 +83,9 @@ class ModelCaller:
                 if error.unparsed and not request.raw:  # this time our own parser reads the answer
                     self._already_shown = self.partial
                     request = replace(request, raw=True)
+                elif request.constrained:  # the grammar met a token that it could not take
+                    self._already_shown = self.partial
+                    request = replace(request, constrained=False)
                 else:
                     await self._refused(error)
             else:

@@ -2,44 +2,45 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-LoopVerdict = Literal["run", "skip", "end"]
-LONGEST_CYCLE = 3  # calls
-SKIP_FROM, END_AT = 3, 5  # the iteration of a cycle that is no longer run, and that ends the turn
+LONGEST_CYCLE = 4  # calls
+WAITED = 2.0  # seconds: what took longer has waited for something, and may show something else now
 
 
 class RepeatedCallDetector:
     """Remembers the calls of a turn and their results, in order.
 
-    A cycle is one, two or three calls that are made again with the same results.
+    A cycle is one to four calls that are made again with the same results.
     """
 
     def __init__(self) -> None:
         self._entries: list[tuple[str, str]] = []  # signature and result
+        self._waited = False  # the last call has
 
-    def verdict(self, name: str, arguments: Mapping[str, Any]) -> LoopVerdict:
-        """What to do with a call that has not been run yet."""
+    def completes_cycle(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        """Whether this call, not run yet, would be the last of a cycle's second round.
+
+        The calls of that round before it have had the same results as in the first, so running it
+        again can tell the model nothing that it does not know.
+        """
         call = signature(name, arguments)
-        iteration = max(self._iteration(call, period) for period in range(1, LONGEST_CYCLE + 1))
-        return "end" if iteration >= END_AT else "skip" if iteration >= SKIP_FROM else "run"
+        return any(self._repeats(call, period) for period in range(1, LONGEST_CYCLE + 1))
 
-    def ran(self, name: str, arguments: Mapping[str, Any], result: str) -> None:
-        self._entries.append((signature(name, arguments), result))
+    def ran(
+        self, name: str, arguments: Mapping[str, Any], result: str, seconds: float = 0.0
+    ) -> None:
+        entry = (signature(name, arguments), result)
+        self._waited = seconds >= WAITED and entry not in self._entries[-1:]
+        self._entries.append(entry)
 
-    def skipped(self, name: str, arguments: Mapping[str, Any]) -> None:
-        """A call that was not run counts as having had the same result again."""
-        self.ran(name, arguments, dict(self._entries).get(signature(name, arguments), ""))
-
-    def _iteration(self, call: str, period: int) -> int:
-        """Iteration within the cycle of `period` calls that this call would belong to, from 1."""
-        entries = self._entries
-        if len(entries) < period or entries[-period][0] != call:
-            return 1
-        same = 1
-        while same + period <= len(entries) and entries[-same] == entries[-same - period]:
-            same += 1
-        return (same + period - 1) // period + 1
+    def _repeats(self, call: str, period: int) -> bool:
+        entries, before = self._entries, period - 1
+        if len(entries) < period + before or entries[-period][0] != call:
+            return False
+        if period == 1 and self._waited:
+            return False
+        return all(entries[-n] == entries[-n - period] for n in range(1, period))
 
 
 def signature(name: str, arguments: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser, arguments_of
@@ -71,7 +71,9 @@ def read_step(
     else:
         found = [(call.id, call.name, as_json(call.arguments)) for call in parser.calls]
     seen, calls, unreadable = set(taken), [], set()
-    for id, name, arguments in found[:MOST_CALLS]:
+    # The same call twice in one step is meant once.
+    once = {(name, arguments): id for id, name, arguments in reversed(found[:MOST_CALLS])}
+    for (name, arguments), id in reversed(once.items()):
         if not id or id in seen or len(id) > _LONGEST_ID:
             id = new_id()
         seen.add(id)
@@ -81,6 +83,15 @@ def read_step(
     message = Assistant(parser.visible, tuple(calls), raw, thought, words)
     repeats = completion.finish_reason == "repeats" and not calls
     return Step(message, frozenset(unreadable), repeats=repeats)
+
+
+def call_alone(step: Step) -> Step:
+    """The step without the words in front of its calls.
+
+    A model that writes its calls as text announces them ("you can use bash as follows"). With that
+    before the result it goes on explaining (Qwen2.5-Coder-1.5B); without, it answers.
+    """
+    return replace(step, message=replace(step.message, text="", words=""))
 
 
 def sound_json(call: ToolCall) -> str:

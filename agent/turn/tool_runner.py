@@ -1,14 +1,15 @@
-"""Runs the calls of a step, once the tool is known, its arguments valid and the call no endless repetition."""
+"""Runs the calls of a step, once the tool is known and its arguments valid."""
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
 from agent.approvals import GuardedCall
 from agent.budgets import COSTS, CallBudget
-from agent.errors import Looping, NoSandbox, ToolError, TurnError
+from agent.errors import NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
 from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
@@ -16,6 +17,7 @@ from agent.messages import ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
 from agent.turn.repeated_tool_calls import RepeatedCallDetector
+from agent.turn.step import Step
 from agent.turn.transcript import TurnTranscript
 from agent.turn.turn import Turn
 
@@ -27,9 +29,8 @@ _REPORTED = 8  # lines of a report
 class ToolRunner:
     """Runs one call at a time, and remembers what a turn has done.
 
-    `calls` counts the calls that were run, or answered as repeated; `done` holds the
-    names of tools that ran without an error; `malformed` counts steps with malformed
-    calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
+    `calls` counts the calls that were run; `done` holds the names of
+    tools that ran without an error; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
     """
 
     turn: Turn
@@ -51,6 +52,30 @@ class ToolRunner:
         self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
+    def repeats(self, call: ToolCall) -> bool:
+        """Whether the call would only repeat what is known already."""
+        try:
+            tool, arguments = self.checked(call)
+        except ToolError:
+            return False
+        return self._detector.completes_cycle(tool.name, arguments)
+
+    def checked(self, call: ToolCall, *, readable: bool = True) -> tuple[Tool, dict[str, Any]]:
+        """The call's tool and its valid arguments. Raises ToolError with what is wrong."""
+        tool = known_tool(call.name, self.turn.tools)
+        arguments = arguments_of(call.arguments) if readable else None
+        if arguments is None:
+            raise ToolError(texts.UNREADABLE.format(form=tool.signature))
+        return tool, tool.check(arguments)
+
+    def valid(self, step: Step) -> bool:
+        """Whether any of the step's calls can be run."""
+        for call in step.calls:
+            with suppress(ToolError):
+                self.checked(call, readable=call.id not in step.unreadable)
+                return True
+        return False
+
     def report(self, why: str) -> str:
         """For a person: `why` the turn ended, and its last calls."""
         lines = [f"- {line}" for line in self._lines[-_REPORTED:]]
@@ -66,8 +91,8 @@ class ToolRunner:
         """Run the calls in order and write their results to the transcript.
 
         The arguments of calls whose ids are in `unreadable` are no JSON object; those in
-        `interrupted` had started when the program was killed. Raises Looping when a cycle
-        of calls has been repeated too often, TurnError when no command can be run here.
+        `interrupted` had started when the program was killed. Raises TurnError when no command
+        can be run here.
         """
         most, refused = self.turn.limits.max_tool_calls, False
         images: list[str] = []
@@ -78,34 +103,21 @@ class ToolRunner:
             if self.calls >= most:
                 await self.transcript.result(call, texts.NOT_RUN_LIMIT.format(count=most))
                 continue
-            verdict = "run"
             strangers: Sequence[str] = ()
             try:
-                tool = known_tool(call.name, self.turn.tools)
-                arguments = arguments_of(call.arguments) if call.id not in unreadable else None
-                if arguments is None:
-                    raise ToolError(texts.UNREADABLE.format(form=tool.signature))
-                arguments = tool.check(arguments)
+                tool, arguments = self.checked(call, readable=call.id not in unreadable)
             except ToolError as error:
                 refused, text = True, str(error)
                 self.emit(CallRefused(call.name, text))
             else:
                 self.calls += 1
                 self.emit(ToolCalled(call.id, tool.name, arguments))
-                verdict = self._detector.verdict(tool.name, arguments)
-                if verdict == "run":
-                    output, strangers = await self._run(tool, call, arguments)
-                    text = output.text
-                    images += output.images
-                else:
-                    text = texts.REPEATED
-                    self._detector.skipped(call.name, arguments)
-                    self._finished(call, Output(text, ok=False), 0.0)
+                output, strangers = await self._run(tool, call, arguments)
+                text = output.text
+                images += output.images
             if self.calls >= most:
                 text = f"{text}\n{texts.LAST_CALL}"
             await self.transcript.result(call, text, strangers)
-            if verdict == "end":
-                raise Looping(self.report(translated(texts.LOOPING).format(call=described(call))))
             if self._no_sandbox:
                 raise TurnError(self._no_sandbox)
         if images:  # templates show pictures in people's messages only
@@ -147,7 +159,7 @@ class ToolRunner:
         if reserved and not output.ok:
             await budget.settle({kind: -count for kind, count in costs.items()})
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
-        self._detector.ran(call.name, arguments, output.text)
+        self._detector.ran(call.name, arguments, output.text, seconds)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
         if output.ok:
             self.done.add(call.name)

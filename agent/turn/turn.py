@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
@@ -39,6 +39,9 @@ class TurnLimits:
         return max(256, min(self.reply_tokens, window // 5))
 
 
+Constrain = Literal["never", "once needed", "always"]
+
+
 async def at_once() -> None:
     """The `ready` of a backend that is not supervised."""
 
@@ -52,7 +55,9 @@ class Turn:
     answers again and raises errors.BackendAway when it gives up. Setting `stop`
     ends the turn within a second with reason "cancelled"; setting `answer_now`
     ends the thought under way, and the rest of the turn goes without thought. With a
-    `frozen` sentence no tool is called, and the sentence precedes the reply.
+    `frozen` sentence no tool is called, and the sentence precedes the reply. `constrain`: whether
+    calls are kept readable by a grammar (agent.model.Request.constrained): never, as the server
+    cannot; once the model has written a call as text; or always, as it is known to do that.
     """
 
     model: Model
@@ -69,6 +74,7 @@ class Turn:
     new_id: NewId = new_call_id
     budgets: DailyBudgets | None = None  # None: nothing is counted
     frozen: str = ""
+    constrain: Constrain = "never"
 
 
 @dataclass(frozen=True)

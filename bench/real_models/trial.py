@@ -28,6 +28,7 @@ from agent.llm.openai import message_json
 from agent.messages import Message, System, User
 from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text
+from agent.turn.turn import Constrain
 from backend.protocol import EVAL, IDLE
 from bench.real_models.weights import CACHE
 from bot.cli.connect import running_backend
@@ -126,6 +127,7 @@ class Bench:
     name: str
     agent: Agent
     stage: Stage
+    constrain: Constrain = "never"
 
     @property
     def setup(self) -> EvalSetup:
@@ -140,6 +142,7 @@ class Bench:
             zone=agent.settings.agent.timezone,
             limits=limits,
             ready=agent.ready,
+            constrain=self.constrain,
         )
 
 
@@ -164,7 +167,7 @@ async def open_bench(name: str, model: Path, state: Path, context: int = 0) -> A
         await agent.ready()
         await agent.refresh_status()
         await agent.selftests.of((await backend.status()).backend)
-        yield Bench(name, agent, stage)
+        yield Bench(name, agent, stage, await agent.constrain())
 
 
 async def cold_seconds(bench: Bench) -> float:

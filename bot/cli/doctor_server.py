@@ -196,6 +196,7 @@ async def tool_calls(settings: Settings) -> list[Finding]:
             return [failure("tool calls", str(error), "voltaire status")]
     statuses: dict[str, Literal["pass", "warn", "fail"]] = {
         "structured": "pass",
+        "constrained": "pass",
         "salvaged": "warn",
     }
     status = statuses.get(found.verdict, "fail")

@@ -124,6 +124,7 @@ async def run_missing(
         limits=turn_limits(agent.settings),
         ready=agent.ready,
         power=power,
+        constrain=await agent.constrain(),
     )
     by_name = {task.name: task for task in tasks}
     done = {score.key for score in load_scores(path)}

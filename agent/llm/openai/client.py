@@ -15,6 +15,7 @@ import aiohttp
 
 from agent.bounded_json import PLAIN
 from agent.errors import BackendAway
+from agent.llm.openai import call_grammar
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong, parse
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.prompt_form import NATIVE, Json, images_of, with_empty_images
@@ -112,7 +113,7 @@ class OpenAIModel:
                 if not error.unparsed:  # the template may be another than the one that was probed
                     self._forget()
                 raise
-        opened = opened_thought(prompt_text(wire)) if request.raw else ""
+        opened = opened_thought(prompt_text(wire))
         try:
             async with aclosing(self._pieces(answer, began)) as pieces:
                 async for piece in pieces:
@@ -268,11 +269,14 @@ class OpenAIModel:
             sampling=endpoint.sampling,
             template=endpoint.template,
         )
-        raw = request.raw and endpoint.extras
+        bound: Json = {}
+        if request.constrained and endpoint.extras and request.tools:
+            bound = call_grammar.fields(request)
+        raw = endpoint.extras and (request.raw or bool(bound))
         if not raw or (images and not await self._media_marker(endpoint)):
             return _COMPLETIONS, wire
         prompt = await self.probes.rendered(endpoint, await self._prompt_json(endpoint, request))
-        return _NATIVE if images else _COMPLETION, raw_json(wire, prompt, images)
+        return _NATIVE if images else _COMPLETION, raw_json(wire, prompt, images) | bound
 
     async def _prompt_json(self, endpoint: Endpoint, request: Request) -> Json:
         return prompt_json(request, await self.probes.form(endpoint, request), endpoint.template)

@@ -23,8 +23,7 @@ class PromptForm:
     `results`: in a role of their own, else in the user's. `tools`: in their own field,
     else listed in the system text. `system`: in a role of its own, else in front of the
     first user message. `short_ids`: ids of calls have nine letters and digits, whatever
-    their model made of them (Mistral). `raw_calls`: calls that came as text go back as that
-    text, which keeps the rendered prompt's tokens. `thoughts`: whether the template repeats
+    their model made of them (Mistral). `thoughts`: whether the template repeats
     thoughts, so that they go back and the template decides how long it keeps them;
     "stripped" where it adds a line break of its own to theirs (Gemma 4, MiniMax, Nemotron).
     `gap` is the white space that the template writes between words and a call, and that is
@@ -38,7 +37,6 @@ class PromptForm:
     tools: bool = True
     system: bool = True
     short_ids: bool = False
-    raw_calls: bool = False
     thoughts: ThoughtForm = "none"
     gap: str | None = None
     efforts: frozenset[str] = frozenset()
@@ -120,8 +118,8 @@ def message_json(message: Message, form: PromptForm = NATIVE) -> Json:
             if thought and form.thoughts != "none":
                 stripped = form.thoughts == "stripped"
                 wire["reasoning_content"] = thought.rstrip("\n") if stripped else thought
-            if raw and (form.raw_calls or form.calls == "text" or not calls):
-                return {**wire, "content": raw}
+            if form.calls == "text" and calls and "<" in raw and "```" not in raw:
+                return {**wire, "content": raw}  # the tags that this model was trained on
             if form.calls == "text":
                 parts = filter(None, [text, *map(call_text, calls)])
                 return {**wire, "content": "\n".join(parts)}

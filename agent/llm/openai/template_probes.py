@@ -22,7 +22,6 @@ from agent.llm.openai.prompt_form import (
     Json,
     PromptForm,
     ThoughtForm,
-    call_text,
 )
 from agent.llm.openai.values import mapping, text
 from agent.llm.openai.wire import EFFORTS, NO_EFFORT, encode, prompt_json
@@ -161,8 +160,6 @@ class TemplateProbes:
             return NATIVE if sees else BLIND
         form = replace(await self.whole_form(endpoint), pictures=sees)
         answers = [m for m in request.messages if isinstance(m, Assistant)]
-        if any(m.raw and m.calls for m in answers):
-            form = replace(form, raw_calls=await self.takes_raw_calls(endpoint))
         if any(m.thought for m in answers):
             form = replace(form, thoughts=await self.thought_form(endpoint))
         if any(m.words for m in answers):
@@ -185,24 +182,6 @@ class TemplateProbes:
             if not shown or all(mark in shown for mark in MARKS):
                 return form
         return NATIVE
-
-    @probed("text calls", bool)
-    async def takes_raw_calls(self, endpoint: Endpoint) -> bool:
-        """Whether the template repeats a call as text to the letter, shows its result, and goes on.
-
-        Gemma 4's drops results that follow no structured call, without an error.
-        """
-        form = await self.whole_form(endpoint)
-        raw = Assistant("", (_call(1),), call_text(_call(1)))
-        called = asked_and(raw, _result(1), Assistant("#answer#"), User("#next#"))
-        before = await self._shown(endpoint, ASKED, form)
-        behind = await self._shown(endpoint, called, replace(form, raw_calls=True))
-        if not before or not behind:
-            return False
-        generated = before + call_text(_call(1))
-        rest = behind[len(generated) :]
-        marks = ("#result-1#", "#answer#", "#next#")
-        return behind.startswith(generated) and all(mark in rest for mark in marks)
 
     @probed("thoughts", ThoughtForm)
     async def thought_form(self, endpoint: Endpoint) -> ThoughtForm:

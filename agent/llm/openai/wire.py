@@ -89,7 +89,8 @@ def request_json(
     wire |= {"stream": True, "stream_options": {"include_usage": True}}
     if "tools" in prompt:
         # Where calls go back as text they also come as text, which the server is not to parse.
-        wire["tool_choice"] = "none" if form.calls == "text" else request.tool_choice
+        auto = "none" if form.calls == "text" else "auto"
+        wire["tool_choice"] = "none" if request.tool_choice == "none" else auto
     if request.max_tokens is not None:
         thought = UNBOUNDED_ROOM if budget == UNBOUNDED else budget or 0
         wire["max_tokens"] = request.max_tokens + thought

@@ -11,9 +11,9 @@ from typing import Any
 from agent.llm.tool_call_parser.repair import arguments_of
 
 _NAMES = ("name", "tool", "tool_name", "function_name", "function", "recipient_name", "action")
-_ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")
+ARGUMENTS = ("arguments", "parameters", "args", "params", "input", "tool_input", "action_input")
 _WRAPPERS = ("tool_calls", "tool_call", "function_call", "function")
-KEYS = frozenset((*_NAMES, *_ARGUMENTS, *_WRAPPERS, "type", "id"))
+KEYS = frozenset((*_NAMES, *ARGUMENTS, *_WRAPPERS, "type", "id"))
 _DEEPEST = 4
 
 
@@ -80,8 +80,21 @@ def calls_in(value: Any, known: KnownTools, depth: int = 0) -> list[ParsedCall]:
     return [c for key in _WRAPPERS for c in calls_in(value.get(key), known, depth + 1)]
 
 
+def is_call(value: Any) -> bool:
+    """Whether the value can be nothing but calls, known or not: a name, arguments, and no other keys."""
+    if isinstance(value, list):
+        return bool(value) and all(map(is_call, value))
+    if not isinstance(value, dict) or not value.keys() <= KEYS:
+        return False
+    function = value.get("function")
+    if isinstance(function, dict):
+        return is_call(function)
+    named = any(isinstance(value.get(key), str) for key in _NAMES)
+    return named and any(isinstance(value.get(key), dict) for key in ARGUMENTS)
+
+
 def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:
-    key = next((key for key in _ARGUMENTS if key in value), None)
+    key = next((key for key in ARGUMENTS if key in value), None)
     arguments = value[key] if key else None
     if isinstance(arguments, dict):
         return [ParsedCall(name, arguments)]

@@ -32,7 +32,7 @@ THOUGHTS = {
 LONE_ENDS = (*(end for end in THOUGHTS.values() if end != "<channel|>"), "[begin final response]")
 # Tokens that mean nothing where they stand in an answer.
 STRAY = (
-    "</tool_call> <tool_call|> <|im_end|> <|im_start|> <|eot_id|> <|eom_id|> <|eot|> <|eom|> <|endoftext|>"
+    "</tools> <tool_response> </tool_response> </tool_call> <tool_call|> <|im_end|> <|im_start|> <|eot_id|> <|eom_id|> <|eot|> <|eom|> <|endoftext|>"
     " <|end|> <|call|> <|calls|> <|return|> <|message|> <|constrain|> <|content|> <|start_response|>"
     " <|end_response|> <|start_text|> <|end_text|> <|tool_calls|> <|tool_calls_section_begin|>"
     " <|tool_calls_section_end|> <｜tool▁calls▁begin｜> <｜tool▁calls▁end｜> <tool_calls:opensource>"

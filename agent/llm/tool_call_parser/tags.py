@@ -106,6 +106,8 @@ def tag(view: ParserView, start: int) -> Outcome:
         return opening
     body = start + len(opening)
     outcome = _body(view, body)
+    if outcome is None and opening == "<tools>":
+        return Hidden(body)  # the mark alone means nothing to a person
     if outcome is not None or opening in LIKELY:
         return outcome
     closing = _CLOSING.search(view.text, body)

@@ -1,12 +1,19 @@
 """Calls without tags: bare JSON, JSON in a Markdown fence, Python calls, a line of words and JSON.
 
-Ordinary text has these forms as well: only a complete call to a known tool counts, and whatever
-turns out to be none is shown.
+Ordinary text has these forms as well: only a complete call to a known tool counts, or JSON that can be
+nothing but a call; whatever turns out to be none is shown.
 """
 
 import re
 
-from agent.llm.tool_call_parser.calls import KEYS, ParsedCall, calls_in, python_calls
+from agent.llm.tool_call_parser.calls import (
+    ARGUMENTS,
+    KEYS,
+    ParsedCall,
+    calls_in,
+    is_call,
+    python_calls,
+)
 from agent.llm.tool_call_parser.repair import arguments_of, value_end, value_of
 from agent.llm.tool_call_parser.tags import function, tag
 from agent.llm.tool_call_parser.view import BROKEN, NOISE, WAIT, Hidden, Outcome, ParserView, Wait
@@ -18,6 +25,7 @@ _FENCES = frozenset(
 _FENCE = re.compile(r"```[ \t]*([\w+-]*)[ \t]*(?:\n|(?=[{\[<]))")
 _FENCE_LONGEST = 40
 _KEY = re.compile(r"""[\s{\[]*(?:["']([\w.-]*)["']\s*(?::\s*(?:["']([\w.-]*)(["'])?)?)?)?""")
+_SECOND_KEY = re.compile(r"\s*,\s*[\"'](\w*)([\"'])?")
 _NAME_KEYS = frozenset(("name", "tool", "tool_name", "function_name"))
 _PYTHON = re.compile(r"[ \t]*\[?\s*(?:print\()?(?:default_api\.|functions\.)?(\w+)\(")
 # What may follow the bracket: a literal, a keyword with one, or as yet a part of that.
@@ -42,14 +50,17 @@ _HEAD_LONGEST = 120
 
 
 def bare_json(view: ParserView, start: int) -> Outcome:
-    """A JSON object or array that is a call to a known tool."""
+    """A JSON object or array that is a call."""
+    if view.final and view.text.startswith("{{", start) and value_end(view.text, start) is None:
+        return bare_json(view, start + 1)  # doubled, and closed once
     if not may_be_call(view, start):
         return None
     end = json_end(view, start)
     if end is None:
         return WAIT
-    calls = calls_in(value_of(view.text[start:end]), view.known)
-    if calls and all(call.name in view.known for call in calls):
+    value = value_of(view.text[start:end])
+    calls = calls_in(value, view.known)
+    if calls and (all(call.name in view.known for call in calls) or is_call(value)):
         return Hidden(end, tuple(calls))
     # A call to a known tool is hidden even where it cannot be read.
     key = _KEY.match(view.text, start)
@@ -58,14 +69,19 @@ def bare_json(view: ParserView, start: int) -> Outcome:
 
 
 def may_be_call(view: ParserView, start: int) -> bool:
-    """False as soon as the first key cannot begin a call to a known tool."""
+    """False as soon as the first keys cannot begin a call."""
     key = _KEY.match(view.text, start)
     assert key is not None
     if key[1] is None:  # the text may end within the key
         rest = view.text[key.end() :]
         return not view.final and rest[:1] in ("", '"', "'") and f"_{rest[1:]}".isidentifier()
-    if key[1] in _NAME_KEYS and key[3]:
-        return key[2].removeprefix("functions.") in view.known
+    if key[1] in _NAME_KEYS and key[3] and key[2].removeprefix("functions.") not in view.known:
+        second = _SECOND_KEY.match(view.text, key.end())
+        if second is None:
+            return not view.final and view.text[key.end() :].strip() in ("", ",")
+        expected = (*ARGUMENTS, "type", "id")
+        growing = not second[2] and any(name.startswith(second[1]) for name in expected)
+        return growing or second[1] in expected
     return key[1] in KEYS or key[1] in view.known
 
 

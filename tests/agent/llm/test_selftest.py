@@ -9,8 +9,7 @@ import pytest
 from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import (
     LOST,
-    NO_CALL_REMEDY,
-    TEXT_REMEDY,
+    MOST_POINTS,
     SelfTest,
     check_template,
     self_test,
@@ -22,12 +21,11 @@ from backend.protocol import Endpoint
 from fakes.gguf_chain import make_chain
 from fakes.gguf_maker import TEMPLATE
 from fakes.llama_embedded import serve
-from fakes.model_scripted import ModelServer, calls
+from fakes.model_scripted import ModelServer, Reply, calls, says
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
 FENCED = '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```'
-SHOWN_FENCE = '```json {"name": "bash", "arguments": {"command": "ls"}} ```'
 
 
 async def outcome(path: Path, text: str, template: str = TEMPLATE) -> SelfTest:
@@ -40,43 +38,64 @@ async def outcome(path: Path, text: str, template: str = TEMPLATE) -> SelfTest:
             return await self_test(model, TOOLS)
 
 
+def written(name: str, **arguments: str) -> Reply:
+    """A call as a fenced block, which no server reads."""
+    return says(f"```json\n{json.dumps({'name': name, 'arguments': arguments})}\n```")
+
+
+LISTED, NOTED = {"command": "ls"}, {"note": "the spare key is under the blue pot"}
+HARBOUR, SAVED, WELCOME = says("There is harbour.txt."), says("Saved."), says("You are welcome.")
+
+
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("replies", "verdict", "points"),
     [
-        (CALL, SelfTest("structured", "It called bash.", "", "", True, True)),
         (
-            FENCED,
-            SelfTest(
-                "salvaged", f"It wrote its call as text: {SHOWN_FENCE}", TEXT_REMEDY, "", True, True
-            ),
+            (calls("bash", **LISTED), HARBOUR, calls("remember", **NOTED), SAVED, WELCOME),
+            "structured",
+            MOST_POINTS,
         ),
         (
-            "I cannot look.",
-            SelfTest(
-                "none",
-                "Asked for one call, it wrote: I cannot look.",
-                NO_CALL_REMEDY,
-                "",
-                True,
-                True,
-            ),
+            (written("bash", **LISTED), HARBOUR, written("remember", **NOTED), SAVED, WELCOME),
+            "salvaged",
+            MOST_POINTS,
         ),
+        (
+            (calls("bash", **LISTED), says("No idea."), calls("remember", note="x"), WELCOME),
+            "unreliable",
+            2,
+        ),
+        ((calls("bash", **LISTED),), "unreliable", 1),
+        ((written("disk_free"),), "unreliable", 0),
+        ((says("I cannot look."),), "unreliable", 1),
     ],
 )
-async def test_structured_salvaged_or_none(tmp_path: Path, text: str, expected: SelfTest) -> None:
-    assert await outcome(tmp_path, text) == expected
+async def test_the_verdict_is_what_the_model_does(
+    replies: tuple[Reply, ...], verdict: str, points: int
+) -> None:
+    server = ModelServer(*replies)
+    async with server, OpenAIModel(server.endpoint) as model:
+        found = await self_test(model, TOOLS)
+    assert (found.verdict, found.points, found.constrain) == (verdict, points, False)
+
+
+async def test_a_grammar_that_the_server_cannot_keep_changes_nothing(tmp_path: Path) -> None:
+    # The whole block is one token of this model's, which no grammar can take apart.
+    found = await outcome(tmp_path, FENCED)
+    assert (found.verdict, found.points, found.constrain) == ("unreliable", 1, False)
+    assert found.detail.startswith("It wrote its call as text: ")
 
 
 async def test_a_template_without_tools_has_them_in_the_system_text(tmp_path: Path) -> None:
     deaf = TEMPLATE.replace("{%- if tools %}", "{%- if false %}")
     found = await outcome(tmp_path, CALL, deaf)
-    assert (found.verdict, found.template_error, found.keeps_prefix) == ("salvaged", "", True)
+    assert (found.points, found.template_error, found.keeps_prefix) == (1, "", True)
 
 
 async def test_a_template_without_a_tool_role_has_results_in_the_users(tmp_path: Path) -> None:
     refusing = "{%- for message in messages if message.role == 'tool' %}{{ raise_exception('No tools here, please') }}{%- endfor %}"
     found = await outcome(tmp_path, CALL, refusing + TEMPLATE)
-    assert (found.verdict, found.template_error, found.keeps_prefix) == ("salvaged", "", True)
+    assert (found.points, found.template_error, found.keeps_prefix) == (1, "", True)
 
 
 class Dropping:
@@ -114,10 +133,3 @@ async def test_a_template_that_drops_thoughts_at_the_next_message_is_told_of_as_
     found = await outcome(tmp_path, CALL, DROPPING)
     assert (found.template_error, found.keeps_turn, found.keeps_prefix) == ("", True, False)
     assert "between turns" in sentence(found)
-
-
-async def test_a_server_that_shows_nothing_of_its_template() -> None:
-    server = ModelServer(calls("bash", command="ls"))
-    async with server, OpenAIModel(server.endpoint) as model:
-        found = await self_test(model, TOOLS)
-    assert found == SelfTest("structured", "It called bash.", "", "", None)

@@ -5,7 +5,6 @@ from collections.abc import Collection
 
 import pytest
 
-from agent.errors import Looping
 from agent.events import CallRefused, ToolCalled, ToolFinished
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Completion
@@ -112,18 +111,34 @@ async def test_at_the_limit_the_last_call_says_so_and_no_other_is_run(
     assert (tools.calls, len(bench.ran)) == (run, run)
 
 
-async def test_a_cycle_is_answered_without_being_run_and_then_ends_the_turn(bench: Bench) -> None:
-    calls = [call(f"a{n}", "ls") for n in range(5)]
-    tools = await runner(bench, *calls)
-    with pytest.raises(Looping, match="bash ls"):
-        await tools.run(calls)
-    assert len(bench.ran) == 2
-    finished = [e for e in bench.of(ToolFinished) if isinstance(e, ToolFinished)]
-    assert [(e.ok, e.output) for e in finished[2:]] == [(False, texts.REPEATED)] * 3
-    assert [m.text for m in bench.journal.messages if isinstance(m, ToolResult)] == [
-        *["ran ls"] * 2,
-        *[texts.REPEATED] * 3,
-    ]
+@pytest.mark.parametrize(
+    ("done", "next_call", "repeats"),
+    [
+        (["ls"], "ls", True),
+        (["ls"], "df", False),
+        (["ls", "df"], "ls", False),  # df may have changed what ls shows
+        (["ls", "df", "ls"], "df", True),
+        (["a", "b", "c", "a", "b"], "c", True),
+        (["a", "b", "c", "d", "a", "b", "c"], "d", True),
+        (["test", "edit 1", "test", "edit 2"], "test", False),
+        ([], "ls", False),
+    ],
+)
+async def test_a_call_that_completes_the_second_round_of_a_cycle_repeats(
+    bench: Bench, done: list[str], next_call: str, repeats: bool
+) -> None:
+    made = [call(f"a{n}", command) for n, command in enumerate(done)]
+    tools = await runner(bench, *made)
+    await tools.run(made)
+    assert tools.repeats(call("b", next_call)) == repeats
+
+
+async def test_a_call_whose_result_changes_is_progress(bench: Bench) -> None:
+    tools = await runner(bench)
+    tools.remember(call("a", "ls"), "one")
+    tools.remember(call("b", "date"), "noon")
+    tools.remember(call("c", "ls"), "two")
+    assert not tools.repeats(call("d", "date"))
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,9 @@ from agent.events import (
 )
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.turn import texts
+from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
-from fakes.model_scripted import Line, ScriptedModel, also, calls, says
+from fakes.model_scripted import ScriptedModel, also, calls, says
 from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
@@ -258,36 +259,40 @@ class TestLimits:
 
 
 class TestRepetition:
-    async def test_the_third_is_noted_and_the_fifth_ends_the_turn(self, bench: Bench) -> None:
-        finished = await bench.run(calls("bash", command="ls"))
-        assert len(bench.ran) == 2
-        assert len(bench.model.requests) == 5
-        assert (finished.reason, finished.tool_calls) == ("loop", 5)
-        assert finished.text.startswith(texts.LOOPING.format(call="bash ls"))
-        results = [m.text for m in bench.journal.messages if isinstance(m, ToolResult)]
-        assert results == ["ran ls", "ran ls", *[texts.REPEATED] * 3]
+    async def test_at_the_second_equal_call_the_answer_is_asked_for(self, bench: Bench) -> None:
+        call = calls("bash", command="ls")
+        finished = await bench.run(call, call, says("One file."))
+        assert (finished.text, finished.reason, len(bench.ran)) == ("One file.", "done", 1)
+        _first, second, third = bench.model.requests
+        assert (second.messages, third.tool_choice) == (third.messages, "none")
+        assert bench.journal.messages[-1] == Assistant("One file.")
 
-    @pytest.mark.parametrize("period", [2, 3])
+    async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
+        finished = await bench.run(calls("bash", command="ls"))
+        assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 3)
+        assert finished.text.startswith(texts.LOOPING.format(call="bash ls"))
+
+    async def test_the_same_call_twice_in_one_step_is_run_once(self, bench: Bench) -> None:
+        twice = also(calls("bash", id="a", command="ls"), calls("bash", id="b", command="ls"))
+        await bench.run(twice, says("Done."))
+        assert len(bench.ran) == 1
+
+    @pytest.mark.parametrize("period", [2, 3, 4])
     async def test_cycles_count(self, bench: Bench, period: int) -> None:
         numbers = iter(range(1000))
         model = ScriptedModel(lambda request: calls("bash", command=str(next(numbers) % period)))
         finished = await bench.run_with(model)
         assert finished.reason == "loop"
-        assert len(bench.ran) == 2 * period
-        assert finished.tool_calls == 4 * period + 1
+        assert len(bench.ran) == finished.tool_calls == 2 * period - 1
 
-    async def test_another_result_is_no_repetition(self, bench: Bench) -> None:
-        def script(request: object) -> Line:
-            bench.results["poll"] = f"{len(bench.ran)}"
-            return calls("bash", command="poll") if len(bench.ran) < 8 else says("Ready.")
-
-        finished = await bench.run_with(ScriptedModel(script))
-        assert (finished.text, len(bench.ran)) == ("Ready.", 8)
-
-    async def test_a_note_lets_the_model_turn_round(self, bench: Bench) -> None:
-        same = calls("bash", command="ls")
-        finished = await bench.run(same, same, same, says("I give up."))
-        assert (finished.text, finished.reason) == ("I give up.", "done")
+    def test_what_waits_may_be_asked_again(self) -> None:
+        detector, poll = RepeatedCallDetector(), {"command": "sleep 5; status"}
+        detector.ran("bash", poll, "40 %", seconds=5.0)
+        assert not detector.completes_cycle("bash", poll)
+        detector.ran("bash", poll, "80 %", seconds=5.0)
+        assert not detector.completes_cycle("bash", poll)
+        detector.ran("bash", poll, "80 %", seconds=5.0)
+        assert detector.completes_cycle("bash", poll)
 
 
 class TestPoorAnswers:

@@ -156,8 +156,8 @@ async def test_every_kind_of_message_has_one_form() -> None:
         {"role": "user", "content": [{"type": "text", "text": "u"}, image]},
         {"role": "assistant", "content": "text", "tool_calls": [wire_call]},
         {"role": "tool", "tool_call_id": "c1", "name": "bash", "content": "r"},
-        {"role": "assistant", "content": "visible <|im_end|>"},
-        # A server that cannot show how it renders a call gets a structured one.
+        {"role": "assistant", "content": "visible"},
+        # A call that came as text goes back in the template's own form.
         {"role": "assistant", "content": "", "tool_calls": [wire_call]},
         # One that cannot show what it writes behind words gets them without white space.
         {"role": "assistant", "content": "text", "tool_calls": [wire_call]},

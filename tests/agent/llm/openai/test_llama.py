@@ -55,17 +55,13 @@ def answered(completion: Completion) -> tuple[Assistant, ToolResult]:
     return message, ToolResult(call.id, "bash", "a.txt")
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"), [(CALL, "tool_calls"), ("I look.\n" + CALL, "tool_calls"), (FENCED, "stop")]
-)
-async def test_what_was_generated_is_replayed_token_for_token(
-    tmp_path: Path, text: str, reason: str
-) -> None:
+@pytest.mark.parametrize("text", [CALL, "I look.\n" + CALL])
+async def test_what_was_generated_is_replayed_token_for_token(tmp_path: Path, text: str) -> None:
     template = TEMPLATE.replace("message.content or ''", QWEN_CONTENT)
     model_file = make_chain(tmp_path / "chain.gguf", text, template=template)
     async with serve(model_file) as endpoint, model_of(endpoint) as model:
         first = await complete(model, ASKED)
-        assert first.finish_reason == reason
+        assert first.finish_reason == "tool_calls"
         again = Request((*ASKED.messages, *answered(first)), TOOLS, max_tokens=1)
         second = await complete(model, again)
         counted = await model.count(again)

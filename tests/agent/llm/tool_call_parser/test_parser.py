@@ -41,6 +41,7 @@ FORMS = {
     "bare": '{"name": "bash", "arguments": {"command": "ls"}}',
     "bare in a list": '[{"name": "bash", "arguments": {"command": "ls"}}]',
     "doubled braces": '{{"name": "bash", "arguments": {{"command": "ls"}}}}',
+    "doubled brace, closed once": '{{"name": "bash", "arguments": {"command": "ls"}}',
     "parameters": '{"name": "bash", "parameters": {"command": "ls"}}',
     "arguments as text": '{"name": "bash", "arguments": "{\\"command\\": \\"ls\\"}"}',
     "flat": '{"tool": "bash", "command": "ls"}',
@@ -168,7 +169,6 @@ def test_what_is_no_complete_call_is_hidden_and_not_completed(
         "grep is a tool, and so is bash (the shell).",
         "See [the page](https://example.org) or `code`.",
         "A list: [1, 2, 3] and [x].",
-        "<tools>hammer, saw</tools>",
         "<tool",
         "a `",
         "```",
@@ -391,3 +391,49 @@ def test_what_begins_calls_without_end_is_read_to_its_end(piece: str) -> None:
     *_, calls, generated = read(piece * (200_000 // len(piece)), 10_000)
     assert all(call == BROKEN for call in calls)
     assert generated
+
+
+UNKNOWN = [
+    '{"name": "disk_free", "arguments": {}}',
+    '{"name": "vm", "arguments": {"command": "df"}}',
+    '```json\n{"name": "rename_file", "arguments": {"old": "a", "new": "b"}}\n```',
+    '```\n{"name": "disk_usage", "parameters": {"path": "/"}}\n```',
+    '[{"name": "rename", "arguments": {"a": "b"}}, {"name": "remind", "arguments": {"at": "9"}}]',
+    '{"type": "function", "function": {"name": "create_file", "arguments": {"path": "x"}}}',
+    '{"id": "1", "name": "server.ini", "arguments": {"key": "port"}}',
+    '<tools>\n{"name": "df", "arguments": {"path": "/"}}\n</tools>',
+    '<tool_call>\n{"name": "disk_free", "arguments": {}}\n</tool_call>',
+    'Let me look.\n{"name": "disk_free", "arguments": {"path": "/"}}',
+]
+
+
+@pytest.mark.parametrize("text", UNKNOWN)
+def test_a_call_of_an_unknown_tool_is_a_call_and_is_never_shown(text: str) -> None:
+    for size in (1, 3, 10**9):
+        shown, _, found = read(text, size)[:3]
+        assert (shown.strip() in ("", "Let me look."), bool(found)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "Anna", "age": 31}',
+        '```json\n{"name": "garden", "version": "3.17.2", "private": true}\n```',
+        '{"name": "list", "type": "array"}',
+        '{"name": "x", "arguments": "text"}',
+        '[{"name": "Anna"}, {"name": "Ben"}]',
+        '{"function": "sin", "input": 3}',
+        'The key "arguments" stands beside "name": {"a": 1}.',
+        '{"id": 7, "name": "lamp", "parameters": {"watts": 9}, "room": "hall"}',
+        '{"arguments": {"a": 1}}',
+        '{"action": "opened", "number": 4}',
+    ],
+)
+def test_json_that_is_no_call_is_shown(text: str) -> None:
+    for size in (1, 3, 10**9):
+        assert read(text, size)[:3] == (text, text, [])
+
+
+def test_marks_of_a_template_are_not_shown() -> None:
+    shown = read("<tool_response>\n7431\n</tool_response>", 3)[0]
+    assert shown.strip() == "7431"
