@@ -175,8 +175,8 @@ image:  ## the container image, of the tracked files and the lock (podman, else 
 
 # -- measuring ----------------------------------------------------------------
 
-bench: dev  ## every figure of the README, on this machine, put into it
-	@$(BIN)/python -m bench --readme
+bench: dev  ## every figure of docs/performance.md, on this machine, put into it
+	@$(BIN)/python -m bench --write
 
 service: dev  ## a system install under a real systemd (needs root), and an upgrade from a wheel: what an operator does
 	@$(BIN)/python -m pytest -q -s -m slow tests/bot/test_service_installed.py tests/test_wheel.py tests/backend/build/test_build.py

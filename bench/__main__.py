@@ -1,8 +1,8 @@
 """Every figure in one run, as a table: `make bench`, under ten minutes.
 
-python -m bench [--readme] [--kills 50]
+python -m bench [--write] [--kills 50]
 
---readme puts the table into README.md, between its two marks.
+--write puts the table into docs/performance.md, between its two marks.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from bench.path import compare
 from bench.turn import Part, parts
 
-ROOT = Path(__file__).parent.parent
+PAGE = Path(__file__).parent.parent / "docs/performance.md"
 BEGIN, END = "<!-- made by make bench: begin -->", "<!-- made by make bench: end -->"
 PART_SECONDS = 300.0
 TURNS = 40
@@ -89,12 +89,12 @@ def section(figures: Mapping[str, Any], where: str) -> str:
     return f"{table(figures)}\nMeasured by `make bench`: {where}. {PEERS}.\n"
 
 
-def written(readme: str, text: str) -> str:
-    """The README with the section between its marks; ValueError when it has none."""
-    before, begin, rest = readme.partition(BEGIN)
+def replace_section(page: str, text: str) -> str:
+    """Return the page with the section between its marks; raise ValueError if it has none."""
+    before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"README.md has no {BEGIN} and {END}")
+        raise ValueError(f"{PAGE} has no {BEGIN} and {END}")
     return f"{before}{BEGIN}\n{text}{END}{after}"
 
 
@@ -117,7 +117,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--readme", action="store_true")
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--kills", type=int, default=50)
     chosen = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -126,9 +126,8 @@ def main() -> None:
     figures, troubles = asyncio.run(measured(chosen.kills))
     text = section(figures, where)
     print(text, *troubles, sep="\n", flush=True)
-    if chosen.readme and not troubles:
-        readme = ROOT / "README.md"
-        readme.write_text(written(readme.read_text("utf-8"), text), "utf-8")
+    if chosen.write and not troubles:
+        PAGE.write_text(replace_section(PAGE.read_text("utf-8"), text), "utf-8")
     sys.exit(bool(troubles))
 
 

@@ -1,7 +1,7 @@
 """What `voltaire bench` measures on a user's machine, as rows with the conditions of the GPUs.
 
-(The repository's own bench/ prints the figures of this project for its README
-and is not installed.)
+(The repository's own bench/ prints the figures of docs/performance.md and is not
+installed.)
 
     async with gpu_sampler() as sampler, bench_server(config, profile, sampler) as bench:
         async for row in bench.rows([512, 8192]):
