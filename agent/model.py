@@ -79,7 +79,8 @@ class ToolCallPiece:
 @dataclass(frozen=True, slots=True)
 class Completion:
     """The end of a stream. `finish_reason` is "cut" where the stream broke off, "repeats" where it was
-    stopped because the text repeated itself.
+    stopped because the text repeated itself. `ended` is the server's word for an end that is none of the model's
+    own, such as "content_filter".
 
     Token counts and speeds are None where the server does not give them. `estimated_tokens` is an upper
     estimate of the prompt's, where the server counts none beforehand.
@@ -98,6 +99,7 @@ class Completion:
     draft_tokens: int | None = None
     draft_accepted: int | None = None
     estimated_tokens: int | None = None
+    ended: str = field(default="", kw_only=True)
 
 
 Piece = PrefillProgress | TextPiece | ReasoningPiece | ToolCallPiece | Completion

@@ -77,6 +77,8 @@ class AnswerChecks:
         text = " ".join([*self._parts, step.text]).strip()
         if text and step.cut:
             text = f"{text} {translated(texts.CUT)}"
+        if step.ended:
+            text = f"{text}\n\n{translated(texts.ENDED).format(reason=step.ended)}".strip()
         if text and (claim := false_claim(step.text, done)):
             text = f"{text}\n\n{translated(claim.correction)}"
         if text and self._missing:

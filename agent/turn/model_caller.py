@@ -20,6 +20,7 @@ from agent.model import (
 )
 from agent.turn import texts
 from agent.turn.repeated_text import RepeatedTextDetector
+from agent.turn.step import with_calls_of_thought
 from agent.turn.turn import TurnLimits
 from backend.protocol import Phrase
 
@@ -137,6 +138,9 @@ class ModelCaller:
                 if rest := parser.new_thought():
                     self.emit(ThoughtDelta(rest))
                 completion = replace(completion, reasoning=parser.thought)
+            said = parser.visible.strip() or parser.calls or completion.calls
+            if not said and completion.finish_reason in ("stop", "tool_calls"):
+                completion = with_calls_of_thought(completion, self.known)
         if completion.completion_tokens and thought_alone(completion, parser):
             self.emit(Notice(translated(texts.THOUGHT_ALONE)))
         return completion

@@ -28,7 +28,7 @@ class Step:
 
     `unreadable` are ids of calls whose arguments were no JSON object. `cut`: generation
     ended at the length limit, so calls are left out; `cut_call`: there were some. `repeats`:
-    it was stopped because it repeated its last words.
+    it was stopped because it repeated its last words. `ended`: as in agent.model.Completion.
     """
 
     message: Assistant
@@ -36,6 +36,7 @@ class Step:
     cut: bool = False
     cut_call: bool = False
     repeats: bool = False
+    ended: str = ""
 
     @property
     def text(self) -> str:
@@ -82,7 +83,22 @@ def read_step(
             unreadable.add(id)
     message = Assistant(parser.visible, tuple(calls), raw, thought, words)
     repeats = completion.finish_reason == "repeats" and not calls
-    return Step(message, frozenset(unreadable), repeats=repeats)
+    return Step(message, frozenset(unreadable), repeats=repeats, ended=completion.ended)
+
+
+def with_calls_of_thought(completion: Completion, known: KnownTools) -> Completion:
+    """The completion with the whole calls that its thought ends with, which the server took for thought.
+
+    llama.cpp does so where Qwen3.6 calls a tool before it closes its thought.
+    """
+    reader = ToolCallParser(known)
+    thought = (reader.feed(completion.reasoning) + reader.close()).strip()
+    if not reader.calls or not completion.reasoning.strip().startswith(thought):
+        return completion
+    if any(call.name not in known or call.arguments is None for call in reader.calls):
+        return completion
+    calls = tuple(ToolCall("", call.name, as_json(call.arguments)) for call in reader.calls)
+    return replace(completion, calls=calls, reasoning=thought, finish_reason="tool_calls")
 
 
 def call_alone(step: Step) -> Step:

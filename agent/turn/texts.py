@@ -33,6 +33,7 @@ CIRCLING_THOUGHT = (
 THOUGHT_ALONE = "The model used up its limit by thinking; now it answers without."
 ANSWER_NOW = "The model answers now."
 CUT = "(cut off at the length limit)"
+ENDED = "(The model server ended the answer here: {reason}.)"
 NOTHING_SAVED = "(Correction by the program: nothing was saved.)"
 NOTHING_SCHEDULED = "(Correction by the program: nothing was scheduled.)"
 ANSWER_WITHHELD = "I have withheld my answer: it contained {what}."

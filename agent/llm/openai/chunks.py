@@ -5,11 +5,10 @@ The parts of a tool call are joined, and not parsed.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agent.llm.openai.streamed_calls import StreamedCalls
 from agent.llm.openai.values import mapping, number, sequence, text, whole
-from agent.messages import ToolCall
 from agent.model import Completion, Piece, PrefillProgress, ReasoningPiece, TextPiece, ToolCallPiece
 
 DONE = "[DONE]"
@@ -20,12 +19,14 @@ MOST_TEXT = 4 << 20  # characters of one completion, ten times the longest that 
 MOST_CALLS = 500  # of one completion
 FinishReason = Literal["stop", "tool_calls", "length", "cut"]
 _REASONS: dict[str, FinishReason] = {
-    "stop": "stop",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
+    **dict.fromkeys(("stop", "eos", "eos_token", "end_turn", "stop_sequence", "complete"), "stop"),
+    **dict.fromkeys(("tool_calls", "tool_call", "tool_use", "function_call"), "tool_calls"),
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length"), "length"),
+    # The server's own faults: the answer is asked for again.
+    **dict.fromkeys(("abort", "aborted", "cancelled", "canceled", "error", "network_error"), "cut"),
+    **dict.fromkeys(("timeout", "insufficient_system_resource"), "cut"),
 }
+LONGEST_REASON = 60  # characters of an unknown one that a person is told
 
 
 class StreamTooLong(Exception):
@@ -96,6 +97,10 @@ def parse(text: str) -> Any:
         return None
 
 
+def printable(reason: str) -> str:
+    return "".join(filter(str.isprintable, reason))[:LONGEST_REASON]
+
+
 def native_choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
     """A chunk of llama-server's own /completion as a choice in OpenAI's form."""
     reason = "length" if chunk.get("stop_type") == "limit" else "stop"
@@ -103,22 +108,16 @@ def native_choice(chunk: Mapping[str, Any]) -> dict[str, Any]:
     return {"text": chunk.get("content"), "finish_reason": reason if ended else None}
 
 
-@dataclass(slots=True)
-class _Call:
-    id: str = ""
-    name: str = ""
-    arguments: list[str] = field(default_factory=list)
-
-
 class Chunks:
     """Takes the chunks in order, yields their pieces, and keeps what the completion needs."""
 
     def __init__(self) -> None:
         self.finish_reason: FinishReason | None = None
+        self._ended = ""
         self._size = 0  # characters
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._calls: dict[int, _Call] = {}
+        self._calls = StreamedCalls()
         self._usage: Mapping[str, Any] = {}
         self._timings: Mapping[str, Any] = {}
 
@@ -136,9 +135,14 @@ class Chunks:
             choices = [native_choice(chunk)]
         for choice in map(mapping, choices):
             plain = {"content": choice.get("text")}  # a completion of a plain prompt
-            yield from self._delta(mapping(choice.get("delta") or choice.get("message") or plain))
+            message = choice.get("message")
+            if self._text and isinstance(message, dict):  # what was streamed, once more as a whole
+                message = {"tool_calls": message.get("tool_calls")}
+            yield from self._delta(mapping(choice.get("delta") or message or plain))
             if reason := text(choice.get("finish_reason")):
-                self.finish_reason = _REASONS.get(reason, "stop")
+                known = _REASONS.get(reason.strip().lower())
+                self.finish_reason = known or "stop"
+                self._ended = "" if known else printable(reason)
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         """Raises StreamTooLong."""
@@ -153,38 +157,15 @@ class Chunks:
         if len(calls) + len(self._calls) > MOST_CALLS:
             raise StreamTooLong
         for place, call in enumerate(map(mapping, calls)):
-            yield self._call(place, call)
-
-    def _call(self, place: int, delta: Mapping[str, Any]) -> ToolCallPiece:
-        call = self._calls.setdefault(self._index(place, delta), _Call())
-        function = mapping(delta.get("function"))
-        call.id = call.id or text(delta.get("id"))
-        name = text(function.get("name"))
-        if name != call.name:  # some servers repeat the name in every chunk, some split it
-            call.name += name
-        arguments = function.get("arguments")
-        if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        call.arguments.append(self._counted(text(arguments)))
-        return ToolCallPiece(call.name)
+            name, arguments = self._calls.feed(call, place if len(calls) > 1 else None)
+            self._counted(arguments)
+            yield ToolCallPiece(name)
 
     def _counted(self, piece: str) -> str:
         self._size += len(piece)
         if self._size > MOST_TEXT:
             raise StreamTooLong
         return piece
-
-    def _index(self, place: int, delta: Mapping[str, Any]) -> int:
-        """The call's number. Servers that leave the index out begin each call with a new id."""
-        index = whole(delta.get("index"))
-        if index is not None:
-            return index
-        id = text(delta.get("id"))
-        known = [key for key, call in self._calls.items() if id and call.id == id]
-        if known:
-            return known[0]
-        last = max(self._calls, default=place)
-        return last + 1 if id and self._calls else last
 
     def completion(self, finish_reason: FinishReason, ttft_ms: int | None) -> Completion:
         """The end of the stream, with figures from OpenAI's `usage` and llama-server's `timings`."""
@@ -199,12 +180,10 @@ class Chunks:
             cached = max(0, prompt - fresh)  # ik_llama.cpp counts only tokens that it has read
         return Completion(
             text="".join(self._text),
-            calls=tuple(
-                ToolCall(call.id, call.name, "".join(call.arguments))
-                for _, call in sorted(self._calls.items())
-            ),
+            calls=tuple(self._calls.finished()),
             reasoning="".join(self._reasoning),
             finish_reason=finish_reason,
+            ended=self._ended,
             prompt_tokens=prompt,
             cached_tokens=cached,
             completion_tokens=whole(timings.get("predicted_n")) if generated is None else generated,

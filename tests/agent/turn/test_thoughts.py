@@ -99,3 +99,38 @@ async def test_answer_now_ends_the_thought_and_all_later_ones_of_the_turn(
     assert {request.thinking for request in model.requests} == {chosen}
     assert notices(bench) == [texts.ANSWER_NOW]
     assert "never" not in "".join(e.text for e in bench.events if isinstance(e, TextDelta))
+
+
+@pytest.mark.parametrize(
+    ("thought", "kept"),
+    [
+        ('<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>', ""),
+        ('I look.\n<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>\n', "I look."),
+        ("Well.\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>",
+         "Well."),
+        ('Hm. {"name": "bash", "arguments": {"command": "ls"}}', "Hm."),
+    ],
+)  # fmt: skip
+async def test_a_whole_call_that_a_thought_ends_with_is_run(
+    bench: Bench, thought: str, kept: str
+) -> None:
+    finished = await bench.run(says("", reasoning=thought), says("Done."))
+    assert (finished.text, finished.tool_calls) == ("Done.", 1)
+    called = next(m for m in bench.journal.messages if isinstance(m, Assistant))
+    assert [(c.name, c.arguments) for c in called.calls] == [("bash", '{"command": "ls"}')]
+    assert called.thought == kept
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        says("Here.", reasoning='<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>'),
+        says("", reasoning='<tool_call>{"name": "bash", "arguments": {"comm'),
+        says("", reasoning='<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call> or not?'),
+        says("", reasoning='<tool_call>{"name": "nothing", "arguments": {}}</tool_call>'),
+        says("", reasoning='<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>',
+             finish_reason="length"),
+    ],
+)  # fmt: skip
+async def test_other_calls_in_thoughts_are_thoughts(bench: Bench, reply: Reply) -> None:
+    assert (await bench.run(reply, says("Done."))).tool_calls == 0

@@ -1,0 +1,150 @@
+"""Which parts of a stream are one call, and which ends are ends."""
+
+import json
+from typing import Any
+
+import pytest
+
+from agent.llm.openai.chunks import Chunks
+from agent.messages import ToolCall
+from agent.model import Completion
+
+ONE, TWO = '{"command": "ls"}', '{"command": "df -h"}'
+
+
+def part(*sent: Any) -> dict[str, Any]:
+    """Index, id, name, arguments; None for what the server leaves out."""
+    index, id, name, arguments = sent
+    function = {"name": name, "arguments": arguments}
+    told = {
+        "index": index,
+        "id": id,
+        "function": {k: v for k, v in function.items() if v is not None},
+    }
+    return {key: value for key, value in told.items() if value is not None}
+
+
+def completed(*deltas: dict[str, Any], reason: str = "tool_calls") -> Completion:
+    chunks = Chunks()
+    for delta in deltas:
+        for _ in chunks.feed({"choices": [{"index": 0, "delta": delta}]}):
+            pass
+    for _ in chunks.feed({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}):
+        pass
+    assert chunks.finish_reason
+    return chunks.completion(chunks.finish_reason, None)
+
+
+def streamed(*parts: Any) -> list[tuple[str, str]]:
+    """Names and arguments of the calls; a list of parts stands for several in one chunk."""
+    lists = [each if isinstance(each, list) else [each] for each in parts]
+    done = completed(*({"tool_calls": [part(*each) for each in several]} for several in lists))
+    return [(call.name, call.arguments) for call in done.calls]
+
+
+BOTH = [("bash", ONE), ("bash", TWO)]
+OTHER = [("bash", ONE), ("grep", TWO)]
+
+
+@pytest.mark.parametrize(
+    ("parts", "calls"),
+    [
+        # Each call complete, all of them index 0 (Ollama's older parsers, Gemini's endpoint).
+        ([(0, "a", "bash", ONE), (0, "b", "bash", TWO)], BOTH),
+        ([(0, "a", "bash", ONE), (0, "b", "grep", TWO)], OTHER),
+        ([[(0, "a", "bash", ONE), (0, "b", "grep", TWO)]], OTHER),
+        ([(0, None, "bash", ONE), (0, None, "bash", TWO)], BOTH),
+        ([(0, "", "bash", ONE), (0, "", "grep", TWO)], OTHER),
+        ([(0, "a", "bash", ONE), (0, "b", "now", ""), (0, "c", "grep", TWO)],
+         [("bash", ONE), ("now", ""), ("grep", TWO)]),
+        ([(0, "a", "now", "{}"), (0, "b", "bash", ONE)], [("now", "{}"), ("bash", ONE)]),
+        # The same, in parts.
+        ([(0, "a", "bash", ""), (0, None, None, ONE), (0, "b", "bash", ""), (0, None, None, TWO)], BOTH),
+        ([(0, "a", "bash", ONE[:4]), (0, "a", "bash", ONE[4:]), (0, "b", "grep", TWO[:4]),
+          (0, "b", "grep", TWO[4:])], OTHER),
+        # One id for every call.
+        ([(0, "x", "bash", ONE), (1, "x", "bash", TWO)], BOTH),
+        ([(0, "x", "bash", ONE), (0, "x", "grep", TWO)], OTHER),
+        ([(None, "x", "bash", ONE), (None, "x", "bash", TWO)], BOTH),
+        # Neither index nor id.
+        ([(None, None, "bash", ONE), (None, None, "bash", TWO)], BOTH),
+        ([[(None, None, "bash", ONE), (None, None, "grep", TWO)]], OTHER),
+        ([[(None, None, "bash", ""), (None, None, "grep", "")],
+          [(None, None, None, ONE), (None, None, None, TWO)]], OTHER),
+        # Interleaved, by id alone or by index alone.
+        ([(0, "a", "bash", ""), (0, "b", "bash", ""), (0, "b", None, TWO), (0, "a", None, ONE)], BOTH),
+        ([(None, "a", "bash", ONE[:5]), (None, "b", "grep", TWO[:5]), (None, "a", None, ONE[5:]),
+          (None, "b", None, TWO[5:])], OTHER),
+        ([(1, "b", "grep", ""), (0, "a", "bash", ""), (1, None, None, TWO), (0, None, None, ONE)], OTHER),
+        # A new id for each part of one call.
+        ([(0, "a", "bash", ""), (0, "b", "bash", ONE[:5]), (0, "c", "bash", ONE[5:])], BOTH[:1]),
+        ([(None, "a", "bash", ""), (None, "b", None, ONE[:5]), (None, "c", None, ONE[5:])], BOTH[:1]),
+        ([(None, "a", "bash", ONE[:5]), (None, "b", "bash", ONE[5:]), (None, "c", "bash", "")], BOTH[:1]),
+        ([(0, "a", "bash", ONE[:5]), (0, "b", None, ONE[5:]), (0, "c", None, "")], BOTH[:1]),
+        # A new index for each part.
+        ([(0, "a", "bash", ONE[:5]), (1, "a", "bash", ONE[5:])], BOTH[:1]),
+        ([(0, "a", "bash", ONE[:5]), (1, None, None, ONE[5:])], BOTH[:1]),
+        # Repeated as a whole at the end.
+        ([(0, "a", "bash", ONE[:5]), (0, "a", None, ONE[5:]), (0, "a", "bash", ONE)], BOTH[:1]),
+        ([(0, "a", "bash", ONE), (0, "b", "bash", ONE)], BOTH[:1]),
+        ([(0, "a", "bash", ONE), (1, "b", "grep", TWO),
+          [(0, "a", "bash", ONE), (1, "b", "grep", TWO)]], OTHER),
+        ([(None, "a", "bash", ONE), (None, "a", "bash", json.dumps(json.loads(ONE), indent=1))], BOTH[:1]),
+        ([(0, "a", "bash", ONE), (None, None, None, ONE)], BOTH[:1]),
+        # The name in parts, or in every part; an empty object ahead of the arguments.
+        ([(0, "a", "ba", None), (0, None, "sh", ""), (0, None, None, ONE)], BOTH[:1]),
+        ([(0, "a", "bash", ""), (0, "a", "bash", ONE[:5]), (0, "a", "bash", ONE[5:])], BOTH[:1]),
+        ([(0, "a", "bash", "{}"), (0, None, None, ONE[:5]), (0, None, None, ONE[5:])], BOTH[:1]),
+        ([(0, "a", "bash", ONE), (0, None, "", "")], BOTH[:1]),
+        # Braces and quotes within the arguments, cut behind a backslash.
+        ([(0, "a", "bash", '{"x": "}\\'), (0, "a", "bash", '"{"}'), (0, "b", "bash", ONE)],
+         [("bash", '{"x": "}\\"{"}'), ("bash", ONE)]),
+        ([(0, "a", "bash", '{"x": '), (0, "a", "bash", '{"y": 1}'), (0, "a", "bash", "}")],
+         [("bash", '{"x": {"y": 1}}')]),
+    ],
+)  # fmt: skip
+def test_parts_of_calls(parts: list[Any], calls: list[tuple[str, str]]) -> None:
+    assert streamed(*parts) == calls
+
+
+def test_ids_and_order_are_the_servers() -> None:
+    done = completed(
+        {"tool_calls": [part(1, "b", "grep", TWO)]}, {"tool_calls": [part(0, "a", "bash", ONE)]}
+    )
+    assert done.calls == (ToolCall("a", "bash", ONE), ToolCall("b", "grep", TWO))
+
+
+def test_a_message_that_repeats_the_stream_is_read_once() -> None:
+    chunks = Chunks()
+    message = {"content": "Hi.", "tool_calls": [part(0, "a", "bash", ONE)]}
+    for choice in ({"delta": message}, {"message": message, "finish_reason": "stop"}):
+        list(chunks.feed({"choices": [choice]}))
+    done = chunks.completion("stop", None)
+    assert (done.text, len(done.calls)) == ("Hi.", 1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "understood", "told"),
+    [
+        ("stop", "stop", ""),
+        ("STOP", "stop", ""),
+        ("eos", "stop", ""),
+        ("end_turn", "stop", ""),
+        ("tool_use", "tool_calls", ""),
+        ("MAX_TOKENS", "length", ""),
+        ("model_length", "length", ""),
+        ("max_output_tokens", "length", ""),
+        ("abort", "cut", ""),
+        ("error", "cut", ""),
+        ("cancelled", "cut", ""),
+        ("network_error", "cut", ""),
+        ("insufficient_system_resource", "cut", ""),
+        ("content_filter", "stop", "content_filter"),
+        ("SAFETY", "stop", "SAFETY"),
+        ("recitation", "stop", "recitation"),
+        ("a\u202eword\n" * 40, "stop", "aword" * 12),
+    ],
+)
+def test_ends(reason: str, understood: str, told: str) -> None:
+    done = completed({"content": "Half an"}, reason=reason)
+    assert (done.finish_reason, done.ended) == (understood, told)
