@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from agent.errors import AgentError
+from bot.page.connections import Connections
 
 KEY = Path("run") / "page.key"  # in the state folder
 KEY_BYTES = 32
@@ -71,6 +72,7 @@ class PageAccess:
 
     key: str = field(repr=False)
     origins: set[str] = field(default_factory=set)
+    connections: Connections = field(default_factory=Connections)
     _tickets: set[str] = field(default_factory=set, repr=False)
     _sessions: dict[str, Session] = field(default_factory=dict, repr=False)
 
@@ -124,6 +126,8 @@ class PageAccess:
             raise web.HTTPMethodNotAllowed(request.method, ["GET", "POST"])
         open_to_all = request.path in OPEN or request.path.startswith("/static/")
         session = self.session(request)
+        if session:
+            self.connections.keep(request.transport)
         if session is None and not open_to_all:
             raise web.HTTPForbidden(text="Open the whole address that `voltaire page` prints.")
         if request.method == "POST":

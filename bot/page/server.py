@@ -4,6 +4,7 @@ async with serve_page(settings, backend, status_json) as page:
     print(page.address)
 """
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -104,17 +105,23 @@ async def serve_page(
         await runner.setup()
         try:
             try:
-                await web.TCPSite(runner, host.strip("[]"), port).start()
+                assert runner.server  # since setup
+                make = access.connections.bounded(runner.server)
+                loop = asyncio.get_running_loop()
+                server = await loop.create_server(make, host.strip("[]"), port)
             except OSError as error:
                 raise PageRefused(
                     f"The page cannot listen at {host}:{port}: {error.strerror}."
                 ) from None
-            port = runner.addresses[0][1]
+            port = server.sockets[0].getsockname()[1]
             names = LOOPBACK if host in LOOPBACK else {host}
             access.origins |= {f"http://{name}:{port}" for name in names}
             if settings.page.url:
                 access.origins.add(settings.page.url.rstrip("/"))
-            yield ServedPage(f"http://{host}:{port}", access, live, exposed)
+            try:
+                yield ServedPage(f"http://{host}:{port}", access, live, exposed)
+            finally:
+                server.close()
         finally:
             await runner.cleanup()
 

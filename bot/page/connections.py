@@ -1,0 +1,89 @@
+"""Bounds the page's connections: per server, per address, and in time for those without a session.
+
+aiohttp holds a connection before any middleware runs, so the bounds are applied to the transports.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import cast
+
+MOST = 128
+MOST_OF_ADDRESS = 64
+SECONDS = 20.0  # in which a connection must show a session
+
+
+@dataclass
+class Connections:
+    """The open connections, oldest first, each with the deadline that ends it; None once it has shown a session."""
+
+    seconds: float = SECONDS
+    _open: dict[asyncio.Transport, asyncio.TimerHandle | None] = field(default_factory=dict)
+
+    def bounded(self, make: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
+        """A factory for `loop.create_server` in place of `make`."""
+        return lambda: BoundedProtocol(self, make)
+
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Register a new connection; the oldest without a session makes room. False when none can."""
+        address = address_of(transport)
+        neighbours = [each for each in self._open if address_of(each) == address]
+        for crowd, most in ((neighbours, MOST_OF_ADDRESS), (list(self._open), MOST)):
+            if sum(each in self._open for each in crowd) >= most:
+                oldest = next((each for each in crowd if self._open.get(each)), None)
+                if oldest is None:
+                    return False
+                self.forget(oldest)
+                oldest.abort()
+        loop = asyncio.get_running_loop()
+        self._open[transport] = loop.call_later(self.seconds, transport.abort)
+        return True
+
+    def keep(self, transport: asyncio.BaseTransport | None) -> None:
+        """Let a connection that has shown a session last."""
+        deadline = self._open.get(cast("asyncio.Transport", transport))
+        if deadline:
+            deadline.cancel()
+            self._open[cast("asyncio.Transport", transport)] = None
+
+    def forget(self, transport: asyncio.Transport) -> None:
+        if deadline := self._open.pop(transport, None):
+            deadline.cancel()
+
+
+def address_of(transport: asyncio.Transport) -> str:
+    peer = transport.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
+class BoundedProtocol(asyncio.Protocol):
+    """Passes a connection that was admitted on to the server's own protocol."""
+
+    def __init__(self, connections: Connections, make: Callable[[], asyncio.Protocol]) -> None:
+        self._connections = connections
+        self._make = make
+        self._inner = asyncio.Protocol()  # ignores everything
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        if not self._connections.admit(self._transport):
+            self._transport.abort()
+            return
+        self._inner = self._make()
+        self._inner.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.forget(self._transport)
+        self._inner.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inner.resume_writing()
