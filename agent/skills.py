@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 DESCRIPTION = 1024  # characters, the published limit
 MOST_FILES, MOST_BYTES = 200, 8 << 20
+MOST_TEXT = 2 << 20  # bytes; an owner is shown all of it
+FRONT_MATTER = 16 << 10  # characters that are looked through
 GUIDE = "SKILL.md"
 PINS = "pins.json"
 LEFT_OUT = {".git", "__pycache__", ".DS_Store"}
@@ -83,6 +85,10 @@ def read_skill(folder: Path) -> Skill:
     except UnicodeDecodeError:
         raise SkillError(f"{guide} is not UTF-8 text.") from None
     name, description = facts.get("name", ""), clean(facts.get("description", ""))
+    if sum(len(content) for content, _ in files.values() if is_text(content)) > MOST_TEXT:
+        raise SkillError(
+            f"{folder} has more than {MOST_TEXT >> 20} MiB of text, too much to look at."
+        )
     if not all(path.isprintable() for path in files):
         raise SkillError(f"{folder} has a file whose name holds more than can be shown.")
     if not NAME.fullmatch(name):
@@ -94,6 +100,14 @@ def read_skill(folder: Path) -> Skill:
     return Skill(name, description, folder, files)
 
 
+def is_text(content: bytes) -> bool:
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def files_below(folder: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
     count = size = 0
     for place, folders, names in os.walk(folder, onerror=_fail):
@@ -103,15 +117,25 @@ def files_below(folder: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
             found = path.lstat()
             if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
                 raise SkillError(f"{path} is a link or a device; a skill is of plain files.")
-            if stat.S_ISDIR(found.st_mode) or name in LEFT_OUT:
+            if name in LEFT_OUT:
                 continue
-            count, size = count + 1, size + found.st_size
+            content = b""
+            if stat.S_ISREG(found.st_mode):
+                content = read_plain_file(path, MOST_BYTES - size + 1)
+            count, size = count + 1, size + len(content)
             if count > MOST_FILES or size > MOST_BYTES:
                 raise SkillError(
                     f"{folder} has more than {MOST_FILES} files or {MOST_BYTES >> 20} MiB."
                 )
-            inner = path.relative_to(folder).as_posix()
-            yield inner, (path.read_bytes(), bool(found.st_mode & stat.S_IXUSR))
+            if stat.S_ISREG(found.st_mode):
+                inner = path.relative_to(folder).as_posix()
+                yield inner, (content, bool(found.st_mode & stat.S_IXUSR))
+
+
+def read_plain_file(path: Path, most: int) -> bytes:
+    """At most that many bytes, whatever the file has become since it was looked at. Raises OSError for a link."""
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        return file.read(most) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
 
 
 def _fail(error: OSError) -> None:
@@ -119,20 +143,21 @@ def _fail(error: OSError) -> None:
 
 
 def front_matter(text: str) -> dict[str, str]:
-    """The keys between two lines of "---". Of YAML it reads what skills use: plain, quoted and folded strings."""
-    lines = text.removeprefix("\ufeff").split("\n")
+    """The keys between two lines of "---", within the first FRONT_MATTER characters. Of YAML it reads what skills use:
+    plain, quoted and folded strings."""
+    lines = text.removeprefix("\ufeff")[:FRONT_MATTER].split("\n")
     if lines[0].strip() != "---":
         return {}
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
     key = ""
     for line in lines[1:]:
         if line.strip() == "---":
-            return {key: _unquoted(value) for key, value in found.items()}
+            return {key: _unquoted(" ".join(filter(None, parts))) for key, parts in found.items()}
         if match := re.match(r"([A-Za-z][\w-]*):(?:\s+(.*))?$", line):
             key, value = match[1], (match[2] or "").strip()
-            found[key] = "" if value in (">", "|", ">-", "|-") else value
+            found[key] = [] if value in (">", "|", ">-", "|-") else [value]
         elif key and line.startswith((" ", "\t")):
-            found[key] = f"{found[key]} {line.strip()}".strip()
+            found[key].append(line.strip())
     return {}
 
 

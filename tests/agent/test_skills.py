@@ -6,6 +6,7 @@ import shutil
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from time import process_time
 
 import pytest
 from click.testing import CliRunner
@@ -159,6 +160,42 @@ def test_front_matter_of_the_published_forms() -> None:
         "description": "Folded words: two",
         "license": "MIT",
     }
+
+
+HOSTILE = {
+    "folded": "---\nname: tea\ndescription: >\n" + " a\n" * 2_000_000,
+    "folded twice": "---\nname: tea\ndescription: |\n"
+    + " a\n" * 1_000_000
+    + "b:\n"
+    + " a\n" * 1_000_000,
+    "tabs": "---\nname: tea\n" + "\tb\n" * 2_000_000,
+    "keys": "---\n" + "".join(f"k{n}: v\n" for n in range(500_000)),
+    "one long key": "---\n" + "a" * 6_000_000,
+    "one long value": "---\nname: tea\ndescription: " + "b" * 6_000_000 + "\n---\n",
+    "spaces": "---\nname:" + " " * 6_000_000,
+    "no end": "---\nname: tea\ndescription: x\n" + "a\n" * 3_000_000,
+    "a late end": "---\nname: tea\ndescription: x\n" + "\n" * 3_000_000 + "---\n",
+    "hidden text": TEA + "\u202e" * 2_000_000,
+    "returns": TEA + "\r" * 6_000_000,
+    "colours": TEA + "\x1b[31m" * 1_000_000,
+}
+
+
+@pytest.mark.parametrize("guide", HOSTILE.values(), ids=HOSTILE)
+def test_a_huge_guide_is_refused_at_once(tmp_path: Path, guide: str) -> None:
+    source = skill(tmp_path / "tea", guide)
+    began = process_time()
+    with pytest.raises(SkillError):
+        read_skill(source)
+    assert process_time() - began < 2
+
+
+def test_folders_count_as_files(tmp_path: Path) -> None:
+    source = skill(tmp_path / "tea")
+    for number in range(300):
+        (source / str(number)).mkdir()
+    with pytest.raises(SkillError, match="more than 200"):
+        read_skill(source)
 
 
 # -- the command line -----------------------------------------------------
