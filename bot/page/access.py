@@ -5,7 +5,9 @@ our hosts, because other sites that a browser visits can send requests here, too
     a ticket        opens the page once, for a browser that we start: all users of the machine see its address
     Telegram        the signature of a mini app, which names the owner (mini_app.py)
     a session       what any of these is exchanged for: a cookie that scripts and other sites do not get
-    a change token  a second secret of the session, in a header of each request that changes something
+    a change token  a second secret of the session, in a header of each request that changes something. It is given out
+                    once, with the cookie: browsers send cookies to every port of a host, so a cookie alone yields
+                    nothing that changes anything
 """
 
 import os
@@ -136,7 +138,9 @@ class PageAccess:
             if not open_to_all and (
                 session is None or not _same(session.token, request.headers.get(CHANGE_HEADER, ""))
             ):
-                raise web.HTTPForbidden(text="The page is out of date: load it again.")
+                raise web.HTTPForbidden(
+                    text="To change something, open the whole address that `voltaire page` prints."
+                )
         return await handler(request)
 
 

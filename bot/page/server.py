@@ -92,7 +92,7 @@ async def serve_page(
     key = load_key(own or settings.state_dir / KEY, create=own is None)
     access = PageAccess(key)
     async with open_state_read_only(settings) as store:
-        views = Views(settings, store, backend, access, status_json)
+        views = Views(settings, store, backend, status_json)
         live = LiveFeed(views, backend)
         sign_in = TelegramSignIn(
             settings.telegram.token.get_secret_value() if settings.page.url else "",
@@ -140,7 +140,7 @@ def application(
     async def index(request: web.Request) -> web.StreamResponse:
         if given := request.query.get("key"):
             if session := access.enter(given):  # the address in the browser loses the key
-                found = web.Response(status=303, headers={"Location": "/"})
+                found = web.Response(status=303, headers={"Location": f"/#change={session.token}"})
                 return with_session(request, session, found)
             raise web.HTTPForbidden(
                 text="That key opens nothing: `voltaire page` prints the address."
@@ -156,7 +156,8 @@ def application(
             await sign_in.check((await request.read()).decode())  # whatever charset it names
         except (SignInRefused, UnicodeDecodeError) as error:
             raise web.HTTPForbidden(text=str(error)) from None
-        return with_session(request, access.begin(), web.json_response({}))
+        session = access.begin()
+        return with_session(request, session, web.json_response({"token": session.token}))
 
     async def change(request: web.Request) -> web.Response:
         """Make a change; {"told": what happened}, or 409 and one sentence where nothing changed."""

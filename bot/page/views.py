@@ -31,7 +31,6 @@ from backend.protocol import Status
 from bot.approval_question import excerpt, may_last, with_tabs
 from bot.channel import OutgoingMessage
 from bot.commands.settings import setting_values
-from bot.page.access import PageAccess
 from bot.page.processor import processor_load
 from bot.settings import Settings
 from bot.state import bot_facts, read_presence, state_facts, with_presence
@@ -74,14 +73,12 @@ class Views:
         settings: Settings,
         store: Store,
         backend: BackendClient,
-        access: PageAccess,
         status_json: StatusJson,
     ) -> None:
         self.settings = settings
         self.store = store
         self.backend = backend
         self.overview = Overview(store.database)
-        self._access = access
         self._status_json = status_json
         self._known: tuple[int, float, JsonFields] | None = None
 
@@ -106,9 +103,7 @@ class Views:
         ]
 
     async def get_session(self, request: web.Request) -> web.Response:
-        session = self._access.session(request)
-        assert session  # PageAccess.check
-        return shown({"token": session.token, "parts": PARTS, "reasons": get_args(Reason)})
+        return shown({"parts": PARTS, "reasons": get_args(Reason)})
 
     # -- now -------------------------------------------------------------------
 

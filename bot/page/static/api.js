@@ -2,7 +2,11 @@
 
 import { toast } from "./dom.js";
 
-export let session = { token: "", parts: [], reasons: [] };
+export let session = { parts: [], reasons: [] };
+
+// The change token of the session; other ports of this host cannot read it.
+export const token = () => localStorage.getItem("change") ?? "";
+export const keepToken = (given) => localStorage.setItem("change", given);
 
 export class Closed extends Error {}
 
@@ -21,7 +25,7 @@ export const get = async (path, query = {}) => {
 // Inside of Telegram the address says who opened the page, signed.
 export async function enter(signed) {
   const response = await fetch("/api/telegram", { method: "POST", headers: { "Content-Type": "application/json" }, body: signed });
-  await answered(response);
+  keepToken((await answered(response)).token);
 }
 
 export async function open() {
@@ -33,7 +37,7 @@ export async function press(change, fields = {}, { quiet = false } = {}) {
   try {
     const response = await fetch(`/api/do/${change}`, {
       method: "POST",
-      headers: { "Content-Type": "application/json", "X-Voltaire-Change": session.token },
+      headers: { "Content-Type": "application/json", "X-Voltaire-Change": token() },
       body: JSON.stringify(fields),
     });
     const { told } = await answered(response);

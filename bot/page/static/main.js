@@ -1,6 +1,6 @@
 // The sections, each in a module of its own, and the address behind "#" that says which is shown.
 
-import { Closed, enter, follow, open } from "./api.js";
+import { Closed, enter, follow, keepToken, open, token } from "./api.js";
 import { byId, empty, h } from "./dom.js";
 import { showChats } from "./chats.js";
 import { showDeliveries } from "./deliveries.js";
@@ -101,11 +101,14 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 
-const signed = new URLSearchParams(location.hash.slice(1)).get("tgWebAppData");
-if (signed) history.replaceState(null, "", "/");
+const given = new URLSearchParams(location.hash.slice(1));
+const signed = given.get("tgWebAppData");
+if (given.has("change")) keepToken(given.get("change"));
+if (signed || given.has("change")) history.replaceState(null, "", "/");
 
 try {
   try {
+    if (signed && !token()) await enter(signed);
     await open();
   } catch (error) {
     if (!signed || !(error instanceof Closed)) throw error;

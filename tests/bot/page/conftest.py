@@ -68,6 +68,11 @@ async def served(
         yield running
 
 
+def change_token(answer: aiohttp.ClientResponse) -> str:
+    """The token that the page's address was exchanged for."""
+    return answer.history[0].headers["Location"].removeprefix("/#change=")
+
+
 @asynccontextmanager
 async def visiting(page: ServedPage) -> AsyncIterator[Visitor]:
     """Somebody who has opened the address."""
@@ -76,7 +81,7 @@ async def visiting(page: ServedPage) -> AsyncIterator[Visitor]:
         visitor = Visitor(http, page)
         async with http.get(page.address) as answer:
             assert answer.status == 200 and not re.search("key=", str(answer.url))
-        visitor.token = (await visitor.json("/api/session"))["token"]
+            visitor.token = change_token(answer)
         yield visitor
 
 

@@ -89,6 +89,19 @@ async def test_a_change_needs_the_sessions_own_word(visitor: Visitor) -> None:
     assert (await visitor.json("/api/now"))["frozen"] is not None
 
 
+async def test_the_cookie_alone_yields_no_change_token(visitor: Visitor) -> None:
+    """A server at another port of the host is sent the cookie, too."""
+    for path in [*READ[:-1], "/", "/static/main.js", "/?key=", "/?change="]:
+        answer = await visitor.get(path)
+        told = f"{await answer.text()} {answer.headers} {answer.url}"
+        assert len(visitor.token) > 20 and visitor.token not in told, path
+    cookies = {c.key: c.value for c in visitor.http.cookie_jar}
+    async with aiohttp.ClientSession(cookies=cookies) as http:
+        thief = Visitor(http, visitor.page)
+        assert (await thief.press("freeze"))[0] == 403
+    assert (await visitor.press("freeze"))[0] == 200
+
+
 async def test_the_word_of_another_session_changes_nothing(visitor: Visitor) -> None:
     async with visiting(visitor.page) as other:
         other.token, own = visitor.token, other.token

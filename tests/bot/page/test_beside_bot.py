@@ -16,6 +16,8 @@ from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
 from fakes.patience import soon
 
+from .conftest import change_token
+
 WHAT = "rm -r old"
 
 
@@ -61,8 +63,8 @@ async def test_killed_while_pressed_it_counts_once_and_the_page_shows_which(tmp_
             """The token of a new session, as soon as the page is served."""
             key = await soon(lambda: key_of(tmp_path))
             await until_served(http, f"{origin}/?key={key}")
-            async with http.get(f"{origin}/api/session") as answer:
-                return str((await answer.json())["token"])
+            async with http.get(f"{origin}/?key={key}") as answer:
+                return change_token(answer)
 
         async with bot.running():
             token = await session()

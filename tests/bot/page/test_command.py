@@ -16,6 +16,8 @@ import pytest
 from fakes.page_state import fill_state
 from fakes.patience import SECONDS
 
+from .conftest import change_token
+
 ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/\?key=(\S+)")
 
 
@@ -66,8 +68,7 @@ async def test_killed_while_pressed_it_counts_once_or_not_at_all(
         page_process(tmp_path) as (process, origin, key),
         aiohttp.ClientSession(cookie_jar=jar) as http,
     ):
-        await http.get(f"{origin}/?key={key}")
-        token = (await (await http.get(f"{origin}/api/session")).json())["token"]
+        token = change_token(await http.get(f"{origin}/?key={key}"))
         (question,) = (await (await http.get(f"{origin}/api/now")).json())["questions"]
 
         async def press() -> int:

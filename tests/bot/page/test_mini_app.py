@@ -148,5 +148,5 @@ async def test_a_session_is_what_it_gives(tmp_path: Path) -> None:
         assert all(word in cookie for word in ("HttpOnly", "SameSite=Strict", "Secure"))
         headers = {"Host": "voltaire.example.org", "Cookie": cookie.partition(";")[0]}
         async with http.get(f"{page.origin}/api/session", headers=headers) as session:
-            assert session.status == 200 and (await session.json())["token"]
+            assert session.status == 200 and (await answer.json())["token"]
         assert (await post(http, page.origin, fresh)).status == 403
