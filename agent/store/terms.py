@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 MOST_TERMS = 12  # of a query
+LONGEST_QUERY = 4_000  # characters that are looked through
 LONGEST = 64  # characters of a word; longer ones are data
 PREFIX = 4  # letters that are enough to look for words that begin with them
 COMPOUND = 40  # letters of the longest word whose parts are indexed
@@ -110,7 +111,7 @@ def unspaced(term: str) -> bool:
 
 def query_terms(query: str) -> list[str]:
     """The words of a query in lower case, each once; of a run without spaces its pairs of characters."""
-    found: dict[str, None] = {}
+    query, found = query[:LONGEST_QUERY], dict[str, None]()
     for word in _WORD.findall(_INVISIBLE.sub("", unicodedata.normalize("NFKC", query).casefold())):
         for run in _RUN.findall(word):
             if unspaced(run):

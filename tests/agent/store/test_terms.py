@@ -1,5 +1,7 @@
 """What is found by which words, in notes, conversations and documents alike."""
 
+from time import process_time
+
 import pytest
 
 from agent.memory.notes import ChatMemory
@@ -109,3 +111,30 @@ def test_each_term_of_a_text_is_found_by_the_text_itself(text: str) -> None:
 
 def test_a_snippet_of_a_text_without_spaces_shows_the_place() -> None:
     assert "合同期限" in snippet("甲" * 500 + "合同期限为三年" + "乙" * 500, "合同期限", 60)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "tea ",
+        "x",
+        "合",
+        "über ",
+        "é",
+        "a-",
+        "\u0301",
+        "\u200b",
+        "สวัสดี",
+        "ﷺ",
+        "😀 ",
+        'AND "',
+        "teas running ",
+    ],
+)
+async def test_a_query_of_a_megabyte_is_answered_at_once(store: Store, unit: str) -> None:
+    query = "tea " + unit * ((1 << 20) // len(unit.encode()))
+    for n in range(20):
+        await said(store, "tg:1", f"number {n} of the tea {'and more ' * 50}")
+    began = process_time()
+    await ChatMemory(store, "tg:1", "UTC").recall(query, 50)
+    assert process_time() - began < 2
