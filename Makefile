@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image demo test test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
+.PHONY: help install matrix mcp voice upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -124,6 +124,10 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests
 	@$(PYTEST) -m "not slow and not live" --durations=15
+
+test-again: dev  ## the tests that failed last, one after another
+	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures none -m "not slow and not live" \
+		--maxfail 1 --verbose
 
 test-long: dev $(TEMPLATES) $(SYNAPSE)  ## the cases of which make test runs a sample, and campaigns
 	@$(PYTEST) -m "slow and not live" --durations=15 --deselect tests/bot/test_service_installed.py
