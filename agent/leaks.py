@@ -118,10 +118,10 @@ class LeakDetector:
             self.unwatched.append(name)
             return
         self._watched.add(raw)
-        if not pieces(skeleton(raw)):
+        if not distinctive_parts(skeleton(raw)):
             self._plain[raw] = name
         for form in forms(raw):
-            for piece in pieces(skeleton(form)):
+            for piece in distinctive_parts(skeleton(form)):
                 self._names[piece] = name
                 self._beginnings.setdefault(piece[:GRAM], set()).add(piece)
                 for at in range(len(piece) - GRAM + 1):
@@ -272,8 +272,8 @@ def aligned_base64(raw: bytes) -> Iterator[bytes]:
         yield coded[-(-shift * 4 // 3) : (shift + len(raw)) * 4 // 3]
 
 
-def pieces(plain: bytes) -> list[bytes]:
-    """The parts of a secret's skeleton, each of which gives it away; none where ordinary text may have it."""
+def distinctive_parts(plain: bytes) -> list[bytes]:
+    """Return the parts of a secret's skeleton that identify it; none if they could occur in ordinary text."""
     mixed = bool(set(plain) & set(DIGITS)) and bool(set(plain) & set(LETTERS))
     if len(plain) < (MIXED if mixed else UNMIXED):
         return []

@@ -53,8 +53,8 @@ ACTS: Mapping[str, Act] = {
     "compute": Act("run commands, change files in the workspace, commit there", "never", "never"),
     "answer": Act("answer, send files of the workspace to the person", "never", "never"),
     "delegate": Act("hand on a sub-task; each step of it asks by itself", "never", "never"),
-    "network": Act("ask of a host what the owner's list has (reading)", "never", "always"),
-    "request": Act("ask of it anything else that can be seen", "unless granted", "always"),
+    "network": Act("read from a host on the owner's list", "never", "always"),
+    "request": Act("send any other visible request to such a host", "unless granted", "always"),
     "page": Act(
         "read a page whose address neither a person wrote nor a search returned, in this chat",
         "always",

@@ -250,7 +250,7 @@ class Agent:
         return None
 
     async def blind_words(self) -> str:
-        """The sentence for a person who sends a picture to a model that sees none: which models do."""
+        """Explain that this model cannot see pictures, and name models that can."""
         model, seeing = translated("This model"), list[str]()
         with suppress(BackendUnavailable):
             found = await self.backend.endpoint()

@@ -197,7 +197,7 @@ class WebSection(Section):
     ] = ""
     """A SearXNG of yours for `web search`, such as "http://127.0.0.1:8888"; empty: no search. docs/web.md has all that it takes."""
     read: Literal["seen", "ask", "never"] = "seen"
-    """What `web read` may read without a question: addresses that a person wrote or a search returned, just as they stood; "ask": none; "never": it reads nothing at all."""
+    """Which addresses `web read` opens without approval. "seen": only those in a person's messages or in search results; "ask": none; "never": reading the web is off."""
 
 
 class McpSecretSection(Section):

@@ -36,22 +36,22 @@ class WindowTooSmall(ContextFull):
 
 
 async def nowhere(chat: str, text: str, stranger: str) -> str:  # noqa: ARG001 - the form of a Spill
-    """The Spill of a program without workspaces."""
+    """Save nothing: the Spill for a program without workspaces."""
     return ""
 
 
 async def whole() -> int | None:
-    """The useful context of a model whose whole window is useful."""
+    """Return None: the whole window of the model is useful."""
     return None
 
 
 async def always() -> bool:
-    """The `read_ahead` of a server that shows its prompts."""
+    """Return True: read ahead on any server that shows its prompts."""
     return True
 
 
 async def never() -> bool:
-    """The `read_ahead` that the setting switches off."""
+    """Return False: reading ahead is switched off."""
     return False
 
 
@@ -120,9 +120,9 @@ class ModelWindow:
         return budget.prefix + sum(map(weight, messages)) <= budget.hard
 
     async def rest(self, chat: str) -> None:
-        """Between turns: compact a prompt that is nearly full, and prefill what the template has changed.
+        """Prepare the next turn: compact a prompt that is nearly full, or prefill what the template changed.
 
-        Prefilling that yields to a more urgent call is taken up again.
+        Prefill that was interrupted by a more urgent call is resumed.
         """
         try:
             if await self._compact_if_high(chat):
@@ -186,8 +186,8 @@ class ModelWindow:
         return False
 
     async def enter(self, chat: str, text: str, stranger: str = "") -> str:
-        """A text on its way into the prompt, cut with a clear mark if it is too large by itself; `stranger`
-        names the source of strangers' text in it."""
+        """Shorten text that alone would exceed the context window, and mark the cut; `stranger` names the
+        source of untrusted text in it."""
         try:
             most = (await self.budget()).limit
         except BackendAway:

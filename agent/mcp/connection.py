@@ -65,7 +65,7 @@ OnToolProgress = Callable[[float, float | None, str | None], None]
 
 @dataclass
 class Screen:
-    """Counts what a server sends, and keeps what it asked for in vain, until a request or the session ends."""
+    """Bounds the traffic of a server, and records its requests that were rejected."""
 
     count: int = 0
     size: int = 0

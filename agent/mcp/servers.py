@@ -95,7 +95,7 @@ class RunningServer:
         return await asyncio.to_thread(result_of, raw, stem, self.secrets)
 
     def told(self) -> list[str]:
-        """Sentences on what it was refused since the last time."""
+        """Return and clear sentences on the refusals since the last call."""
         name, screen = self.connection.name, self.connection.screen
         asked, screen.asked = screen.asked, []
         refused = self.network.refused if self.network else []

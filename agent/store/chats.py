@@ -198,7 +198,7 @@ async def ensure(tx: Transaction, key: str, title: str = "", language: str = "")
 
 
 async def current_conversation(tx: Transaction, key: str) -> int:
-    """The chat's current conversation, begun if there is none."""
+    """Return the chat's current conversation, creating one if needed."""
     found = await tx.value("SELECT conversation FROM chats WHERE key = ?", key)
     return int(found) if found is not None else await begin_conversation(tx, key)
 

@@ -29,8 +29,9 @@ class TaintTable:
         return await self.of(current) if current is not None else []
 
     async def of_message(self, chat: str, message: str) -> str:
-        """Whose text one of the bot's messages (the app's id) may repeat, beyond what the chat's current
-        conversation holds anyway; empty for nobody's.
+        """Return the untrusted source that a bot message (by the app's id) may quote, or "".
+
+        Sources that the chat's current conversation holds anyway do not count.
 
         Such a message is an answer in another conversation, a summary, a reminder that was planned while
         its chat was tainted, or a question to an owner. Any other may repeat whatever strangers' text is

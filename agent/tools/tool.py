@@ -61,7 +61,7 @@ Withhold = Callable[[str], Awaitable[None]]
 
 
 async def untold(what: str) -> None:
-    """The `withhold` of a call that nobody watches."""
+    """Do nothing: the `withhold` for a call that nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,8 @@ class Call:
     `progress` takes the newest output of a running command, in whole lines. `budget` counts what the call
     uses of its chat's daily budgets. `taints` gives the strangers' text in the chat. The call adds to
     `strangers` the sources of strangers' text in its result, also in its errors. `withhold` tells the person
-    what was not let out, `planned` shows them the plan of the task. `written` is what a person has typed of
-    the call (a command line), where it is no model's.
+    what was not let out, `planned` shows them the plan of the task. `written` is the command line,
+    if a person typed it.
     """
 
     id: str
@@ -137,8 +137,10 @@ class Call:
     async def leaves(
         self, where: str, text: str, leak: Leak | None = None, *, scope: str = "key"
     ) -> None:
-        """To be awaited before a text leaves, or what it describes, in which that `leak` was found. ToolError
-        where it holds a secret; an owner is asked where it holds what looks like a key."""
+        """Refuse configured secrets, and ask an owner about likely keys; await it before sending anything out.
+
+        `leak` is what was found already in what `text` describes. Raises ToolError if it may not be sent.
+        """
         leak = leak or self.context.leaks.find(text)
         if leak is None:
             return
@@ -154,8 +156,10 @@ class Call:
             raise
 
     async def extract(self, question: str, text: str) -> str:
-        """The answer of strangers' text to a question, by a model without tools; "" where nothing is asked or
-        there is no such model. ToolError where it fails."""
+        """Answer a question from untrusted text with a model call that has no tools.
+
+        Returns "" if nothing is asked or no such model is there; raises ToolError if the call fails.
+        """
         if not question.strip() or not text or self.context.read is None:
             return ""
         shown, _ = truncate_middle(text, READ_SHARE * self.output_bytes)
@@ -165,8 +169,8 @@ class Call:
             raise ToolError(f"It could not be read for that: {error}") from None
 
     async def reads(self, place: SandboxPath | None) -> None:
-        """Add the strangers whose text is in that place, a repository of the host or the workspace, as the call
-        shows it."""
+        """Mark this call's output as untrusted if that place (a repository or the workspace) holds untrusted
+        text."""
         if place is None:
             return
         repo = self.sandbox.config.repos.get(place.repo)

@@ -35,7 +35,7 @@ COMMANDS = {
     "page": "the owner's page: what runs, turns, chats, jobs",
     "audit": "what was asked, allowed, reached and changed; whether the record is whole",
     "freeze": "stop all turns; no tool runs and no job starts",
-    "thaw": "end that, or set up codes for it",
+    "thaw": "resume after `freeze`; --new-code sets up codes for /thaw",
     "doctor": "check everything, with remedies",
     "setup": "the wizard: messaging apps, owner, model, server, units",
     "model": "profiles: list, fit, pull, use",

@@ -53,8 +53,7 @@ CUT = Texts()._replace(
 
 
 def as_asked(question: JsonFields) -> JsonFields:
-    """The question with what of it a chat would show, its `whole` text where that is more, and whether it
-    can be allowed for good."""
+    """Return the approval as JSON: `shown`, `whole` if that is longer, and whether it may always be allowed."""
     what, scope, because = (str(question[key]) for key in ("what", "scope", "because"))
     shown, whole = excerpt(CUT, what), with_tabs(what)
     return {

@@ -146,7 +146,7 @@ class MessageCalls:
     async def edit_text(
         self, chat: str, message: str, text: Styled, keyboard: Keyboard = ()
     ) -> None:
-        """Not paced. Raises TelegramError; an edit that changes nothing is none."""
+        """Edit without rate limiting; "message is not modified" is no error. Raises TelegramError."""
         try:
             await self.bot.edit_message_text(
                 text.text,

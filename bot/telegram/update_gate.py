@@ -58,7 +58,7 @@ class UpdateGate:
     async def _handle(self, raw: object) -> None:
         """Raises Unparsable, StoreError, and what a handler crashed with."""
         try:
-            update = parsed(raw, self._application)
+            update = parse_update(raw, self._application)
         except Exception as error:  # noqa: BLE001 - the library trusts whatever it parses
             raise Unparsable(error) from None
         try:
@@ -117,8 +117,8 @@ def update_number(raw: object) -> int | None:
     return number if type(number) is int and 0 <= number < 1 << 63 else None
 
 
-def parsed(raw: object, application: Application[Any, Any, Any, Any, Any, Any]) -> Update:
-    """Raises whatever the library raises at what it does not expect."""
+def parse_update(raw: object, application: Application[Any, Any, Any, Any, Any, Any]) -> Update:
+    """Parse one update; any exception means that it is malformed."""
     if not isinstance(raw, dict) or update_number(raw) is None:
         raise ValueError("no update")
     update = Update.de_json(raw, application.bot)

@@ -214,8 +214,8 @@ class OpenAIModel:
         return ""
 
     async def _media_marker(self, endpoint: Endpoint) -> str:
-        """What stands for a picture in this server's rendered prompts: another word after each start of the
-        server; "" where it takes no pictures in a plain completion."""
+        """Return the server's placeholder for an image in a rendered prompt (new at each start), or "" if
+        unsupported."""
         try:
             return text(mapping(await self._json("GET", endpoint, "/props")).get("media_marker"))
         except ModelRefused:
