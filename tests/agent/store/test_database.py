@@ -52,7 +52,11 @@ asyncio.run(main())
 
 
 async def words(store: Store, source: str = "s") -> list[str]:
-    return [row.incoming.text for row in await store.inbox.waiting("cli")]
+    return [
+        row.incoming.text
+        for row in await store.inbox.waiting("cli")
+        if row.incoming.source == source
+    ]
 
 
 async def test_a_new_file_waits_for_another_process_that_is_making_it(tmp_path: Path) -> None:
