@@ -29,8 +29,9 @@ class BackendConfig:
     """`socket` None means `state_dir/run/backend.sock`, or a short path where that is too long.
 
     `server` is "auto" (an installed llama-server, else the embedded one), "embedded", or a path.
-    `model` is a GGUF that replaces the profile's model or, with `bare`, is run without a profile, with
-    flags that suit any model; with `kind` "external" it is the model name to request.
+    `profile` is a profile's name or the path of a GGUF; `start_with` is one too, and precedes what was
+    chosen before or is scheduled. `model` is a GGUF that replaces the profile's model; with `kind`
+    "external" it is the model name to request.
     `embedding` names the model of a second server, for embeddings; empty for none.
     `context` 0 takes the profile's window (managed) or asks the server for it (external).
     `profiles` is the user's folder of profiles, which take precedence over the built-in ones.
@@ -46,7 +47,7 @@ class BackendConfig:
     profile: str = "pocket"
     server: str = "auto"
     model: str = ""
-    bare: bool = False
+    start_with: str = ""
     models_dir: Path | None = None
     profiles: Path | None = None
     urls: tuple[str, ...] = ()

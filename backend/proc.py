@@ -54,6 +54,18 @@ def read_bytes(pid: int) -> int | None:
     return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar", "read_bytes")))
 
 
+def cores() -> int:
+    """The cores that this process may use; two hardware threads of one core count once."""
+    found = set()
+    for cpu in os.sched_getaffinity(0):
+        try:
+            path = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+            found.add(path.read_text("ascii"))
+        except OSError:
+            found.add(str(cpu))
+    return len(found)
+
+
 def session(leader: int) -> list[int]:
     """The pids in the session that `leader` created, even if `leader` itself has ended."""
     found = []

@@ -29,6 +29,7 @@ EXPECTED = {  # by whether the profile says what it needs, and whether it runs o
 UNREAD = Phrase("its header could not be read")
 # The strongest first; for all but the last somebody measured the speed.
 PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
+PREFERRED_CPU = ("qwen2.5-1.5b", "qwen3-1.7b")  # without a card, of models that call tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def candidates(
     """Models that fit first, the best of them first and the toy model last. Does not ask the hub. Blocks."""
     rated = [profile_candidate(profile, machine) for profile in profiles]
     rated += [file_candidate(model, machine) for model in found]
-    order = {name: place for place, name in enumerate(PREFERRED[:2])}
+    preferred = PREFERRED[:3] if machine.cards else PREFERRED_CPU
+    order = {name: place for place, name in enumerate(preferred)}
     expected = {profile.name: (profile.vram_mib or 0) * MIB for profile in profiles}
 
     def rank(each: Outlook) -> tuple[int, int, bool, int]:
@@ -114,6 +116,7 @@ def candidates(
 
 def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
     """Computed from the header of its file if that is here, else from the profile's own figures."""
+    profile = profile.for_machine(gpu=bool(machine.cards))
     paths = [locate(source, machine.models) for source in profile.sources]
     here = all(path.is_file() for path in paths[: len(profile.needed)])
     sizes = [
@@ -131,13 +134,14 @@ def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
 
 
 def file_candidate(model: FoundModel, machine: Machine) -> Outlook:
-    profile = replace(of_file(model.path, gpu=bool(machine.cards)), name=model.name)
+    profile = replace(of_file(model.path), name=model.name)
     found = outlook(profile, machine)
     return replace(found, size=model.size, path=model.path, place=model.place)
 
 
 def outlook(profile: Profile, machine: Machine) -> Outlook:
     """How it would run; from the profile's own figures if the header cannot be read. Blocks."""
+    profile = profile.for_machine(gpu=bool(machine.cards))
     if profile.gpu and not machine.cards:
         return Outlook(profile.name, False, f"{profile.name} wants a card, and none was found.")
     try:
@@ -199,6 +203,13 @@ def expected_outlook(
 
     `unread` says why its header is not used.
     """
+    if not profile.gpu and size:
+        if size > machine.host:
+            lacks = f"{size_text(size)} of RAM, and {size_text(machine.host)} are free"
+            line = f"{profile.name} does not fit: its files alone take {lacks}."
+            return Outlook(profile.name, False, line)
+        why = Phrase("it needs no card, and {size} of memory", size=size_text(size))
+        return Outlook(profile.name, True, sentence(profile, profile.context, why))
     bytes = profile.vram_mib * MIB if profile.vram_mib else size
     if profile.needs_two_cards and len(machine.cards) == 1:
         line = f"{profile.name} is made for two cards, and there is one."

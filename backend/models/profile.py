@@ -3,7 +3,8 @@
 The built-in ones are in profiles/ beside this file; a user's profile of the same name takes precedence.
 
     title, good, bad     shown by /model; `verified` says whether it was run exactly as written
-    engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it should run on one
+    engine               "llama.cpp" or "ik_llama.cpp"; gpu: whether it should run on one;
+                         cpu: whether it is fast enough where there is none
     context              window in tokens; useful_context: where quality begins to fall
     [model] [draft]      path, or builtin (in the backend package), or repo + file + size + sha256;
                          name: what the file is called here, if its own name says too little
@@ -18,6 +19,7 @@ The built-in ones are in profiles/ beside this file; a user's profile of the sam
 
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -89,6 +91,7 @@ class ProfileFile(ProfileSection):
     title: str
     engine: Literal["llama.cpp", "ik_llama.cpp"] = "llama.cpp"
     gpu: bool = True
+    cpu: bool = False
     context: int
     useful_context: int | None = None
     verified: bool = False
@@ -117,6 +120,7 @@ class Profile:
     model: Source
     engine: Literal["llama.cpp", "ik_llama.cpp"] = "llama.cpp"
     gpu: bool = True
+    cpu: bool = False
     useful_context: int | None = None
     verified: bool = False
     good: str = ""
@@ -157,6 +161,10 @@ class Profile:
     @property
     def drafts(self) -> bool:
         return self.draft is not None or self.flag("--spec-type") is not None
+
+    def for_machine(self, *, gpu: bool) -> "Profile":
+        """A copy that expects no GPU where there is none and a processor is enough for it."""
+        return replace(self, gpu=False) if self.cpu and not gpu else self
 
     def without_drafting(self) -> "Profile":
         return replace(self.without_flags(*DRAFTING), draft=None)
@@ -201,17 +209,26 @@ class Profile:
         return int(self.flag("--sleep-idle-seconds") or -1) > 0
 
 
-def of_file(path: Path, *, gpu: bool = True) -> Profile:
-    """A profile for any GGUF file, with flags that suit every model and one chat at a time."""
+def of_file(path: Path, own: Path | None = None) -> Profile:
+    """The profile of a GGUF file: the one that knows its file name, else flags that suit any model.
+
+    The sampling is what write-ups of small models that call tools used, in place of llama.cpp's 0.8.
+    """
+    for known in profile_paths(own).values():
+        with suppress(ProfileError):
+            profile = read(known)
+            if profile.needed == [profile.model] and locate(profile.model, path.parent) == path:
+                return replace(profile, model=Source(path=str(path)), mmproj=projector_beside(path))
     return Profile(
         name=path.stem,
         title=path.name,
         context=32768,
         model=Source(path=str(path)),
-        gpu=gpu,
+        cpu=True,
         mmproj=projector_beside(path),
         required={"--parallel": "1", "--slot-prompt-similarity": "0.95"},
         optional={"--n-gpu-layers": "99", "--cache-ram": "auto"},
+        sampling={"temperature": 0.2, "top_p": 0.9},
     )
 
 
@@ -224,8 +241,15 @@ def projector_beside(path: Path) -> Source | None:
     return Source(path=str(projectors[0]))
 
 
+def is_file(name: str) -> bool:
+    """Whether the name of a profile is the path of a GGUF instead."""
+    return name.endswith(".gguf") or "/" in name
+
+
 def load(name: str, own: Path | None = None) -> Profile:
-    """The profile called `name`; the user's own takes precedence over the built-in one."""
+    """The profile called `name`, or of the GGUF at that path; the user's own precede the built-in ones."""
+    if is_file(name):
+        return of_file(Path(name).expanduser(), own)
     paths = profile_paths(own)
     if name not in paths:
         form = "There is no profile called {name}; there are {known}."
@@ -241,7 +265,7 @@ def embedders(own: Path | None) -> dict[str, Path]:
 
 def load_embedder(name: str, own: Path | None = None) -> Profile:
     """The profile of an embedding model; `name` may be a GGUF file. ProfileError if it is unknown."""
-    if name.endswith(".gguf"):
+    if is_file(name):
         flags = {
             "--embedding": "",
             "--parallel": "1",

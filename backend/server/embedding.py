@@ -63,7 +63,7 @@ class EmbeddingServer:
         config = self.state.config
         try:
             profile = load_embedder(name, config.profiles)
-            launch = await prepare(replace(config, model="", bare=False), profile)
+            launch = await prepare(replace(config, model=""), profile)
         except ProfileError as error:
             return Cause("model missing", Phrase.of(error)), False
         except CannotStart as error:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 from backend.config import BackendConfig, ScheduledProfile
 from backend.files import replace_text
-from backend.models.profile import Profile, ProfileError, load, locate, names
+from backend.models.profile import Profile, ProfileError, is_file, load, locate, names
 from backend.protocol import (
     CompletionReport,
     Endpoint,
@@ -34,15 +34,12 @@ CHUNK_BYTES = 64 << 20
 class ManagedServer:
     def __init__(self, state: BackendState) -> None:
         self.state, self.config = state, state.config
-        self.choice = ManualChoice(state.config.state_dir / "profile.json")
+        self.choice = ManualChoice.of(state.config)
         self.supervisor = Supervisor(state)
         self._switches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        profiles = names(self.config.profiles)
-        first = self.choice.profile(self.config, self.now())
-        if first not in profiles:
-            first = self.config.profile  # the chosen profile no longer exists
+        first = starting_profile(self.config, self.now())
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.supervisor.run(first))
@@ -203,6 +200,10 @@ class ManualChoice:
 
     path: Path
 
+    @classmethod
+    def of(cls, config: BackendConfig) -> "ManualChoice":
+        return cls(config.state_dir / "profile.json")
+
     def save(self, profile: str, configured: str, now: datetime) -> None:
         kept = {"profile": profile, "configured": configured, "at": now.isoformat()}
         replace_text(self.path, json.dumps(kept))
@@ -219,6 +220,12 @@ class ManualChoice:
             if newer and kept["configured"] == config.profile:
                 return str(kept["profile"])
         return last.profile if last else config.profile
+
+
+def starting_profile(config: BackendConfig, now: datetime) -> str:
+    """The profile or GGUF that a start serves; the configured one if the chosen one no longer exists."""
+    first = config.start_with or ManualChoice.of(config).profile(config, now)
+    return first if is_file(first) or first in names(config.profiles) else config.profile
 
 
 def read_ahead(paths: Sequence[Path]) -> None:

@@ -9,12 +9,11 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from time import monotonic
 
 from backend.aio import first_of, set_within
 from backend.gpu.nvml import installed_gpus
-from backend.models.profile import Profile, ProfileError, load, of_file
+from backend.models.profile import Profile, ProfileError, load
 from backend.protocol import Phrase
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
@@ -73,17 +72,24 @@ class Supervisor:
 
         Raises SwitchFailed when the new one does not serve, ProfileError when it is unknown.
         """
-        wanted = load(name, self.state.config.profiles)
+        wanted = await self._load(name)
         old = self.fallback.full if self.fallback else None
         waiting = Phrase("The model is being switched to {name}; messages wait.", name=name)
         async with self._switching, self.state.gpu_queue.between_turns("switch", waiting):
-            if old and old.name != name and self.profile == name:
+            if old and old != wanted and self.fallback and self.fallback.full == wanted:
                 return  # another request for this profile came first
             reason = await self._start_profile(wanted)
-            if reason and old and old.name != name:
+            if reason and old and old != wanted:
                 await self._start_profile(old)
         if reason:
             raise SwitchFailed(Phrase("{name} could not be started: {why}", name=name, why=reason))
+
+    async def _load(self, name: str) -> Profile:
+        profile = load(name, self.state.config.profiles)
+        if profile.cpu:
+            cards = (await asyncio.to_thread(installed_gpus)).gpus
+            profile = profile.for_machine(gpu=bool(cards))
+        return with_context(self.state.config, profile)
 
     async def _start_profile(self, profile: Profile) -> Phrase | None:
         """Start with this profile; return None once it serves, or the reason when it failed once."""
@@ -103,7 +109,7 @@ class Supervisor:
         self._requested.clear()
         self._backoff, self._gpu_expected, self._restore_at = RestartBackoff(), True, None
         if request.profile:
-            self.fallback = MemoryFallback(with_context(self.state.config, request.profile))
+            self.fallback = MemoryFallback(request.profile)
         assert self.fallback
         self.fallback = self.fallback.restored()
         self.state.status.set(
@@ -122,13 +128,7 @@ class Supervisor:
         """Supervise until cancelled, beginning with the profile `first`."""
         await end_orphan(self.state.server_record)
         try:
-            config = self.state.config
-            if config.bare:
-                cards = (await asyncio.to_thread(installed_gpus)).gpus
-                profile = of_file(Path(config.model), gpu=bool(cards))
-            else:
-                profile = load(first, config.profiles)
-            self.fallback = MemoryFallback(with_context(self.state.config, profile))
+            self.fallback = MemoryFallback(await self._load(first))
         except ProfileError as error:
             self.state.status.set(state="failed", reason=Phrase.of(error))
             while self._request is None or self._request.profile is None:

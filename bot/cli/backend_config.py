@@ -4,21 +4,23 @@ Imported only where a backend is started or examined: the bot talks to one, and 
 """
 
 import logging
-import os
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from backend.client import control_socket
 from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
-from backend.models.profile import Profile, of_file
+from backend.models.found import found_models
+from backend.models.profile import Profile, ProfileError, is_file, locate
 from backend.models.profile import load as load_profile
-from bot.settings import BackendSection, ConfigurationError, Settings, config_folder, load
+from bot.settings import ConfigurationError, Settings, config_folder, load
 
 log = logging.getLogger(__name__)
 
 
 def backend_config(settings: Settings, model: str = "") -> BackendConfig:
-    """The configuration of a backend; `model` as in `running_backend`."""
+    """The configuration of a backend; `model` is the profile or GGUF that it starts with, in place of the chosen one."""
     chosen = settings.backend
     external = chosen.kind == "external"
     return BackendConfig(
@@ -27,8 +29,8 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         kind=chosen.kind,
         profile=chosen.profile,
         server=chosen.server,
-        model=model or (chosen.model if external else ""),
-        bare=bool(model) and not external and chosen.profile == BackendSection().profile,
+        start_with="" if external else model,
+        model=(model or chosen.model) if external else "",
         profiles=profiles_folder(),
         embedding=chosen.embedding,
         urls=tuple(chosen.url) if external else (),
@@ -51,10 +53,45 @@ def profiles_folder() -> Path:
 
 
 def profile_of(name: str) -> Profile:
-    """A profile by name, or a bare GGUF file as one; ProfileError where there is none."""
-    if name.endswith(".gguf") or (os.sep in name and Path(name).is_file()):
-        return of_file(Path(name))
+    """A profile by name, or that of a GGUF file; ProfileError where there is none."""
     return load_profile(name, profiles_folder())
+
+
+def model_named(given: str, config: BackendConfig, say: Callable[[str], None]) -> str:
+    """What `--model` means: a profile's name, or the path of a GGUF, which may be named by the program that has it.
+
+    Files of a profile that are not here are downloaded; their sizes are told first. Blocks. Raises
+    ProfileError and PullError.
+    """
+    path = Path(given).expanduser()
+    if path.is_file():
+        return str(path.resolve())
+    if is_file(given):
+        raise ProfileError(f"There is no file {path}.")
+    if found := next((each for each in found_models() if each.name == given), None):
+        return str(found.path)
+    profile = profile_of(given)
+    missing = [each for each in profile.needed if not locate(each, config.models_folder).is_file()]
+    if missing:
+        from backend.models.pull import pull
+
+        pull(missing, config, say)
+    return profile.name
+
+
+def next_name(settings: Settings) -> str:
+    """The profile or GGUF that the backend serves when it starts next: chosen, scheduled or configured."""
+    from backend.server.managed import starting_profile
+
+    config = backend_config(settings)
+    return starting_profile(config, datetime.now(ZoneInfo(config.timezone)))
+
+
+def next_profile(settings: Settings) -> Profile:
+    """The profile of `next_name`, as this machine runs it. Blocks. Raises ProfileError."""
+    from backend.gpu.nvml import installed_gpus
+
+    return profile_of(next_name(settings)).for_machine(gpu=bool(installed_gpus().gpus))
 
 
 def schedule(settings: Settings) -> tuple[ScheduledProfile, ...]:

@@ -34,7 +34,7 @@ from backend.models.profile import Profile, ProfileError, locate
 from backend.pictures import bench_svg, rasterize
 from backend.server.flags import known
 from backend.server.launch import find_binary, with_context
-from bot.cli.backend_config import backend_config, profile_of, profiles_folder
+from bot.cli.backend_config import backend_config, next_profile, profile_of, profiles_folder
 from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.settings import Settings
@@ -187,7 +187,7 @@ async def profile_to_start(settings: Settings) -> Profile:
     async with backend_client(settings) as backend:
         if await backend.answers():
             raise Failed("A backend runs and holds the card: stop it first, then measure again.")
-    return with_context(backend_config(settings), profile_of(settings.backend.profile))
+    return with_context(backend_config(settings), next_profile(settings))
 
 
 # -- what is printed ----------------------------------------------------------

@@ -20,10 +20,10 @@ from backend.gpu.nvml import InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header
 from backend.models.outlook import GIB, Machine
-from backend.models.profile import PACKAGE, ProfileError, Source, locate
+from backend.models.profile import PACKAGE, Profile, ProfileError, locate
 from backend.models.projector import with_projector
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
-from bot.cli.backend_config import backend_config, profile_of
+from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.connect import backend_client
 from bot.cli.doctor_machine import Finding, failure, passed, warning
 from bot.composition import open_agent
@@ -41,7 +41,7 @@ async def card(settings: Settings) -> list[Finding]:
     found = await asyncio.to_thread(installed_gpus)
     if found.problem:
         try:
-            wanted = profile_of(settings.backend.profile).gpu
+            wanted = next_profile(settings).gpu
         except ProfileError:
             wanted = True
         if settings.backend.kind == "external" or not wanted:
@@ -73,7 +73,7 @@ async def binary(settings: Settings) -> list[Finding]:
     try:
         command = (await find_binary(config)).command
         name = "The embedded server" if command == EMBEDDED else Path(command[0]).name
-        profile = profile_of(settings.backend.profile)
+        profile = next_profile(settings)
         launch = await prepare(config, profile, measure=False)
     except ProfileError as error:
         return [failure("server", str(error), "voltaire model list")]
@@ -94,29 +94,31 @@ async def model(settings: Settings) -> list[Finding]:
     if settings.backend.kind == "external":
         return []
     try:
-        source = profile_of(settings.backend.profile).model
+        profile = next_profile(settings)
     except ProfileError as error:
         return [failure("model", str(error), "voltaire model list")]
+    source = profile.model
     path = locate(source, backend_config(settings).models_folder)
     if not path.is_file():
-        remedy = f"voltaire model pull {settings.backend.profile}"
-        return [failure("model", f"{path} is missing.", remedy)]
+        return [failure("model", f"{path} is missing.", how_to_replace(profile))]
     try:
         header = await asyncio.to_thread(read_header, path)
     except (NotAModel, OSError) as error:
-        return [failure("model", str(error), how_to_replace(source, settings))]
+        return [failure("model", str(error), how_to_replace(profile))]
     detail = f"{path.name}, {header.architecture}, {path.stat().st_size / 2**20:,.0f} MiB"
     if source.sha256 and await asyncio.to_thread(sha256, path) != source.sha256:
         wrong = f"{detail}: it is damaged, its checksum differs."
-        return [failure("model", wrong, how_to_replace(source, settings))]
+        return [failure("model", wrong, how_to_replace(profile))]
     return [passed("model", detail)]
 
 
-def how_to_replace(source: Source, settings: Settings) -> str:
-    if not source.builtin:
-        return f"voltaire model pull {settings.backend.profile}"
+def how_to_replace(profile: Profile) -> str:
+    if profile.model.path:
+        return "Bring the file back, or choose another model: voltaire model use NAME"
+    if not profile.model.builtin:
+        return f"voltaire model pull {profile.name}"
     if (CHECKOUT / ".git").exists():
-        return f"git -C {shlex.quote(str(CHECKOUT))} checkout -- backend/{source.builtin}"
+        return f"git -C {shlex.quote(str(CHECKOUT))} checkout -- backend/{profile.model.builtin}"
     return "Install Voltaire anew: the file came with it."
 
 
@@ -129,7 +131,7 @@ async def fit(settings: Settings) -> list[Finding]:
         return []
     folder = backend_config(settings).models_folder
     try:
-        profile = profile_of(settings.backend.profile)
+        profile = next_profile(settings)
         profile = with_projector(profile, folder)
         target, *draft = [read_header(locate(source, folder)) for source in profile.needed]
     except (ProfileError, NotAModel, OSError):

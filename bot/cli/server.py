@@ -17,7 +17,7 @@ from backend.measure.choice import choose
 from backend.measure.probe import CannotMeasure
 from backend.models.profile import ProfileError
 from backend.server.launch import with_context
-from bot.cli.backend_config import backend_config, profile_of
+from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.bench import bench_running, own_server
 from bot.cli.command import Failed, Misused, NoBackend, Options, runs
 from bot.cli.connect import backend_client
@@ -111,7 +111,7 @@ async def use_faster(settings: Settings, used: Path, new: Path) -> None:
         async def measure(server: Path) -> BenchRow:
             if live:
                 return await measure_live(backend, servers, server, sampler)
-            profile = with_context(backend_config(settings), profile_of(settings.backend.profile))
+            profile = with_context(backend_config(settings), next_profile(settings))
             async with own_server(settings, profile, sampler, str(server)) as bench:
                 return await bench.at(min(MEASURED, profile.context // 2))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backend.models.found import OLLAMA_MODEL, FoundModel, found_models
-from backend.models.outlook import Machine, candidates
+from backend.models.outlook import PREFERRED_CPU, Machine, candidates
 from backend.models.profile import load, names
 from fakes import gguf_kinds
 
@@ -75,7 +75,11 @@ def test_what_fits_is_listed_best_first(tmp_path: Path) -> None:
         return [(each.name, each.runs) for each in candidates(machine, profiles, [mine])]
 
     none, small, large = listed(), listed(4.0), listed(32.0)
-    assert [name for name, runs in none if runs] == ["own", "pocket"]
+    assert [name for name, runs in none if runs] == [
+        *PREFERRED_CPU,
+        *("qwen3-4b", "gemma3-4b", "qwen2.5-3b", "smollm3-3b", "gemma3-1b", "lfm2-1.2b"),
+        *("own", "pocket"),
+    ]
     fits = [name for name, runs in small if runs]
     assert (fits[0], fits[-1], "own" in fits) == ("qwen2.5-3b", "pocket", True)
     assert large[0] == ("qwen3.6-35b-a3b-q6-2x", True)

@@ -1,6 +1,5 @@
 """What does not fit is made smaller or refused before the start, never after an abort."""
 
-import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from backend.models.placement import (
 )
 from backend.models.profile import Profile, Source, load
 from backend.protocol import Alert
-from backend.server.launch import CannotStart, prepare
+from backend.server.launch import CannotStart, prepare, with_threads
 from backend.server.memory_fallback import Buffers, MemoryFallback
 from fakes import gguf_kinds, gguf_shapes, llama_devices
 from fakes.toolkits import program
@@ -243,13 +242,24 @@ async def _first(events: AsyncIterator[Alert]) -> AsyncIterator[Alert]:
         return
 
 
-async def test_threads_are_never_more_than_cores(state: Path, mine: Path) -> None:
-    config = on(state, mine, "  CUDA0: A (16144 MiB, 9000 MiB free)")
-    profile = load("small", mine)
-    cores = len(os.sched_getaffinity(0))
-    for asked, given in ((cores + 10, cores), (1, 1)):
-        launch = await prepare(config, profile.with_flag(str(asked), "-t"))
-        assert launch.profile.flag("-t") == str(given)
+@pytest.mark.parametrize(
+    ("given", "gpu", "cores", "threads"),
+    [
+        (None, False, 2, ("1", "2")),
+        (None, False, 1, ("1", "1")),
+        (None, False, 8, ("7", "8")),
+        (None, True, 8, (None, None)),  # the card computes
+        ("1", False, 8, ("1", None)),
+        ("12", False, 8, ("8", None)),
+        ("12", True, 8, ("8", None)),
+    ],
+)
+def test_a_model_on_the_processor_leaves_a_core_free(
+    given: str | None, gpu: bool, cores: int, threads: tuple[str | None, str | None]
+) -> None:
+    profile = replace(PLAIN, gpu=gpu, optional={"-t": given} if given else {})
+    found = with_threads(profile, cores)
+    assert (found.flag("--threads"), found.flag("--threads-batch")) == threads
 
 
 async def test_what_cannot_fit_is_one_sentence_and_no_start(state: Path, mine: Path) -> None:

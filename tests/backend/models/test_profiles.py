@@ -10,6 +10,7 @@ import pytest
 from backend.embedded.__main__ import command_line, params_of
 from backend.models.fit import FreeMemory, fit_profile, fit_report, sum_text, verdict
 from backend.models.gguf_header import Header
+from backend.models.outlook import Machine, profile_candidate
 from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import load, names
 from backend.server import flags
@@ -61,6 +62,30 @@ def parameters(*words: str) -> Any:
 
 def test_a_flag_that_does_nothing_is_noticed() -> None:
     assert parameters("--batch-size", "2048") == parameters() != parameters("--batch-size", "1024")
+
+
+# -- files ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in names() if load(name).cpu])
+def test_a_profile_for_processors_says_what_is_downloaded(name: str, tmp_path: Path) -> None:
+    profile = load(name)
+    [source] = profile.sources
+    assert source.repo and source.file
+    assert source.size and 0.5 * GIB < source.size < 4 * GIB
+    assert source.sha256 and re.fullmatch("[0-9a-f]{64}", source.sha256)
+    machine = Machine((), 8 * GIB, tmp_path)
+    assert profile_candidate(profile, machine).runs
+    assert not profile_candidate(profile, replace(machine, host=GIB // 2)).runs
+
+
+def test_a_file_is_run_by_the_profile_that_knows_it_else_by_flags_for_any(tmp_path: Path) -> None:
+    known = load(str(tmp_path / "Qwen3-1.7B-Q4_K_M.gguf"))
+    assert known.model.path == str(tmp_path / "Qwen3-1.7B-Q4_K_M.gguf")
+    assert known == replace(load("qwen3-1.7b"), model=known.model)
+    other = load(str(tmp_path / "other.gguf"))
+    assert (other.name, other.cpu) == ("other", True)
+    assert other.sampling == {"temperature": 0.2, "top_p": 0.9}
 
 
 # -- memory ---------------------------------------------------------------------
