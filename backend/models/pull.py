@@ -31,7 +31,9 @@ def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], 
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     folder = config.models_folder
     config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.resolve().mkdir(parents=True, exist_ok=True)  # the demo's is a link
+    real = (config.state_dir / "models").resolve()  # the demo's is a link to the user's
+    real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.resolve().mkdir(parents=True, exist_ok=True)
     for source in sources:
         pull_one(source, folder, say)
     return locate(sources[0], folder)

@@ -20,7 +20,7 @@ from agent.events import (
     as_json,
     from_wire,
 )
-from bot.cli.command import Misused, Options, chat_option, json_option, runs
+from bot.cli.command import Misused, Options, chat_option, json_option, model_option, runs
 from bot.cli.connect import running_backend
 from bot.cli.holder_client import HolderClient, with_holder
 from bot.settings import Settings
@@ -31,19 +31,25 @@ EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that t
 @click.command("ask", help="Ask one thing (- reads standard input) and print the answer.")
 @click.argument("text")
 @chat_option
+@model_option
 @json_option
 @runs
-async def command(options: Options, text: str, chat: str, as_json: bool) -> int:
+async def command(options: Options, text: str, chat: str, model: str, as_json: bool) -> int:
     text = (sys.stdin.read() if text == "-" else text).strip()
     if not text:
         raise Misused("There is nothing to ask: the text is empty.")
     show = print_json if as_json else TextPrinter().print
-    finished = await run_one_turn(options.settings, chat, text, show)
+    finished = await run_one_turn(options.settings, chat, text, show, model=model)
     return EXIT_CODES.get(finished.reason, 1)
 
 
 async def run_one_turn(
-    settings: Settings, chat: str, text: str, show: Callable[[Event], None], stranger: str = ""
+    settings: Settings,
+    chat: str,
+    text: str,
+    show: Callable[[Event], None],
+    stranger: str = "",
+    model: str = "",
 ) -> TurnFinished:
     """Run one turn of a chat. `stranger` names the source of a text that the user did not write."""
     update = new_update()
@@ -57,7 +63,7 @@ async def run_one_turn(
                 if isinstance(event, TurnFinished):
                     return event
 
-    async with running_backend(settings) as backend:
+    async with running_backend(settings, model) as backend:
         return await with_holder(settings, backend, turn)
 
 

@@ -7,7 +7,8 @@ import click
 from backend.control.restart_history import FILE, RestartHistory
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
-from bot.cli.command import Options, json_option, runs, serves, start_logging
+from bot.cli.command import Options, json_option, model_option, runs, serves, start_logging
+from bot.cli.connect import wanted_model
 
 
 @click.group(
@@ -15,7 +16,7 @@ from bot.cli.command import Options, json_option, runs, serves, start_logging
     invoke_without_command=True,
     help="Keep llama-server alive and answer the control socket.",
 )
-@click.option("--model", default="", help="A GGUF to run in place of the profile's.")
+@model_option
 @click.pass_context
 def command(context: click.Context, model: str) -> int | None:
     return None if context.invoked_subcommand else serve(model)
@@ -24,7 +25,10 @@ def command(context: click.Context, model: str) -> int | None:
 @serves
 async def serve(options: Options, model: str) -> None:
     start_logging(options.verbose, service=True)
-    async with serve_backend(backend_config(options.settings, model)) as backend:
+    settings = options.settings
+    if model and settings.backend.kind == "managed":
+        model = await wanted_model(settings, model, None)
+    async with serve_backend(backend_config(settings, model)) as backend:
         await backend.ended()
 
 

@@ -14,7 +14,7 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import notify
-from bot.cli.command import Misused, Options, serves, start_logging
+from bot.cli.command import Misused, Options, model_option, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.holder_api import serve_as_bot
 from bot.cli.holder_client import holding_as_bot
@@ -38,7 +38,7 @@ async def command(options: Options) -> None:
 
 
 @click.command("run", help="Backend and bot together in the foreground.")
-@click.option("--model", default="", help="A GGUF to run in place of the profile's.")
+@model_option
 @serves
 async def run(options: Options, model: str) -> None:
     """Where there is no systemd."""
@@ -81,10 +81,9 @@ async def http_servers(settings: Settings, backend: BackendClient) -> AsyncItera
             from bot.cli.status import status_json
             from bot.page.server import serve_page
 
+            facts = partial(status_json, settings=settings)
             changes = partial(make_change, settings)
-            page = await stack.enter_async_context(
-                serve_page(settings, backend, status_json, changes)
-            )
+            page = await stack.enter_async_context(serve_page(settings, backend, facts, changes))
             if page.exposed:
                 log.warning("%s", page.exposed)
         if settings.metrics.listen:

@@ -22,7 +22,7 @@ from bot.approval_question import approval_keyboard, decision, question, send_wh
 from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.chat_trust import TRUST
 from bot.cli.ask import new_update
-from bot.cli.command import Options, chat_option, runs
+from bot.cli.command import Options, chat_option, model_option, runs
 from bot.cli.connect import running_backend
 from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
 from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
@@ -37,20 +37,22 @@ PROMPT = "[bold]›[/bold] "
 
 @click.command("chat", help="Talk in the terminal; /help inside, Ctrl-D ends it.")
 @chat_option
+@model_option
 @runs
-async def command(options: Options, chat: str) -> None:
+async def command(options: Options, chat: str, model: str) -> None:
     lines = InputLines(sys.stdin)
-    await converse(
-        options.settings, chat, Screen(Console(), lines, Path.cwd() / FILES_FOLDER), lines
-    )
+    screen = Screen(Console(), lines, Path.cwd() / FILES_FOLDER)
+    await converse(options.settings, chat, screen, lines, model)
 
 
-async def converse(settings: Settings, chat: str, screen: Screen, lines: InputLines) -> None:
+async def converse(
+    settings: Settings, chat: str, screen: Screen, lines: InputLines, model: str = ""
+) -> None:
     """Talk until the input ends. Scheduled jobs run meanwhile, whatever process holds the state."""
     command = asyncio.current_task()
     assert command
     conversation = Conversation(chat, screen, lines, command)
-    async with running_backend(settings) as backend:
+    async with running_backend(settings, model) as backend:
         await with_holder(settings, backend, conversation.run, jobs=True)
 
 

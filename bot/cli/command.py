@@ -113,6 +113,12 @@ def checked_chat(_ctx: click.Context, _option: click.Parameter, name: str) -> st
 chat_option = click.option(
     "--chat", default="cli", show_default=True, help="Which chat.", callback=checked_chat
 )
+model_option = click.option(
+    "--model",
+    default="",
+    metavar="PROFILE|FILE",
+    help="Start with this model; a profile's file is downloaded first.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 

@@ -7,11 +7,15 @@ chat_sandboxes    the sandboxes alone: no database, no model
 require_sandbox   ends a command on a machine where no command can be isolated
 """
 
+import asyncio
 import logging
+import shlex
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING
+
+import click
 
 from agent.aio import BackgroundTasks
 from backend.client import BackendClient, BackendUnavailable, control_socket
@@ -38,13 +42,31 @@ def backend_client(settings: Settings) -> BackendClient:
 async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[BackendClient]:
     """The running backend. Where there is none, or it ends, one of our own serves until the block ends.
 
-    `model` is a GGUF that our own runs in place of its profile's.
+    `model` is the profile or file that our own starts with, as `--model` names it. Raises Failed where the
+    running one serves another.
     """
-    own = partial(own_backend, settings, model)
     async with backend_client(settings) as client:
         found = await client.answers()
+        if model and settings.backend.kind == "managed":
+            model = await wanted_model(settings, model, client if found else None)
+        own = partial(own_backend, settings, model)
         async with failover(client, own) if found else own():
             yield client
+
+
+async def wanted_model(settings: Settings, model: str, running: BackendClient | None) -> str:
+    """The profile or file that `model` names, downloaded first; it is what a running backend has to serve."""
+    from bot.cli.backend_config import backend_config, model_named, profile_of
+
+    say = partial(click.echo, err=True)
+    name = await asyncio.to_thread(model_named, model, backend_config(settings), say)
+    if running:
+        serves = (await running.status()).backend.profile
+        if serves != (await asyncio.to_thread(profile_of, name)).name:
+            raise Failed(
+                f"The backend that runs serves {serves}. Switch it: voltaire model use {shlex.quote(model)}"
+            )
+    return name
 
 
 @asynccontextmanager

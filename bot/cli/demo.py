@@ -1,4 +1,4 @@
-"""voltaire demo: the whole path on this machine, with a local Telegram and the pocket model."""
+"""voltaire demo: the whole path on this machine, with a local Telegram, by Pocket or the model that is named."""
 
 import asyncio
 import secrets
@@ -14,11 +14,13 @@ from pydantic import SecretStr
 
 from agent.chats.assignment import Assignment
 from agent.events import Event, Notice, TurnFinished
+from backend.config import BackendConfig
 from backend.models.found import found_models
-from backend.models.outlook import size_text
+from backend.models.outlook import PREFERRED_CPU, size_text
 from bot.cli.ask import TextPrinter
+from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve, serve_until
-from bot.cli.command import Failed, Misused, Options, runs
+from bot.cli.command import Failed, Misused, Options, model_option, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.localgram import Localgram, Person
 from bot.settings import (
@@ -46,11 +48,9 @@ SHOWN_MODELS = 3
     show_default=True,
     help="The chat page's.",
 )
-@click.option(
-    "--model", type=click.Path(exists=True, dir_okay=False), help="A GGUF in place of pocket's."
-)
+@model_option
 @runs
-async def command(_: Options, text: str | None, port: int, model: str | None) -> int:
+async def command(_: Options, text: str | None, port: int, model: str) -> int:
     if text is not None and not text.strip():
         raise Misused("There is nothing to ask: the text is empty.")
     async with phone(0 if text else port) as (gram, owner), own_state() as state:
@@ -64,8 +64,8 @@ async def command(_: Options, text: str | None, port: int, model: str | None) ->
         )
         await require_sandbox(settings)
         if text:
-            return await one_answer(settings, owner, text, model or "")
-        async with running_backend(settings, model or "") as backend:
+            return await one_answer(settings, owner, text, model)
+        async with running_backend(settings, model) as backend:
             click.echo(
                 f"Voltaire is at {gram.page} (Ctrl-C ends it). Try: how much disk space is free?"
             )
@@ -77,15 +77,17 @@ async def command(_: Options, text: str | None, port: int, model: str | None) ->
 
 
 def real_models() -> list[str]:
-    """How to try a real model: with the largest GGUF files that are here, else by downloading one. Blocks."""
-    lines = [
-        f"make demo MODEL={shlex.quote(str(each.path))}  ({size_text(each.size)}, from {each.place})"
-        for each in found_models()[:SHOWN_MODELS]
+    """How to try a real model: one that lies here, else one that is downloaded. Blocks."""
+    here = found_models()[:SHOWN_MODELS]
+    choices = [
+        (shlex.quote(str(each.path)), f"{size_text(each.size)}, from {each.place}") for each in here
     ]
-    if lines:
-        return ["The model is a toy. These lie here:", *(f"  {line}" for line in lines)]
+    if not choices:
+        profile = profile_of(PREFERRED_CPU[0])
+        choices = [(profile.name, f"{size_text(profile.model.size or 0)} to download, once")]
     return [
-        "The model is a toy. A real one: make demo MODEL=FILE.gguf; which fit: voltaire model fit"
+        "This model, Pocket, is a toy. A real one:",
+        *(f"  make demo MODEL={name}  ({about})" for name, about in choices),
     ]
 
 
@@ -106,10 +108,11 @@ async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
 
 @asynccontextmanager
 async def own_state() -> AsyncIterator[Path]:
-    """A temporary state folder, on the disk that a real state would be on."""
-    parent = default_state_dir().parent
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="voltaire-demo-", dir=parent))
+    """A temporary state folder, on the disk of a real one, with the models of that one, which stay."""
+    real = default_state_dir()
+    real.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="voltaire-demo-", dir=real.parent))
+    BackendConfig(folder).models_folder.symlink_to(BackendConfig(real).models_folder)
     try:
         yield folder
     finally:

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from backend.models.profile import of_file
-from bot.cli.backend_config import backend_config
-from bot.settings import BackendSection, Settings
 from bot.texts import Texts
 from fakes.gguf_chain import make_chain
+from fakes.hub import Hub
 from fakes.patience import SECONDS
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -65,18 +63,53 @@ async def test_what_the_first_screen_offers_is_done(tmp_path: Path, wish: str) -
 
 
 async def test_a_file_of_ones_own_runs_by_flags_that_suit_any(tmp_path: Path) -> None:
-    """Not by the toy's: one thread, no card, no sampling."""
+    """Not by the toy's: its one thread, its window, its sampling."""
     model = make_chain(tmp_path / "mine.gguf", "Hello, I am no toy.")
     async with demo(tmp_path / "s", "--ask", "hi", "--model", str(model)) as process:
         out, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert (process.returncode, out.decode().splitlines()[-1]) == (0, "Hello, I am no toy.")
     assert "processor" not in err.decode(), "there is no card whose absence could be a fault"
-    config = backend_config(Settings(), str(model))
-    profile = of_file(Path(config.model))
-    assert config.bare and profile.name == "mine"
-    assert profile.flag("--threads") is None
-    chosen = Settings(backend=BackendSection(profile="qwen3-4b"))
-    assert not backend_config(chosen, str(model)).bare, "a variant of that profile's model"
+
+
+async def test_a_profile_is_downloaded_first_and_stays(tmp_path: Path) -> None:
+    content = make_chain(tmp_path / "far.gguf", "Hello from far away.").read_bytes()
+    own = tmp_path / "x" / "voltaire" / "profiles"
+    own.mkdir(parents=True)
+    (own / "far.toml").write_text(
+        'title = "F"\ncpu = true\ncontext = 4096\n[model]\nrepo = "a/b"\nfile = "m.gguf"\n'
+    )
+    async with Hub(content).running() as hub:
+        env = {"XDG_CONFIG_HOME": str(tmp_path / "x"), "HF_ENDPOINT": hub.url}
+        env["HF_HOME"] = str(tmp_path / "hf")
+        said: list[tuple[str, str]] = []
+        for _ in range(2):
+            async with demo(tmp_path / "s", "--ask", "hi", "--model", "far", env=env) as process:
+                out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+            said.append((out.decode().splitlines()[-1], err.decode()))
+    assert [answer for answer, _ in said] == ["Hello from far away."] * 2, said
+    assert ["Pulling a/b/m.gguf, 0.0 GiB" in told for _, told in said] == [True, False]
+    kept = tmp_path / "s" / "voltaire" / "models" / "m.gguf"
+    assert kept.read_bytes() == content and kept.parent.parent.stat().st_mode & 0o777 == 0o700
+    assert [each.name for each in (tmp_path / "s").iterdir()] == ["voltaire"]
+
+
+async def test_a_home_is_found_where_the_shell_left_it_out(tmp_path: Path) -> None:
+    """dash passes MODEL=~/mine.gguf on as it stands."""
+    make_chain(tmp_path / "mine.gguf", "Hello.")
+    env = {"HOME": str(tmp_path)}
+    async with demo(tmp_path / "s", "--ask", "hi", "--model", "~/mine.gguf", env=env) as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert out.decode().splitlines()[-1:] == ["Hello."], err.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [("~/none.gguf", "There is no file /"), ("nonesuch", "no profile called nonesuch")],
+)
+async def test_a_model_that_is_not_there_is_told(tmp_path: Path, model: str, sentence: str) -> None:
+    async with demo(tmp_path, "--ask", "hi", "--model", model) as process:
+        _, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert (process.returncode, sentence in err.decode()) == (2, True), err.decode()
 
 
 async def test_the_demo_names_the_models_that_lie_here(tmp_path: Path) -> None:
@@ -93,6 +126,13 @@ async def test_what_is_beyond_pocket_is_declined_by_it(tmp_path: Path) -> None:
         out, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 0, err.decode()
     assert "demonstration model" in out.decode().splitlines()[-1]
+
+
+async def test_where_no_model_lies_one_is_named_with_its_size(tmp_path: Path) -> None:
+    async with demo(tmp_path / "s", "--port", "0", env={"HOME": str(tmp_path)}) as process:
+        assert process.stdout
+        lines = [await asyncio.wait_for(process.stdout.readline(), SECONDS) for _ in range(3)]
+    assert lines[2].decode() == "  make demo MODEL=qwen2.5-1.5b  (1.0 GiB to download, once)\n"
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
