@@ -5,17 +5,20 @@ import json
 import shlex
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
 from agent.errors import AgentError
-from agent.llm.selftest import sentence
+from agent.llm.selftest import SelfTest, record_key, sentence
 from agent.model import ModelRefused
-from backend.client import BackendClient
+from backend.client import BackendClient, BackendUnavailable
 from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
 from backend.models.found import found_models
 from backend.models.outlook import (
@@ -28,19 +31,36 @@ from backend.models.outlook import (
     profile_headers,
     size_text,
 )
-from backend.models.profile import Profile, Source, embedders, load, load_embedder, locate, names
+from backend.models.profile import (
+    Profile,
+    ProfileError,
+    Source,
+    embedders,
+    load,
+    load_embedder,
+    locate,
+    names,
+)
 from backend.models.projector import with_projector
 from backend.models.pull import PullError
 from backend.models.pull import pull as download
 from backend.models.speech import open_to_sandboxes, speech_folder, speech_sources
+from backend.protocol import ServerStatus
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
+from backend.server.managed import ManualChoice
 from bot import config_file
-from bot.cli.backend_config import backend_config, profile_of, profiles_folder
+from bot.cli.backend_config import (
+    backend_config,
+    model_named,
+    next_profile,
+    profile_of,
+    profiles_folder,
+)
 from bot.cli.command import Failed, Options, json_option, runs
-from bot.cli.connect import backend_client
+from bot.cli.connect import backend_client, running_agent
 from bot.cli.holder_client import record_act
-from bot.composition import open_agent
 from bot.settings import Settings, find_file
+from bot.state import DATABASE, make_private, open_state_read_only
 
 BAR = 32
 
@@ -56,12 +76,26 @@ command = click.Group("model", help="Profiles: list them, see what fits, downloa
 @json_option
 @runs
 async def list_profiles(options: Options, embedding: bool, as_json: bool) -> None:
-    """Every profile, what it is good and bad at, and whether its file is here."""
+    """Every profile, what it is good and bad at, whether its file is here, and which is in use (*)."""
     settings, own = options.settings, profiles_folder()
     read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
     profiles = [read(name, own) for name in found]
+    current = settings.backend.embedding
+    if not embedding:
+        used = await profile_in_use(settings)
+        current = used.name
+        if current not in found:  # a file
+            profiles.insert(0, used)
     here = await asyncio.to_thread(Machine.here, backend_config(settings).models_folder)
-    rows = [fields(each, settings, here) for each in profiles]
+    tested = await selftests(settings, profiles)
+    rows = [
+        {
+            **fields(each, settings, here),
+            "current": each.name == current,
+            "selftest": tested.get(each.name),
+        }
+        for each in profiles
+    ]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
@@ -71,11 +105,42 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
         missing = "" if row["here"] else " to download"
         known = f"{size_text(row['bytes'])}{missing}" if row["bytes"] else "size not known"
         click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[row['fits']]})")
-        click.echo(f"    good: {each.good}\n    bad:  {each.bad}")
+        told = {"good": each.good, "bad": each.bad, "tried": row["selftest"]}
+        for name, text in told.items():
+            if text:
+                click.echo(f"    {name + ':':<7}{text}")
         if each.mmproj:
             click.echo(f"    sees pictures{projector_missing(each, here)}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
+
+
+async def profile_in_use(settings: Settings) -> Profile:
+    """The profile that the running backend serves, else that the next start will."""
+    chosen = await asyncio.to_thread(next_profile, settings)
+    async with backend_client(settings) as backend:
+        with suppress(BackendUnavailable):
+            server = (await backend.status()).backend
+            if server.profile and server.profile != chosen.name:
+                with suppress(ProfileError):
+                    return await asyncio.to_thread(profile_of, server.profile)
+                file = server.model or server.profile
+                return Profile(server.profile, file, server.n_ctx or 0, Source(path=file))
+    return chosen
+
+
+async def selftests(settings: Settings, profiles: Sequence[Profile]) -> dict[str, str]:
+    """What is known of whether they call tools, by profile."""
+    if not (settings.state_dir / DATABASE).exists():
+        return {}
+    told: dict[str, str] = {}
+    async with open_state_read_only(settings) as store:
+        for each in profiles:
+            file = model_path(settings, each).name
+            served = ServerStatus(state="stopped", profile=each.name, model=file)
+            if found := await store.key_values.get(record_key(served), SelfTest):
+                told[each.name] = sentence(found)
+    return told
 
 
 def projector_missing(profile: Profile, machine: Machine) -> str:
@@ -95,6 +160,7 @@ def file_bytes(profile: Profile, machine: Machine) -> int | None:
 
 def room_for(profile: Profile, machine: Machine) -> bool | None:
     """Whether it fits by the profile's own figures, else by its size, without the computation of `model fit`."""
+    profile = profile.for_machine(gpu=bool(machine.cards))
     size = file_bytes(profile, machine) or 0
     if not profile.gpu:
         needed, room = max(size, profile.ram_mib * MIB if profile.ram_mib else 0), machine.host
@@ -123,7 +189,6 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "here": path.is_file(),
         "bytes": file_bytes(profile, machine),
         "fits": room_for(profile, machine),
-        "current": profile.name in (settings.backend.profile, settings.backend.embedding),
     }
 
 
@@ -154,25 +219,25 @@ async def pull(options: Options, model: str) -> None:
 @embedding_option
 @runs
 async def use(options: Options, model: str, embedding: bool) -> None:
-    """Switch the running backend to a profile, and keep it for the next start."""
-    settings = options.settings_as_root  # the configuration of the machine is root's
-    if embedding:
-        await use_embedder(options, settings, model)
+    """Switch to a profile or a GGUF file, now and for every start; a profile's file is downloaded first."""
+    if embedding:  # the configuration of the machine is root's
+        await use_embedder(options, options.settings_as_root, model)
         return
-    profile = profile_of(model)
-    if not model_path(settings, profile).is_file():
-        raise Failed(f"{profile.name} is not downloaded yet: voltaire model pull {profile.name}")
+    settings = options.settings
+    if settings.backend.kind == "external":
+        raise Failed("The model server is another's (backend.kind): its model is backend.model.")
+    config = backend_config(settings)
+    make_private(settings.state_dir)
+    name = await asyncio.to_thread(model_named, model, config, click.echo)
+    profile, choice = await asyncio.to_thread(profile_of, name), ManualChoice.of(config)
     async with backend_client(settings) as backend:
         if await backend.answers():
-            await switch(backend, profile.name)
-        used = f"{profile.name} is in use"
-        if kept(options, "backend.profile", profile.name):
-            click.echo(f"{used}.")
+            await switch(backend, name)
         else:
-            click.echo(f"{used}; put backend.profile into the configuration to keep it.")
-        await record_act(settings, act="model", to=profile.name)
-        if await backend.answers():
-            await selftest(options.settings, backend)
+            choice.save(name, config.profile, datetime.now(ZoneInfo(config.timezone)))
+    click.echo(f"{profile.name} is in use, at each start, too ({choice.path}).")
+    await record_act(settings, act="model", to=profile.name)
+    await print_selftest(settings, profile)
 
 
 async def use_embedder(options: Options, settings: Settings, name: str) -> None:
@@ -212,15 +277,18 @@ async def switch(backend: BackendClient, name: str) -> None:
     click.echo(f"{name} serves after {time.monotonic() - began:.1f} s{fixed}.", err=True)
 
 
-async def selftest(settings: Settings, backend: BackendClient) -> None:
-    """Print whether the model calls tools; tested when it serves for the first time."""
-    try:
-        async with open_agent(settings, backend) as agent:
-            found = await agent.selftests.of((await backend.status()).backend)
-    except (AgentError, ModelRefused) as error:
-        click.echo(f"Its self-test failed: {error}", err=True)
-    else:
-        click.echo(sentence(found), err=True)
+async def print_selftest(settings: Settings, profile: Profile) -> None:
+    """Print whether the model calls tools: tried now, if need be by a backend of our own, where it never was."""
+    told = (await selftests(settings, [profile])).get(profile.name)
+    if told is None:
+        click.echo("Whether it calls tools is being tried, once.", err=True)
+        try:
+            async with running_agent(settings) as agent:
+                await agent.ready()
+                told = sentence(await agent.selftests.of((await agent.backend.status()).backend))
+        except (AgentError, ModelRefused) as error:
+            raise Failed(f"It could not be tried: {error}") from None
+    click.echo(told)
 
 
 def model_path(settings: Settings, profile: Profile) -> Path:
@@ -255,7 +323,7 @@ async def fit(
         listed = await asyncio.to_thread(all_candidates, machine)
         print_candidates(listed, machine, as_json=as_json)
         return 0
-    profile = profile_of(model)
+    profile = profile_of(model).for_machine(gpu=bool(machine.cards))
     try:
         read = partial(profile_headers, say=partial(click.echo, err=True))
         target, draft = await asyncio.to_thread(read, profile, machine.models)

@@ -45,10 +45,11 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
         if own:
             raise Failed(f"The key is your own, in {own}: write another one into it.")
         (settings.state_dir / KEY).unlink(missing_ok=True)
+    facts = partial(status_json, settings=settings)
     async with backend_client(settings) as backend:
         try:
             changes = partial(make_change, settings)
-            async with serve_page(settings, backend, status_json, changes, listen) as page:
+            async with serve_page(settings, backend, facts, changes, listen) as page:
                 if page.exposed:
                     click.echo(page.exposed, err=True)
                 click.echo(page.address)

@@ -59,27 +59,33 @@ async def own_facts(settings: Settings) -> dict[str, Any]:
         store = None
         if database.exists():
             store = await stack.enter_async_context(open_state_read_only(settings))
-        return await with_backend(
-            await bot_facts(read_presence(settings.state_dir), store), backend
-        )
+        facts = await bot_facts(read_presence(settings.state_dir), store)
+        return await with_backend(facts, backend, settings)
 
 
-async def with_backend(facts: dict[str, Any], backend: BackendClient) -> dict[str, Any]:
+async def with_backend(
+    facts: dict[str, Any], backend: BackendClient, settings: Settings | None = None
+) -> dict[str, Any]:
     """The bot's facts, and the backend's where it answers."""
     report: Status | None = None
     with suppress(BackendUnavailable):
         report = await backend.status()
-    return status_json(facts, report)
+    return status_json(facts, report, settings)
 
 
 own_version = cache(version)
 
 
-def status_json(facts: dict[str, Any], report: Status | None) -> dict[str, Any]:
-    """What `voltaire status --json` prints. What is not known is None."""
+def status_json(
+    facts: dict[str, Any], report: Status | None, settings: Settings | None = None
+) -> dict[str, Any]:
+    """What `voltaire status --json` prints. What is not known is None.
+
+    With `settings`, a stopped backend has the profile and the model that it will start with.
+    """
     server = (report.backend if report else ServerStatus(state="stopped")).model_dump(mode="json")
     if report is None:
-        server |= {"kind": None, "restarts": None}
+        server |= {"kind": None, "restarts": None, **(next_model(settings) if settings else {})}
     return {
         "version": own_version("voltaire-agent"),
         "uptime_s": report.uptime_s if report else None,
@@ -99,6 +105,18 @@ def status_json(facts: dict[str, Any], report: Status | None) -> dict[str, Any]:
     }
 
 
+def next_model(settings: Settings) -> dict[str, str]:
+    from backend.models.profile import ProfileError, locate
+    from bot.cli.backend_config import backend_config, next_name, profile_of
+
+    with suppress(ProfileError):
+        if settings.backend.kind == "managed":
+            profile = profile_of(next_name(settings))
+            path = locate(profile.model, backend_config(settings).models_folder)
+            return {"profile": profile.name, "model": path.name}
+    return {}
+
+
 def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> list[str]:
     """The status for a person. `restarts`: the newest of the model server and the backend, oldest first."""
     server, bot = facts["backend"], facts["bot"]
@@ -115,6 +133,8 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
             cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
         lines += [*speed_lines(facts["speed"]), *idle_lines(facts["idle"])]
+    elif server["model"]:
+        lines.append(f"model when it starts: {server['model']}, profile {server['profile']}")
     if second := facts.get("embedding"):
         told = f"search by meaning: {second['state']}, {second['profile']}"
         lines.append(told + in_brackets(second["reason"]))

@@ -8,7 +8,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from backend.service import serve_backend
+from bot.cli.backend_config import backend_config
+from bot.settings import Settings, StateSection
 from fakes import gguf_kinds
+from fakes.gguf_chain import make_chain
 from fakes.toolkits import cuda, gcc
 from fakes.words import saying
 
@@ -127,7 +131,51 @@ async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert code == 0, err
     assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
     assert rows["gpt-oss-20b"]["bytes"] > 10 << 30 and rows["coder-draft"]["bytes"] is None
-    assert rows["qwen2.5-3b"]["fits"] is False, "it wants a card"
+    assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
+
+
+async def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:
+    """With the backend stopped; a second backend is none the wiser by the configuration."""
+    model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")
+    code, out, err = await voltaire(tmp_path, "model", "use", str(model))
+    assert code == 0, err
+    kept = tmp_path / "s" / "voltaire" / "profile.json"
+    used_now, tried = out.splitlines()
+    assert used_now == saying("mine is in use", f"({kept})")
+    code, out, err = await voltaire(tmp_path, "model", "list", "--json")
+    [used] = [row for row in json.loads(out) if row["current"]]
+    assert (used["name"], used["path"], used["here"]) == ("mine", str(model), True)
+    assert used["selftest"] == tried
+    code, out, _ = await voltaire(tmp_path, "status", "--json")
+    server = json.loads(out)["backend"]
+    assert (server["state"], server["profile"], server["model"]) == ("stopped", "mine", "mine.gguf")
+    _, out, _ = await voltaire(tmp_path, "status")
+    assert "model when it starts: mine.gguf, profile mine" in out.splitlines()
+    code, out, err = await voltaire(tmp_path, "ask", "hi")
+    assert (code, out) == (0, "Hello from mine.\n"), err
+    code, out, err = await voltaire(tmp_path, "ask", "--model", "pocket", "what is 2 + 2?")
+    assert (code, "Hello from mine" in out) == (0, False), "for this one time"
+    _, out, _ = await voltaire(tmp_path, "model", "use", "pocket")
+    assert out.splitlines()[0] == saying("pocket is in use")
+    _, out, _ = await voltaire(tmp_path, "status", "--json")
+    assert json.loads(out)["backend"]["profile"] == "pocket"
+
+
+async def test_a_model_other_than_the_one_that_runs_is_refused_with_the_command_that_switches(
+    tmp_path: Path,
+) -> None:
+    model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")
+    settings = Settings(state=StateSection(dir=tmp_path / "s" / "voltaire"))
+    async with serve_backend(backend_config(settings)):
+        code, out, err = await voltaire(tmp_path, "ask", "--model", str(model), "hi")
+        assert (code, out) == (1, "")
+        assert err == saying("serves pocket", f"voltaire model use {model}")
+        code, out, err = await voltaire(tmp_path, "model", "use", str(model))
+        assert (code, out.splitlines()[0]) == (0, saying("mine is in use")), err
+        code, out, _ = await voltaire(tmp_path, "ask", "--model", str(model), "hi")
+        assert (code, out) == (0, "Hello from mine.\n")
+    code, out, _ = await voltaire(tmp_path, "ask", "hi")
+    assert (code, out) == (0, "Hello from mine.\n"), "kept for the next start"
 
 
 async def test_a_model_for_search_by_meaning_is_kept_once_its_file_is_there(tmp_path: Path) -> None:
