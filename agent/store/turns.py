@@ -253,6 +253,16 @@ class TurnTable:
         )
         return (OpenTurn(*row[:-1]), row[-1]) if row else None
 
+    async def newest(self, limit: int, chat: str = "") -> list[str]:
+        """The ids of the newest turns that answered a person, of one chat or of all; the oldest of them first."""
+        rows = await self.database.all(
+            "SELECT id FROM turns WHERE state = 'done' AND kind = 'message' AND reason <> 'cancelled'"
+            " AND (?1 = '' OR chat = ?1) ORDER BY started_at DESC, id DESC LIMIT ?2",
+            chat,
+            limit,
+        )
+        return [row[0] for row in reversed(rows)]
+
     async def record(self, id: str) -> RecordedTurn | None:
         async with self.database.read() as tx:
             row = await tx.one(

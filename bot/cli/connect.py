@@ -70,11 +70,11 @@ async def wanted_model(settings: Settings, model: str, running: BackendClient | 
 
 
 @asynccontextmanager
-async def running_agent(settings: Settings) -> "AsyncIterator[Agent]":
+async def running_agent(settings: Settings, model: str = "") -> "AsyncIterator[Agent]":
     """An agent on `running_backend`, which runs no turns. Await its `ready` before asking the model."""
     from bot.composition import open_agent
 
-    async with running_backend(settings) as backend, open_agent(settings, backend) as agent:
+    async with running_backend(settings, model) as backend, open_agent(settings, backend) as agent:
         yield agent
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
+from backend.client import BackendClient
 from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, runs
@@ -107,13 +109,6 @@ async def run_missing(
     agent: Agent, stage: Stage, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
 ) -> None:
     """Run the tasks that have no score yet, and save each score at once."""
-
-    async def power() -> float | None:
-        """The power of all GPUs, in watts; None while none reports it."""
-        powers = [gpu.power_w for gpu in (await agent.backend.status()).gpus]
-        known = [power for power in powers if power is not None]
-        return sum(known) if known else None
-
     setup = EvalSetup(
         model=QueuedModel(agent.model, agent.window.queue, EVAL, IDLE),
         stage=stage,
@@ -123,7 +118,7 @@ async def run_missing(
         zone=agent.settings.agent.timezone,
         limits=turn_limits(agent.settings),
         ready=agent.ready,
-        power=power,
+        power=partial(gpu_power, agent.backend),
         constrain=await agent.constrain(),
     )
     by_name = {task.name: task for task in tasks}
@@ -138,6 +133,13 @@ async def run_missing(
             click.echo(
                 f"{nth:>3}/{len(todo)} {score.prompt:<10}{score.task:<22}{score.seconds:7.1f} s  {mark}"
             )
+
+
+async def gpu_power(backend: BackendClient) -> float | None:
+    """The power of all GPUs, in watts; None while none reports it."""
+    powers = [gpu.power_w for gpu in (await backend.status()).gpus]
+    known = [power for power in powers if power is not None]
+    return sum(known) if known else None
 
 
 def file_name(name: str) -> str:

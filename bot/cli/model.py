@@ -59,6 +59,7 @@ from bot.cli.backend_config import (
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.holder_client import record_act
+from bot.cli.rehearsal import command as rehearsal
 from bot.settings import Settings, find_file
 from bot.state import DATABASE, make_private, open_state_read_only
 
@@ -68,7 +69,10 @@ BAR = 32
 embedding_option = click.option("--embedding", is_flag=True, help="A model for search by meaning.")
 
 
-command = click.Group("model", help="Profiles: list them, see what fits, download, switch.")
+command = click.Group(
+    "model", help="Profiles: list them, see what fits, download, switch, rehearse."
+)
+command.add_command(rehearsal)
 
 
 @command.command("list")

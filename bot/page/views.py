@@ -16,8 +16,8 @@ from agent.errors import BackendAway
 from agent.events import Reason
 from agent.language import languages, name_of
 from agent.memory.notes import ChatMemory, as_json
-from agent.messages import Assistant
-from agent.model import ModelRefused
+from agent.messages import Assistant, System
+from agent.model import ModelRefused, Request
 from agent.prompt import system_text
 from agent.schedule.times.rule import load
 from agent.schedule.triggers import next_times
@@ -25,7 +25,6 @@ from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS
 from agent.store.overview import PARTS, Overview, TurnFilter
 from agent.timezones import known_zone
-from agent.turn.replay import request_of
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Status
 from bot.approval_question import excerpt, may_last, with_tabs
@@ -225,11 +224,11 @@ class Views:
         asked = next(
             (n for n, message in enumerate(own) if isinstance(message, Assistant)), len(own)
         )
-        wanted = request_of(
-            (*recorded.before, *own[:asked]),
-            json.loads(tools_text()),
-            chat.thinking if chat else None,
-            MOST_WRITTEN,
+        wanted = Request(
+            messages=(System(system_text()), *recorded.before, *own[:asked]),
+            tools=tuple(json.loads(tools_text())),
+            max_tokens=MOST_WRITTEN,
+            thinking=chat.thinking if chat else None,
         )
         text, why = None, "This model server does not show prompts."
         try:

@@ -104,7 +104,7 @@ async function showTurn(into, id) {
     h("section", h("h2", "Delivered"), sent.length ? h("ul.rows", sent.map(sentItem)) : empty("Nothing was sent: the chat reads its answers itself.")),
     h("section", h("h2", "Once more"),
       h("p", "The same requests to the model that serves now, dry: nothing is executed or sent. In a terminal:"),
-      h("p.command", h("code", `voltaire replay ${turn.id}`), button("Copy", () => copy(`voltaire replay ${turn.id}`), "quiet")),
+      h("p.command", h("code", `voltaire model try --turn ${turn.id}`), button("Copy", () => copy(`voltaire model try --turn ${turn.id}`), "quiet")),
       h("div.actions", button("Copy this turn as JSON", () => copy(JSON.stringify(found, null, 1)), "quiet"))));
   return null;
 }

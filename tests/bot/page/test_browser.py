@@ -126,7 +126,7 @@ async def test_a_turn_is_found_and_opened(page: Page) -> None:
     ).to_be_visible()
     await page.get_by_role("button", name="Show what the model was sent").click()
     await expect(page.get_by_text("Tokens by part, shared out by characters:")).to_be_visible()
-    await expect(page.get_by_text(re.compile("^voltaire replay t"))).to_be_visible()
+    await expect(page.get_by_text(re.compile("^voltaire model try --turn t"))).to_be_visible()
     await page.get_by_role("button", name="As the server renders it").click()
     rendered = page.get_by_role("heading", name="As the server renders it")
     await expect(rendered).to_be_visible()
