@@ -69,8 +69,8 @@ class Texts(NamedTuple):
     description_demo: str = (
         "The demo of a personal assistant with tools: it runs commands and edits files in a sandbox, keeps"
         " notes, reminds you and plans jobs.\n\nThis chat, the assistant and its model all run on this"
-        " machine: nothing leaves it, and all of it is gone when the demo ends.\n\nThe model is a toy, unless"
-        " you name a real one: make demo MODEL=FILE.gguf"
+        " machine: nothing leaves it, and all of it is gone when the demo ends.\n\nWith another model (of"
+        " voltaire model list, or a GGUF file): make demo MODEL=NAME"
     )
     short_description: str = "A personal assistant with tools, on its owner's own machine."
     what_i_am: str = (
@@ -99,7 +99,8 @@ class Texts(NamedTuple):
     toy_serves_demo: str = (
         "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It reads short English sentences. It"
         " shows what the program does, not what a real model can. One step to a real one: `make demo"
-        " MODEL=FILE.gguf`, with any GGUF file; /model shows which fit this machine."
+        " MODEL=qwen2.5-1.5b` downloads it (1.0 GiB), MODEL=FILE takes any GGUF; /model shows which fit this"
+        " machine."
     )
     no_model_yet: str = "No model answers yet; /status tells why."
     try_these: str = (
@@ -383,8 +384,8 @@ class Texts(NamedTuple):
         " `voltaire run --model FILE.gguf` serves any file."
     )
     toy_hint_demo: str = (
-        "It is a toy. A real model is one step away: `make demo MODEL=FILE.gguf` for any file, `voltaire"
-        " model fit` for what fits this machine."
+        "It is a toy. A real model is one step away: `make demo MODEL=qwen2.5-1.5b` downloads one (1.0 GiB),"
+        " MODEL=FILE takes any GGUF."
     )
     lie_here: str = "These are already on this machine, and fit:"
     would_fit: str = "These would fit, but are not here yet:"

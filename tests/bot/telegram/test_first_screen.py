@@ -33,7 +33,7 @@ class Backend:
         (
             True,
             {"profile": "pocket", "model": "pocket.gguf"},
-            ["**demo**", "**nothing leaves it**", "a toy of 5 MB", "make demo MODEL=FILE.gguf"],
+            ["**demo**", "**nothing leaves it**", "a toy of 5 MB", "make demo MODEL=qwen2.5-1.5b"],
         ),
         (True, {"profile": "pocket"}, ["a toy of 5 MB"]),  # its server only starts
         (
@@ -65,7 +65,8 @@ async def test_start_says_what_where_who_reads_and_which_model(
     assert screen.buttons == list(TEXTS.wishes)
     world = scenario.gram.world
     about = TEXTS.description_demo if demo else TEXTS.description
-    assert ("make demo MODEL=FILE.gguf" in about) == demo
+    assert ("make demo MODEL=NAME" in about) == demo
+    assert "toy" not in about, "it does not know which model serves"
     assert world.profile.get_text("description", "en") == about
     assert world.profile.get_text("short_description", "en") == TEXTS.short_description
 
