@@ -399,6 +399,19 @@ class Texts(NamedTuple):
     downloaded: str = "**{name}** is here."
     not_downloaded: str = "**{name}** was not downloaded: {why} What has been downloaded is kept."
     use: str = "Use {name}"
+    rehearse: str = "Try it on my last turns"
+    rehearsing: str = (
+        "Your last turns are done once more with **{name}**, while nobody needs the model; nothing is executed"
+        " or sent."
+    )
+    rehearsed: str = (
+        "**{name}** on your last {turns} turns: {same} of {recorded} calls are the same, {broken} broken;"
+        " {looped} turns went in circles, {failed} failed."
+    )
+    first_word: str = "Its first word comes after {seconds:.1f} s."
+    not_rehearsed: str = "**{name}** could not be tried: {why}"
+    leave: str = "Leave it"
+    left: str = "The model stays as it is."
     refresh: str = "Refresh"
     open_page: str = "Open the page"
     page_how: str = (

@@ -96,9 +96,10 @@ def candidates(
     """Models that fit first, the best of them first and the toy model last. Does not ask the hub. Blocks."""
     rated = [profile_candidate(profile, machine) for profile in profiles]
     rated += [file_candidate(model, machine) for model in found]
-    preferred = PREFERRED[:3] if machine.cards else PREFERRED_CPU
+    preferred = PREFERRED[:2] if machine.cards else PREFERRED_CPU
     order = {name: place for place, name in enumerate(preferred)}
-    expected = {profile.name: (profile.vram_mib or 0) * MIB for profile in profiles}
+    # On a card what the profile expects counts, without one the size of the file.
+    vram = {each.name: (each.vram_mib or 0) * MIB for each in profiles if machine.cards}
 
     def rank(each: Outlook) -> tuple[int, int, bool, int]:
         fits = {True: 0, None: 1, False: 2}[each.runs]
@@ -108,7 +109,7 @@ def candidates(
             fits,
             len(PREFERRED) if toy else order.get(each.name, len(order)),
             toy,
-            -(each.size or expected.get(each.name, 0)),
+            -max(each.size or 0, vram.get(each.name, 0)),
         )
 
     return sorted(rated, key=rank)

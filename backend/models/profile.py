@@ -163,8 +163,8 @@ class Profile:
         return self.draft is not None or self.flag("--spec-type") is not None
 
     def for_machine(self, *, gpu: bool) -> "Profile":
-        """A copy that expects no GPU where there is none and a processor is enough for it."""
-        return replace(self, gpu=False) if self.cpu and not gpu else self
+        """A copy that expects no GPU, nor its speed, where there is none and a processor is enough."""
+        return replace(self, gpu=False, reference=Reference()) if self.cpu and not gpu else self
 
     def without_drafting(self) -> "Profile":
         return replace(self.without_flags(*DRAFTING), draft=None)

@@ -1,10 +1,11 @@
-"""The models that /model offers (bot.commands.context.ModelSource): what fits, and downloads.
+"""The models that /model offers (bot.commands.context.ModelSource): what fits, downloads, and rehearsals.
 
 A download is a `voltaire model pull` in a process of its own: it ends with the bot, and resumes when it is
 asked for again.
 """
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -15,17 +16,17 @@ from pathlib import Path
 
 from agent.errors import AgentError
 from backend.protocol import Status
-from bot.commands.context import ModelOffer
+from bot.commands.context import ModelOffer, Rehearsal
 from bot.settings import Settings
 
 LOOK_SECONDS = 5.0
 STOP_SECONDS = 5.0
+TURNS = 20  # of a rehearsal from the chat
 
 
 @dataclass
 class MachineModels:
-    """`demo`: its state is deleted at its end, so it offers no downloads. The backend's tooling is
-    imported when somebody asks."""
+    """`demo`: files are tried by `make demo`. The backend's tooling is imported when somebody asks."""
 
     settings: Settings
     demo: bool = False
@@ -52,7 +53,7 @@ class MachineModels:
             )
             for each in found
             if each.runs and each.name != PREFERRED[-1]
-            if each.place or not (self.demo or each.path)
+            if each.place or not each.path
         ]
 
     async def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
@@ -65,14 +66,7 @@ class MachineModels:
             size = sum(filter(None, sizes)) if all(sizes) else None
             folder = backend_config(self.settings).models_folder
             before = on_disk(folder)
-            program = Path(sys.executable).with_name("voltaire")
-            given = ["--config", str(self.settings.path)] if self.settings.path else []
-            process = await asyncio.create_subprocess_exec(
-                *(str(program), *given, "model", "pull", name),
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,
-            )
+            process = await self.start("pull", name)
             ending = asyncio.create_task(process.communicate())
             try:
                 while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
@@ -85,9 +79,38 @@ class MachineModels:
             raise AgentError(str(error)) from None
         finally:
             self.running.discard(name)
-        if process.returncode:
-            lines = ending.result()[1].decode("utf-8", "replace").strip().splitlines()
-            raise AgentError(lines[-1] if lines else f"exit code {process.returncode}")
+        output_of(process, ending.result())
+
+    async def rehearse(self, name: str) -> Rehearsal:
+        """`voltaire model try` with the owner's last turns."""
+        process = await self.start("try", name, "--turns", str(TURNS), "--json")
+        try:
+            ended = await process.communicate()
+        finally:
+            if process.returncode is None:
+                await stop(process)
+        found = json.loads(output_of(process, ended))["all"]
+        return Rehearsal(**{key: found[key] for key in Rehearsal.__dataclass_fields__})
+
+    async def start(self, *words: str) -> asyncio.subprocess.Process:
+        """A `voltaire model` command on the same configuration and state."""
+        program = Path(sys.executable).with_name("voltaire")
+        config = self.settings.path or os.devnull
+        return await asyncio.create_subprocess_exec(
+            *(str(program), "--config", str(config), "model", *words),
+            env={**os.environ, "VOLTAIRE_STATE__DIR": str(self.settings.state_dir)},
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+
+
+def output_of(process: asyncio.subprocess.Process, ended: tuple[bytes, bytes]) -> str:
+    """What the command printed. Raises AgentError with its last line where it failed."""
+    out, err = (stream.decode("utf-8", "replace").strip() for stream in ended)
+    if process.returncode:
+        raise AgentError(err.splitlines()[-1] if err else f"exit code {process.returncode}")
+    return out
 
 
 def on_disk(folder: Path) -> int:

@@ -42,6 +42,21 @@ class ModelOffer:
     command: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The owner's last turns with another model: tool calls on record, those made again, broken ones, turns that went
+    in circles or failed; tokens/s and seconds to the first word where they are known."""
+
+    turns: int
+    recorded: int
+    same: int
+    broken: int
+    looped: int
+    failed: int
+    decode_tok_s: float | None
+    first_word_s: float | None
+
+
 class ModelSource(Protocol):
     """Where models come from; `running` names the downloads in progress."""
 
@@ -53,6 +68,10 @@ class ModelSource(Protocol):
 
     def download(self, name: str) -> AsyncGenerator[tuple[int, int | None]]:
         """Fetch a profile's model: bytes so far and in all, every few seconds. Raises AgentError."""
+        ...
+
+    async def rehearse(self, name: str) -> Rehearsal:
+        """Do the owner's last turns with this profile's model; nothing is executed or sent. Raises AgentError."""
         ...
 
 

@@ -1,6 +1,7 @@
-"""/model: which model serves, switching to another, and downloads of models that fit this machine."""
+"""/model: which model serves, switching to another, rehearsals, and downloads of models that fit this machine."""
 
 from contextlib import suppress
+from dataclasses import asdict
 from time import monotonic
 
 from agent.errors import AgentError
@@ -11,12 +12,19 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Phrase, Status
 from bot.access import AccessLevel
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.commands.context import (
+    ButtonPress,
+    CommandCall,
+    HandlerContext,
+    ModelSource,
+    PressResult,
+)
 from bot.commands.first_screen import TOY
 from bot.texts import Texts
 
 MODEL = "mod"  # the kind of its buttons
 DOWNLOAD = "get"
+REHEARSAL = "reh"
 NAME_BYTES = 56  # a button's key holds 64
 OFFERED = 3
 
@@ -40,8 +48,10 @@ async def model(context: HandlerContext, call: CommandCall) -> None:
     selftests = context.services.selftests
     if selftests and (known := await selftests.known(server)):
         lines.append(sentence(known))
+    rehearses = call.level == "owner" and context.services.models is not None
     keyboard = [
         [Button(f"{MODEL}:{profile.name}", profile.name)]
+        + [Button(f"{REHEARSAL}:{profile.name}", texts.rehearse)] * rehearses
         for profile in profiles
         if profile.here and profile.name != server.profile and fits_key(profile.name)
     ]
@@ -82,6 +92,46 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
     except (AgentError, ModelRefused, BackendUnavailable) as error:
         result = translate_phrase(Phrase.of(error))
     await context.send(chat, result)
+
+
+# -- rehearsals ---------------------------------------------------------------
+
+
+async def press_rehearsal(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """Rehearse in the background: a message has the outcome, with buttons to use the model or to leave it."""
+    models, texts = context.services.models, context.texts
+    if not press.argument:
+        return PressResult("", texts.left)
+    if models is None:
+        return PressResult(texts.expired)
+    if press.argument in models.running:
+        return PressResult(texts.rehearsing.format(name=press.argument))
+    models.running.add(press.argument)
+    facts = {"act": "rehearse", "model": press.argument, "by": press.sender.name}
+    await context.store.ledger.record("admin", press.chat, **facts)
+    context.start(rehearse(context, models, press))
+    return PressResult("", texts.rehearsing.format(name=press.argument))
+
+
+async def rehearse(context: HandlerContext, models: ModelSource, press: ButtonPress) -> None:
+    texts, name = context.texts, press.argument
+    try:
+        found = await models.rehearse(name)
+    except AgentError as error:
+        await context.send(press.chat, texts.not_rehearsed.format(name=name, why=str(error)))
+        return
+    finally:
+        models.running.discard(name)
+    lines = [texts.rehearsed.format(name=name, **asdict(found))]
+    if found.decode_tok_s:
+        lines.append(texts.model_speed.format(speed=found.decode_tok_s))
+    if found.first_word_s:
+        lines.append(texts.first_word.format(seconds=found.first_word_s))
+    choices = [
+        Button(f"{MODEL}:{name}", texts.use.format(name=name)),
+        Button(f"{REHEARSAL}:", texts.leave),
+    ]
+    await context.send(press.chat, "\n".join(lines), [choices])
 
 
 # -- downloads ----------------------------------------------------------------

@@ -114,6 +114,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     status.STATUS: status.press_status,
     model.MODEL: model.press_model,
     model.DOWNLOAD: model.press_download,
+    model.REHEARSAL: model.press_rehearsal,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
     first_screen.WISH: first_screen.press_wish,
@@ -126,6 +127,7 @@ OWNERS_ONLY = {
     intake.REFUSE,
     model.MODEL,
     model.DOWNLOAD,
+    model.REHEARSAL,
     TRUST,
 }
 

@@ -76,7 +76,7 @@ async def test_a_profile_is_downloaded_first_and_stays(tmp_path: Path) -> None:
     own = tmp_path / "x" / "voltaire" / "profiles"
     own.mkdir(parents=True)
     (own / "far.toml").write_text(
-        'title = "F"\ncpu = true\ncontext = 4096\n[model]\nrepo = "a/b"\nfile = "m.gguf"\n'
+        'title = "F"\ncpu = true\ncontext = 8192\n[model]\nrepo = "a/b"\nfile = "m.gguf"\n'
     )
     async with Hub(content).running() as hub:
         env = {"XDG_CONFIG_HOME": str(tmp_path / "x"), "HF_ENDPOINT": hub.url}

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from agent.errors import AgentError
+from backend.models.outlook import PREFERRED_CPU
 from backend.protocol import Gpu, ServerStatus, Speed, Status
 from bot.cli import model_offers
 from bot.cli.model_offers import MachineModels
 from bot.settings import load
 from fakes import gguf_kinds
 from fakes.hub import Hub
+from tests.bot.cli.test_bad_input import voltaire
 
 CONTENT = bytes(range(256)) * 20_000
 FAR = 'title = "F"\ncontext = 8192\n[model]\nrepo = "a/b"\nfile = "m.gguf"\nsize = 5120000\n'
@@ -83,7 +85,21 @@ async def test_what_fits_the_cards_of_the_backend_is_offered(
     assert offered["gemma4-26b-a4b"].size and not offered["gemma4-26b-a4b"].command
     assert offered["own"].command.startswith(f"voltaire run --model {own}")
     assert "pocket" not in offered and "llama3.3-70b-2x" not in offered
-    assert [each.name for each in await models.offers(REPORT)] == ["own"]
+    without = [each.name for each in await models.offers(REPORT)]
+    assert (without[:2], "own" in without, "far" in without) == ([*PREFERRED_CPU], True, False)
     models.demo = True
-    [only] = await models.offers(with_card)
-    assert (only.name, only.command.partition("  ")[0]) == ("own", f"make demo MODEL={own}")
+    in_demo = {each.name: each for each in await models.offers(with_card)}
+    assert in_demo.keys() == offered.keys()
+    assert in_demo["own"].command.partition("  ")[0] == f"make demo MODEL={own}"
+
+
+async def test_the_last_turns_are_rehearsed_by_the_command(
+    models: MachineModels, tmp_path: Path
+) -> None:
+    with pytest.raises(AgentError, match="There is no such turn yet"):
+        await models.rehearse("pocket")
+    code, _, err = await voltaire(tmp_path, "ask", "how much disk space is free?")
+    assert code == 0, err
+    found = await models.rehearse("pocket")
+    assert (found.turns, found.recorded, found.same, found.failed) == (1, 1, 1, 0)
+    assert found.decode_tok_s and found.first_word_s

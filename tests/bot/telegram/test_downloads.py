@@ -6,9 +6,10 @@ import pytest
 
 from agent.errors import AgentError
 from backend.protocol import ProfileSummary, Status
-from bot.commands.context import ModelOffer
+from bot.commands.context import ModelOffer, Rehearsal
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.patience import soon
 from fakes.words import saying
 from tests.bot.telegram.test_first_screen import Backend as ServedBy
 
@@ -18,8 +19,10 @@ FAR = ModelOffer("far", "far: 50 tokens/s.", 3 * 2**30)
 
 
 class Backend(ServedBy):
+    here: Sequence[str] = ()
+
     async def profiles(self) -> list[ProfileSummary]:
-        return []
+        return [ProfileSummary(name=name, title="T", here=True) for name in self.here]
 
 
 class Source:
@@ -37,6 +40,11 @@ class Source:
         self.running.discard(name)
         if self._fault:
             raise AgentError(self._fault)
+
+    async def rehearse(self, name: str) -> Rehearsal:
+        if self._fault:
+            raise AgentError(self._fault)
+        return Rehearsal(20, 31, 28, 1, 2, 0, 48.2, None)
 
 
 @pytest.mark.parametrize(
@@ -84,3 +92,26 @@ async def test_a_real_model_that_serves_is_not_called_a_toy(scenario: TelegramSc
         await scenario.owner.send("/model")
         card = await scenario.owner.next_message(where=lambda m: m.keyboard)
     assert "toy" not in card.text and card.buttons == ["Download far (3.0 GiB)"]
+
+
+@pytest.mark.parametrize("fault", ["", "It does not fit."])
+async def test_an_owner_rehearses_a_model_and_takes_it_or_leaves_it(
+    scenario: TelegramScenario, fault: str
+) -> None:
+    served = Backend(profile="pocket", model="pocket.gguf")
+    served.here = ["far"]
+    scenario.services = lambda run: {"backend": served, "models": Source(fault)}
+    async with scenario.open() as run:
+        await scenario.owner.send("/model")
+        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
+        await scenario.owner.press(card, TEXTS.rehearse)
+        end = await scenario.owner.next_message()
+        facts = (await run.store.ledger.rows())[-1].facts
+        assert '"act": "rehearse"' in facts
+        if fault:
+            assert end.text == saying("far could not be tried", fault)
+            return
+        assert end.text == saying("last 20 turns", "28 of 31 calls", "1 broken", "48 tokens/s")
+        assert end.buttons == ["Use far", TEXTS.leave]
+        await scenario.owner.press(end, TEXTS.leave)
+        await soon(lambda: TEXTS.left in str(scenario.gram.called("editMessageText")[-1].fields))
