@@ -29,7 +29,8 @@ EXPECTED = {  # by whether the profile says what it needs, and whether it runs o
 UNREAD = Phrase("its header could not be read")
 # The strongest first; for all but the last somebody measured the speed.
 PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
-PREFERRED_CPU = ("qwen2.5-1.5b", "qwen3-1.7b")  # without a card, of models that call tools
+# Without a card, of models that call tools.
+PREFERRED_CPU = ("qwen2.5-1.5b", "qwen3-1.7b", "qwen2.5-3b", "smollm3-3b", "qwen3-4b", "lfm2-1.2b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +102,11 @@ def candidates(
     # On a card what the profile expects counts, without one the size of the file.
     vram = {each.name: (each.vram_mib or 0) * MIB for each in profiles if machine.cards}
 
-    def rank(each: Outlook) -> tuple[int, int, bool, int]:
+    def rank(each: Outlook) -> tuple[int, bool, int, int]:
         fits = {True: 0, None: 1, False: 2}[each.runs]
         # Among models of unknown speed the larger one is assumed to be better.
-        toy = each.name == PREFERRED[-1]
-        return (
-            fits,
-            len(PREFERRED) if toy else order.get(each.name, len(order)),
-            toy,
-            -max(each.size or 0, vram.get(each.name, 0)),
-        )
+        size = max(each.size or 0, vram.get(each.name, 0))
+        return fits, each.name == PREFERRED[-1], order.get(each.name, len(order)), -size
 
     return sorted(rated, key=rank)
 
