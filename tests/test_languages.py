@@ -173,6 +173,9 @@ CHAT = [
 ]
 NOT_IN_A_CHAT = {
     # errors of the command line
+    "bot/acts.py: Nobody has a chat named",
+    "bot/acts.py: , so nobody would read it.",
+    "bot/acts.py: This needs the model.",
     "bot/service.py: agent.quiet_hours must look like",
     "bot/metrics.py: The figures cannot be served at metrics.listen",
 }
