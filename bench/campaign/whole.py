@@ -13,7 +13,7 @@ from backend.protocol import Status
 from bench.campaign.clock import Clock
 from bench.campaign.line import Line
 from bench.service import Service, environment
-from bot.localgram import Limits, Localgram, Person
+from bot.localgram import Localgram, Person
 from bot.localgram.chat import Chat
 from fakes.small_disk import Disk
 
@@ -89,7 +89,7 @@ async def whole(home: Path, disk: Disk, private: int, chance: Random) -> AsyncIt
     """Started, with that many private chats and two groups; everything has ended afterwards."""
     clock = Clock(home)
     async with AsyncExitStack() as stack:
-        gram = await stack.enter_async_context(Localgram(TOKEN, limits=Limits()))
+        gram = await stack.enter_async_context(Localgram(TOKEN))
         line = await stack.enter_async_context(Line(gram.port))
         places = tuple(_places(gram, private))
         allowed = ",".join(str(chat.id) for _, chat in places)

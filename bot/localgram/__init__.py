@@ -3,24 +3,19 @@
 It speaks the Bot API over HTTP on loopback, keeps everything in memory, and is not Telegram;
 README.md says what in it is assumed.
 
-server.py page.py visitor.py views.py  HTTP: the Bot API, the chat page and its requests
-wire.py forms.py dispatch.py           calls: their form and errors, the way through faults and flood control
-methods/                               the Bot API's methods, by family
-world.py chat.py membership.py message.py people.py profile.py files.py queries.py
-                                       the server's state
-entities.py nesting.py tdlib.py reactions.py pictures.py
-                                       what Telegram makes of texts, reactions and pictures
-updates.py webhook.py                  the queue behind getUpdates; delivery to a webhook
-person.py feed.py                      what people do and see, for tests and for the page
-faults.py flood.py clock.py            faults on demand, flood control, the time
-gram.py                                Localgram, the whole server
+gram.py              Localgram, the whole server
+server.py wire.py    HTTP: the Bot API's calls, their form and errors
+methods.py           the methods that the bot calls
+world.py chat.py message.py entities.py updates.py
+                     the server's state, and the queue behind getUpdates
+person.py feed.py    what people do and see, for tests and for the page
+page.py views.py     the chat page and its requests
+faults.py            faults on demand
 """
 
 from bot.localgram.chat import Chat, Topic
-from bot.localgram.clock import VirtualClock
-from bot.localgram.flood import Limits
 from bot.localgram.gram import Localgram
 from bot.localgram.message import Message
 from bot.localgram.person import Person, is_final
 
-__all__ = ["Chat", "Limits", "Localgram", "Message", "Person", "Topic", "VirtualClock", "is_final"]
+__all__ = ["Chat", "Localgram", "Message", "Person", "Topic", "is_final"]

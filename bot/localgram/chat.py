@@ -3,50 +3,36 @@
 from dataclasses import dataclass, field
 
 from bot.localgram.feed import Acted, Drafted, Feed
-from bot.localgram.message import Message
-from bot.localgram.people import Account
+from bot.localgram.message import Account, Message
 from bot.localgram.wire import Json, given
-
-IN_CHAT = frozenset({"member", "administrator"})
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
     thread: int
     name: str
-    color: int = 0x6FB9F0
-    icon: str = ""
-    closed: bool = False
 
     def json(self) -> Json:
-        return {
-            "message_thread_id": self.thread,
-            "name": self.name,
-            "icon_color": self.color,
-            **given(icon_custom_emoji_id=self.icon),
-        }
+        return {"message_thread_id": self.thread, "name": self.name, "icon_color": 0x6FB9F0}
 
 
 @dataclass(slots=True, eq=False)
 class Chat:
-    """`type` is private, group or supergroup; a private chat's id is its person's."""
+    """`type` is private, group or supergroup; a private chat's id is its person's. `status` is the bot's
+    standing: member, administrator, kicked; "" before the first word."""
 
     id: int
     type: str
     title: str
     peer: Account | None = None
     forum: bool = False
-    # Of the bot: member, administrator, left, kicked; "" before the first word.
     status: str = "member"
-    deactivated: bool = False
     migrated_to: int | None = None
     members: dict[int, Account] = field(default_factory=dict)
-    admins: set[int] = field(default_factory=set)
     messages: dict[int, Message] = field(default_factory=dict)
     topics: dict[int, Topic] = field(default_factory=dict)
     draft: dict[int | None, Drafted] = field(default_factory=dict)  # by thread
     action: dict[int | None, Acted] = field(default_factory=dict)
-    pinned: list[int] = field(default_factory=list)
     last_id: int = 1  # supergroups count for themselves; 1 tells of their creation
     feed: Feed = field(default_factory=Feed)
 
@@ -59,12 +45,6 @@ class Chat:
             return {"id": self.id, "type": "private", **self.peer.names()}
         forum = given(is_forum=self.forum or None)
         return {"id": self.id, "type": self.type, "title": self.title, **forum}
-
-    def keep(self, message: Message) -> None:
-        self.messages[message.id] = message
-
-    def holds(self, user: int) -> bool:
-        return user in self.members
 
 
 def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
@@ -90,18 +70,11 @@ def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
     }
     if media:
         shown[media.kind] = media.json()
-        if media.kind == "animation":
-            shown["document"] = media.json()
-    return shown if nested else {**shown, **_reply(message, chat)}
-
-
-def _reply(message: Message, chat: Chat) -> Json:
-    replied = chat.messages.get(message.reply_to or 0)
-    if replied is None:
-        return {}
-    shown: Json = {"reply_to_message": message_json(replied, chat, nested=True)}
-    if message.quote:
-        position = max(replied.text.find(message.quote), 0)
-        units = len(replied.text[:position].encode("utf-16-le")) // 2
-        shown["quote"] = {"text": message.quote, "position": units, "is_manual": True}
+    replied = None if nested else chat.messages.get(message.reply_to or 0)
+    if replied is not None:
+        shown["reply_to_message"] = message_json(replied, chat, nested=True)
+        if message.quote:
+            before = replied.text[: max(replied.text.find(message.quote), 0)]
+            units = len(before.encode("utf-16-le")) // 2
+            shown["quote"] = {"text": message.quote, "position": units, "is_manual": True}
     return shown

@@ -1,6 +1,8 @@
 """Faults of the connection, on demand."""
 
 import asyncio
+import math
+import time
 from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, get_args
@@ -79,7 +81,7 @@ class Hold:
     async def reached(self, seconds: float = SECONDS) -> Call:
         """The first call that was stopped.
 
-        Raises: TimeoutError.
+        Raises TimeoutError.
         """
         async with asyncio.timeout(seconds):
             await self._reached.wait()
@@ -93,6 +95,15 @@ class Faults:
     def __init__(self) -> None:
         self.list: list[Fault] = []
         self.holds: list[Hold] = []
+        self._punished: dict[int, float] = {}  # chats, until when
+
+    def punish(self, chat: int, seconds: float) -> None:
+        """Refuse every call to this chat for `seconds`, as flood control does."""
+        self._punished[chat] = time.time() + seconds
+
+    def punished(self, chat: int) -> int:
+        """Seconds until a call to this chat would be welcome; 0 lets it pass."""
+        return max(0, math.ceil(self._punished.get(chat, 0.0) - time.time()))
 
     def take(self, call: Call) -> Fault | None:
         return next((fault for fault in self.list if fault.strikes(call)), None)

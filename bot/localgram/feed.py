@@ -131,10 +131,19 @@ class Feed:
         finally:
             self._waiting.discard(waiter)
 
+    async def changed_within(self, seconds: float) -> bool:
+        """Wait for something to happen; False when the time is over."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.changed()
+        except TimeoutError:
+            return False
+        return True
+
     async def until(self, look: Callable[[], Found | None], seconds: float) -> Found:
         """Wait until `look()` finds something.
 
-        Raises: TimeoutError after `seconds`.
+        Raises TimeoutError after `seconds`.
         """
         async with asyncio.timeout(seconds):
             while (found := look()) is None or found is False:

@@ -2,20 +2,15 @@
 
 import asyncio
 import itertools
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self, TypeVar
 
 from bot.localgram.chat import Chat
-from bot.localgram.clock import Clock
 from bot.localgram.faults import Fault, Hold, Kind
 from bot.localgram.feed import SECONDS
-from bot.localgram.flood import Limits
-from bot.localgram.membership import tell_membership
-from bot.localgram.message import Message
+from bot.localgram.message import Account, Message
 from bot.localgram.page import Page
-from bot.localgram.people import Account
 from bot.localgram.person import Person
 from bot.localgram.server import BotApi, listening
 from bot.localgram.world import SUPERGROUPS, Made, World
@@ -24,10 +19,8 @@ Found = TypeVar("Found")
 
 
 class Localgram:
-    """`port` 0 takes a free one; it is known once entered. `limits` None means no flood control of its own (faults can
-    still ask for it). `repeat_seconds` is described at `Updates`. `topics` is topic mode in
-    private chats, `privacy` the privacy mode in groups. `key` is asked of whoever opens the
-    chat page; left out, any user of this machine may.
+    """`port` 0 takes a free one; it is known once entered. `topics` is topic mode in private chats. `key` is asked
+    of whoever opens the chat page; left out, any user of this machine may.
 
         async with Localgram(token="1:a") as gram:
             alice = gram.user("Alice")
@@ -43,26 +36,18 @@ class Localgram:
         key: str = "",
         username: str = "voltaire_bot",
         name: str = "Voltaire",
-        clock: Clock = time.time,
-        limits: Limits | None = None,
-        repeat_seconds: float = 0.0,
         topics: bool = False,
-        privacy: bool = True,
     ) -> None:
-        number = int(token.partition(":")[0])
         self.token = token
         self.key = key
-        self.world = World(
-            Account(number, name, username, is_bot=True), clock, limits, repeat_seconds
-        )
+        self.world = World(Account(int(token.partition(":")[0]), name, username, is_bot=True))
         self.world.topics_in_private = topics
-        self.world.privacy = privacy
         self.port = port
         self._user_ids = itertools.count(1001)
         self._group_ids = itertools.count(1)
 
     async def __aenter__(self) -> Self:
-        """Raises: OSError when the port is in use."""
+        """Raises OSError when the port is in use."""
         self._serving = self._serve()
         await self._serving.__aenter__()
         return self
@@ -74,13 +59,14 @@ class Localgram:
     async def _serve(self) -> AsyncIterator[None]:
         routes = [*BotApi(self.world, self.token).routes(), *Page(self.world).routes()]
         async with listening(routes, self.port, self.key) as self.port:
-            deliveries = asyncio.create_task(self.world.webhook.run())
+            deliveries = asyncio.create_task(self.world.updates.deliver())
             try:
                 yield
             finally:
                 self.world.faults.release()
                 self.world.updates.wake("")
-                self.world.feed.close()
+                for chat in self.world.chats.values():
+                    chat.feed.close()
                 deliveries.cancel()
                 await asyncio.wait([deliveries])
         if not deliveries.cancelled():
@@ -105,13 +91,8 @@ class Localgram:
         language: str = "en",
         started: bool = False,
     ) -> Person:
-        """A new account. The bot does not know it before its first message, unless `started`.
-
-        Raises: ValueError for the bot's own id.
-        """
+        """A new account. The bot does not know it before its first message, unless `started`."""
         number = next(self._user_ids) if id is None else id
-        if number == self.world.bot.id:
-            raise ValueError(f"{number} is the bot's own id, from its token")
         first, _, last = name.partition(" ")
         account = Account(number, first, username, last, language)
         self.world.people[number] = account
@@ -137,23 +118,17 @@ class Localgram:
         chat.forum = forum
         chat.status = ""
         chat.members = {member.id: member.account for member in members}
-        chat.admins = {members[0].id} if members else set()
         self.world.chats[chat.id] = chat
         if members:
-            tell_membership(
-                self.world, chat, members[0].account, "administrator" if admin else "member"
-            )
+            standing = "administrator" if admin else "member"
+            self.world.set_standing(chat, members[0].account, standing)
         return chat
-
-    def kick(self, chat: Chat, by: Person) -> None:
-        """The bot is thrown out of a group."""
-        tell_membership(self.world, chat, by.account, "kicked")
 
     def migrate(self, chat: Chat) -> Chat:
         """A group becomes a supergroup, under another id."""
         owner = next(iter(chat.members.values()))
         new = Chat(SUPERGROUPS - next(self._group_ids), "supergroup", chat.title)
-        new.status, new.members, new.admins = chat.status, dict(chat.members), set(chat.admins)
+        new.status, new.members = chat.status, dict(chat.members)
         self.world.chats[new.id] = new
         person = Person(self.world, owner)
         person.post(chat, Message(sender=owner, service={"migrate_to_chat_id": new.id}))
@@ -203,11 +178,11 @@ class Localgram:
         return list(self.world.calls)
 
     def called(self, method: str) -> list[Made]:
-        return [made for made in self.world.calls if made.method.lower() == method.lower()]
+        return [made for made in self.world.calls if made.method == method]
 
     async def until(self, look: Callable[[], Found | None], *, seconds: float = SECONDS) -> Found:
         """Wait until `look()` finds something; it is asked after every event and call.
 
-        Raises: TimeoutError after `seconds`.
+        Raises TimeoutError after `seconds`.
         """
         return await self.world.feed.until(look, seconds)

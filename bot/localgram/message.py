@@ -1,29 +1,105 @@
-"""A message as the server keeps it."""
+"""Accounts, files and messages as the server keeps them."""
 
+import mimetypes
+import secrets
+import struct
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
-from bot.localgram.files import StoredFile
-from bot.localgram.people import Account
-from bot.localgram.wire import Json
+from bot.localgram.wire import ApiError, Json, bad_request, given
 
+DOWNLOAD_LIMIT = 20 << 20  # bytes, `Client::MAX_DOWNLOAD_FILE_SIZE`
+UPLOAD_LIMIT = 50 << 20
+PHOTO_LIMIT = 10 << 20
 Keyboard = tuple[tuple[Json, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Account:
+    """The bot, or a person it talks to."""
+
+    id: int
+    first_name: str
+    username: str = ""
+    last_name: str = ""
+    language: str = "en"
+    is_bot: bool = False
+
+    def json(self) -> Json:
+        language = given(language_code=None if self.is_bot else self.language)
+        return {"id": self.id, "is_bot": self.is_bot, **self.names(), **language}
+
+    def names(self) -> Json:
+        more = given(last_name=self.last_name, username=self.username)
+        return {"first_name": self.first_name, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """`size` is what the server claims, in bytes; it may exceed `content` in a test."""
+
+    id: str
+    unique: str
+    name: str
+    mime: str
+    content: bytes
+    size: int
+
+    def json(self) -> Json:
+        return {"file_id": self.id, "file_unique_id": self.unique, "file_size": self.size}
+
+
+class Files:
+    """All files, and the links by which the bot fetches them."""
+
+    def __init__(self) -> None:
+        self.by_id: dict[str, StoredFile] = {}
+        self.by_unique: dict[str, StoredFile] = {}
+        self.links: dict[str, StoredFile] = {}
+
+    def keep(
+        self, name: str, content: bytes, mime: str = "", size: int | None = None
+    ) -> StoredFile:
+        mime = mime or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        id, unique = "AgAD" + secrets.token_urlsafe(36), "AQAD" + secrets.token_urlsafe(9)
+        claimed = len(content) if size is None else size
+        stored = StoredFile(id, unique, name, mime, content, claimed)
+        self.by_id[id] = self.by_unique[unique] = stored
+        return stored
+
+    def link(self, file_id: str) -> Json:
+        """The answer of getFile. Raises ApiError 400."""
+        stored = self.by_id.get(file_id)
+        if stored is None:
+            raise bad_request("wrong file_id or the file is temporarily unavailable")
+        if stored.size > DOWNLOAD_LIMIT:
+            raise bad_request("file is too big")
+        path = f"files/file_{secrets.token_hex(4)}{PurePosixPath(stored.name).suffix}"
+        self.links[path] = stored
+        return {**stored.json(), "file_path": path}
+
+    def fetch(self, path: str) -> StoredFile:
+        """Raises ApiError 404 for a link that is not there, or no longer valid."""
+        if path not in self.links:
+            raise ApiError(404)
+        return self.links[path]
+
+
+@dataclass(frozen=True, slots=True)
 class Media:
-    """`kind` is the message's key: photo, document, voice, audio, video, animation, video_note, sticker."""
+    """`kind` is the message's key: photo, document, voice, audio, video, animation, video_note."""
 
     kind: str
     file: StoredFile
     details: Json = field(default_factory=dict)  # width, height, duration (s), ...
 
     def json(self) -> object:
-        if self.kind == "photo":
-            return [{**self.file.json(), **self.details}]
         shown = {**self.file.json(), **self.details}
-        if self.kind not in {"sticker", "video_note"}:
+        if self.kind == "photo":
+            return [shown]
+        if self.kind != "video_note":
             shown["mime_type"] = self.file.mime
-        if self.kind in {"document", "audio", "video", "animation"}:
+        if self.kind not in {"voice", "video_note"}:
             shown["file_name"] = self.file.name
         return shown
 
@@ -58,4 +134,33 @@ class Message:
 
     def content(self) -> tuple[object, ...]:
         """What an edit compares."""
-        return (self.text, self.entities, self.media, self.keyboard)
+        return (self.text, self.entities, self.keyboard)
+
+
+def dimensions(content: bytes) -> tuple[int, int] | None:
+    """(width, height) in pixels of a PNG, GIF, JPEG or WebP file; None for anything else."""
+    if content[:8] == b"\x89PNG\r\n\x1a\n" and len(content) >= 24:
+        return struct.unpack(">II", content[16:24])
+    if content[:6] in {b"GIF87a", b"GIF89a"} and len(content) >= 10:
+        return struct.unpack("<HH", content[6:10])
+    if content[:4] == b"RIFF" and content[8:12] == b"WEBP" and len(content) >= 30:
+        return _webp(content)
+    at = 2 if content[:2] == b"\xff\xd8" else len(content)
+    while at + 9 <= len(content) and content[at] == 0xFF:
+        marker, length = content[at + 1], struct.unpack(">H", content[at + 2 : at + 4])[0]
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            height, width = struct.unpack(">HH", content[at + 5 : at + 9])
+            return width, height
+        at += 2 + length
+    return None
+
+
+def _webp(content: bytes) -> tuple[int, int]:
+    if content[12:16] == b"VP8X":
+        width, height = (int.from_bytes(content[at : at + 3], "little") for at in (24, 27))
+        return 1 + width, 1 + height
+    if content[12:16] == b"VP8L":
+        bits = int.from_bytes(content[21:25], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    width, height = struct.unpack("<HH", content[26:30])
+    return width & 0x3FFF, height & 0x3FFF

@@ -1,22 +1,32 @@
 """The chat page: its files, what stands in the chats, a stream of what happens, and what the person does."""
 
-import asyncio
 import contextlib
 import json
+import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from aiohttp import BodyPartReader, web
 
 from bot.localgram.entities import formatted
-from bot.localgram.people import Account
-from bot.localgram.reactions import REACTIONS
-from bot.localgram.views import chat_of, event_view, history_view, home_view, message_view
-from bot.localgram.visitor import HEADERS, Visitor, body_of, number, optional, shown
-from bot.localgram.wire import ApiError
-from bot.localgram.world import World
+from bot.localgram.message import Message
+from bot.localgram.person import Person
+from bot.localgram.views import event_view, home_view, message_view
+from bot.localgram.wire import ApiError, Json
+from bot.localgram.world import REACTIONS, World
 
 STATIC = Path(__file__).parent / "static"
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:;"
+        " media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none';"
+        " frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
 FILE_HEADERS = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 STREAM_HEADERS = {**HEADERS, "Content-Type": "text/event-stream"}
 KINDS = frozenset({"photo", "document", "voice", "audio", "video"})  # of files that are sent
@@ -30,21 +40,14 @@ class Page:
         self._world = world
 
     def routes(self) -> list[web.RouteDef]:
+        acts = (self.send, self.upload, self.edit, self.press, self.react, self.stop, self.block)
         return [
             web.get("/", self.index),
             web.get("/static/{name}", self.static),
             web.get("/api/home", self.home),
             web.get("/api/events", self.events),
             web.get("/api/files/{unique}", self.file),
-            web.get("/api/chats/{chat}", self.history),
-            web.post("/api/chats/{chat}/send", self.send),
-            web.post("/api/chats/{chat}/upload", self.upload),
-            web.post("/api/chats/{chat}/edit", self.edit),
-            web.post("/api/chats/{chat}/press", self.press),
-            web.post("/api/chats/{chat}/react", self.react),
-            web.post("/api/chats/{chat}/topics", self.topic),
-            web.post("/api/chats/{chat}/stop", self.stop),
-            web.post("/api/chats/{chat}/block", self.block),
+            *(web.post(f"/api/{act.__name__}", act) for act in acts),
         ]
 
     async def index(self, _: web.Request) -> web.StreamResponse:
@@ -57,41 +60,34 @@ class Page:
         return web.FileResponse(STATIC / name, headers=HEADERS)
 
     async def home(self, request: web.Request) -> web.Response:
-        return shown(home_view(self._world, Visitor(self._world, request).me))
-
-    async def history(self, request: web.Request) -> web.Response:
         visitor = Visitor(self._world, request)
-        return shown(history_view(self._world, visitor.chat(), visitor.me))
+        return shown(home_view(self._world, visitor.chat, visitor.me))
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events after `?after=N` (or Last-Event-ID) of `?feed=NAME`, until the
         page goes away."""
-        me, feed = Visitor(self._world, request).me, self._world.feed
-        given = request.headers.get("Last-Event-ID") or request.query.get("after")
-        after = number(given or feed.last)
+        visitor = Visitor(self._world, request)
+        feed = visitor.chat.feed
+        after = number(
+            request.headers.get("Last-Event-ID") or request.query.get("after") or feed.last
+        )
         stream = web.StreamResponse(headers=STREAM_HEADERS)
         await stream.prepare(request)
         known = request.query.get("feed", feed.name) == feed.name and feed.holds(after)
         await stream.write(b": beat\n\n" if known else LOST)
+        after = after if known else feed.last
         with contextlib.suppress(ConnectionError):
             while not feed.closed:
-                seen = feed.last
-                if lines := self._lines(me, after):
-                    await stream.write(lines)
-                after = seen
-                if feed.last == seen and not await _changed(self._world):
+                for at, event in feed.after(after):
+                    after = at
+                    said = json.dumps(event_view(self._world, visitor.chat, event, visitor.me))
+                    await stream.write(f"id: {at}\ndata: {said}\n\n".encode())
+                if feed.last == after and not await feed.changed_within(BEAT_SECONDS):
                     await stream.write(b": beat\n\n")
         return stream
 
-    def _lines(self, me: Account, after: int) -> bytes:
-        return b"".join(
-            f"id: {at}\ndata: {json.dumps(event_view(self._world, event, me))}\n\n".encode()
-            for at, event in self._world.feed.after(after)
-            if self._world.chats[chat_of(event)].holds(me.id)
-        )
-
     async def file(self, request: web.Request) -> web.Response:
-        stored = self._world.files.seen(request.match_info["unique"])
+        stored = self._world.files.by_unique.get(request.match_info["unique"])
         if stored is None:
             raise web.HTTPNotFound
         inline = stored.mime.startswith(SHOWN_TYPES)
@@ -102,18 +98,14 @@ class Page:
     # -- what the person does -------------------------------------------------
 
     async def send(self, request: web.Request) -> web.Response:
-        """JSON: `text`, and perhaps `thread` and `reply_to`."""
+        """JSON: `text`, and perhaps `reply_to`."""
         body, visitor = await body_of(request), Visitor(self._world, request)
-        text, chat = str(body.get("text", "")), visitor.chat()
-        if not sendable(text):
-            raise web.HTTPBadRequest(text="nothing to send")
-        thread = visitor.thread(body.get("thread"))
-        reply = optional(body.get("reply_to"))
-        said = await visitor.person.send(text, chat=chat, thread=thread, reply_to=reply)
-        return shown(message_view(chat, said, visitor.me))
+        text = sendable(body.get("text"))
+        reply = number(body.get("reply_to") or 0)
+        return visitor.shown(await visitor.person.send(text, reply_to=reply))
 
     async def upload(self, request: web.Request) -> web.Response:
-        """A form: `kind`, `caption`, `thread`, `seconds`, `album`, and last the `file`."""
+        """A form: `kind`, `caption`, `seconds`, `album`, and last the `file`."""
         visitor, fields = Visitor(self._world, request), dict[str, str]()
         async for part in await request.multipart():
             if not isinstance(part, BodyPartReader) or part.name is None:
@@ -121,18 +113,15 @@ class Page:
             if part.filename is None:
                 fields[part.name] = await part.text()
                 continue
-            chat, content = visitor.chat(), bytes(await part.read(decode=True))
-            kind, caption = fields.get("kind", "document"), fields.get("caption", "")
+            content, kind = bytes(await part.read(decode=True)), fields.get("kind", "document")
             if kind not in KINDS or not content:
                 raise web.HTTPBadRequest(text="an empty file, or no kind of file")
-            sendable(caption)
+            caption = fields.get("caption", "")
             send = partial(
                 visitor.person.send_file,
                 content=content,
                 name=part.filename or "file",
-                caption=caption,
-                chat=chat,
-                thread=visitor.thread(fields.get("thread")),
+                caption=sendable(caption) if caption else "",
                 album=fields.get("album") or None,
                 mime=part.headers.get("Content-Type", ""),
             )
@@ -140,18 +129,15 @@ class Page:
                 said = await send(kind, seconds=number(fields.get("seconds") or 0))
             except ValueError:  # a picture nobody can show travels as a file
                 said = await send("document")
-            return shown(message_view(chat, said, visitor.me))
+            return visitor.shown(said)
         raise web.HTTPBadRequest(text="no file in the form")
 
     async def edit(self, request: web.Request) -> web.Response:
         body, visitor = await body_of(request), Visitor(self._world, request)
-        text, message = str(body.get("text", "")), visitor.message(body)
+        message = visitor.message(body)
         if message.sender.id != visitor.me.id:
             raise web.HTTPForbidden(text="not a message of yours")
-        if not sendable(text):
-            raise web.HTTPBadRequest(text="nothing to send")
-        edited = await visitor.person.edit(message, text)
-        return shown(message_view(visitor.chat(), edited, visitor.me))
+        return visitor.shown(await visitor.person.edit(message, sendable(body.get("text"))))
 
     async def press(self, request: web.Request) -> web.Response:
         body, visitor = await body_of(request), Visitor(self._world, request)
@@ -165,24 +151,15 @@ class Page:
     async def react(self, request: web.Request) -> web.Response:
         body, visitor = await body_of(request), Visitor(self._world, request)
         emoji = str(body.get("emoji", ""))
-        if emoji and emoji not in REACTIONS:
+        if emoji and emoji.replace("\ufe0f", "") not in REACTIONS:
             raise web.HTTPBadRequest(text="no such reaction")
         await visitor.person.react(visitor.message(body), emoji)
         return shown({})
 
-    async def topic(self, request: web.Request) -> web.Response:
-        body, visitor = await body_of(request), Visitor(self._world, request)
-        name = str(body.get("name", "")).strip()
-        if not name:
-            raise web.HTTPBadRequest(text="a topic needs a name")
-        return shown((await visitor.person.create_topic(name, chat=visitor.chat())).json())
-
     async def stop(self, request: web.Request) -> web.Response:
         body, visitor = await body_of(request), Visitor(self._world, request)
         try:
-            await visitor.person.stop_draft(
-                chat=visitor.chat(), thread=optional(body.get("thread"))
-            )
+            await visitor.person.stop_draft(thread=number(body.get("thread") or 0) or None)
         except LookupError:
             raise web.HTTPNotFound(text="nothing to stop") from None
         return shown({})
@@ -193,12 +170,48 @@ class Page:
         return shown({})
 
 
-def sendable(text: str) -> bool:
-    """Whether anything is left of a text as Telegram keeps it. Raises HTTPBadRequest for one that it refuses."""
+class Visitor:
+    """One request of the page. `?user=ID` says whose; left out, it is the first person's. With
+    `&language=CODE` that person's app is in that language from now on. Raises HTTPNotFound for an unknown person.
+    """
+
+    def __init__(self, world: World, request: web.Request) -> None:
+        people = world.people
+        wanted = number(request.query.get("user") or next(iter(people), 0))
+        if wanted not in people:
+            raise web.HTTPNotFound(text="no such user")
+        language = request.query.get("language", "")
+        if re.fullmatch("[a-z]{2,3}", language):
+            people[wanted] = replace(people[wanted], language=language)
+        self.me = people[wanted]
+        self.person = Person(world, self.me)
+        self.chat = world.chats[wanted]
+
+    def message(self, body: Json) -> Message:
+        message = self.chat.messages.get(number(body.get("message") or 0))
+        if message is None:
+            raise web.HTTPNotFound(text="no such message")
+        return message
+
+    def shown(self, message: Message) -> web.Response:
+        return shown(message_view(self.chat, message, self.me))
+
+
+def number(given: object) -> int:
     try:
-        return bool(formatted(text, "", [])[0])
+        return int(str(given))
+    except ValueError:
+        raise web.HTTPBadRequest(text=f"{given!r} is no number") from None
+
+
+def sendable(given: object) -> str:
+    """A text of which something is left as Telegram keeps it. Raises HTTPBadRequest for another one."""
+    try:
+        if formatted(str(given or ""), [])[0]:
+            return str(given)
     except ApiError as error:
         raise web.HTTPBadRequest(text=error.description) from None
+    raise web.HTTPBadRequest(text="nothing to send")
 
 
 def _disposition(name: str, inline: bool) -> str:
@@ -206,10 +219,18 @@ def _disposition(name: str, inline: bool) -> str:
     return f'{"inline" if inline else "attachment"}; filename="{plain}"'
 
 
-async def _changed(world: World) -> bool:
-    """Wait for something to happen; False when it is time for a sign of life."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(BEAT_SECONDS):
-            await world.feed.changed()
-            return True
-    return False
+async def body_of(request: web.Request) -> Json:
+    """The JSON object of a request. Other types are refused: browsers send forms across sites."""
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="send JSON")
+    try:
+        body = await request.json()
+    except ValueError:
+        raise web.HTTPBadRequest(text="this is no JSON") from None
+    if not isinstance(body, dict):
+        raise web.HTTPBadRequest(text="send a JSON object")
+    return body
+
+
+def shown(body: Json) -> web.Response:
+    return web.json_response(body, headers=HEADERS)

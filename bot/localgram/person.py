@@ -1,5 +1,6 @@
 """A person with a phone, for tests, benches and the demo."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -7,13 +8,9 @@ from typing import Any, TypeVar
 from bot.localgram.chat import Chat, Topic, message_json
 from bot.localgram.entities import formatted
 from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
-from bot.localgram.membership import tell_membership
-from bot.localgram.message import Media, Message
-from bot.localgram.people import Account
-from bot.localgram.pictures import dimensions
-from bot.localgram.queries import InlineQuery, Query
+from bot.localgram.message import Account, Media, Message, dimensions
 from bot.localgram.wire import Json
-from bot.localgram.world import World
+from bot.localgram.world import Query, World
 
 MIMES = {"photo": "image/jpeg", "voice": "audio/ogg", "video_note": "video/mp4"}
 NAMES = {"photo": "photo.jpg", "voice": "voice.ogg", "video_note": "round.mp4"}
@@ -78,7 +75,7 @@ class Person:
         self, photos: Sequence[bytes], *, caption: str = "", chat: Chat | int | None = None
     ) -> list[Message]:
         """Photos in one album; the caption stands under the first."""
-        album = str(self._world.next_album())
+        album = self._world.next_album()
         captions = [caption, *[""] * (len(photos) - 1)]
         return [
             await self.send_file("photo", photo, caption=text, chat=chat, album=album)
@@ -97,25 +94,23 @@ class Person:
         return self.post(self.chat(chat), draft)
 
     def _say(self, chat: Chat, text: str, **fields: Any) -> Message:
-        kept, entities = formatted(text, "", [])
+        kept, entities = formatted(text, [])
         return self.post(chat, Message(sender=self.account, text=kept, entities=entities, **fields))
 
     def post(self, chat: Chat, message: Message) -> Message:
         """Post a message of this person, and let the bot know of it where Telegram would."""
-        begin(chat)
-        posted = self._world.post(chat, message)
+        posted = self._world.post(begun(chat), message)
         self._tell("message", chat, posted)
         return posted
 
     def _tell(self, kind: str, chat: Chat, message: Message) -> None:
-        if heard(self._world, chat, message):
+        if chat.status in {"member", "administrator"}:
             self._world.updates.put(kind, message_json(message, chat))
 
     async def create_topic(self, name: str, *, chat: Chat | int | None = None) -> Topic:
-        place = self.chat(chat)
-        begin(place)
-        topic = self._world.create_topic(place, self.account, name)
-        self._tell("message", place, place.messages[topic.thread])
+        place = begun(self.chat(chat))
+        topic, told = self._world.create_topic(place, self.account, name)
+        self._tell("message", place, told)
         return topic
 
     async def stop_draft(
@@ -134,7 +129,7 @@ class Person:
         self._world.updates.put("stopped_message_generation", body)
 
     async def edit(self, message: Message, text: str) -> Message:
-        chat, (kept, entities) = self.chat(message.chat), formatted(text, "", [])
+        chat, (kept, entities) = self.chat(message.chat), formatted(text, [])
         before, now = chat.messages[message.id], self._world.now()
         edited = replace(before, text=kept, entities=entities, edited=now)
         self._world.change(chat, edited)
@@ -175,7 +170,7 @@ class Person:
     def press_button(self, message: Message, button: Json) -> Query:
         """A button without callback data (a link, a text to copy) tells the bot nothing."""
         chat = self.chat(message.chat)
-        query = self._world.queries.open(Query(self.id, chat.id))
+        query = self._world.open(Query(chat.id, self.id))
         if "callback_data" in button:
             body = {
                 "id": query.id,
@@ -187,19 +182,19 @@ class Person:
             self._world.updates.put("callback_query", body)
         return query
 
-    async def inquire(self, words: str) -> InlineQuery:
+    async def inquire(self, words: str) -> Query:
         """Write "@bot words" in some chat of one's own, without sending it."""
-        query = self._world.queries.open(InlineQuery())
+        query = self._world.open(Query(user=self.id))
         body = {"id": query.id, "from": self.account.json(), "query": words, "offset": ""}
         self._world.updates.put("inline_query", body)
         return query
 
-    async def call_as_guest(self, words: str) -> InlineQuery:
+    async def call_as_guest(self, words: str) -> Query:
         """Write "@bot words" in a chat that the bot is not in."""
-        query = self._world.queries.open(InlineQuery())
+        query = self._world.open(Query(user=self.id))
         body = {
             "message_id": 1,
-            "date": int(self._world.clock()),
+            "date": self._world.now(),
             "chat": {"id": -5_000_000, "type": "group", "title": "Elsewhere"},
             "from": self.account.json(),
             "text": words,
@@ -270,12 +265,12 @@ class Person:
     def draft(self, *, chat: Chat | int | None = None, thread: int | None = None) -> Drafted | None:
         """The text that is being written now."""
         draft = self.chat(chat).draft.get(thread)
-        return draft if draft is not None and self._world.clock() < draft.until else None
+        return draft if draft is not None and time.time() < draft.until else None
 
     def action(self, *, chat: Chat | int | None = None, thread: int | None = None) -> str:
         """What the line under the bot's name says now: "typing" or its like, or nothing."""
         act = self.chat(chat).action.get(thread)
-        return act.action if act is not None and self._world.clock() < act.until else ""
+        return act.action if act is not None and time.time() < act.until else ""
 
     async def ask(
         self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0
@@ -287,14 +282,10 @@ class Person:
         return await self.next_message(chat=place, where=is_final, seconds=seconds)
 
     async def block(self) -> None:
-        tell_membership(self._world, self.chat(), self.account, "kicked")
+        self._world.set_standing(self.chat(), self.account, "kicked")
 
     async def unblock(self) -> None:
-        tell_membership(self._world, self.chat(), self.account, "member")
-
-    def deactivate(self) -> None:
-        """The account is deleted."""
-        self.chat().deactivated = True
+        self._world.set_standing(self.chat(), self.account, "member")
 
 
 def is_final(message: Message) -> bool:
@@ -319,33 +310,7 @@ def media_details(kind: str, content: bytes, seconds: int) -> Json:
     return {}
 
 
-def begin(chat: Chat) -> None:
-    """A person's first word makes the private chat known to the bot."""
-    if chat.private and chat.status == "":
-        chat.status = "member"
-
-
-def heard(world: World, chat: Chat, message: Message) -> bool:
-    """Whether the bot gets to know a person's message: in groups with privacy mode only
-    commands, mentions and replies to it."""
-    if chat.private or not world.privacy or chat.status == "administrator":
-        return chat.status in {"member", "administrator"}
-    if chat.status != "member":
-        return False
-    replied = chat.messages.get(message.reply_to or 0)
-    to_bot = replied is not None and replied.sender.is_bot
-    return bool(message.service) or to_bot or addressed(world, message)
-
-
-def addressed(world: World, message: Message) -> bool:
-    """Whether a message begins with a command for any bot, or names this one."""
-    wide = message.text.encode("utf-16-le")
-    for entity in message.entities:
-        start, end = 2 * entity["offset"], 2 * (entity["offset"] + entity["length"])
-        marked = wide[start:end].decode("utf-16-le").lower()
-        _, at, name = marked.partition("@")
-        if entity["type"] == "bot_command" and entity["offset"] == 0 and not at:
-            return True
-        if entity["type"] in {"bot_command", "mention"} and name == world.bot.username.lower():
-            return True
-    return False
+def begun(chat: Chat) -> Chat:
+    """The chat; a person's first word makes a private one known to the bot."""
+    chat.status = chat.status or "member" if chat.private else chat.status
+    return chat

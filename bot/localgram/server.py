@@ -1,24 +1,29 @@
-"""The HTTP server: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>, on loopback only."""
+"""The HTTP server, on loopback only: /bot<TOKEN>/<method>, through faults, and /file/bot<TOKEN>/<path>."""
 
+import asyncio
+import inspect
+import json
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
+from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.localgram import dispatch
-from bot.localgram.files import UPLOAD_LIMIT
-from bot.localgram.forms import read_call
-from bot.localgram.wire import ApiError
-from bot.localgram.world import World
+from bot.localgram.faults import Fault
+from bot.localgram.message import UPLOAD_LIMIT
+from bot.localgram.methods import TABLE, Method
+from bot.localgram.wire import ApiError, Call, bad_request, flooded, read_call
+from bot.localgram.world import Made, World
 
 NAMES = frozenset({"127.0.0.1", "localhost"})
 OWN_SITE = frozenset({"same-origin", "none"})
 ROOM = 1 << 20  # for the other fields of an upload
 CLOSING_SECONDS = 1.0
+BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 
 @web.middleware
@@ -31,10 +36,7 @@ async def only_loopback(request: web.Request, handler: Handler) -> web.StreamRes
     origin = request.headers.get("Origin")
     site = request.headers.get("Sec-Fetch-Site", "none")
     if host not in NAMES or origin not in {None, f"http://{request.host}"} or site not in OWN_SITE:
-        return web.json_response(
-            {"ok": False, "error_code": 403, "description": "Forbidden: only this machine may ask"},
-            status=403,
-        )
+        return web.json_response(ApiError(403, "only this machine may ask").json(), status=403)
     answered: web.StreamResponse = await handler(request)
     return answered
 
@@ -77,38 +79,100 @@ class BotApi:
 
     async def call(self, request: web.Request) -> web.StreamResponse:
         try:
-            dispatch.check_token(request.match_info["token"], self._token)
+            self._check(request)
             call = await read_call(request)
+            if (method := TABLE.get(call.method)) is None:
+                raise ApiError(404, "method not found")
+            return await self._answer(request, call, method)
         except ApiError as error:
-            return _response(request, dispatch.refused(error))
+            return refused(error)
         except web.HTTPRequestEntityTooLarge:
-            return _response(request, dispatch.refused(ApiError(413)))
-        return _response(request, await dispatch.answer(self._world, call))
+            return refused(ApiError(413))
 
     async def download(self, request: web.Request) -> web.StreamResponse:
         try:
-            dispatch.check_token(request.match_info["token"], self._token)
+            self._check(request)
             stored = self._world.files.fetch(request.match_info["path"])
         except ApiError as error:
-            return _response(request, dispatch.refused(error))
+            return refused(error)
         return web.Response(body=stored.content, content_type="application/octet-stream")
 
+    def _check(self, request: web.Request) -> None:
+        """Raises ApiError 404 for what is no token, 401 for another's."""
+        token = request.match_info["token"]
+        if not re.fullmatch(r"\d+:\S+", token):
+            raise ApiError(404)
+        if token != self._token:
+            raise ApiError(401)
 
-def _response(request: web.Request, answer: dispatch.Answer) -> web.StreamResponse:
-    if answer.body is None:
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response(status=502)
-    return web.Response(
-        status=answer.status, text=answer.body, content_type=answer.mime, headers=answer.headers
-    )
+    async def _answer(self, request: web.Request, call: Call, method: Method) -> web.StreamResponse:
+        faults = self._world.faults
+        fault = faults.take(call)
+        await faults.pause(call, executed=False)
+        match fault:
+            case Fault(kind="drop"):
+                return cut(request)
+            case Fault(kind="bad_gateway"):
+                return web.Response(status=502, text=BAD_GATEWAY, content_type="text/html")
+            case Fault(kind="unauthorized"):
+                raise ApiError(401)
+            case Fault(kind="voice_forbidden"):
+                raise bad_request("VOICE_MESSAGES_FORBIDDEN")
+            case Fault(kind="flood", seconds=seconds, chat=chat):
+                if chat is not None:
+                    faults.punish(chat, seconds)
+                raise flooded(int(seconds))
+        result = await self._carried_out(call, method)
+        await faults.pause(call, executed=True)
+        body = json.dumps({"ok": True, "result": result})
+        match fault:
+            case Fault(kind="execute_then_drop"):
+                return cut(request)
+            case Fault(kind="truncate"):
+                body = body[: len(body) // 2]
+            case Fault(kind="delay", seconds=seconds):
+                await asyncio.sleep(seconds)
+            case Fault(kind="duplicate"):
+                for update in cast(list[dict[str, int]], result):
+                    self._world.updates.repeat(update["update_id"])
+            case Fault(kind="stale_link"):
+                self._world.files.links.clear()
+        return web.Response(text=body, content_type="application/json")
+
+    async def _carried_out(self, call: Call, method: Method) -> object:
+        error = ""
+        try:
+            if wait := self._world.faults.punished(call.integer("chat_id")):
+                raise flooded(wait)
+            result = method(self._world, call)
+            return await cast(Awaitable[object], result) if inspect.isawaitable(result) else result
+        except ApiError as refusal:
+            error = refusal.description
+            raise
+        finally:
+            if call.method != "getUpdates":
+                self._world.calls.append(Made(call.method, call.fields, error))
+                self._world.feed.wake()
+
+
+def refused(error: ApiError) -> web.Response:
+    retry = error.parameters.get("retry_after")
+    headers = {} if retry is None else {"Retry-After": str(retry)}
+    return web.json_response(error.json(), status=error.code, headers=headers)
+
+
+def cut(request: web.Request) -> web.Response:
+    """End the connection without an answer."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=502)
 
 
 @asynccontextmanager
 async def listening(routes: list[web.RouteDef], port: int, key: str) -> AsyncIterator[int]:
     """Serve on a port (0: a free one); which it is. `key`, where set, opens the page.
 
-    Raises: OSError when the port is in use.
+    Raises OSError when the port is in use.
     """
     middlewares = [only_loopback, *([only_with(key)] if key else [])]
     app = web.Application(client_max_size=UPLOAD_LIMIT + ROOM, middlewares=middlewares)

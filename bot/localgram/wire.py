@@ -1,4 +1,4 @@
-"""The Bot API's envelope: how a call is read and how its answer is written.
+"""The Bot API's envelope: how a call is read, and the errors that it is refused with.
 
 Texts and prefixes follow tdlib/telegram-bot-api (`Client::fail_query_with_error`).
 """
@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from aiohttp import BodyPartReader, web
 
 Json = dict[str, Any]
 
@@ -22,16 +24,19 @@ TITLES = {
 
 
 class ApiError(Exception):
-    """A refusal, in Telegram's words: `code`, `description` and `parameters` of the envelope."""
+    """A refusal: `code`, `description` and `parameters` of the envelope."""
 
-    def __init__(self, code: int, text: str = "", parameters: Json | None = None) -> None:
-        title = TITLES[code]
+    def __init__(self, code: int, text: str = "", **parameters: int) -> None:
         if not (text[1:2].isupper() or text[1:2] == "_"):  # no code such as BUTTON_DATA_INVALID
             text = text[:1].lower() + text[1:]
         self.code = code
-        self.description = f"{title}: {text}" if text else title
+        self.description = f"{TITLES[code]}: {text}" if text else TITLES[code]
         self.parameters = parameters
         super().__init__(self.description)
+
+    def json(self) -> Json:
+        shown = {"ok": False, "error_code": self.code, "description": self.description}
+        return shown | ({"parameters": self.parameters} if self.parameters else {})
 
 
 def given(**fields: Any) -> Json:
@@ -40,15 +45,11 @@ def given(**fields: Any) -> Json:
 
 
 def bad_request(text: str, **parameters: int) -> ApiError:
-    return ApiError(400, text, parameters or None)
-
-
-def forbidden(text: str) -> ApiError:
-    return ApiError(403, text)
+    return ApiError(400, text, **parameters)
 
 
 def flooded(seconds: int) -> ApiError:
-    return ApiError(429, f"retry after {seconds}", {"retry_after": seconds})
+    return ApiError(429, f"retry after {seconds}", retry_after=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,36 +71,26 @@ class Call:
         return self.fields.get(name, "")
 
     def integer(self, name: str, default: int = 0) -> int:
-        raw = self.fields.get(name)
-        return default if raw is None or raw == "" else integer(raw)
+        return integer(self.fields.get(name) or default)
 
     def flag(self, name: str) -> bool:
         return self.text(name).lower() in {"true", "yes", "1"}
 
-    def nested(self, name: str, title: str = "") -> Any:
-        """The JSON value of a field; None when it was not given.
+    def mapping(self, name: str) -> Json:
+        """The JSON object of a field. Raises ApiError 400 when it is none."""
+        return self._json(name, dict) or {}
 
-        Raises: ApiError 400 when it is not JSON.
-        """
-        raw = self.text(name)
-        if not raw:
-            return None
+    def sequence(self, name: str) -> list[Any]:
+        return self._json(name, list) or []
+
+    def _json(self, name: str, kind: type) -> Any:
         try:
-            return json.loads(raw)
+            value = json.loads(self.text(name) or "null")
         except ValueError:
-            raise bad_request(f"can't parse {title or name} JSON object") from None
-
-    def mapping(self, name: str, title: str = "") -> Json:
-        return _typed(self.nested(name, title), dict, title or name) or {}
-
-    def sequence(self, name: str, title: str = "") -> list[Any]:
-        return _typed(self.nested(name, title), list, title or name) or []
-
-
-def _typed(value: Any, kind: type, title: str) -> Any:
-    if value is not None and not isinstance(value, kind):
-        raise bad_request(f"can't parse {title} JSON object")
-    return value
+            value = ""
+        if value is not None and not isinstance(value, kind):
+            raise bad_request(f"can't parse {name} JSON object")
+        return value
 
 
 def integer(value: object) -> int:
@@ -110,6 +101,29 @@ def integer(value: object) -> int:
         return 0
 
 
-def form_value(value: object) -> str:
-    """A value of a JSON body, as it would stand in a form."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+async def read_call(request: web.Request) -> Call:
+    """The call in a query, form, multipart or JSON body. Raises ApiError 400 for JSON that cannot be read."""
+    fields = dict(request.query.items())
+    uploads: dict[str, Upload] = {}
+    match request.content_type:
+        case "application/json":
+            try:
+                body = await request.json()
+            except ValueError:
+                body = None
+            if not isinstance(body, dict):
+                raise bad_request("can't parse JSON object")
+            fields |= {k: v if isinstance(v, str) else json.dumps(v) for k, v in body.items()}
+        case "application/x-www-form-urlencoded":
+            fields |= {key: str(value) for key, value in (await request.post()).items()}
+        case "multipart/form-data":
+            async for part in await request.multipart():
+                if not isinstance(part, BodyPartReader) or part.name is None:
+                    continue
+                if part.filename is None:
+                    fields[part.name] = await part.text()
+                else:
+                    content = bytes(await part.read(decode=True))
+                    mime = part.headers.get("Content-Type", "")
+                    uploads[part.name] = Upload(part.filename, content, mime)
+    return Call(request.match_info["method"], fields, uploads)

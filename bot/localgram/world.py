@@ -1,14 +1,17 @@
 """The server's state: the bot, people, chats, files, and the updates that wait."""
 
+import re
+import secrets
+import time
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from bot.localgram.chat import IN_CHAT, Chat, Topic
-from bot.localgram.clock import Clock
+from bot.localgram.chat import Chat, Topic
 from bot.localgram.faults import Faults
 from bot.localgram.feed import (
     Acted,
+    Answered,
     Changed,
     Deleted,
     Drafted,
@@ -19,19 +22,20 @@ from bot.localgram.feed import (
     Posted,
     Reacted,
 )
-from bot.localgram.files import Files
-from bot.localgram.flood import Flood, Limits
-from bot.localgram.message import Message
-from bot.localgram.people import Account
-from bot.localgram.profile import Profile
-from bot.localgram.queries import Queries
+from bot.localgram.message import Account, Files, Message
 from bot.localgram.updates import Updates
-from bot.localgram.webhook import Webhook
-from bot.localgram.wire import Json, bad_request, forbidden, integer
+from bot.localgram.wire import ApiError, Json, bad_request, integer
 
 SUPERGROUPS = -1_000_000_000_000
-COLORS = (0x6FB9F0, 0xFFD67E, 0xCB86DB, 0x8EEE98, 0xFF93B2, 0xFB6F5F)  # of topics, documented
 CALLS_KEPT = 20_000
+COMMAND = re.compile(r"[a-z0-9_]{1,32}")
+TEXTS = {"description": 512, "short_description": 120}  # the longest
+# ReactionTypeEmoji of the Bot API 10.0.
+REACTIONS = frozenset(
+    "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓"
+    " 👻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷 😡"
+    " \u2764\u200d\U0001f525 \U0001f468\u200d\U0001f4bb \U0001f937\u200d\u2642 \U0001f937\u200d\u2640".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +52,43 @@ class Made:
         return integer(self.fields.get("chat_id"))
 
 
+@dataclass(slots=True, eq=False)
+class Query:
+    """A pressed button, words behind the bot's name in some chat, or a call there as a guest. `answer` (to a press)
+    and `results` stay None until the bot answers."""
+
+    chat: int = 0
+    user: int = 0
+    id: str = field(default_factory=lambda: str(secrets.randbits(62)))
+    answer: Answered | None = None
+    results: Sequence[Json] | None = None
+
+
 class World:
-    def __init__(
-        self, bot: Account, clock: Clock, limits: Limits | None, repeat_seconds: float
-    ) -> None:
+    def __init__(self, bot: Account) -> None:
         self.bot = bot
-        self.clock = clock
         self.topics_in_private = False
-        self.privacy = True  # in groups: only commands, mentions and replies reach the bot
         self.people: dict[int, Account] = {}
         self.chats: dict[int, Chat] = {}
         self.feed = Feed()
-        self.files = Files(clock)
-        self.updates = Updates(clock, self.feed, repeat_seconds)
-        self.webhook = Webhook(self.updates, clock)
-        self.flood = Flood(clock, limits)
+        self.files = Files()
+        self.updates = Updates(self.feed)
         self.faults = Faults()
-        self.queries = Queries(clock)
-        self.profile = Profile(bot.first_name)
+        self.queries: dict[str, Query] = {}
+        self.commands: dict[tuple[str, int, str], list[Json]] = {}  # by scope, chat, language
+        self.texts: dict[tuple[str, str], str] = {}  # by kind, language
         self.calls: deque[Made] = deque(maxlen=CALLS_KEPT)
         self._last_id = 0
         self._last_album = 13_000_000_000_000_000
 
     def now(self) -> int:
-        return int(self.clock())
+        return int(time.time())
 
     def bot_json(self) -> Json:
         return {
             **self.bot.json(),
-            "first_name": self.profile.get_text("name", ""),
             "can_join_groups": True,
-            "can_read_all_group_messages": not self.privacy,
+            "can_read_all_group_messages": True,
             "supports_inline_queries": True,
             "can_connect_to_business": False,
             "has_main_web_app": False,
@@ -86,9 +96,51 @@ class World:
             "allows_users_to_create_topics": self.topics_in_private,
         }
 
+    # -- the bot about itself --------------------------------------------------
+
+    def set_commands(
+        self, scope: str, chat: int, language: str, commands: Sequence[object]
+    ) -> None:
+        """Raises ApiError 400 for a command that cannot be one."""
+        for command in commands:
+            known = command if isinstance(command, dict) else {}
+            if not COMMAND.fullmatch(str(known.get("command", ""))):
+                raise bad_request("BOT_COMMAND_INVALID")
+            if not 1 <= len(str(known.get("description", ""))) <= 256:
+                raise bad_request("BOT_COMMAND_DESCRIPTION_INVALID")
+        self.commands[scope, chat, language] = [dict(each) for each in commands]  # type: ignore[call-overload]
+        self.menus_changed()
+
+    def commands_in(self, chat: Chat, language: str) -> list[Json]:
+        """What a person's menu shows: the narrowest scope that has commands."""
+        everywhere = "all_private_chats" if chat.private else "all_group_chats"
+        for scope, number in (("chat", chat.id), (everywhere, 0), ("default", 0)):
+            for tongue in (language, ""):
+                if found := self.commands.get((scope, number, tongue)):
+                    return found
+        return []
+
+    def set_text(self, kind: str, language: str, text: str) -> None:
+        if len(text) > TEXTS[kind]:
+            raise bad_request(f"bot {kind.replace('_', ' ')} is too long")
+        self.texts[kind, language] = text
+        self.menus_changed()
+
+    def text(self, kind: str, language: str) -> str:
+        return self.texts.get((kind, language)) or self.texts.get((kind, "")) or ""
+
+    def menus_changed(self) -> None:
+        for chat in self.chats.values():
+            self.changed(chat)
+
+    # -- what happens in chats -------------------------------------------------
+
     def publish(self, chat: Chat, event: Event) -> None:
         chat.feed.publish(event)
         self.feed.publish(event)
+
+    def changed(self, chat: Chat) -> None:
+        self.publish(chat, Changed(chat.id))
 
     def next_id(self, chat: Chat) -> int:
         """One counter for all private chats and basic groups; supergroups have their own."""
@@ -98,10 +150,14 @@ class World:
         self._last_id += 1
         return self._last_id
 
+    def next_album(self) -> str:
+        self._last_album += 1
+        return str(self._last_album)
+
     def post(self, chat: Chat, message: Message) -> Message:
         """Number, date, keep and show a new message. The bot's own ends its draft."""
         posted = replace(message, id=self.next_id(chat), chat=chat.id, date=self.now())
-        chat.keep(posted)
+        chat.messages[posted.id] = posted
         if message.sender.is_bot:
             chat.action.pop(message.thread, None)
         self.publish(chat, Posted(posted))
@@ -109,83 +165,85 @@ class World:
             self.end_draft(chat, message.thread)
         return posted
 
-    def end_draft(self, chat: Chat, thread: int | None) -> None:
-        if chat.draft.pop(thread, None) is not None:
-            self.publish(chat, DraftEnded(chat.id, thread))
-
-    def next_album(self) -> int:
-        self._last_album += 1
-        return self._last_album
-
-    def create_topic(self, chat: Chat, by: Account, name: str) -> Topic:
-        """A topic's number is that of the message that tells of it."""
-        color = COLORS[len(chat.topics) % len(COLORS)]
-        service = {"forum_topic_created": {"name": name, "icon_color": color}}
+    def create_topic(self, chat: Chat, by: Account, name: str) -> tuple[Topic, Message]:
+        """A topic, whose number is that of the message that tells of it."""
         number = self.next_id(chat)
-        topic = chat.topics[number] = Topic(number, name, color)
+        topic = chat.topics[number] = Topic(number, name)
+        service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
         told = Message(
             sender=by, id=number, chat=chat.id, date=self.now(), thread=number, service=service
         )
-        chat.keep(told)
+        chat.messages[number] = told
         self.publish(chat, Posted(told))
         self.changed(chat)
-        return topic
+        return topic, told
 
     def change(self, chat: Chat, message: Message) -> Message:
-        chat.keep(message)
+        chat.messages[message.id] = message
         self.publish(chat, Edited(message))
         return message
 
-    def react(self, chat: Chat, message: Message, user: int, emoji: str) -> Message:
+    def react(self, chat: Chat, message: Message, user: int, emoji: str) -> None:
         """At most one reaction of each account; an empty `emoji` takes it back."""
         others = tuple(pair for pair in message.reactions if pair[0] != user)
         own = ((user, emoji),) if emoji else ()
-        reacted = replace(message, reactions=others + own)
-        chat.keep(reacted)
+        chat.messages[message.id] = reacted = replace(message, reactions=others + own)
         self.publish(chat, Reacted(reacted))
-        return reacted
 
-    def delete(self, chat: Chat, ids: list[int]) -> None:
-        for number in ids:
-            chat.messages.pop(number, None)
-            chat.pinned = [pinned for pinned in chat.pinned if pinned != number]
-        self.publish(chat, Deleted(chat.id, tuple(ids)))
+    def delete(self, chat: Chat, message: Message) -> None:
+        del chat.messages[message.id]
+        self.publish(chat, Deleted(chat.id, (message.id,)))
 
     def draft(self, chat: Chat, draft: Drafted) -> None:
         chat.draft[draft.thread] = draft
         self.publish(chat, draft)
 
+    def end_draft(self, chat: Chat, thread: int | None) -> None:
+        if chat.draft.pop(thread, None) is not None:
+            self.publish(chat, DraftEnded(chat.id, thread))
+
     def act(self, chat: Chat, action: Acted) -> None:
         chat.action[action.thread] = action
         self.publish(chat, action)
 
-    def changed(self, chat: Chat) -> None:
-        self.publish(chat, Changed(chat.id))
+    def set_standing(self, chat: Chat, by: Account, status: str) -> None:
+        """Change the bot's standing in a chat, and tell it so."""
+        before, chat.status = chat.status or "left", status
+        body: Json = {"chat": chat.json(), "from": by.json(), "date": self.now()}
+        for name, standing in (("old_chat_member", before), ("new_chat_member", status)):
+            until = {"until_date": 0} if standing == "kicked" else {}
+            body[name] = {"user": self.bot.json(), "status": standing, **until}
+        self.updates.put("my_chat_member", body)
+        self.changed(chat)
+
+    def open(self, query: Query) -> Query:
+        self.queries[query.id] = query
+        return query
+
+    def close(self, id: str) -> Query:
+        """The query that is answered now. Raises ApiError 400 when it is unknown or answered already."""
+        if id not in self.queries:
+            raise bad_request(
+                "query is too old and response timeout expired or query ID is invalid"
+            )
+        return self.queries.pop(id)
 
     def chat_of(self, number: str) -> Chat:
-        """The chat a call names, where the bot may act.
-
-        Raises: ApiError 400 or 403, in Telegram's words.
-        """
-        if not number:
-            raise bad_request("chat_id is empty")
+        """The chat a call names, where the bot may act. Raises ApiError 400 or 403."""
         chat = self.chats.get(integer(number))
         if chat is None or chat.status == "":
-            met = {
-                user for group in self.chats.values() if not group.private for user in group.members
-            }
-            if integer(number) in met:
-                raise forbidden("bot can't initiate conversation with a user")
+            if any(
+                integer(number) in group.members
+                for group in self.chats.values()
+                if not group.private
+            ):
+                raise ApiError(403, "bot can't initiate conversation with a user")
             raise bad_request("chat not found")
         if chat.migrated_to is not None:
             raise bad_request(
                 "group chat was upgraded to a supergroup chat", migrate_to_chat_id=chat.migrated_to
             )
-        if chat.deactivated:
-            raise forbidden("user is deactivated")
-        if chat.status not in IN_CHAT:
-            if chat.private:
-                raise forbidden("bot was blocked by the user")
-            verb = "was kicked from" if chat.status == "kicked" else "is not a member of"
-            raise forbidden(f"bot {verb} the {chat.type} chat")
+        if chat.status == "kicked":
+            blocked = "blocked by the user" if chat.private else f"kicked from the {chat.type} chat"
+            raise ApiError(403, f"bot was {blocked}")
         return chat

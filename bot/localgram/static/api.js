@@ -13,8 +13,8 @@ async function ask(path, options) {
   return response.json();
 }
 
-function post(chat, act, body) {
-  return ask(`chats/${chat}/${act}`, {
+function post(act, body) {
+  return ask(act, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
@@ -22,27 +22,25 @@ function post(chat, act, body) {
 }
 
 export const home = () => ask("home");
-export const history = (chat) => ask(`chats/${chat}`);
-export const send = (chat, text, thread, reply_to) => post(chat, "send", { text, thread, reply_to });
-export const edit = (chat, message, text) => post(chat, "edit", { message, text });
-export const press = (chat, message, row, column) => post(chat, "press", { message, row, column });
-export const react = (chat, message, emoji) => post(chat, "react", { message, emoji });
-export const createTopic = (chat, name) => post(chat, "topics", { name });
-export const stop = (chat, thread) => post(chat, "stop", { thread });
-export const block = (chat, blocked) => post(chat, "block", { blocked });
+export const send = (text, reply_to) => post("send", { text, reply_to });
+export const edit = (message, text) => post("edit", { message, text });
+export const press = (message, row, column) => post("press", { message, row, column });
+export const react = (message, emoji) => post("react", { message, emoji });
+export const stop = (thread) => post("stop", { thread });
+export const block = (blocked) => post("block", { blocked });
 export const fileUrl = (file) => `/api/files/${encodeURIComponent(file.file_unique_id)}`;
 
-export function upload(chat, file, fields) {
+export function upload(file, fields) {
   const form = new FormData();
   for (const [name, value] of Object.entries(fields)) if (value) form.append(name, value);
   form.append("file", file, file.name || "file");
-  return ask(`chats/${chat}/upload`, { method: "POST", body: form });
+  return ask("upload", { method: "POST", body: form });
 }
 
 export function listen(feed, after, { event, open, closed }) {
   const place = new URLSearchParams({ ...(user && { user }), feed, after });
   const source = new EventSource(`/api/events?${place}`);
-  source.onmessage = (message) => event(JSON.parse(message.data), Number(message.lastEventId));
+  source.onmessage = (message) => event(JSON.parse(message.data));
   source.onopen = open;
   source.onerror = closed;
   return source;

@@ -14,33 +14,19 @@ export const timeOf = (message) => time.format(message.date * 1000);
 export function brief(message) {
   const text = message.text ?? message.caption;
   if (text) return text.replace(/\s+/g, " ").slice(0, 120);
-  const named = { photo: say("Photo"), voice: say("Voice message"), audio: say("Audio"), video: say("Video"), sticker: say("Sticker"), video_note: say("Video message"), animation: say("Animation") };
+  const named = { photo: say("Photo"), voice: say("Voice message"), audio: say("Audio"), video: say("Video") };
   for (const [kind, name] of Object.entries(named)) if (message[kind]) return name;
   if (message.document) return message.document.file_name || say("File");
-  return service(message) ?? say("Message");
-}
-
-// What a service message says; null for an ordinary one.
-export function service(message) {
-  const who = message.from.first_name;
-  if (message.forum_topic_created) return say("{who} created the topic “{topic}”", { who, topic: message.forum_topic_created.name });
-  if (message.migrate_to_chat_id) return say("This group became a supergroup");
-  if (message.migrate_from_chat_id) return say("The group goes on here as a supergroup");
-  if (message.new_chat_members) return say("{who} joined", { who: message.new_chat_members.map((user) => user.first_name).join(", ") });
-  if (message.left_chat_member) return say("{who} left", { who: message.left_chat_member.first_name });
-  return null;
+  return say("Message");
 }
 
 // `acts`: command(text), press(message, row, column, button), menu(message, anchor), jump(id), react(message, emoji).
-export function bubble(message, acts, { names = false } = {}) {
-  const told = service(message);
-  if (told) return el("p", { class: "service", "data-id": message.message_id }, told);
+export function bubble(message, acts) {
   const text = message.text ?? message.caption ?? "";
-  const picture = Boolean(message.photo || message.video || message.animation);
+  const picture = Boolean(message.photo || message.video);
   const label = `${message.out ? say("You") : message.from.first_name}, ${timeOf(message)}`;
   const classes = ["bubble", message.out && "out", picture && "picture", picture && !text && "bare"];
   const inside = el("div", { class: classes.filter(Boolean).join(" ") },
-    names && !message.out ? el("p", { class: "name" }, message.from.first_name) : null,
     forwarded(message),
     replied(message, acts),
     media(message, text),

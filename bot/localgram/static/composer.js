@@ -10,9 +10,8 @@ const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const PICTURE_BYTES = 10 * 2 ** 20;
 
 export class Composer {
-  // `place()` gives {chat, thread, commands}.
-  constructor(place) {
-    this.place = place;
+  constructor(commands) {
+    this.commands = commands;
     this.replying = null;
     this.editing = null;
     this.recorder = null;
@@ -44,17 +43,15 @@ export class Composer {
   async submit() {
     const text = this.text.value.trim();
     if (!text) return;
-    const { chat, thread } = this.place();
     const { editing, replying } = this;
     this.#fill("");
     this.drop();
-    const act = () => (editing ? api.edit(chat, editing.message_id, text) : api.send(chat, text, thread, replying?.message_id));
+    const act = () => (editing ? api.edit(editing.message_id, text) : api.send(text, replying?.message_id));
     if (!(await this.#try(act))) this.#fill(text);
   }
 
   say(text) {
-    const { chat, thread } = this.place();
-    return this.#try(() => api.send(chat, text, thread));
+    return this.#try(() => api.send(text));
   }
 
   #fill(text) {
@@ -106,7 +103,7 @@ export class Composer {
 
   #commands(prefix) {
     const list = byId("commands");
-    const found = prefix === null ? [] : this.place().commands.filter(({ command }) => command.startsWith(prefix));
+    const found = prefix === null ? [] : this.commands().filter(({ command }) => command.startsWith(prefix));
     list.replaceChildren(...found.map(({ command, description }, at) =>
       el("li", { id: `command-${at}`, role: "option", "aria-selected": String(at === 0), onclick: () => this.#pick(command) },
         el("strong", {}, `/${command}`), el("span", {}, description))));
@@ -166,14 +163,13 @@ export class Composer {
 
   async #files(files) {
     byId("files").value = "";
-    const { chat, thread } = this.place();
     const photos = files.every((file) => PICTURES.includes(file.type) && file.size <= PICTURE_BYTES);
     const album = photos && files.length > 1 ? String(Date.now()) : "";
     let caption = this.text.value.trim();
     this.#fill("");
     for (const file of files) {
       const kind = photos ? "photo" : "document";
-      await this.#try(() => api.upload(chat, file, { kind, caption, thread, album }));
+      await this.#try(() => api.upload(file, { kind, caption, album }));
       caption = "";
     }
   }
@@ -192,7 +188,6 @@ export class Composer {
   #record(stream) {
     const parts = [];
     const started = performance.now();
-    const { chat, thread } = this.place();
     const recorder = (this.recorder = new MediaRecorder(stream));
     const seconds = () => (performance.now() - started) / 1000;
     const ticking = setInterval(() => { this.text.placeholder = say("Recording {time}", { time: clock(seconds()) }); }, 250);
@@ -207,7 +202,7 @@ export class Composer {
       byId("voice").classList.remove("recording");
       byId("voice").setAttribute("aria-label", say("Record a voice message"));
       const said = new File(parts, "voice.ogg", { type: recorder.mimeType.split(";")[0] });
-      this.#try(() => api.upload(chat, said, { kind: "voice", seconds: Math.round(seconds()), thread }));
+      this.#try(() => api.upload(said, { kind: "voice", seconds: Math.round(seconds()) }));
     };
     recorder.start();
   }

@@ -12,19 +12,13 @@ export class Log {
   constructor(acts) {
     this.acts = acts;
     this.root = byId("log");
-    this.names = false;
-    this.clear();
+    this.draft = null;
+    this.lastDay = "";
+    this.following = true;
     this.root.addEventListener("scroll", () => this.#arrow());
     byId("down").addEventListener("click", () => this.toEnd());
     this.root.addEventListener("load", () => this.#stay(), true);
     new ResizeObserver(() => this.#stay()).observe(this.root);
-  }
-
-  clear() {
-    this.root.replaceChildren();
-    this.draft = null;
-    this.lastDay = "";
-    this.following = true;
   }
 
   node(id) {
@@ -40,7 +34,7 @@ export class Log {
   add(message) {
     this.root.querySelector(".welcome")?.remove();
     this.#day(message);
-    const node = bubble(message, this.acts, { names: this.names });
+    const node = bubble(message, this.acts);
     const last = this.root.lastElementChild === this.draft ? this.draft?.previousElementSibling : this.root.lastElementChild;
     this.#join(node, last, message);
     this.dropDraft(message.from.is_bot);
@@ -84,7 +78,7 @@ export class Log {
   replace(message) {
     const old = this.node(message.message_id);
     if (!old) return false;
-    const node = bubble(message, this.acts, { names: this.names });
+    const node = bubble(message, this.acts);
     node.classList.toggle("follows", old.classList.contains("follows"));
     const open = [...old.querySelectorAll("blockquote.folded")].map((quote) => quote.classList.contains("open"));
     node.classList.add("still");

@@ -10,12 +10,9 @@ const PAPER = "M7 3.5h7l4.5 4.5v11A1.5 1.5 0 0117 20.5H7A1.5 1.5 0 015.5 19V5A1.
 
 export function media(message, caption) {
   if (message.photo) return photo(message.photo.at(-1), caption);
-  if (message.animation) return video(message.animation, say("Animation"));
   if (message.video) return video(message.video, say("Video"));
-  if (message.video_note) return video(message.video_note, say("Video message"));
   if (message.voice) return sound(message.voice, say("Voice message"));
   if (message.audio) return sound(message.audio, message.audio.title || message.audio.file_name || say("Audio"));
-  if (message.sticker) return el("img", { class: "sticker", src: fileUrl(message.sticker), alt: say("Sticker") });
   if (message.document) return file(message.document);
   return null;
 }

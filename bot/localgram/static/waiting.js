@@ -1,4 +1,4 @@
-// Drafts and "is typing", by topic, each gone when its time is over.
+// The draft and "is typing", each gone when its time is over.
 
 import { say } from "./words.js";
 
@@ -8,64 +8,31 @@ const LINES = {
   upload_document: say("sending a file"),
   record_voice: say("recording"),
   upload_voice: say("sending a voice message"),
-  record_video: say("recording"),
-  upload_video: say("sending a video"),
-  choose_sticker: say("choosing a sticker"),
-  find_location: say("finding a place"),
 };
-
-class Expiring {
-  constructor(changed) {
-    this.changed = changed;
-    this.values = new Map();
-    this.timers = new Map();
-  }
-
-  key(chat, thread) {
-    return `${chat}/${thread ?? ""}`;
-  }
-
-  put(chat, thread, value, seconds) {
-    const key = this.key(chat, thread);
-    clearTimeout(this.timers.get(key));
-    this.values.set(key, value);
-    this.timers.set(key, setTimeout(() => this.drop(chat, thread), seconds * 1000));
-    this.changed();
-  }
-
-  drop(chat, thread) {
-    const key = this.key(chat, thread);
-    clearTimeout(this.timers.get(key));
-    if (this.values.delete(key)) this.changed();
-  }
-
-  get(chat, thread) {
-    return this.values.get(this.key(chat, thread)) ?? null;
-  }
-}
 
 export class Waiting {
   constructor(changed) {
-    this.drafts = new Expiring(changed);
-    this.actions = new Expiring(changed);
+    this.changed = changed;
+    this.draft = null;
+    this.line = ""; // under the name; a draft says itself what goes on
+    this.timers = {};
   }
 
   heard(event) {
-    if (event.event === "drafted") this.drafts.put(event.chat, event.thread, event, event.seconds);
-    if (event.event === "draft_ended") this.drafts.drop(event.chat, event.thread);
-    if (event.event === "acted") this.actions.put(event.chat, event.thread, LINES[event.action] ?? say("working"), event.seconds);
+    if (event.event === "drafted") this.#put("draft", event, event.seconds);
+    if (event.event === "acted") this.#put("line", LINES[event.action] ?? say("working"), event.seconds);
+    if (event.event === "draft_ended") this.#put("draft", null);
     if (event.event === "posted" && event.message.from.is_bot) {
-      this.actions.drop(event.chat, event.message.message_thread_id);
-      this.drafts.drop(event.chat, event.message.message_thread_id);
+      this.#put("line", "");
+      this.#put("draft", null);
     }
   }
 
-  draft(chat, thread) {
-    return this.drafts.get(chat, thread);
-  }
-
-  // What the line under the name says; "" for nothing. A draft says itself what goes on.
-  line(chat, thread) {
-    return this.actions.get(chat, thread) ?? "";
+  #put(name, value, seconds = 0) {
+    clearTimeout(this.timers[name]);
+    if (seconds) this.timers[name] = setTimeout(() => this.#put(name, name === "draft" ? null : ""), seconds * 1000);
+    if (this[name] === value) return;
+    this[name] = value;
+    this.changed();
   }
 }

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bot.localgram import Localgram, Person, VirtualClock
+from bot.localgram import Localgram, Person
 
 TOKEN = "777:local-gram_Token"
 Result = dict[str, object]
@@ -43,13 +43,8 @@ class Raw:
 
 
 @pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock()
-
-
-@pytest.fixture
-async def gram(clock: VirtualClock) -> AsyncIterator[Localgram]:
-    async with Localgram(TOKEN, clock=clock) as running:
+async def gram() -> AsyncIterator[Localgram]:
+    async with Localgram(TOKEN) as running:
         yield running
 
 

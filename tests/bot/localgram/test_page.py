@@ -268,51 +268,6 @@ async def test_replies_and_edits_from_the_menu(page: Page, raw: Raw, alice: Pers
     assert (second.reply_to, second.text) == (first.id, "a better answer")
 
 
-async def test_several_chats_and_topics(
-    browser: Browser, gram: Localgram, raw: Raw, alice: Person
-) -> None:
-    forum = gram.group("Lab", alice, forum=True, admin=True)
-    topic = await alice.create_topic("Cluster", chat=forum)
-    page = await phone(browser)
-    await page.goto(gram.url)
-    await page.get_by_role("button", name="All chats").click()
-    await raw.ok("sendMessage", chat_id=forum.id, text="general news")
-    await expect(page.get_by_label("Unread: 1")).to_be_visible()
-    await page.get_by_role("navigation", name="Chats").get_by_role("button", name="Lab").click()
-    await expect(bubble(page, "general news")).to_be_visible()
-    await page.get_by_role("tab", name="Cluster").click()
-    await expect(bubble(page, "general news")).to_have_count(0)
-    await page.get_by_label("Message", exact=True).fill("in the topic")
-    await page.keyboard.press("Enter")
-    await expect(bubble(page, "in the topic")).to_be_visible()
-    assert alice.messages(chat=forum)[-1].thread == topic.thread
-    await page.close()
-
-
-HEARD = """text => new Promise(done => {
-  const stream = new EventSource("/api/events?after=0");
-  stream.onmessage = event => event.data.includes(text) && done(stream.close());
-})"""
-
-
-async def test_what_is_said_while_a_chat_is_fetched_is_shown(
-    browser: Browser, gram: Localgram, alice: Person
-) -> None:
-    page = await phone(browser)
-
-    async def slowly(route: Route) -> None:
-        """The chat as it was; then something is said, and the page hears of it first."""
-        answer = await route.fetch()
-        await alice.send("meanwhile")
-        await page.evaluate(HEARD, "meanwhile")
-        await route.fulfill(response=answer)
-
-    await page.route("**/api/chats/*", slowly)
-    await page.goto(gram.url)
-    await expect(bubble(page, "meanwhile")).to_have_count(1)
-    await page.close()
-
-
 async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
     page = await phone(browser)
     async with Localgram(TOKEN) as old:

@@ -1,21 +1,12 @@
 """Nobody but this machine may ask, and no web page may ask for it."""
 
-import asyncio
-import contextlib
-import os
-import sys
-from pathlib import Path
-
 import aiohttp
 import pytest
 
 from bot.localgram import Localgram, Person
-from fakes.patience import SECONDS
 from fakes.words import saying
 
 from .conftest import TOKEN, Raw, png
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
@@ -55,17 +46,17 @@ async def test_the_page_with_a_key_is_closed_to_other_users(http: aiohttp.Client
 
     async with Localgram(TOKEN, key="k3y") as gram:
         alice = gram.user("Alice", id=5, started=True)
-        ways = ["/", "/?key=other", "/?key=", "/api/home?key=k3y", "/api/chats/5", "/api/events"]
+        ways = ["/", "/?key=other", "/?key=", "/api/home?key=k3y", "/api/home", "/api/events"]
         assert {await status(gram.url + way) for way in ways} == {403}
         send = {"text": "x"}
-        async with http.post(f"{gram.url}/api/chats/5/send", json=send) as refused:
+        async with http.post(f"{gram.url}/api/send", json=send) as refused:
             assert refused.status == 403
         assert alice.messages() == []
         jar = aiohttp.CookieJar(unsafe=True)  # of a host that is an address
         async with aiohttp.ClientSession(cookie_jar=jar) as browser:
             async with browser.get(gram.page) as entered:
                 assert (entered.status, str(entered.url)) == (200, f"{gram.url}/")
-            async with browser.post(f"{gram.url}/api/chats/5/send", json=send) as sent:
+            async with browser.post(f"{gram.url}/api/send", json=send) as sent:
                 assert sent.status == 200
         assert [message.text for message in alice.messages()] == ["x"]
         async with http.post(f"{gram.url}/bot{TOKEN}/getMe") as answered:
@@ -83,7 +74,7 @@ async def test_the_page_may_load_nothing_from_elsewhere(raw: Raw, alice: Person)
 
 
 async def test_forms_of_other_sites_are_no_json(raw: Raw, alice: Person) -> None:
-    url = f"{raw.url}/api/chats/5/send"
+    url = f"{raw.url}/api/send"
     async with raw.http.post(url, data={"text": "x"}) as response:
         assert response.status == 415
     assert alice.messages() == []
@@ -112,8 +103,6 @@ async def test_files_that_could_be_pages_are_only_downloads(raw: Raw, alice: Per
     [
         ("/api/home?user=404", 404),
         ("/api/home?user=x", 400),
-        ("/api/chats/404", 404),
-        ("/api/chats/x", 400),
         ("/static/../page.py", 404),
         ("/static/none.js", 404),
         ("/api/files/none", 404),
@@ -123,42 +112,3 @@ async def test_files_that_could_be_pages_are_only_downloads(raw: Raw, alice: Per
 async def test_what_is_not_there(raw: Raw, alice: Person, path: str, status: int) -> None:
     async with raw.http.get(raw.url + path) as response:
         assert response.status == status
-
-
-async def test_another_persons_chat_is_closed(raw: Raw, gram: Localgram, alice: Person) -> None:
-    gram.user("Bob", id=6, started=True)
-    async with raw.http.get(f"{raw.url}/api/chats/6?user=5") as response:
-        assert response.status == 404
-
-
-@contextlib.asynccontextmanager
-async def program(*words: str):  # type: ignore[no-untyped-def]
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bot.localgram", *words,
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    try:
-        yield child
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.terminate()
-        await child.wait()
-
-
-async def test_the_program_serves_one_person(http: aiohttp.ClientSession) -> None:
-    async with program("--port", "0", "--token", "7:x", "--owner", "42") as child:
-        line = (await asyncio.wait_for(child.stdout.readline(), SECONDS)).decode()
-        base, _, key = line.split()[1].partition("/?key=")
-        assert len(key) > 16
-        async with http.post(f"{base}/bot7:x/sendMessage", data={"chat_id": 42, "text": "x"}) as r:
-            assert (await r.json())["ok"]
-        child.terminate()
-        assert await asyncio.wait_for(child.wait(), SECONDS) == 0
-
-
-async def test_a_port_in_use_is_one_sentence(gram: Localgram) -> None:
-    async with program("--port", str(gram.port)) as child:
-        out, err = await asyncio.wait_for(child.communicate(), SECONDS)
-    said = f"Port {gram.port} cannot be used: Address already in use.\n"
-    assert (child.returncode, out, err.decode()) == (1, b"", said)

@@ -131,7 +131,6 @@ async def test_a_business_account_is_declined_in_one_line(scenario: TelegramScen
 
 async def test_everything_in_a_group_can_be_answered(scenario: TelegramScenario) -> None:
     scenario.config = {"groups": "all"}
-    scenario.gram.world.privacy = False
     group = scenario.gram.group("Team", scenario.owner)
     async with scenario.open():
         await scenario.owner.send("no mention", chat=group)

@@ -1,24 +1,39 @@
 """Names of files are no links to the country whose domain they seem to end in, by Telegram's own parser."""
 
+import json
+
 import pytest
+import tdjson
 
 from agent.plan import PlanStep
 from bot.channel import ToolCallView, TurnView
-from bot.localgram.entities import formatted
 from bot.telegram.channel import message_parts
 from bot.telegram.live import progress_text
 from bot.telegram.markdown import render
 from bot.telegram.styled import Styled, entities
 
+KINDS = {"textEntityTypeUrl", "textEntityTypeEmailAddress", "textEntityTypeBotCommand"}
+
 
 def pressed(styled: Styled) -> list[str]:
-    """What apps make links or commands of by themselves."""
-    text, found = formatted(styled.text, "", [each.to_dict() for each in entities(styled)])
-    wide = text.encode("utf-16-le")
+    """What apps make links or commands of by themselves, outside of code and links."""
+    query = json.dumps({"@type": "getTextEntities", "text": styled.text})
+    answer = json.loads(tdjson.td_execute(query.encode()) or b"{}")
+    wide = styled.text.encode("utf-16-le")
+    taken = {
+        unit
+        for each in entities(styled)
+        if each.type in {"code", "pre", "text_link"}
+        for unit in range(each.offset, each.offset + each.length)
+    }
+    found = [
+        (each["offset"], each["offset"] + each["length"], each["type"]["@type"])
+        for each in answer["entities"]
+    ]
     return [
-        wide[2 * each["offset"] : 2 * (each["offset"] + each["length"])].decode("utf-16-le")
-        for each in found
-        if each["type"] in ("url", "email", "bot_command")
+        wide[2 * first : 2 * last].decode("utf-16-le")
+        for first, last, kind in found
+        if kind in KINDS and taken.isdisjoint(range(first, last))
     ]
 
 

@@ -67,8 +67,8 @@ async def test_start_says_what_where_who_reads_and_which_model(
     about = TEXTS.description_demo if demo else TEXTS.description
     assert ("make demo MODEL=NAME" in about) == demo
     assert "toy" not in about, "it does not know which model serves"
-    assert world.profile.get_text("description", "en") == about
-    assert world.profile.get_text("short_description", "en") == TEXTS.short_description
+    assert world.text("description", "en") == about
+    assert world.text("short_description", "en") == TEXTS.short_description
 
 
 async def test_a_wish_is_shown_and_answered(scenario: TelegramScenario) -> None:

@@ -3,15 +3,10 @@
 import re
 
 import pytest
-from aiogram import Bot
-from aiogram.client.session.aiohttp import AiohttpSession
-from aiogram.client.telegram import TelegramAPIServer
-from aiogram.exceptions import TelegramBadRequest
-from aiogram.types import InputRichMessage
 
-from bot.localgram import dispatch
+from bot.localgram import methods
 from bot.telegram.rich import rich_html
-from fakes.bot_running import TOKEN, TelegramScenario
+from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import in_order, says
 
 TABLE = "# Birds\n\n| bird | count |\n|---|--:|\n| wren | 3 |\n\nSee [it](https://x.org)."
@@ -72,7 +67,7 @@ async def test_a_table_goes_out_as_one_and_words_as_ever(scenario: TelegramScena
 async def test_a_server_without_them_is_asked_once(
     scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(dispatch.TABLE, "sendrichmessage")
+    monkeypatch.delitem(methods.TABLE, "sendRichMessage")
     scenario.config = {"rich_messages": True}
     scenario.script = lambda request: says(TABLE)
     async with scenario.open():
@@ -94,14 +89,3 @@ async def test_off_unless_it_is_set(scenario: TelegramScenario) -> None:
     scenario.script = lambda request: says(TABLE)
     async with scenario.open():
         assert not (await scenario.owner.ask("count")).rich
-
-
-async def test_another_client_sends_them_too(scenario: TelegramScenario) -> None:
-    api = TelegramAPIServer.from_base(scenario.gram.url)
-    async with Bot(TOKEN, session=AiohttpSession(api=api)) as bot:
-        chat = scenario.owner.id
-        sent = await bot.send_rich_message(chat, InputRichMessage(html=rich_html(TABLE)))
-        assert sent.chat.id == chat
-        for wrong in ("<img src='x'>", "<p>open", "", "<p>x</b>"):
-            with pytest.raises(TelegramBadRequest):
-                await bot.send_rich_message(chat, InputRichMessage(html=wrong))

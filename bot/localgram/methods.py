@@ -1,0 +1,395 @@
+"""The Bot API's methods that the bot calls: each a function of the world and one call."""
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+from html.parser import HTMLParser
+
+from bot.localgram.chat import Chat, message_json
+from bot.localgram.entities import formatted
+from bot.localgram.feed import Acted, Answered, Drafted
+from bot.localgram.message import PHOTO_LIMIT, Keyboard, Media, Message, StoredFile, dimensions
+from bot.localgram.wire import Call, Json, bad_request, integer
+from bot.localgram.world import REACTIONS, World
+
+Method = Callable[[World, Call], object | Awaitable[object]]
+TEXT_LIMIT = 4096  # Unicode code points, after parsing
+CAPTION_LIMIT = 1024
+DATA_BYTES = 64
+DRAFT_SECONDS = 30.0  # TDLib's pending_text_message_period
+ACTION_SECONDS = 5.0
+POLL_SECONDS = 50
+BATCH = 100
+ALBUM = 10
+SIDES, RATIO = 10_000, 20  # a photo's width and height together, in pixels; and their ratio
+RICH_CHARACTERS, RICH_COLUMNS = 32_768, 20
+RICH_EMPTY = frozenset({"br", "hr"})
+RICH_TAGS = RICH_EMPTY | frozenset(
+    "a b blockquote code details em h1 h2 h3 h4 h5 h6 i ins li mark ol p pre s strong sub summary sup"
+    " table td tg-spoiler th tr u ul".split()
+)
+
+# -- what calls that send have in common ---------------------------------------
+
+
+def outgoing(world: World, call: Call) -> tuple[Chat, Message]:
+    """The chat that a call sends to, and the message but for its content.
+
+    Raises ApiError for a chat, topic or replied message that is not there, and for a wrong keyboard.
+    """
+    chat = world.chat_of(call.text("chat_id"))
+    parameters = call.mapping("reply_parameters")
+    replied = chat.messages.get(integer(parameters.get("message_id")))
+    if parameters and replied is None and not parameters.get("allow_sending_without_reply"):
+        raise bad_request("message to be replied not found")
+    quote = str(parameters.get("quote") or "")
+    if replied is not None and quote not in replied.text:
+        raise bad_request("QUOTE_TEXT_INVALID")
+    thread = thread_of(chat, call)
+    if thread is None and replied is not None:
+        thread = replied.thread
+    message = Message(
+        sender=world.bot,
+        thread=thread,
+        reply_to=replied.id if replied else None,
+        quote=quote,
+        keyboard=keyboard_of(call),
+        silent=call.flag("disable_notification"),
+    )
+    return chat, message
+
+
+def sent(world: World, chat: Chat, message: Message) -> Json:
+    """Post a message; it as the answer of a call."""
+    return message_json(world.post(chat, message), chat)
+
+
+def message_of(chat: Chat, call: Call, purpose: str) -> Message:
+    """Raises ApiError 400 for a message that is not there."""
+    message = chat.messages.get(call.integer("message_id"))
+    if message is None:
+        raise bad_request(f"message to {purpose} not found")
+    return message
+
+
+def thread_of(chat: Chat, call: Call) -> int | None:
+    thread = call.integer("message_thread_id") or None
+    if thread is not None and thread not in chat.topics:
+        raise bad_request("message thread not found")
+    return thread
+
+
+def text_of(call: Call) -> tuple[str, tuple[Json, ...]]:
+    refuse_markup(call.text("parse_mode"))
+    text, entities = formatted(call.text("text"), call.sequence("entities"))
+    if not text:
+        raise bad_request("message text is empty")
+    if len(text) > TEXT_LIMIT:
+        raise bad_request("message is too long")
+    return text, entities
+
+
+def caption_of(fields: Json) -> tuple[str, tuple[Json, ...]]:
+    refuse_markup(fields.get("parse_mode"))
+    text, entities = formatted(
+        str(fields.get("caption") or ""), fields.get("caption_entities") or []
+    )
+    if len(text) > CAPTION_LIMIT:
+        raise bad_request("message caption is too long")
+    return text, entities
+
+
+def refuse_markup(mode: object) -> None:
+    """A text whose markup passed unseen would be a test that cannot fail."""
+    if mode:
+        raise bad_request("this server does not understand parse_mode; send entities")
+
+
+def keyboard_of(call: Call) -> Keyboard:
+    """The inline keyboard of a call; other markups are accepted and not kept."""
+    rows = call.mapping("reply_markup").get("inline_keyboard") or []
+    for button in (button for row in rows for button in row):
+        if not str(button.get("text", "")).strip():
+            raise bad_request("inline keyboard button text must be non-empty")
+        if len(button) < 2:
+            raise bad_request("Text buttons are unallowed in the inline keyboard")
+        if len(str(button.get("callback_data", "")).encode()) > DATA_BYTES:
+            raise bad_request("BUTTON_DATA_INVALID")
+    return tuple(tuple(dict(button) for button in row) for row in rows if row)
+
+
+# -- texts ---------------------------------------------------------------------
+
+
+def send_message(world: World, call: Call) -> Json:
+    text, entities = text_of(call)
+    chat, message = outgoing(world, call)
+    preview = call.mapping("link_preview_options") or None
+    return sent(world, chat, replace(message, text=text, entities=entities, preview=preview))
+
+
+def send_rich_message(world: World, call: Call) -> Json:
+    """Of the three forms only HTML is known."""
+    html = str(call.mapping("rich_message").get("html") or "")
+    chat, message = outgoing(world, call)
+    return sent(world, chat, replace(message, text=rich_text(html), rich=html))
+
+
+def rich_text(html: str) -> str:
+    """The text of a rich message. Raises ApiError 400 for a tag that Telegram does not take."""
+    reader = RichReader()
+    reader.feed(html)
+    reader.close()
+    text = "".join(reader.words).strip()
+    if reader.open or not text or len(text) > RICH_CHARACTERS:
+        raise bad_request("rich message is empty, too long, or lacks an end tag")
+    return text
+
+
+class RichReader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self._columns = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in RICH_TAGS:
+            raise bad_request(f"unsupported start tag {tag}")
+        if tag not in RICH_EMPTY:
+            self.open.append(tag)
+        self._columns = 0 if tag == "tr" else self._columns + (tag in ("td", "th"))
+        if self._columns > RICH_COLUMNS:
+            raise bad_request("too many columns")
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            raise bad_request(f"unexpected end tag {tag}")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def send_message_draft(world: World, call: Call) -> bool:
+    chat, number = world.chat_of(call.text("chat_id")), call.integer("draft_id")
+    if not chat.private or not number:
+        raise bad_request("RANDOM_ID_INVALID" if chat.private else "TEXTDRAFT_PEER_INVALID")
+    text, entities = formatted(call.text("text"), call.sequence("entities"))
+    if len(text) > TEXT_LIMIT:
+        raise bad_request("message is too long")
+    thread, until = thread_of(chat, call), time.time() + DRAFT_SECONDS
+    draft = Drafted(chat.id, number, thread, text, entities, until, call.flag("can_stop"))
+    world.draft(chat, draft)
+    return True
+
+
+def edit_message_text(world: World, call: Call) -> Json:
+    chat = world.chat_of(call.text("chat_id"))
+    old = message_of(chat, call, "edit")
+    if old.sender.id != world.bot.id or old.service:
+        raise bad_request("message can't be edited")
+    if old.media is not None:
+        raise bad_request("there is no text in the message to edit")
+    text, entities = text_of(call)
+    preview = call.mapping("link_preview_options") or old.preview
+    new = replace(old, text=text, entities=entities, keyboard=keyboard_of(call), preview=preview)
+    if old.content() == new.content():
+        raise bad_request(
+            "message is not modified: specified new message content and reply markup are exactly the same"
+            " as a current content and reply markup of the message"
+        )
+    return message_json(world.change(chat, replace(new, edited=world.now())), chat)
+
+
+def delete_message(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    message = message_of(chat, call, "delete")
+    if not chat.private and message.sender.id != world.bot.id:
+        raise bad_request("message can't be deleted")
+    world.delete(chat, message)
+    return True
+
+
+# -- files ---------------------------------------------------------------------
+
+
+def file_of(world: World, call: Call, kind: str, given: str) -> StoredFile:
+    """The file a call brings or names: an upload, attach://NAME, or a file id. Raises ApiError 400."""
+    upload = call.uploads.get(given.removeprefix("attach://") if given else kind)
+    if upload is None:
+        stored = world.files.by_id.get(given)
+        if stored is None:
+            raise bad_request("wrong file identifier/HTTP URL specified")
+        return stored
+    if not upload.content:
+        raise bad_request("file must be non-empty")
+    if kind == "photo" and len(upload.content) > PHOTO_LIMIT:
+        raise bad_request(f"file of size {len(upload.content)} bytes is too big for a photo")
+    mime = "" if upload.mime == "application/octet-stream" else upload.mime
+    return world.files.keep(upload.name, upload.content, mime)
+
+
+def media_of(world: World, call: Call, kind: str, fields: Json, given: str) -> Media:
+    """`fields` are a call's or an album item's own."""
+    stored = file_of(world, call, kind, given)
+    if kind != "photo":
+        details = (
+            {"duration": integer(fields.get("duration"))} if kind in ("voice", "audio") else {}
+        )
+        more = {name: fields[name] for name in ("title", "performer") if fields.get(name)}
+        return Media(kind, stored, details | more)
+    sides = dimensions(stored.content)
+    if sides is None:
+        raise bad_request("IMAGE_PROCESS_FAILED")
+    if sum(sides) > SIDES or max(sides) > RATIO * min(sides):
+        raise bad_request("PHOTO_INVALID_DIMENSIONS")
+    return Media(kind, stored, {"width": sides[0], "height": sides[1]})
+
+
+def send_media(kind: str, world: World, call: Call) -> Json:
+    chat, message = outgoing(world, call)
+    media = media_of(world, call, kind, dict(call.fields), call.text(kind))
+    fields = {**call.fields, "caption_entities": call.sequence("caption_entities")}
+    text, entities = caption_of(fields)
+    return sent(world, chat, replace(message, media=media, text=text, entities=entities))
+
+
+def send_media_group(world: World, call: Call) -> list[Json]:
+    chat, message = outgoing(world, call)
+    items: list[Message] = []
+    for item in call.sequence("media"):
+        media = media_of(world, call, str(item.get("type")), item, str(item.get("media")))
+        text, entities = caption_of(item)
+        items.append(replace(message, media=media, text=text, entities=entities))
+    if not 2 <= len(items) <= ALBUM:
+        raise bad_request("wrong number of messages to send as an album")
+    kinds = {item.media.kind for item in items if item.media is not None}
+    if len(kinds) > 1 and kinds & {"document", "audio"}:
+        raise bad_request("document can't be mixed with other media types")
+    album = world.next_album()
+    return [sent(world, chat, replace(item, album=album)) for item in items]
+
+
+# -- gestures ------------------------------------------------------------------
+
+
+def send_chat_action(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    until = time.time() + ACTION_SECONDS
+    world.act(chat, Acted(chat.id, thread_of(chat, call), call.text("action").lower(), until))
+    return True
+
+
+def set_message_reaction(world: World, call: Call) -> bool:
+    chat = world.chat_of(call.text("chat_id"))
+    message = message_of(chat, call, "react")
+    emoji = "".join(str(each.get("emoji")) for each in call.sequence("reaction"))
+    if emoji and emoji.replace("\ufe0f", "") not in REACTIONS:
+        raise bad_request("REACTION_INVALID")
+    world.react(chat, message, world.bot.id, emoji)
+    return True
+
+
+def answer_callback_query(world: World, call: Call) -> bool:
+    text, url = call.text("text"), call.text("url")
+    if len(text) > 200:
+        raise bad_request("MESSAGE_TOO_LONG")
+    query = world.close(call.text("callback_query_id"))
+    query.answer = Answered(query.chat, query.id, query.user, text, call.flag("show_alert"), url)
+    world.publish(world.chats[query.chat], query.answer)
+    return True
+
+
+def answer_inline_query(world: World, call: Call) -> bool:
+    world.close(call.text("inline_query_id")).results = _inline(call.sequence("results"))
+    return True
+
+
+def answer_guest_query(world: World, call: Call) -> Json:
+    query = call.text("guest_query_id")
+    world.close(query).results = _inline([call.mapping("result")])
+    return {"inline_message_id": f"guest{query}"}
+
+
+def _inline(results: list[Json]) -> list[Json]:
+    if not all(each.get("title") and each.get("input_message_content") for each in results):
+        raise bad_request("can't parse inline query result: Can't find field \"title\"")
+    return results
+
+
+# -- the bot about itself, and its updates -------------------------------------
+
+
+def set_my_commands(world: World, call: Call) -> bool:
+    scope = call.mapping("scope")
+    chat, language = integer(scope.get("chat_id")), call.text("language_code")
+    if chat:
+        world.chat_of(str(chat))
+    world.set_commands(scope.get("type", "default"), chat, language, call.sequence("commands"))
+    return True
+
+
+def set_my_text(kind: str, world: World, call: Call) -> bool:
+    world.set_text(kind, call.text("language_code"), call.text(kind))
+    return True
+
+
+def get_chat(world: World, call: Call) -> Json:
+    chat = world.chat_of(call.text("chat_id"))
+    gifts = (
+        "unlimited_gifts", "limited_gifts", "unique_gifts", "premium_subscription", "gifts_from_channels",
+    )  # fmt: skip
+    needed = {"accent_color_id": 0, "max_reaction_count": 11}
+    return {**chat.json(), **needed, "accepted_gift_types": dict.fromkeys(gifts, False)}
+
+
+def allowed_of(call: Call) -> list[str] | None:
+    """The kinds asked for; None where the call says nothing about them."""
+    return call.sequence("allowed_updates") if call.text("allowed_updates") else None
+
+
+async def get_updates(world: World, call: Call) -> list[Json]:
+    limit = min(max(call.integer("limit", BATCH), 1), BATCH)
+    seconds = min(max(call.integer("timeout"), 0), POLL_SECONDS)
+    return await world.updates.take(call.integer("offset"), limit, seconds, allowed_of(call))
+
+
+def set_webhook(world: World, call: Call) -> bool:
+    """Telegram wants https; here any URL will do, for it leads to loopback."""
+    if call.flag("drop_pending_updates"):
+        world.updates.pending().clear()
+    world.updates.allow(allowed_of(call))
+    world.updates.set_webhook(call.text("url"), call.text("secret_token"))
+    return True
+
+
+TABLE: dict[str, Method] = {
+    "sendMessage": send_message,
+    "sendRichMessage": send_rich_message,
+    "sendMessageDraft": send_message_draft,
+    "editMessageText": edit_message_text,
+    "deleteMessage": delete_message,
+    "sendPhoto": partial(send_media, "photo"),
+    "sendDocument": partial(send_media, "document"),
+    "sendVoice": partial(send_media, "voice"),
+    "sendAudio": partial(send_media, "audio"),
+    "sendMediaGroup": send_media_group,
+    "getFile": lambda world, call: world.files.link(call.text("file_id")),
+    "sendChatAction": send_chat_action,
+    "setMessageReaction": set_message_reaction,
+    "answerCallbackQuery": answer_callback_query,
+    "answerInlineQuery": answer_inline_query,
+    "answerGuestQuery": answer_guest_query,
+    "getMe": lambda world, call: world.bot_json(),
+    "getChat": get_chat,
+    "setMyCommands": set_my_commands,
+    "setMyDescription": partial(set_my_text, "description"),
+    "setMyShortDescription": partial(set_my_text, "short_description"),
+    "getUpdates": get_updates,
+    "setWebhook": set_webhook,
+    "deleteWebhook": set_webhook,
+}
