@@ -356,7 +356,7 @@ async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
         answer = await scenario.owner.answer(await scenario.owner.press(late, TEXTS.plan_it))
         assert (await run.store.jobs.active_and_next())[0] == 1
     assert shown.text == saying("task “stretch”", "every day at 09:00") and shown.text[-1] == "?"
-    assert len(re.findall(r"\w{3} \d\d \w{3} 09:00", shown.text)) == 3
+    assert len(re.findall(r"\w{3} \d{4}-\d\d-\d\d 09:00", shown.text)) == 3
     assert shown.buttons == [TEXTS.plan_it, "No"]
     assert none.text == TEXTS.no_jobs
     assert made.text == saying("job 1: task “stretch”", "every day at 09:00")
