@@ -124,8 +124,11 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
     printer = TurnPrinter(TextPrinter(steps_out=True).print)
 
     async def answer() -> TurnFinished:
-        await owner.ask(text, seconds=ANSWER_SECONDS)
-        return await printer.finished
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await owner.send(text)
+            finished = await printer.finished
+            await owner.next_message(where=lambda message: not message.silent)  # buttons or none
+            return finished
 
     async with running_backend(settings, model) as backend:
         try:

@@ -144,6 +144,15 @@ async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
     assert process.returncode in (0, 1) and not trap.exists()
 
 
+async def test_an_answer_with_a_button_to_go_on_ends_the_demo(tmp_path: Path) -> None:
+    """Words at which the pocket model repeats itself until it is stopped."""
+    trap = "/tmp/pytest-of-root/pytest-79/test_the_words_are_words_to_ev0/trap"
+    text = f"-n $(touch {trap}) `touch {trap}` \"hello\" 'you'; touch {trap}"
+    async with demo(tmp_path, f"--ask={text}") as process:
+        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert process.returncode == 1 and "repeat itself" in out.decode(), err.decode()
+
+
 @pytest.mark.browser
 async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
     from playwright.async_api import async_playwright, expect
