@@ -137,20 +137,11 @@ async def test_where_no_model_lies_one_is_named_with_its_size(tmp_path: Path) ->
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
     """They begin with a dash, hold quotes and shell; nothing runs them."""
-    trap = tmp_path / "trap"
+    trap = Path("/tmp/voltaire-trap")  # the same in each run: Pocket's answer depends on it
     text = f"-n $(touch {trap}) `touch {trap}` \"hello\" 'you'; touch {trap}"
     async with demo(tmp_path / "s", f"--ask={text}") as process:
         await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode in (0, 1) and not trap.exists()
-
-
-async def test_an_answer_with_a_button_to_go_on_ends_the_demo(tmp_path: Path) -> None:
-    """Words at which the pocket model repeats itself until it is stopped."""
-    trap = "/tmp/pytest-of-root/pytest-79/test_the_words_are_words_to_ev0/trap"
-    text = f"-n $(touch {trap}) `touch {trap}` \"hello\" 'you'; touch {trap}"
-    async with demo(tmp_path, f"--ask={text}") as process:
-        out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    assert process.returncode == 1 and "repeat itself" in out.decode(), err.decode()
 
 
 @pytest.mark.browser
