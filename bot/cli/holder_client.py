@@ -18,7 +18,7 @@ from aiohttp import WSMsgType
 
 from backend.aio import first_of
 from backend.client import ANSWER_SECONDS, BackendClient, default_socket, unix_session
-from backend.files import exclusive_lock
+from backend.files import exclusive_lock, private_folder
 from bot.cli.command import Failed, Misused, NoBackend
 from bot.settings import Settings
 
@@ -46,6 +46,10 @@ def holding_state(state: Path) -> Iterator[None]:
     lock = state / LOCK
     for folder in (state, lock.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if (
+        folder := holder_socket(state).parent
+    ) != lock.parent:  # the state's own path is too long for one
+        private_folder(folder)
     with exclusive_lock(lock):
         lock.write_text(str(os.getpid()), "ascii")
         if os.geteuid() == 0:  # a command that stays root

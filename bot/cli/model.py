@@ -291,7 +291,8 @@ async def print_selftest(settings: Settings, profile: Profile) -> None:
                 await agent.ready()
                 told = sentence(await agent.selftests.of((await agent.backend.status()).backend))
         except (AgentError, ModelRefused) as error:
-            raise Failed(f"It could not be tried: {error}") from None
+            click.echo(f"It could not be tried: {error}", err=True)
+            return
     click.echo(told)
 
 
