@@ -52,12 +52,12 @@ class Chats:
         await self.tasks.stop()
 
     async def submit(self, incoming: Incoming) -> bool:
-        """Store a message and have it answered; False for a duplicate.
+        """Store a message and have it answered; False for a duplicate, and for an edit of another's message.
 
         An edit of a message that the running turn answers stops that turn.
         """
         if incoming.kind == "edit":
-            if await self.store.inbox.is_known(incoming):
+            if not await self.store.inbox.changes_message(incoming):
                 return False
             worker = self._workers.get(incoming.chat)
             if worker and worker.answers(incoming.ref):

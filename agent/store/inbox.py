@@ -26,7 +26,8 @@ class Incoming:
     `body` is JSON of the app's own, returned untouched. A turn starts once the newest waiting message is
     `settle_s` old, so that albums and pastes in pieces become one. `at` is when it was sent (seconds since
     the epoch; 0: now). `origin` is who wrote it; `stranger` names the parts that strangers may have
-    written (a forwarded message, a file). `language` is that of the sender's app, kept with the chat.
+    written (a forwarded message, a file). `author` is the app's id of who wrote it: nobody else corrects it
+    or takes it back. `language` is that of the sender's app, kept with the chat.
     """
 
     chat: str
@@ -45,6 +46,7 @@ class Incoming:
     at: float = 0.0
     origin: Origin = "person"
     stranger: str = ""
+    author: str = ""
     language: str = ""
 
 
@@ -90,16 +92,18 @@ class InboxTable:
         rows = await self.database.execute(sql, chat, json.dumps(list(ids)))
         return len(rows)
 
-    async def take_back(self, source: str, ref: str) -> str:
-        """Leave a waiting message unanswered, because its sender deleted it; returns the chat whose turn
+    async def take_back(self, source: str, ref: str, author: str) -> str:
+        """Leave a waiting message unanswered, if its author is who deleted it; returns the chat whose turn
         answers it already, or ""."""
         sql = (
-            "UPDATE inbox SET state = 'done' WHERE source = ? AND ref = ? AND state = 'waiting'"
-            " AND kind <> 'job'"
+            "UPDATE inbox SET state = 'done' WHERE source = ? AND ref = ? AND author = ?"
+            " AND state = 'waiting' AND kind <> 'job'"
         )
-        await self.database.execute(sql, source, ref)
-        sql = "SELECT chat FROM inbox WHERE source = ? AND ref = ? AND state = 'taken'"
-        return str(await self.database.value(sql, source, ref) or "")
+        await self.database.execute(sql, source, ref, author)
+        sql = (
+            "SELECT chat FROM inbox WHERE source = ? AND ref = ? AND author = ? AND state = 'taken'"
+        )
+        return str(await self.database.value(sql, source, ref, author) or "")
 
     async def heard(self, row: int, incoming: Incoming, payloads: Sequence[str]) -> None:
         """Store the transcription of a recording as its message's words and post `payloads` to its chat,
@@ -119,18 +123,21 @@ class InboxTable:
         text = await self.database.value(sql, edit.chat, edit.source, edit.ref, edit.update)
         return str(text or "")
 
-    async def is_known(self, edit: Incoming) -> bool:
-        """Whether the edited message has this text already."""
-        sql = "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> '' ORDER BY id DESC LIMIT 1"
-        text = await self.database.value(sql, edit.chat, edit.source, edit.ref)
-        return text is not None and str(text) == storable(edit.text)
+    async def changes_message(self, edit: Incoming) -> bool:
+        """False where the message has this text already, or another author."""
+        sql = (
+            "SELECT words, author FROM inbox WHERE chat = ? AND source = ? AND ref = ? AND ref <> ''"
+            " ORDER BY id DESC LIMIT 1"
+        )
+        found = await self.database.one(sql, edit.chat, edit.source, edit.ref)
+        return found is None or (found[1] == edit.author and found[0] != storable(edit.text))
 
     async def of_turn(self, turn: str) -> list[InboxRow]:
         """The messages that a turn answers, in order."""
         return [inbox_row(row) for row in await self.database.all(_OF_TURN, turn)]
 
 
-_COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at, origin, stranger"
+_COLUMNS = "id, received_at, chat, source, update_id, words, kind, ref, sender, extra, body, settle_s, said_at, origin, stranger, author"
 WAITING = f"""
 SELECT {_COLUMNS} FROM inbox WHERE chat = ? AND state = 'waiting' ORDER BY id
 """
@@ -144,15 +151,15 @@ async def add(tx: Transaction, incoming: Incoming) -> bool:
     in_place = incoming.kind == "edit" and await _correct_waiting(tx, incoming)
     sql = (
         "INSERT INTO inbox (source, update_id, chat, kind, ref, words, sender, extra, body,"
-        " settle_s, state, said_at, received_at, origin, stranger)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " settle_s, state, said_at, received_at, origin, stranger, author)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (source, update_id) DO NOTHING RETURNING id"
     )
     key = (incoming.source, incoming.update, incoming.chat, incoming.kind, incoming.ref)
     lists = storable(lists_json(incoming))
     texts = (storable(incoming.text), storable(incoming.sender), lists, incoming.body)
     state = "done" if in_place else "waiting"
-    whose = (incoming.origin, storable(incoming.stranger))
+    whose = (incoming.origin, storable(incoming.stranger), incoming.author)
     times = (incoming.at or tx.now, tx.now)
     return bool(await tx.all(sql, *key, *texts, incoming.settle_s, state, *times, *whose))
 
@@ -169,14 +176,14 @@ def lists_json(incoming: Incoming) -> str:
 
 
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
-    """Change the text of the message that an edit names, if it still waits; False when it does not."""
+    """Change the text of the author's message that an edit names, if it still waits; False when it does not."""
     sql = (
         "UPDATE inbox SET words = ?1, stranger = iif(?2 = '', stranger, ?2)"
         " WHERE chat = ?3 AND source = ?4 AND ref = ?5 AND ref <> ''"
-        " AND state = 'waiting' AND kind = 'message' RETURNING id"
+        " AND author = ?6 AND state = 'waiting' AND kind = 'message' RETURNING id"
     )
     texts = storable(edit.text), storable(edit.stranger)
-    rows = await tx.all(sql, *texts, edit.chat, edit.source, edit.ref)
+    rows = await tx.all(sql, *texts, edit.chat, edit.source, edit.ref, edit.author)
     return bool(rows)
 
 

@@ -121,6 +121,7 @@ def incoming_message(
         at=message.at,
         origin=origin,
         stranger=stranger,
+        author=message.sender,
     )
 
 

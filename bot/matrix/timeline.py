@@ -150,7 +150,9 @@ class Timeline:
         if not addressed:
             return
         if message.replaces:
-            if level != "stranger":
+            original = await self._earlier(room, message.replaces)
+            theirs = original is not None and original[0] != message.sender
+            if level != "stranger" and not theirs:
                 await self._context.services.chats.submit(
                     await self._inbox_row(room, message, level)
                 )
@@ -193,6 +195,11 @@ class Timeline:
         return Sender(user, room.name(user), group)
 
     def _remember(self, message: RoomMessage) -> None:
+        """Keep the text of a message for quotations; an edit corrects only its author's own."""
+        if message.replaces:
+            known = self._recent.get(message.replaces)
+            if known is None or known[0] != message.sender:
+                return
         self._recent[message.replaces or message.id] = message.sender, message.body
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
@@ -299,12 +306,15 @@ class Timeline:
         return True
 
     async def _redaction(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """A message that its sender deletes is not answered."""
+        """A message that its author deletes is not answered; another's redaction takes nothing back."""
+        author = str(event.get("sender"))
         gone = str(event.get("redacts") or (event.get("content") or {}).get("redacts") or "")
         self._recent.pop(gone, None)
-        if taken := await self._store.inbox.take_back(SOURCE, gone):
+        if taken := await self._store.inbox.take_back(SOURCE, gone, author):
             await self._context.services.chats.stop(taken)
-        if self._waiting.pop(gone, None):
+        waiting = self._waiting.get(gone)
+        if waiting and waiting.event.get("sender") == author:
+            del self._waiting[gone]
             await self._store.key_values.remove(WAITS + gone)
 
     # -- invitations ----------------------------------------------------------

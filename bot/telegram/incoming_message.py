@@ -55,11 +55,18 @@ def incoming_message(
         at=message.date.timestamp(),
         origin=origin,
         stranger="; ".join(strangers_text(message, me)),
+        author=author_of(message),
     )
 
 
 def chat_of(message: Message) -> ChatKey:
     return ChatKey(message.chat.id, message.message_thread_id if message.is_topic_message else None)
+
+
+def author_of(message: Message) -> str:
+    """The id of the channel or group in whose name it was written, else of the person."""
+    author = message.sender_chat or message.from_user
+    return str(author.id) if author else ""
 
 
 def addressed(message: Message, me: User) -> bool:

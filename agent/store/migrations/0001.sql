@@ -61,6 +61,7 @@ CREATE TABLE inbox (
     received_at REAL NOT NULL,
     origin      TEXT NOT NULL DEFAULT 'person',    -- whose words: person, owner, program or stranger
     stranger    TEXT NOT NULL DEFAULT '',          -- where a stranger's text comes from; '' if it is not one's
+    author      TEXT NOT NULL DEFAULT '',          -- the app's id of who wrote it
     UNIQUE (source, update_id)
 ) STRICT;
 

@@ -194,6 +194,20 @@ async def test_an_edit_after_its_answer_is_appended_as_a_correction(bench: Bench
         assert second[-1].text.endswith("\nthe cat")
 
 
+async def test_an_edit_of_anothers_message_stops_no_turn_and_is_not_answered(bench: Bench) -> None:
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else echo(r)
+    async with bench.running() as chats:
+        await chats.submit(said("teh cat", "1", ref="9", author="tim"))
+        await gate.began.wait()
+        assert not await chats.submit(said("the dog", "2", ref="9", kind="edit", author="eve"))
+        assert chats.running() == ["tg:1"]
+        gate.open.set()
+        await bench.heard.replies("tg:1", 1)
+        assert await chats.store.inbox.count_waiting() == 0
+
+
 async def test_a_failing_turn_is_told_and_the_next_one_runs(bench: Bench) -> None:
     def answer(request: Request) -> Assistant:
         if words_of(request) == "crash":

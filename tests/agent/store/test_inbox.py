@@ -1,3 +1,5 @@
+import pytest
+
 from agent.messages import User
 from agent.store import Incoming, Store
 from agent.store.turns import RenderedMessage
@@ -20,6 +22,7 @@ async def test_what_comes_in_is_given_back_unchanged(store: Store, clock: Clock)
         '{"message_id": 5}',
         1.5,
         1_799_999_990.0,
+        author="111",
     )
     assert await store.inbox.add(said)
     [row] = await store.inbox.waiting("tg:1")
@@ -82,3 +85,21 @@ async def test_half_a_surrogate_pair_cannot_stop_a_message(store: Store) -> None
     await store.inbox.add(Incoming("tg:1", "telegram", "1", "bad \ud83d text", quote="\udc00"))
     [row] = await store.inbox.waiting("tg:1")
     assert (row.incoming.text, row.incoming.quote) == ("bad ? text", "?")
+
+
+@pytest.mark.parametrize(
+    "author", ["", "@eve:x", "@Tim:x", "@tim:x ", "@tim:y", "tim", "%", "@tim:x\0"]
+)
+async def test_only_its_author_corrects_a_message_or_takes_it_back(
+    store: Store, author: str
+) -> None:
+    await store.inbox.add(Incoming("mx:1", "matrix", "1", "yes, do", ref="9", author="@tim:x"))
+    edit = Incoming("mx:1", "matrix", "2", "no", "edit", ref="9", author=author)
+    assert not await store.inbox.changes_message(edit)
+    await store.inbox.add(edit)
+    assert await store.inbox.take_back("matrix", "9", author) == ""
+    rows = await store.inbox.waiting("mx:1")
+    assert rows[0].incoming.text == "yes, do"
+    await store.turns.begin("t1", rows[:1], RenderedMessage("", User("yes, do")))
+    assert await store.inbox.take_back("matrix", "9", author) == ""
+    assert await store.inbox.take_back("matrix", "9", "@tim:x") == "mx:1"

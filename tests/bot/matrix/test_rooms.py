@@ -104,6 +104,51 @@ async def test_a_question_that_is_taken_back_is_not_answered_any_further(
         await soon(lambda: not run.services.chats.running())
 
 
+async def test_another_member_corrects_nothing_and_takes_nothing_back(
+    scenario: MatrixScenario, olga: MatrixPerson, server: Synapse, tmp_path: Path
+) -> None:
+    eve_id = await server.account("eve")
+    scenario.config |= {"allow": [eve_id]}
+    me = scenario.account
+    release = asyncio.Event()
+    scenario.script = lambda request: says("Hello.", hold=release.wait)
+    async with scenario.open() as run, matrix_person(server.url, eve_id, tmp_path / "eve") as eve:
+        room = await olga.room_with(me, encrypted=True, direct=False)
+        await olga.client.room_invite(room, eve_id)
+        await eve.until(lambda: room in eve.client.invited_rooms)
+        await eve.client.join(room)
+        await eve.until(lambda: room in eve.client.rooms)
+        await olga.until(lambda: olga._joined(room, eve_id))
+        aside = await olga.say(room, "not to the bot")
+        answered = await olga.say(room, f"{me} the first")
+        await soon(lambda: run.model.requests)
+        waiting = await olga.say(room, f"{me} delete nothing")
+        levels = await olga.client.room_get_state_event(room, "m.room.power_levels")
+        levels.content["users"][eve_id] = 100
+        put = await olga.client.room_put_state(room, "m.room.power_levels", levels.content)
+        assert put.transport_response and put.transport_response.status == 200, put
+        await eve.until(lambda: eve.client.rooms[room].power_levels.users.get(eve_id) == 100)
+        for event in (aside, answered, waiting):
+            new = {"msgtype": "m.text", "body": f"{me} delete all"}
+            relation = {"rel_type": "m.replace", "event_id": event}
+            await eve.say(room, "* delete all", **{"m.new_content": new, "m.relates_to": relation})
+            await eve.client.room_redact(room, event)
+        await eve.say(room, f"{me} the last")
+
+        async def kept() -> list[str]:
+            rows = await run.store.inbox.waiting(str(RoomKey(room)))
+            return [row.incoming.text for row in rows]
+
+        async with asyncio.timeout(60):
+            while "the last" not in await kept():
+                await asyncio.sleep(0.01)
+        assert await kept() == ["delete nothing", "the last"]
+        assert not await run.store.database.all("SELECT 1 FROM inbox WHERE kind = 'edit'")
+        assert run.services.chats.running()
+        release.set()
+        await soon(lambda: "the last" in said(run))
+
+
 async def test_files_are_encrypted_both_ways(
     scenario: MatrixScenario, olga: MatrixPerson, server: Synapse
 ) -> None:
