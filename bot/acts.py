@@ -124,12 +124,16 @@ async def job_remove(holder: Holder, fields: JsonFields) -> None:
 
 async def recall(holder: Holder, fields: JsonFields) -> list[JsonFields]:
     """Search the notes and past conversations of a chat."""
+    from agent.agent import embedder, zone_of
     from agent.memory.notes import ChatMemory
-    from bot.composition import semantic_search, zone_of
+    from agent.memory.search import SemanticSearch
+    from bot.agent_config import agent_config
 
     store, chat = holder.store, fields["chat"]
-    zone = zone_of(await store.chats.get(chat), holder.settings)
-    memory = ChatMemory(store, chat, zone, semantic_search(store, holder.settings))
+    config = agent_config(holder.settings)
+    server = embedder(config, store, holder.backend)
+    zone = zone_of(await store.chats.get(chat), config)
+    memory = ChatMemory(store, chat, zone, SemanticSearch(store, server) if server else None)
     return [asdict(match) for match in await memory.recall(fields["query"], fields["limit"])]
 
 

@@ -1,18 +1,18 @@
 """The process that holds the state: the bot, or a command where no bot runs. The others are its clients."""
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent.store import Store
-from backend.client import BackendClient, BackendUnavailable
+from backend.client import BackendClient
 from bot.settings import Settings
 
 if TYPE_CHECKING:  # a command that makes a single change needs none of it
+    from agent.agent import Agent
     from agent.chats.chats import Chats
     from agent.schedule.planner import Planner
-    from bot.composition import Agent
     from bot.sessions import Sessions
 
 
@@ -32,18 +32,12 @@ class Holder:
 
 async def planner_of(holder: Holder, chat: str) -> "Planner":
     """The planner of a chat's jobs."""
-    from bot.composition import planner, zone_of
-
     if holder.agent:
         return await holder.agent.planner(chat)
-    zone = zone_of(await holder.store.chats.get(chat), holder.settings)
+    from agent.agent import planner
+    from bot.agent_config import agent_config
 
-    async def profiles() -> list[str]:
-        with suppress(BackendUnavailable):
-            return [profile.name for profile in await holder.backend.profiles()]
-        return []
-
-    return planner(holder.settings, holder.store, chat, zone, profiles)
+    return await planner(agent_config(holder.settings), holder.store, holder.backend, chat)
 
 
 ServeHolder = Callable[[Holder], AbstractAsyncContextManager[None]]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
+from agent.agent import Agent
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import translate_phrase, translated
 from agent.llm.gpu_queue import QueuedModel
@@ -17,7 +18,6 @@ from agent.summary.repo_summaries import RepoSummaries
 from agent.turn.untrusted_reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SCHEDULED, Gpu, GpuMinute, Phrase, Status
-from bot.composition import Agent
 
 GIB = 2**30
 DAY_MINUTES = 24 * 60
@@ -141,7 +141,7 @@ def repo_summaries(agent: Agent) -> RepoSummaries:
     async def locate(chat: str, repo: str) -> RepoLocation:
         if repo in (".", ""):
             return RepoLocation("/workspace")
-        path, known = f"/repos/{repo}", agent.settings.agent.repos.get(repo)
+        path, known = f"/repos/{repo}", agent.sandboxes.config.repos.get(repo)
         if known and known.fetch:
             return await fetch_mirror(sandboxed_git(agent, chat, network=True), path, repo)
         return RepoLocation(path)

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRequest
@@ -29,11 +29,15 @@ from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
 from bot.commands.conversations import continue_keyboard
+from bot.commands.servers import have_signed_in
 from bot.delivery import Delivery
 from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
 from bot.texts import TEXTS
 from bot.voice.setting import is_spoken
+
+if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mcp.servers import ToolServers
 
 AUTO = "auto"  # each text is in the language of whoever it is for
 LOOK_SECONDS = 15.0  # between two looks at who may talk and what was set aside
@@ -211,6 +215,17 @@ class Apps:
     def file_sender(self, chat: str) -> ChannelFileSender | None:
         app = self.of(chat)
         return ChannelFileSender(app.channel, chat) if app else None
+
+    def ask_to_sign_in(self, servers: "ToolServers", name: str) -> None:
+        """Send the owners the link to sign in to an MCP server."""
+
+        async def tell(text: str) -> None:
+            for chat in self.owner_chats():
+                await self.apps[0].store.outbox.add(chat, [OutgoingMessage(text).to_json()])
+
+        if name not in servers.signing_in:
+            work = have_signed_in(servers, name, TEXTS, tell)
+            servers.tasks.start(work, f"signing in to {name}")
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
         """agent.turn.journal.Compose"""

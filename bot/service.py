@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from agent.agent import Agent, offered_skills, voice_models
 from agent.aio import set_within
 from agent.chats.assignment import Assignment, ChatOptions, Listener
 from agent.chats.chats import Chats
@@ -32,21 +32,11 @@ from agent.store.ledger import record
 from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Phrase
 from bot import config_file
+from bot.agent_config import leak_detector, open_agent, retention_of
 from bot.attachments import AttachmentFetcher
 from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands.context import ModelSource, Services
 from bot.commands.first_screen import TOY
-from bot.commands.servers import have_signed_in
-from bot.composition import (
-    Agent,
-    leak_detector,
-    models_of,
-    offered_skills,
-    open_agent,
-    open_chats,
-    retention_of,
-    semantic_search,
-)
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.messaging_apps import Apps
@@ -62,9 +52,6 @@ from bot.state import (
     write_presence,
 )
 from bot.voice.replies import SpokenReplies
-
-if TYPE_CHECKING:  # loaded where servers are configured
-    from agent.mcp.servers import ToolServers
 
 log = logging.getLogger(__name__)
 
@@ -97,19 +84,21 @@ async def serve_bot(
         sessions = Sessions(store, apps)
         async with (
             open_agent(settings, backend, store, sessions, leaks=leaks) as agent,
-            SpokenReplies(agent.sandboxes.of, models_of(settings), apps.apps[0].texts) as voice,
-            open_chats(
-                agent,
+            SpokenReplies(
+                agent.sandboxes.of, voice_models(settings.state_dir), apps.apps[0].texts
+            ) as voice,
+            Chats(
+                store,
+                agent.run,
+                agent.window,
                 chat_options(agent, apps, sessions),
                 SplitListener(sessions, Listeners([apps, voice, *also])),
             ) as chats,
-            open_scheduler(agent, chats),
-            background_work(agent, apps, chats, notify),
+            open_scheduler(settings, agent, chats),
+            background_work(settings, agent, apps, chats, notify),
             serve_holder(Holder(settings, backend, store, agent, chats, sessions, runs_jobs=True)),
         ):
             await record_configuration(settings, store)
-            if agent.servers:
-                agent.servers.sign_in_needed = partial(ask_to_sign_in, agent.servers, apps, store)
             await apps.serve(
                 Services(
                     chats,
@@ -173,8 +162,7 @@ def chat_options(agent: Agent, apps: Apps, sessions: Sessions) -> ChatOptions:
         agent.documents.library,
         partial(tell_blind, agent, apps),
     )
-    zone = agent.settings.agent.timezone
-    return ChatOptions(zone, sessions.compose, fetcher.fetch, sessions.attends)
+    return ChatOptions(agent.config.zone, sessions.compose, fetcher.fetch, sessions.attends)
 
 
 async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
@@ -184,32 +172,23 @@ async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
         await send(apps.channel(chat), chat, words)
 
 
-def ask_to_sign_in(servers: "ToolServers", apps: Apps, store: Store, name: str) -> None:
-    """Send the owners the link to sign in to an MCP server."""
-
-    async def tell(text: str) -> None:
-        for chat in apps.owner_chats():
-            await store.outbox.add(chat, [payload(text)])
-
-    if name not in servers.signing_in:
-        work = have_signed_in(servers, name, apps.apps[0].texts, tell)
-        servers.tasks.start(work, f"signing in to {name}")
-
-
 @asynccontextmanager
 async def open_scheduler(
-    agent: Agent, chats: Chats, own: Callable[[str], bool] = lambda chat: True, note: str = ""
+    configuration: Settings,
+    agent: Agent,
+    chats: Chats,
+    own: Callable[[str], bool] = lambda chat: True,
+    note: str = "",
 ) -> AsyncIterator[Scheduler]:
     """Run the jobs of the chats that `own` tells; `note` says of them what a model that plans one has to say."""
-    settings = agent.settings.agent
+    settings = configuration.agent
     try:
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
     except ValueError:
         raise AgentError('agent.quiet_hours must look like "22:00-07:00".') from None
 
-    digest = HealthDigest(
-        agent.store, agent.backend, agent.settings.state_dir, agent.settings.backend.price_kwh
-    )
+    price = configuration.backend.price_kwh
+    digest = HealthDigest(agent.store, agent.backend, configuration.state_dir, price)
     actions: dict[str, JobAction] = {
         "remind": remind,
         "task": SubmitTask(chats.submit),
@@ -218,9 +197,9 @@ async def open_scheduler(
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
     runner = JobRunner(agent.store, actions, payload, quiet, own)
-    await config_file.sync_config(agent.store, agent.settings.path, settings.timezone)
+    await agent.config.keep_schedule(agent.store)
     async with Scheduler(runner) as scheduler:
-        agent.jobs_changed, agent.jobs_note = scheduler.wake, note
+        agent.jobs_note = note
         yield scheduler
 
 
@@ -234,17 +213,17 @@ def payload(text: str) -> str:
 
 @asynccontextmanager
 async def background_work(
-    agent: Agent, apps: Apps, chats: Chats, notify: Callable[[str], None]
+    settings: Settings, agent: Agent, apps: Apps, chats: Chats, notify: Callable[[str], None]
 ) -> AsyncIterator[None]:
     """Run the work that goes on whether or not anybody writes."""
-    settings, store = agent.settings, agent.store
+    store = agent.store
     maintenance = Maintenance(
         store,
         agent.window,
         chats,
         agent.server_identity,
         retention_of(settings),
-        semantic_search(store, settings),
+        agent.semantic_search,
     )
     async with asyncio.TaskGroup() as group:
         tasks = [
@@ -255,7 +234,7 @@ async def background_work(
             group.create_task(pass_on_alerts(agent.backend, store, apps.alerted_chats)),
             group.create_task(maintenance.run()),
             group.create_task(check_sandbox(agent, apps)),
-            group.create_task(keep_backups(agent, apps)),
+            group.create_task(keep_backups(settings, agent, apps)),
         ]
         try:
             yield
@@ -270,7 +249,7 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
 
     READY does not wait for a messaging app, whose server may be away for days.
     """
-    state_dir, store, servers = agent.settings.state_dir, agent.store, agent.servers
+    state_dir, store, servers = agent.config.state_dir, agent.store, agent.servers
     pid = os.getpid()
     began = started(pid) or 0
     shared = os.environ.get("RUNTIME_DIRECTORY")  # of the machine's unit, open to its group
@@ -368,9 +347,9 @@ async def pass_on_alerts(
         await asyncio.sleep(pause)
 
 
-async def keep_backups(agent: Agent, apps: Apps) -> None:
+async def keep_backups(settings: Settings, agent: Agent, apps: Apps) -> None:
     """Make a backup each day where `state.backup_dir` is a folder; warn the owners where that fails."""
-    settings, store = agent.settings, agent.store
+    store = agent.store
     folder, told = settings.state.backup_dir, None
     if folder == Path():
         return

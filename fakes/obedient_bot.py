@@ -45,9 +45,9 @@ SECONDS = 300.0  # for a step of a busy machine; an unanswered question is denie
 REACHABLE = """
 from agent.sandbox.hosts import Hosts
 from agent.web import browser
-from bot import composition
+from bot import agent_config
 browser.is_public = lambda address: True
-composition.allowed_hosts = lambda settings: Hosts(
+agent_config.allowed_hosts = lambda settings: Hosts(
     tuple(settings.agent.sandbox.allow_hosts), lambda address: True
 )
 """

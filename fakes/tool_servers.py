@@ -39,7 +39,7 @@ class FakeServers:
             for path in (program, *program.parents[:3], program / "server.py"):
                 path.chmod(0o755)
         config = ServerConfig("tea", **({"command": (*COMMAND, *behaviours)} | section))
-        servers = open_servers([config], self.sandboxes, self.state, self.store.key_values)
+        servers = open_servers([config], self.sandboxes, self.state, self.store)
         box = Box(await self.sandboxes.of(chat), chat=chat)
         box.servers = await self.stack.enter_async_context(servers)
         self.store.freeze.on_freeze.append(box.servers.stop_all)

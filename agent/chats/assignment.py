@@ -41,7 +41,7 @@ class Assignment:
 
 
 RunTurn = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
-"""Runs a turn with that chat's tools (loop.run_turn); made by the composition root."""
+"""Runs a turn with that chat's tools (agent.agent.Agent.run)."""
 
 
 class Listener(Protocol):

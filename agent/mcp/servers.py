@@ -39,6 +39,7 @@ from agent.sandbox.output_buffer import visible
 from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox import Sandboxes, make_workspace
 from agent.sandbox.sandbox_config import SandboxConfig
+from agent.store import Store
 from agent.store.key_values import KeyValueTable
 
 if TYPE_CHECKING:  # imported when a server is first used
@@ -148,7 +149,7 @@ class ToolServers:
     refused: set[str] = field(default_factory=set)  # digests of tools that an owner did not allow
     running: dict[tuple[str, str], RunningServer] = field(default_factory=dict)
     reachable: Callable[[str], bool] = is_public
-    sign_in_needed: Callable[[str], None] | None = None
+    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None
     signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
     _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
     _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
@@ -316,7 +317,7 @@ class ToolServers:
             return SignInFirst(told), False
         if asked := time.monotonic() >= self._ask_again.get(name, 0.0):
             self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
-            self.sign_in_needed(name)
+            self.sign_in_needed(self, name)
         told = (
             f"{name} wants its owner to sign in first{more}, so nothing was done. The owner was sent the link. Say that to the "
             "person, go on without it, and do this again once they say that they have signed in."
@@ -544,9 +545,18 @@ async def imported_module(name: str = "agent.mcp.connection") -> Any:
 
 @asynccontextmanager
 async def open_servers(
-    configs: Sequence[ServerConfig], sandboxes: Sandboxes, state: Path, table: KeyValueTable
+    configs: Sequence[ServerConfig],
+    sandboxes: Sandboxes,
+    state: Path,
+    store: Store,
+    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None,
 ) -> AsyncIterator[ToolServers]:
-    """On leaving, all servers are ended."""
+    """The servers, which a freeze stops; on leaving, all are ended."""
     named = {each.name: each for each in configs}
+    places, table = (state / "mcp", state / SIGN_INS), store.key_values
     async with BackgroundTasks() as tasks:
-        yield ToolServers(named, sandboxes.config, state / "mcp", state / SIGN_INS, table, tasks)
+        servers = ToolServers(
+            named, sandboxes.config, *places, table, tasks, sign_in_needed=sign_in_needed
+        )
+        store.freeze.on_freeze.append(servers.stop_all)
+        yield servers

@@ -51,6 +51,7 @@ class HostRepo:
     path: Path
     write: bool = False
     mine: bool = False
+    fetch: bool = False  # what its origin has, before a summary
 
     def __post_init__(self) -> None:
         if not REPO_NAME.fullmatch(self.name):

@@ -249,7 +249,7 @@ PASS_SECONDS = 30.0
 
 
 class Scheduler:
-    """An async context manager around the runner; `wake` after a job was made or changed."""
+    """An async context manager around the runner; a change of a job wakes it."""
 
     def __init__(self, runner: JobRunner, pass_seconds: float = PASS_SECONDS) -> None:
         self.runner = runner
@@ -259,12 +259,14 @@ class Scheduler:
 
     async def __aenter__(self) -> Self:
         self.runner.store.outbox.on_end.append(self._delivered)
+        self.runner.store.jobs.on_wake.append(self.wake)
         self._loop = asyncio.create_task(self._run(), name="scheduler")
         return self
 
     async def __aexit__(self, *_: object) -> None:
         assert self._loop
         self.runner.store.outbox.on_end.remove(self._delivered)
+        self.runner.store.jobs.on_wake.remove(self.wake)
         self._loop.cancel()
         await asyncio.wait([self._loop])
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
@@ -47,7 +47,14 @@ class Job:
 
 @dataclass(frozen=True)
 class JobTable:
+    """`on_wake` are called after a job was made or changed."""
+
     database: Database
+    on_wake: list[Callable[[], None]] = field(default_factory=list)
+
+    def wake(self) -> None:
+        for callback in self.on_wake:
+            callback()
 
     async def add(self, spec: JobSpec) -> Job:
         async with self.database.write() as tx:

@@ -1,4 +1,4 @@
-"""What the tools of one chat work with. Made by the composition root, one per chat."""
+"""What the tools of one chat work with. Made by agent.agent, one per chat."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 from statistics import median
 
+from agent.agent import Agent
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
 from agent.context.compactor import sent
@@ -18,7 +19,6 @@ from agent.events import Event, ModelFinished, TextDelta, TurnFinished
 from agent.store import Incoming
 from agent.store.inbox import CLI
 from bench.real_models.trial import Bench
-from bot.composition import Agent, open_chats
 from bot.job_actions import repo_summaries
 
 CONTEXT = 4096
@@ -113,11 +113,11 @@ class Person:
 async def long_talk(bench: Bench, transcript: str) -> list[tuple[str, str]]:
     """What was measured, by name; all that was said goes to the file `transcript`."""
     agent = bench.agent
-    options = ChatOptions(agent.settings.agent.timezone)
+    options = ChatOptions(agent.config.zone)
     found: list[tuple[str, str]] = []
     for chat, part in (("talk", talk), ("notes", notes)):
         person = Person(chat)
-        async with open_chats(agent, options, person) as chats:
+        async with Chats(agent.store, agent.run, agent.window, options, person) as chats:
             person.chats = chats
             found += await part(agent, person)
         found += [

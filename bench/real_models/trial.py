@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from agent.agent import Agent
 from agent.evaluate.answer_faults import faults_of
 from agent.evaluate.prompts import Prompt
 from agent.evaluate.runner import EvalSetup, run_task
@@ -31,8 +32,8 @@ from agent.prompt import system_text
 from agent.turn.turn import Constrain
 from backend.protocol import EVAL, IDLE
 from bench.real_models.weights import CACHE
+from bot.agent_config import open_agent
 from bot.cli.connect import running_backend
-from bot.composition import Agent, open_agent, turn_limits
 from bot.settings import AgentSection, BackendSection, Settings, StateSection, machine_timezone
 
 TRIALS = CACHE / "trials.jsonl"
@@ -132,14 +133,14 @@ class Bench:
     @property
     def setup(self) -> EvalSetup:
         agent = self.agent
-        limits = replace(turn_limits(agent.settings), seconds=TURN_SECONDS)
+        limits = replace(agent.config.limits, seconds=TURN_SECONDS)
         return EvalSetup(
             model=QueuedModel(agent.model, agent.window.queue, EVAL, IDLE),
             stage=self.stage,
             approvals=agent.store.approvals,
             tools=agent.tools,
             schemas=agent.schemas,
-            zone=agent.settings.agent.timezone,
+            zone=agent.config.zone,
             limits=limits,
             ready=agent.ready,
             constrain=self.constrain,
@@ -160,7 +161,7 @@ async def open_bench(name: str, model: Path, state: Path, context: int = 0) -> A
         open_stage(
             state / "eval",
             agent.sandboxes.config.limits,
-            zone=agent.settings.agent.timezone,
+            zone=agent.config.zone,
             report=agent.host.text,
         ) as stage,
     ):

@@ -23,10 +23,12 @@ from bot.cli.command import Failed
 from bot.settings import Settings
 
 if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of the agent
+    from agent.agent import Agent
+    from agent.mcp.servers import ToolServers
     from agent.sandbox.isolation_probe import ProbeResult
     from agent.sandbox.sandbox import Sandboxes
+    from agent.store import Store
     from backend.service import RunningBackend
-    from bot.composition import Agent
 
 log = logging.getLogger(__name__)
 
@@ -72,24 +74,37 @@ async def wanted_model(settings: Settings, model: str, running: BackendClient | 
 @asynccontextmanager
 async def running_agent(settings: Settings, model: str = "") -> "AsyncIterator[Agent]":
     """An agent on `running_backend`, which runs no turns. Await its `ready` before asking the model."""
-    from bot.composition import open_agent
+    from bot.agent_config import open_agent
 
     async with running_backend(settings, model) as backend, open_agent(settings, backend) as agent:
         yield agent
 
 
 @asynccontextmanager
-async def chat_sandboxes(settings: Settings) -> "AsyncIterator[Sandboxes]":
-    """The sandboxes of all chats."""
+async def chat_sandboxes(
+    settings: Settings, store: "Store | None" = None
+) -> "AsyncIterator[Sandboxes]":
+    """The sandboxes of all chats. What they do is recorded in the store's ledger, if one is given."""
+    from agent.agent import open_sandboxes
     from agent.sandbox.host_report import HostReport
-    from bot.composition import open_sandboxes
+    from bot.agent_config import agent_config
 
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with backend_client(settings) as backend:
         with suppress(BackendUnavailable):
             host.status = await backend.status()
-    async with open_sandboxes(settings, host) as opened:
+    async with open_sandboxes(agent_config(settings), host, store) as opened:
         yield opened
+
+
+def configured_servers(
+    settings: Settings, store: "Store", sandboxes: "Sandboxes"
+) -> "AbstractAsyncContextManager[ToolServers]":
+    """The MCP servers of the configuration."""
+    from agent.mcp.servers import open_servers
+    from bot.agent_config import agent_config
+
+    return open_servers(agent_config(settings).mcp, sandboxes, settings.state_dir, store)
 
 
 async def sandbox_probe(settings: Settings) -> "ProbeResult":

@@ -28,7 +28,7 @@ from agent.web.search import SearchRefused, SearXNG
 from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
 from bot.backup import NAME as BACKUP
-from bot.cli.connect import backend_client, chat_sandboxes, sandbox_probe
+from bot.cli.connect import backend_client, chat_sandboxes, configured_servers, sandbox_probe
 from bot.secret_values import secret_files
 from bot.settings import Settings, read_toml, there
 from bot.setup import SetupError
@@ -187,11 +187,11 @@ async def documents(settings: Settings) -> list[Finding]:
 
 async def voice(settings: Settings) -> list[Finding]:
     """What transcribes voice messages, and what speaks answers."""
+    from agent.agent import voice_models
     from agent.voice.speech import Speech
     from agent.voice.speech_to_text import NoRecognizer, SpeechToText
-    from bot.composition import models_of
 
-    findings, models, by = [], models_of(settings), ""
+    findings, models, by = [], voice_models(settings.state_dir), ""
     async with backend_client(settings) as backend:
         with suppress(BackendUnavailable):
             if await backend.answers() and (await backend.endpoint()).audio:
@@ -338,15 +338,13 @@ async def mcp(settings: Settings) -> list[Finding]:
         return []
     from agent.mcp.listed import listed_tools
     from agent.tools.registry import chosen
-    from bot.composition import tool_servers
 
     findings = []
     async with (
         open_store(settings.state_dir / DATABASE) as store,
-        chat_sandboxes(settings) as sandboxes,
-        tool_servers(settings, store, sandboxes) as servers,
+        chat_sandboxes(settings, store) as sandboxes,
+        configured_servers(settings, store, sandboxes) as servers,
     ):
-        assert servers
         for name, config in servers.configs.items():
             try:
                 async with servers.session(name, "doctor") as running:

@@ -23,10 +23,10 @@ from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, Profile, ProfileError, locate
 from backend.models.projector import with_projector
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
+from bot.agent_config import open_agent
 from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.connect import backend_client
 from bot.cli.doctor_machine import Finding, failure, passed, warning
-from bot.composition import open_agent
 from bot.settings import Settings
 
 # The CUDA 12 builds for Volta need driver 570 to 580: an older one gives "device kernel image is

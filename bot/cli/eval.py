@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from agent.agent import Agent
 from agent.evaluate.prompts import PROMPTS, Prompt
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
@@ -23,7 +24,6 @@ from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, runs
 from bot.cli.connect import running_agent
 from bot.cli.tool import check_thawed
-from bot.composition import Agent, turn_limits
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
 
@@ -81,7 +81,7 @@ async def command(
         path = options.settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
-        limits, zone = agent.sandboxes.config.limits, agent.settings.agent.timezone
+        limits, zone = agent.sandboxes.config.limits, agent.config.zone
         async with open_stage(path.parent, limits, zone=zone, report=agent.host.text) as stage:
             await run_missing(agent, stage, tasks, wanted, path, quiet=as_json)
     scores = [score for score in load_scores(path) if score.key in wanted]
@@ -115,8 +115,8 @@ async def run_missing(
         approvals=agent.store.approvals,
         tools=agent.tools,
         schemas=agent.schemas,
-        zone=agent.settings.agent.timezone,
-        limits=turn_limits(agent.settings),
+        zone=agent.config.zone,
+        limits=agent.config.limits,
         ready=agent.ready,
         power=partial(gpu_power, agent.backend),
         constrain=await agent.constrain(),

@@ -18,16 +18,18 @@ import click
 from aiohttp import web
 from pydantic import BaseModel
 
+from agent.agent import Agent
 from agent.chats.assignment import ChatOptions
+from agent.chats.chats import Chats
 from agent.errors import BackendAway
 from backend.client import BackendClient, BackendUnavailable
 from backend.control.listening import CLOSING_SECONDS, listen_on
 from backend.files import ForeignFolder, private_folder
 from bot.acts import ACTS
+from bot.agent_config import open_agent
 from bot.cli.command import Failed, for_person
 from bot.cli.holder_client import holder_socket
 from bot.cli.tool import TOOL_ACTS
-from bot.composition import Agent, open_agent, open_chats
 from bot.holder import Holder
 from bot.sessions import JOB, JsonFields, Session, Sessions, terminals_own
 from bot.settings import Settings
@@ -206,12 +208,14 @@ async def serve_command(
         agent = await stack.enter_async_context(open_agent(settings, backend, store, sessions))
         zone = settings.agent.timezone
         options = ChatOptions(zone, sessions.compose, attended=sessions.attends, own=terminals_own)
-        chats = await stack.enter_async_context(open_chats(agent, options, sessions))
+        chats = await stack.enter_async_context(
+            Chats(store, agent.run, agent.window, options, sessions)
+        )
         if jobs:
             from bot.service import open_scheduler
 
             own = partial(terminals_own, source=JOB)
-            await stack.enter_async_context(open_scheduler(agent, chats, own, WHILE_OPEN))
+            await stack.enter_async_context(open_scheduler(settings, agent, chats, own, WHILE_OPEN))
         holder = Holder(settings, backend, store, agent, chats, sessions, runs_jobs=jobs)
         api = HolderApi(holder, released)
         await stack.enter_async_context(serving(api))

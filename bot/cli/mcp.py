@@ -24,9 +24,8 @@ from agent.sandbox.output_buffer import visible
 from agent.tools.registry import chosen
 from bot import config_file
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
-from bot.cli.connect import chat_sandboxes
+from bot.cli.connect import chat_sandboxes, configured_servers
 from bot.cli.holder_client import change, record_act
-from bot.composition import tool_servers
 from bot.settings import find_file
 from bot.state import make_private, open_state
 from bot.terminal import InputLines
@@ -50,11 +49,10 @@ async def list_servers(options: Options, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     async with (
         open_state(settings) as store,
-        chat_sandboxes(settings) as sandboxes,
-        tool_servers(settings, store, sandboxes) as servers,
+        chat_sandboxes(settings, store) as sandboxes,
+        configured_servers(settings, store, sandboxes) as servers,
     ):
         for name, section in settings.agent.mcp.items():
-            assert servers
             config = servers.named(name)
             rows.append(
                 {
@@ -86,10 +84,10 @@ async def test(options: Options, name: str, yes: bool) -> int:
     settings = options.settings
     async with (
         open_state(settings) as store,
-        chat_sandboxes(settings) as sandboxes,
-        tool_servers(settings, store, sandboxes) as servers,
+        chat_sandboxes(settings, store) as sandboxes,
+        configured_servers(settings, store, sandboxes) as servers,
     ):
-        if servers is None or name not in servers.configs:
+        if name not in servers.configs:
             raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
         lines = InputLines(sys.stdin)
         answers = None if yes else lines

@@ -16,6 +16,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from agent.agent import Agent
 from agent.evaluate.rehearsal import RehearsalSetup, Rehearsed, Summary, rehearse, summary
 from agent.llm.gpu_queue import GpuQueue, backend_queue
 from agent.sandbox.output_buffer import visible
@@ -28,7 +29,6 @@ from bot.cli.bench import number
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.eval import gpu_power
-from bot.composition import Agent, turn_limits
 from bot.settings import Settings, StateSection
 from bot.state import DATABASE, open_state_read_only
 
@@ -91,7 +91,7 @@ async def command(
             approvals=agent.store.approvals,
             sandbox=await agent.sandboxes.of(EVAL),
             power=partial(gpu_power, agent.backend),
-            limits=turn_limits(settings),
+            limits=agent.config.limits,
             ready=agent.ready,
             constrain=await agent.constrain(),
         )

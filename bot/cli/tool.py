@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 import click
 
+from agent.agent import Agent
 from agent.approvals import GuardedCall
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest
@@ -14,7 +15,6 @@ from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, chat_sandboxes
 from bot.cli.holder_client import HolderClient, JsonFields, with_holder
-from bot.composition import Agent
 from bot.holder import Holder
 from bot.settings import Settings
 

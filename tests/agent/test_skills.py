@@ -11,6 +11,7 @@ from time import process_time
 import pytest
 from click.testing import CliRunner
 
+from agent.agent import offered_skills
 from agent.approvals import Approvals
 from agent.context.compaction_plan import plan, shrink_old
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
@@ -22,7 +23,6 @@ from agent.tools.files import read_file, write_file
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from bot.cli import cli
-from bot.composition import offered_skills
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import ScriptedModel, calls, says
 from fakes.sandbox_box import Box, opened, repository

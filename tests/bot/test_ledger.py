@@ -15,19 +15,19 @@ from pydantic import SecretStr
 from agent.errors import AgentError, ToolError
 from agent.memory.search import EmbeddingsUnavailable
 from agent.sandbox.hosts import HostRequest, Hosts
+from agent.sandbox.observer import LedgerObserver
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
 from agent.store import Store, open_store
 from agent.store.errors import StoreFull
 from agent.tools.bash import bash
 from agent.voice.speech_to_text import ServerRecognizer
-from agent.web.browser import PageCache
 from agent.web.fetch import Fetcher
 from agent.web.search import SearchRefused
 from backend.client import BackendClient
 from backend.protocol import Endpoint
+from bot.agent_config import open_agent
 from bot.cli import exit_code
-from bot.composition import LedgerObserver, browser, embedder_of, open_agent
 from bot.service import record_configuration
 from bot.settings import (
     AgentSection,
@@ -50,8 +50,7 @@ async def of_kind(store: Store, kind: str) -> list[tuple[str, dict[str, Any]]]:
 
 
 @asynccontextmanager
-async def boxed(folder: Path, store: Store | None, hosts: Hosts) -> AsyncIterator[Box]:
-    settings = Settings(state=StateSection(dir=folder))
+async def boxed(folder: Path, store: Store, hosts: Hosts) -> AsyncIterator[Box]:
     async with open_sandboxes(
         folder,
         limits=LIMITS,
@@ -59,7 +58,7 @@ async def boxed(folder: Path, store: Store | None, hosts: Hosts) -> AsyncIterato
         zone="UTC",
         report=lambda: "",
         hosts=hosts,
-        observe=partial(LedgerObserver, settings, store),
+        observe=partial(LedgerObserver, store.ledger),
         programs=scripts(),
     ) as sandboxes:
         yield Box(await sandboxes.of("tg:1"))
@@ -102,20 +101,13 @@ async def test_a_connection_that_cannot_be_recorded_is_not_made(tmp_path: Path) 
     assert web.seen == []
 
 
-async def test_a_command_of_the_terminal_records_without_a_running_bot(tmp_path: Path) -> None:
-    async with site() as web, boxed(tmp_path, None, web.hosts()) as box:
-        await box.use(bash, command=f"curl -s http://{web.host}/")
-    async with open_store(tmp_path / "voltaire.db") as store:
-        assert await of_kind(store, "connection") == [("tg:1", {"host": web.host})]
-
-
 async def test_pages_that_are_fetched_and_refused(tmp_path: Path) -> None:
     async def permit(request: HostRequest) -> None:
         if refuse:
             raise ToolError("denied")
 
     async with site() as web, open_store(tmp_path / "voltaire.db") as store:
-        observer = LedgerObserver(Settings(), store, "tg:1")
+        observer = LedgerObserver(store.ledger, "tg:1")
         for refuse in (False, True):
             try:
                 await Fetcher(web.hosts(), observer).fetch(f"http://{web.host}/", permit)
@@ -262,10 +254,7 @@ async def test_passwords_in_the_addresses_of_servers(tmp_path: Path) -> None:
         open_store(tmp_path / "voltaire.db") as store,
         open_agent(settings, Backend(tmp_path / "none"), store) as agent,
     ):
-        embedder, engine = (
-            embedder_of(settings, store),
-            browser(settings, store, "c", PageCache()).engine,
-        )
+        embedder, engine = agent._embedder, agent.browser("c").engine
         recognizer = await agent.speech_to_text().recognizer()
         assert embedder and engine and isinstance(recognizer, ServerRecognizer)
         for _ in range(2):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 from agent.leaks import Leak
 from backend.client import BackendClient
 from backend.protocol import Phrase
-from bot.composition import open_agent
+from bot.agent_config import open_agent
 from bot.secret_values import secret_values
 from bot.settings import BackendSection, Settings, StateSection, TelegramSection, load
 from fakes.words import saying

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
 
+from bot import settings
 from bot.settings import MatrixSection, Settings, TelegramSection, is_section
 
 ROOT = Path(__file__).parents[2]
 APPS = {"telegram": TelegramSection, "matrix": MatrixSection}  # by the folder that has it
+SECTIONS = {name: kind for name, kind in vars(settings).items() if is_section(kind)}
 NAMES = ("config", "_config")  # in those folders
 # Read in another way: by Settings.state_dir; in the file's own text, where jobs keep entries.
 ELSEWHERE = ["ScheduleSection.job", "StateSection.dir"]
@@ -40,7 +42,9 @@ class Readers(ast.NodeVisitor):
         self.names: dict[str, type] = {}
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        outer, self.names = self.names, {}
+        named = {each.arg: each.annotation for each in node.args.args}
+        parameters = {name: SECTIONS.get(getattr(kind, "id", "")) for name, kind in named.items()}
+        outer, self.names = self.names, {name: kind for name, kind in parameters.items() if kind}
         self.generic_visit(node)
         self.names = outer
 

@@ -13,7 +13,7 @@ from agent.budgets import CallBudget, DailyBudgets
 from agent.store import open_store
 from agent.store.retention import Retention
 from agent.trust import Taint
-from bot.composition import budget_limits, retention_of
+from bot.agent_config import agent_config, retention_of
 from bot.settings import ConfigurationError, check_environment, find_file, keys, load
 
 
@@ -163,7 +163,7 @@ def test_a_service_that_may_not_read_the_token_file_goes_without_or_by_its_crede
 async def test_a_budget_without_limit(tmp_path: Path, value: str) -> None:
     names = ("calls", "out_mib", "new_hosts", "files", "jobs")
     text = "\n".join(["[agent.budgets]", *(f"{name} = {value}" for name in names)])
-    limits = budget_limits(load(written(tmp_path, text)))
+    limits = agent_config(load(written(tmp_path, text))).budgets
     assert limits == dict.fromkeys(("calls", "bytes", "hosts", "files", "jobs"), 0)
     async with open_store(tmp_path / "v.db") as store:
         budgets = DailyBudgets(store.budgets, limits)

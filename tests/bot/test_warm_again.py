@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.chats.assignment import ChatOptions, SilentListener
+from agent.chats.assignment import ChatOptions
+from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.turns import RenderedMessage, TurnEnd
 from backend.config import BackendConfig
-from bot.composition import open_agent, open_chats
+from bot.agent_config import open_agent
 from bot.settings import Settings, StateSection
 from fakes import gguf_maker
 from fakes.backend_running import Running, running
@@ -62,7 +63,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     async with (
         running(config) as it,
         open_agent(settings, it.client) as agent,
-        open_chats(agent, ChatOptions(), SilentListener()) as chats,
+        Chats(agent.store, agent.run, agent.window, ChatOptions()) as chats,
     ):
         await it.ready()
         for chat in ("one", "two"):

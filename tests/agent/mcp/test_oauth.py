@@ -59,7 +59,7 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     box, tools = await opened(servers, server)
     asked: list[str] = []
     assert await mcp(box, "tea") == saying("sign in", "voltaire mcp test tea")
-    tools.sign_in_needed = asked.append
+    tools.sign_in_needed = lambda _, name: asked.append(name)
     told = await mcp(box, "tea")
     assert told == LINK_SENT and "for more" not in told
     assert asked == ["tea"]
@@ -211,7 +211,7 @@ async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: Sig
     told = await mcp(box, "tea brew leaf=green")
     assert told == saying("for more", "tea:strong", "voltaire mcp test tea\n")
     asked: list[str] = []
-    tools.sign_in_needed = asked.append
+    tools.sign_in_needed = lambda _, name: asked.append(name)
     for _ in range(2):
         told = await mcp(box, "tea brew leaf=green")
         assert told == LINK_SENT and told == saying("for more", "tea:strong")
@@ -299,7 +299,7 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
     box, tools = await opened(servers, server)
     asked: list[str] = []
 
-    def ask(name: str) -> None:
+    def ask(_: ToolServers, name: str) -> None:
         asked.append(name)
         tools.tasks.start(signed_in(tools, server), "an owner signs in")
 
@@ -325,7 +325,7 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
         with pytest.raises(ToolError, match=REFUSED):
             await tools.sign_in("tea", browse)
 
-    tools.sign_in_needed = lambda name: tools.tasks.start(refused(), "an owner refuses")
+    tools.sign_in_needed = lambda *_: tools.tasks.start(refused(), "an owner refuses")
     assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
     assert await mcp(box, "tea brew leaf=gone") == LINK_SENT  # asked once an hour
     assert server.brewed == ["green", "black", "white"]

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from agent.agent import Agent
 from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
 from backend.client import BackendClient
 from bot.cli.holder_api import serve_as_bot
 from bot.cli.holder_client import holding_state
-from bot.composition import Agent
 from bot.holder import Holder
 from bot.sessions import Sessions
 from fakes.page_state import backend_with_card, fill_state

@@ -8,7 +8,6 @@ from agent.mcp.config import ServerConfig
 from agent.mcp.servers import open_servers
 from agent.store import open_store
 from bot.messaging_apps import Apps
-from bot.service import ask_to_sign_in
 from bot.texts import TEXTS
 from fakes.bot_running import TelegramScenario
 from fakes.mcp_oauth import sign_in_server
@@ -24,9 +23,7 @@ async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_pat
         sign_in_server() as server,
         opened(tmp_path / "state") as sandboxes,
         open_store(tmp_path / "pins.db") as store,
-        open_servers(
-            [ServerConfig("tea", url=server.url)], sandboxes, tmp_path, store.key_values
-        ) as servers,
+        open_servers([ServerConfig("tea", url=server.url)], sandboxes, tmp_path, store) as servers,
     ):
         scenario.services = lambda run: {"servers": servers}
         async with scenario.open() as run:
@@ -44,7 +41,7 @@ async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_pat
             assert (await owner.ask("/mcp")).text == saying(" signed in): ", "no tool allowed")
             assert (await owner.ask("/mcp coffee")).text == saying("no server named coffee", " tea")
             # A turn that needs it sends the link to the owner by itself.
-            ask_to_sign_in(servers, Apps([run.bot]), run.store, "tea")
+            Apps([run.bot]).ask_to_sign_in(servers, "tea")
             await soon(lambda: servers.signing_in.get("tea") is not None)
             waiting = servers.signing_in["tea"]
             assert waiting

@@ -1,34 +1,29 @@
-"""Builds the agent from the settings."""
+"""The agent: its configuration, what it is made of, and how it runs a turn.
+
+async with open_agent(AgentConfig(state_dir), backend, store) as agent:
+    async with Chats(store, agent.run, agent.window, ChatOptions()) as chats:
+        await chats.submit(Incoming(...))
+"""
 
 import asyncio
 import logging
 import math
 import time
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Hashable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
-    nullcontext,
     suppress,
 )
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
-from agent.chats.assignment import Assignment, ChatOptions, Listener
-from agent.chats.chats import Chats
+from agent.chats.assignment import Assignment
 from agent.context.compactor import Spill
 from agent.context.window import ModelWindow, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
@@ -47,16 +42,13 @@ from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.observer import Observer
+from agent.sandbox.observer import LedgerObserver, NoObserver
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.job_kind import JobClassifier
 from agent.schedule.planner import NOTHING_RUNS, Planner
 from agent.shell import registry
 from agent.store import Store
 from agent.store.chats import Chat
-from agent.store.errors import StoreError
-from agent.store.ledger import LedgerTable
-from agent.store.retention import Retention
 from agent.timezones import known_zone
 from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen, shell_names
@@ -66,18 +58,15 @@ from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
 from agent.turn.turn import Constrain, Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
-from backend.client import BackendClient, BackendUnavailable, control_socket
+from backend.client import BackendClient, BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
-from bot.config_file import sync_config
-from bot.secret_values import secret_values
-from bot.settings import ConfigurationError, Settings
-from bot.state import make_private, open_state
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported when they are first needed
     from agent.documents.indexer import DocumentIndexer
     from agent.documents.library import Library
     from agent.documents.meaning import PassageMeaning
     from agent.documents.reading import DocumentReader
+    from agent.mcp.config import ServerConfig
     from agent.mcp.servers import ToolServers
     from agent.pictures import VisionLimits
     from agent.voice.speech_to_text import SpeechToText
@@ -90,11 +79,69 @@ RETURN_SECONDS = 30.0  # in which a restarted backend answers again
 T = TypeVar("T")
 
 
-@dataclass
+async def keep_no_schedule(store: Store) -> None:
+    """The `keep_schedule` where no configuration file lists the jobs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig:
+    """What an agent may do and use.
+
+    `zone` is an IANA name. `hosts` are those that tools may reach; None: no network. `budgets` are by the
+    kinds of agent.budgets, 0 for no limit. `external`: the model server belongs to somebody else.
+    `keep_schedule` is called after each change of a job.
+    """
+
+    state_dir: Path
+    zone: str = "UTC"
+    tools: tuple[Tool, ...] = field(default_factory=partial(chosen, ()))
+    limits: TurnLimits = field(default_factory=TurnLimits)
+    sandbox: SandboxLimits = field(default_factory=SandboxLimits)
+    repos: Sequence[HostRepo] = ()
+    hosts: Hosts | None = None
+    budgets: Mapping[str, int] = field(default_factory=dict)
+    search_url: str = ""  # of a SearXNG
+    read_pages: Literal["seen", "ask", "never"] = "seen"
+    documents: Mapping[str, Path] = field(default_factory=dict)  # folders by name
+    mcp: "Sequence[ServerConfig]" = ()
+    embedding_url: str = ""
+    embedding_model: str = ""  # of the backend, where there is no `embedding_url`
+    transcribe_url: str = ""
+    read_ahead: bool = True
+    external: bool = False
+    keep_schedule: Callable[[Store], Awaitable[None]] = keep_no_schedule
+
+
+class People(Protocol):
+    """Who is asked on behalf of a turn, and gets a chat's files; None where nobody is there."""
+
+    def asker(self, assignment: Assignment) -> AskOwners | None: ...
+
+    def file_sender(self, chat: str) -> FileSender | None: ...
+
+    def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
+        """Asks an owner to sign in to the MCP server of that name."""
+        ...
+
+
+class Nobody:
+    """Nobody is asked, and files go nowhere."""
+
+    def asker(self, assignment: Assignment) -> None:
+        return None
+
+    def file_sender(self, chat: str) -> None:
+        return None
+
+    def sign_in_asker(self) -> None:
+        return None
+
+
+@dataclass(kw_only=True)
 class Agent:
     """A running agent, as the messaging apps, the terminal and the commands use it."""
 
-    settings: Settings
+    config: AgentConfig
     store: Store
     sandboxes: Sandboxes
     backend: BackendClient
@@ -107,8 +154,7 @@ class Agent:
     budgets: DailyBudgets
     leaks: LeakDetector
     servers: "ToolServers | None"
-    people: "People"
-    jobs_changed: Callable[[], None] = lambda: None  # called after each change of a chat's jobs
+    people: People
     jobs_note: str = NOTHING_RUNS  # for a model that plans one
     pages: PageCache = field(default_factory=PageCache)
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
@@ -141,9 +187,9 @@ class Agent:
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            context=await self.tool_context(chat, zone_of(known, self.settings)),
+            context=await self.tool_context(chat, zone_of(known, self.config)),
             approvals=replace(self.approvals, ask=self.people.asker(assignment)),
-            limits=turn_limits(self.settings),
+            limits=self.config.limits,
             thinking=known.thinking if known else None,
             ready=self.ready,
             stop=assignment.stop,
@@ -165,47 +211,53 @@ class Agent:
 
     async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:
         """What tools get in a chat; `zone` is its IANA time zone, read from the store unless given."""
-        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
+        zone = zone or zone_of(await self.store.chats.get(chat), self.config)
         sandbox, web = await self.sandboxes.of(chat), None
-        if hosts := allowed_hosts(self.settings):
+        if hosts := self.config.hosts:
             from agent.web.fetch import Fetcher
 
             web = Fetcher(hosts, sandbox.observer)
-        search = semantic_search(self.store, self.settings)
         return ToolContext(
             sandbox=sandbox,
             web=web,
-            notes=ChatMemory(self.store, chat, zone, search),
+            notes=ChatMemory(self.store, chat, zone, self.semantic_search),
             jobs=await self.planner(chat, zone),
             plans=self.store.plans,
             file_sender=self.people.file_sender(chat),
             leaks=self.leaks,
-            browser=browser(self.settings, self.store, chat, self.pages),
+            browser=self.browser(chat),
             documents=partial(self.documents.library, chat),
-            skills=partial(offered_skills, self.settings.state_dir),
+            skills=partial(offered_skills, self.config.state_dir),
             servers=self.servers,
             vision=self._model_vision,
         )
 
     @cached_property
     def documents(self) -> "Documents":
-        return Documents(self.settings, self.store, self.sandboxes)
+        return Documents(self.store, self.sandboxes, self.config.documents, self._embedder)
 
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
         """The planner of a chat's jobs, in its time zone."""
-        zone = zone or zone_of(await self.store.chats.get(chat), self.settings)
-
-        async def profiles() -> list[str]:
-            """Empty while the backend is away, or where the server is external."""
-            with suppress(BackendUnavailable):
-                return [profile.name for profile in await self.backend.profiles()]
-            return []
-
-        def changed() -> None:
-            self.jobs_changed()  # assigned once there is a scheduler
-
-        made = planner(self.settings, self.store, chat, zone, profiles, changed)
+        made = await planner(self.config, self.store, self.backend, chat, zone)
         return replace(made, note=self.jobs_note)
+
+    @cached_property
+    def _embedder(self) -> Embedder | None:
+        return embedder(self.config, self.store, self.backend)
+
+    @cached_property
+    def semantic_search(self) -> SemanticSearch | None:
+        """Search by meaning; None where no embedding server is configured."""
+        return SemanticSearch(self.store, self._embedder) if self._embedder else None
+
+    def browser(self, chat: str) -> Browser:
+        """Search and reading of the web for a chat."""
+        search, url = None, self.config.search_url
+        if url:
+            from agent.web.search import SearXNG
+
+            search = SearXNG(url, self.store.ledger.use_of("agent.web.search_url", url))
+        return Browser(chat, self.store.addresses, search, self.config.read_pages, self.pages)
 
     @property
     def selftests(self) -> SelftestStore:
@@ -217,7 +269,7 @@ class Agent:
         backend = self.backend
         while True:
             try:
-                async for _ in backend.ready(turn_limits(self.settings).away_seconds):
+                async for _ in backend.ready(self.config.limits.away_seconds):
                     pass
                 return
             except BackendUnavailable as error:
@@ -274,9 +326,9 @@ class Agent:
             model = QueuedModel(self.model, self.window.queue, "voice")
             return ModelRecognizer(model, self.schemas)
 
-        url = self.settings.agent.transcribe_url
+        url = self.config.transcribe_url
         used = self.store.ledger.use_of("agent.transcribe_url", url)
-        return SpeechToText(models_of(self.settings), url, recognizer, used)
+        return SpeechToText(voice_models(self.config.state_dir), url, recognizer, used)
 
     async def refresh_status(self) -> Status | None:
         """The backend's status, also kept for /host.txt; None while it is away.
@@ -343,23 +395,23 @@ def show_skills(state: Path) -> None:
 class Documents:
     """The documents of all chats and of the owner's folders. Modules are imported when they are needed."""
 
-    settings: Settings
     store: Store
     sandboxes: Sandboxes
+    folders: Mapping[str, Path]
+    embedder: Embedder | None
     _indexed: bool = False  # an indexer is at work
 
     @cached_property
     def _reader(self) -> "DocumentReader":
         from agent.documents.reading import DocumentReader
 
-        return DocumentReader(self.sandboxes, self.settings.agent.documents)
+        return DocumentReader(self.sandboxes, self.folders)
 
     @cached_property
     def _meaning(self) -> "PassageMeaning | None":
         from agent.documents.meaning import PassageMeaning
 
-        embedder = embedder_of(self.settings, self.store)
-        return PassageMeaning(self.store.documents, embedder) if embedder else None
+        return PassageMeaning(self.store.documents, self.embedder) if self.embedder else None
 
     def library(self, chat: str) -> "Library":
         from agent.documents.library import Library
@@ -375,82 +427,57 @@ class Documents:
         return DocumentIndexer(self.store.documents, self._reader, busy, self._meaning)
 
 
-class People(Protocol):
-    """Who is asked on behalf of a turn, and gets a chat's files; None where nobody is there."""
-
-    def asker(self, assignment: Assignment) -> AskOwners | None: ...
-
-    def file_sender(self, chat: str) -> FileSender | None: ...
-
-
-class Nobody:
-    """Nobody is asked, and files go nowhere."""
-
-    def asker(self, assignment: Assignment) -> None:
-        return None
-
-    def file_sender(self, chat: str) -> None:
-        return None
-
-
-def leak_detector(settings: Settings) -> LeakDetector:
-    """A detector that knows every secret of the configuration."""
-    leaks = LeakDetector(secret_values(settings))
-    if leaks.unwatched:
-        log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
-    return leaks
-
-
 @asynccontextmanager
 async def open_agent(
-    settings: Settings,
+    config: AgentConfig,
     backend: BackendClient,
-    store: Store | None = None,
+    store: Store,
     people: People | None = None,
-    *,
     leaks: LeakDetector | None = None,
 ) -> AsyncIterator[Agent]:
-    """The agent on a backend and the database, which is opened here unless it is given, as is the detector."""
-    host = HostReport(settings.state_dir, settings.agent.timezone)
-    try:
-        tools = chosen(settings.agent.tools)
-    except ValueError as error:
-        raise ConfigurationError(f"agent.tools: {error}") from None
-    leaks = leaks or leak_detector(settings)
-
+    """The agent on a backend and a database."""
+    people = people or Nobody()
+    leaks = leaks or LeakDetector({})
+    host = HostReport(config.state_dir, config.zone)
     async with AsyncExitStack() as stack:
-        if store is None:
-            store = await stack.enter_async_context(open_state(settings))
-        boxes = await stack.enter_async_context(open_sandboxes(settings, host, store))
-        await asyncio.to_thread(show_skills, settings.state_dir)
-        endpoint = recorded_endpoint(settings, backend, store.ledger, leaks)
+        boxes = await stack.enter_async_context(open_sandboxes(config, host, store))
+        await asyncio.to_thread(show_skills, config.state_dir)
+        endpoint = recorded_endpoint(config, backend, store, leaks)
         model = await stack.enter_async_context(OpenAIModel(endpoint, kept=store.key_values))
-        servers = await stack.enter_async_context(tool_servers(settings, store, boxes))
-        tools += await tools_of_servers(servers, tools)
+        servers = None
+        if config.mcp:
+            from agent.mcp.servers import open_servers
+
+            opened = open_servers(
+                config.mcp, boxes, config.state_dir, store, people.sign_in_asker()
+            )
+            servers = await stack.enter_async_context(opened)
+        tools = config.tools + await tools_of_servers(servers, config.tools)
         schemas = tuple(tool.schema for tool in tools)
-        yield Agent(
-            settings,
+        window = ModelWindow(
             store,
-            boxes,
-            backend,
             model,
-            ModelWindow(
-                store,
-                model,
-                backend_queue(backend),
-                schemas,
-                spill_into(boxes),
-                model.useful,
-                model.shows_prompts if settings.agent.read_ahead else never,
-            ),
-            Approvals(store.approvals, None, zone=settings.agent.timezone),
-            tools,
+            backend_queue(backend),
             schemas,
-            host,
-            DailyBudgets(store.budgets, budget_limits(settings), settings.agent.timezone),
-            leaks,
-            servers,
-            people or Nobody(),
+            spill_into(boxes),
+            model.useful,
+            model.shows_prompts if config.read_ahead else never,
+        )
+        yield Agent(
+            config=config,
+            store=store,
+            sandboxes=boxes,
+            backend=backend,
+            model=model,
+            window=window,
+            approvals=Approvals(store.approvals, None, zone=config.zone),
+            tools=tools,
+            schemas=schemas,
+            host=host,
+            budgets=DailyBudgets(store.budgets, config.budgets, config.zone),
+            leaks=leaks,
+            servers=servers,
+            people=people,
         )
 
 
@@ -468,52 +495,16 @@ async def tools_of_servers(
     return found.tools
 
 
-@asynccontextmanager
-async def tool_servers(
-    settings: Settings, store: Store, sandboxes: Sandboxes
-) -> "AsyncIterator[ToolServers | None]":
-    """The MCP servers of the configuration; None, and nothing imported, where there are none."""
-    if not settings.agent.mcp:
-        yield None
-        return
-    from agent.mcp.config import SecretBinding, ServerConfig
-    from agent.mcp.servers import open_servers
-
-    configs = [
-        ServerConfig(
-            name,
-            command=section.command,
-            url=section.url,
-            env_file=section.env_file,
-            network=section.network,
-            folders=section.folders,
-            allow=section.allow,
-            tools=section.tools,
-            secrets=[
-                SecretBinding(variable, each.file, each.host, each.header.lower())
-                for variable, each in section.secrets.items()
-            ],
-            client_id=section.client_id,
-            client_secret_file=section.client_secret_file,
-            callback_port=section.callback_port,
-        )
-        for name, section in settings.agent.mcp.items()
-    ]
-    async with open_servers(configs, sandboxes, settings.state_dir, store.key_values) as servers:
-        store.freeze.on_freeze.append(servers.stop_all)
-        yield servers
-
-
 def recorded_endpoint(
-    settings: Settings, backend: BackendClient, ledger: LedgerTable, leaks: LeakDetector
+    config: AgentConfig, backend: BackendClient, store: Store, leaks: LeakDetector
 ) -> Callable[[], Awaitable[Endpoint]]:
     """Gives the model's address, and records in the ledger that the owner's key is used there (once a day)."""
 
     async def endpoint() -> Endpoint:
         found = await backend.endpoint()
-        if settings.backend.kind == "external" and found.api_key:
-            await ledger.secret_used("backend.api_key", found.url)
-        await ledger.use_of("backend.url", found.url)()
+        if config.external and found.api_key:
+            await store.ledger.secret_used("backend.api_key", found.url)
+        await store.ledger.use_of("backend.url", found.url)()
         leaks.watch("of the model server", found.api_key)
         return found
 
@@ -535,144 +526,61 @@ def spill_into(sandboxes: Sandboxes) -> Spill:
     return spill
 
 
-@dataclass(frozen=True)
-class LedgerObserver(Observer):
-    """Records in the ledger; without a store it opens the state's for each entry."""
-
-    settings: Settings
-    store: Store | None
-    chat: str
-
-    async def connection(self, host: str, refused: str = "") -> None:
-        async with self._ledger() as ledger:
-            await ledger.connection(self.chat, host, refused)
-
-    async def tainted(self, source: str) -> None:
-        async with self._ledger() as ledger:
-            await ledger.record("taint", self.chat, what="files", source=source)
-
-    async def secret(self, name: str, where: str) -> None:
-        async with self._ledger() as ledger:
-            await ledger.secret_used(name, where)
-
-    @asynccontextmanager
-    async def _ledger(self) -> AsyncIterator[LedgerTable]:
-        try:
-            opened = nullcontext(self.store) if self.store else open_state(self.settings)
-            async with opened as store:
-                yield store.ledger
-        except StoreError as error:
-            raise ToolError(f"It cannot be recorded, so it is not done: {error}") from None
-
-
 def open_sandboxes(
-    settings: Settings, host: HostReport, store: Store | None = None
+    config: AgentConfig, host: HostReport, store: Store | None = None
 ) -> AbstractAsyncContextManager[Sandboxes]:
-    """The sandboxes of all chats, within the configured limits."""
-    make_private(settings.state_dir)
-    box = settings.agent.sandbox
-    limits = SandboxLimits(
-        box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
-    )
+    """The sandboxes of all chats. What they do is recorded in the store's ledger, if one is given."""
+    config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     return sandbox.open_sandboxes(
-        settings.state_dir,
-        limits=limits,
-        repos=[
-            HostRepo(name, repo.path, repo.write, repo.mine)
-            for name, repo in settings.agent.repos.items()
-        ],
-        zone=settings.agent.timezone,
+        config.state_dir,
+        limits=config.sandbox,
+        repos=config.repos,
+        zone=config.zone,
         report=host.text,
-        hosts=allowed_hosts(settings),
-        observe=partial(LedgerObserver, settings, store),
-        programs={**registry.scripts(), **shell_names(chosen(settings.agent.tools))},
+        hosts=config.hosts,
+        observe=lambda chat: LedgerObserver(store.ledger, chat) if store else NoObserver(),
+        programs={**registry.scripts(), **shell_names(config.tools)},
     )
 
 
-def open_chats(agent: Agent, options: ChatOptions, listener: Listener) -> Chats:
-    """The workers of the agent's chats."""
-    return Chats(agent.store, agent.run, agent.window, options, listener)
-
-
-def retention_of(settings: Settings) -> Retention:
-    kept = settings.state
-    return Retention(
-        kept.keep_days, kept.records_days, kept.usage_days, kept.ledger_days, kept.keep_mib << 20
-    )
-
-
-def turn_limits(settings: Settings) -> TurnLimits:
-    return TurnLimits(settings.agent.max_tool_calls, settings.agent.turn_seconds)
-
-
-def budget_limits(settings: Settings) -> dict[str, int]:
-    """By the kinds of agent.budgets; 0: no limit."""
-    limits = settings.agent.budgets
-    return {
-        "calls": limits.calls,
-        "bytes": limits.out_mib << 20,
-        "hosts": limits.new_hosts,
-        "files": limits.files,
-        "jobs": limits.jobs,
-    }
-
-
-def planner(
-    settings: Settings,
+async def planner(
+    config: AgentConfig,
     store: Store,
+    backend: BackendClient,
     chat: str,
-    zone: str,
-    profiles: Callable[[], Awaitable[Collection[str]]],
-    changed: Callable[[], None] = lambda: None,
+    zone: str | None = None,
 ) -> Planner:
-    """The planner of a chat's jobs. `profiles` gives the names of the profiles that a job may switch to."""
+    """The planner of a chat's jobs, in its time zone."""
+    zone = zone or zone_of(await store.chats.get(chat), config)
 
-    async def keep() -> None:
-        changed()
-        await sync_config(store, settings.path, settings.agent.timezone)
+    async def profiles() -> list[str]:
+        """Empty while the backend is away, or where the server is external."""
+        with suppress(BackendUnavailable):
+            return [profile.name for profile in await backend.profiles()]
+        return []
 
-    classifier = JobClassifier(list(settings.agent.repos), profiles)
-    return Planner(store, chat, zone, classifier, on_change=keep)
+    async def changed() -> None:
+        store.jobs.wake()
+        await config.keep_schedule(store)
 
-
-def allowed_hosts(settings: Settings) -> Hosts | None:
-    """The hosts that tools may reach; None: no network."""
-    box = settings.agent.sandbox
-    return Hosts(tuple(box.allow_hosts)) if box.network else None
-
-
-def browser(settings: Settings, store: Store, chat: str, pages: PageCache) -> Browser:
-    """Search and reading of the web for a chat."""
-    web, search = settings.agent.web, None
-    if web.search_url:
-        from agent.web.search import SearXNG
-
-        used = store.ledger.use_of("agent.web.search_url", web.search_url)
-        search = SearXNG(web.search_url, used)
-    return Browser(chat, store.addresses, search, web.read, pages)
+    classifier = JobClassifier([repo.name for repo in config.repos], profiles)
+    return Planner(store, chat, zone, classifier, on_change=changed)
 
 
-def semantic_search(store: Store, settings: Settings) -> SemanticSearch | None:
-    """Search by meaning (embeddings), where an embedding server is configured."""
-    embedder = embedder_of(settings, store)
-    return SemanticSearch(store, embedder) if embedder else None
-
-
-def embedder_of(settings: Settings, store: Store) -> Embedder | None:
+def embedder(config: AgentConfig, store: Store, backend: BackendClient) -> Embedder | None:
     """The owner's embedding server, else the backend's; None where there is neither."""
-    if url := settings.agent.embedding_url:
+    if url := config.embedding_url:
         return Embedder(url, used=store.ledger.use_of("agent.embedding_url", url))
-    if name := settings.backend.embedding:
-        socket = control_socket(settings.backend.socket, settings.state_dir)
-        return Embedder("http://backend", Path(name).stem, socket)
+    if name := config.embedding_model:
+        return Embedder("http://backend", name, backend.socket)
     return None
 
 
-def models_of(settings: Settings) -> Path:
+def voice_models(state: Path) -> Path:
     """The folder of downloaded speech models and voices."""
-    return settings.state_dir / "models" / "voice"
+    return state / "models" / "voice"
 
 
-def zone_of(chat: Chat | None, settings: Settings) -> str:
+def zone_of(chat: Chat | None, config: AgentConfig) -> str:
     """The chat's own time zone, else the agent's."""
-    return (chat and known_zone(chat.timezone or "")) or settings.agent.timezone
+    return (chat and known_zone(chat.timezone or "")) or config.zone

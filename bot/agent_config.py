@@ -1,0 +1,130 @@
+"""The configuration of the agent, from the settings."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent import agent
+from agent.agent import Agent, AgentConfig, People
+from agent.leaks import LeakDetector
+from agent.sandbox.hosts import Hosts
+from agent.sandbox.limits import HostRepo, SandboxLimits
+from agent.store import Store
+from agent.store.retention import Retention
+from agent.tools.registry import chosen
+from agent.turn.turn import TurnLimits
+from backend.client import BackendClient
+from bot.config_file import sync_config
+from bot.secret_values import secret_values
+from bot.settings import ConfigurationError, McpSection, Settings
+from bot.state import make_private, open_state
+
+if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mcp.config import ServerConfig
+
+log = logging.getLogger(__name__)
+
+
+def agent_config(settings: Settings) -> AgentConfig:
+    section, limits = settings.agent, settings.agent.budgets
+    box = section.sandbox
+    try:
+        tools = chosen(section.tools)
+    except ValueError as error:
+        raise ConfigurationError(f"agent.tools: {error}") from None
+    return AgentConfig(
+        state_dir=settings.state_dir,
+        zone=section.timezone,
+        tools=tools,
+        limits=TurnLimits(section.max_tool_calls, section.turn_seconds),
+        sandbox=SandboxLimits(
+            box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
+        ),
+        repos=[
+            HostRepo(name, repo.path, repo.write, repo.mine, repo.fetch)
+            for name, repo in section.repos.items()
+        ],
+        hosts=allowed_hosts(settings),
+        budgets={
+            "calls": limits.calls,
+            "bytes": limits.out_mib << 20,
+            "hosts": limits.new_hosts,
+            "files": limits.files,
+            "jobs": limits.jobs,
+        },
+        search_url=section.web.search_url,
+        read_pages=section.web.read,
+        documents=section.documents,
+        mcp=[server_config(name, each) for name, each in section.mcp.items()],
+        embedding_url=section.embedding_url,
+        embedding_model=Path(settings.backend.embedding).stem,
+        transcribe_url=section.transcribe_url,
+        read_ahead=section.read_ahead,
+        external=settings.backend.kind == "external",
+        keep_schedule=partial(sync_config, path=settings.path, zone=section.timezone),
+    )
+
+
+def allowed_hosts(settings: Settings) -> Hosts | None:
+    """The hosts that tools may reach; None: no network."""
+    box = settings.agent.sandbox
+    return Hosts(tuple(box.allow_hosts)) if box.network else None
+
+
+def server_config(name: str, section: McpSection) -> "ServerConfig":
+    from agent.mcp.config import SecretBinding, ServerConfig
+
+    return ServerConfig(
+        name,
+        command=section.command,
+        url=section.url,
+        env_file=section.env_file,
+        network=section.network,
+        folders=section.folders,
+        allow=section.allow,
+        tools=section.tools,
+        secrets=[
+            SecretBinding(variable, each.file, each.host, each.header.lower())
+            for variable, each in section.secrets.items()
+        ],
+        client_id=section.client_id,
+        client_secret_file=section.client_secret_file,
+        callback_port=section.callback_port,
+    )
+
+
+def retention_of(settings: Settings) -> Retention:
+    kept = settings.state
+    return Retention(
+        kept.keep_days, kept.records_days, kept.usage_days, kept.ledger_days, kept.keep_mib << 20
+    )
+
+
+def leak_detector(settings: Settings) -> LeakDetector:
+    """A detector that knows every secret of the configuration."""
+    leaks = LeakDetector(secret_values(settings))
+    if leaks.unwatched:
+        log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))
+    return leaks
+
+
+@asynccontextmanager
+async def open_agent(
+    settings: Settings,
+    backend: BackendClient,
+    store: Store | None = None,
+    people: People | None = None,
+    *,
+    leaks: LeakDetector | None = None,
+) -> AsyncIterator[Agent]:
+    """The agent of the settings, with the database, which is opened here unless it is given, as is the detector."""
+    make_private(settings.state_dir)
+    async with AsyncExitStack() as stack:
+        if store is None:
+            store = await stack.enter_async_context(open_state(settings))
+        config, leaks = agent_config(settings), leaks or leak_detector(settings)
+        opened = agent.open_agent(config, backend, store, people, leaks)
+        yield await stack.enter_async_context(opened)
