@@ -1,8 +1,8 @@
 """A session with a server, by the official SDK. This module is imported in a thread (it takes a second) when a
 server is first used.
 
-What a server sends is bounded before the SDK sees it: the length of a message, its values, the messages and bytes
-between two requests, lines that are no messages. Sampling, elicitation and roots are not offered, and are refused.
+What a server sends is bounded before the SDK sees it: the length of a message, its values, the messages, other lines and
+bytes between two requests. Sampling, elicitation and roots are not offered, and are refused.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ FREE_FORM = {
 }  # of which the SDK checks nothing
 MOST_BYTES = 64 << 20  # between two requests
 MOST_MESSAGES = 2000
-MOST_NONSENSE = 100  # lines that are no messages: some servers log to standard output
 MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
 STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON, also one without an end
+BEGUN = re.compile(rb'\s*\{\s*"jsonrpc"\s*:')  # a JSON-RPC message
 PIECE = 1 << 16  # bytes that are looked through at once
 SESSION = "mcp-session-id"
 ASKED = {
@@ -69,7 +69,6 @@ class Screen:
 
     count: int = 0
     size: int = 0
-    nonsense: int = 0
     longest: int = field(default_factory=lambda: LONGEST_MESSAGE)  # in bytes, for this request
     asked: list[str] = field(default_factory=list)
     changed: bool = True  # its list of tools
@@ -81,7 +80,7 @@ class Screen:
 
     def renew(self, longest: int) -> None:
         """A request begins, which messages of at most `longest` bytes answer; 0: as long as any."""
-        self.count = self.size = self.nonsense = 0
+        self.count = self.size = 0
         self.longest = longest or LONGEST_MESSAGE
 
     def accept(self, size: int) -> None:
@@ -128,6 +127,20 @@ class Screen:
             self.asked.append(ASKED[method])
 
 
+class ListedTools(types.PaginatedResult):
+    """A list in which one wrong tool spoils no other."""
+
+    tools: list[Any]
+
+
+def descriptor(tool: Any) -> dict[str, Any]:
+    try:
+        known = types.Tool.model_validate(tool, by_name=False)
+    except ValidationError:
+        return {"name": str(tool.get("name", "")) if isinstance(tool, dict) else ""}
+    return known.model_dump(by_alias=True, mode="json", exclude_none=True)
+
+
 @dataclass
 class ServerConnection:
     """A session that has begun. What `screen` has in `asked` is told to the model, each once."""
@@ -137,8 +150,10 @@ class ServerConnection:
     screen: Screen
 
     async def descriptors(self) -> list[dict[str, Any]]:
+        """Its tools as they are described; of one that MCP does not know, the name alone."""
         self.screen.changed = False
-        return await self._pages(types.ListToolsRequest, types.ListToolsResult, "tools")
+        found = await self._pages(types.ListToolsRequest, ListedTools, "tools")
+        return [descriptor(tool) for tool in found]
 
     async def call(
         self, tool: str, arguments: dict[str, Any], progress: OnToolProgress
@@ -313,12 +328,12 @@ def entries(value: object) -> int:
 
 
 def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
-    """A message; None for a line that a server printed beside the protocol; BrokenServer for nonsense."""
+    """A message; None for a line that a server printed beside the protocol, JSON or not; BrokenServer for a message
+    that is broken."""
     try:
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        screen.nonsense += 1
-        if line.lstrip()[:1] in (b"{", b"[") or screen.nonsense > MOST_NONSENSE:
+        if BEGUN.match(line):
             screen.refuse("sent what is no message of MCP")
         return None
 

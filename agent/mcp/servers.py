@@ -80,6 +80,7 @@ class RunningServer:
     pid: int | None = None
     network: "ServerNetwork | None" = None
     tools: list[ServerTool] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)  # why tools are missing, to be told
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     busy: int = 0  # calls that use it now
     used: float = field(default_factory=time.monotonic)  # when the last one ended
@@ -96,11 +97,12 @@ class RunningServer:
         return await asyncio.to_thread(result_of, raw, stem, self.secrets)
 
     def told(self) -> list[str]:
-        """Return and clear sentences on the refusals since the last call."""
+        """Return and clear sentences on refusals and on tools left out since the last call."""
         name, screen = self.connection.name, self.connection.screen
         asked, screen.asked = screen.asked, []
         refused = self.network.refused if self.network else []
-        lines = [f"{name} {what}; that was refused." for what in asked]
+        lines, self.left_out = self.left_out, []
+        lines += [f"{name} {what}; that was refused." for what in asked]
         lines += [f"{name} was refused: {visible(why)}" for why in refused]
         refused.clear()
         return lines
@@ -233,7 +235,8 @@ class ToolServers:
         running.busy += 1
         try:
             if running.connection.screen.changed:
-                running.tools = tools_of(name, await running.connection.descriptors())
+                descriptors = await running.connection.descriptors()
+                running.tools, running.left_out = tools_of(name, descriptors)
             yield running
             self._ends.pop(key, None)
         except BrokenServer:  # a cancelled call ends no session: the server is told

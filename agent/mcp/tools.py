@@ -8,6 +8,7 @@ seen all of it, and a tool that changed is out of use until an owner has seen th
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,7 @@ from agent.nearest import nearest
 from agent.sandbox.output_buffer import visible
 
 MOST_TOOLS = 500
+MOST_LEFT_OUT = 5  # of which is told why
 MOST_CHARACTERS = 64 << 10  # of one descriptor
 MOST_TOGETHER = 1 << 20
 DEEPEST = 32  # levels of a schema
@@ -162,28 +164,40 @@ def plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def tools_of(server: str, descriptors: Sequence[Mapping[str, Any]]) -> list[ServerTool]:
-    """The tools of a server; ToolError where an owner could not look through them."""
+def tools_of(
+    server: str, descriptors: Sequence[Mapping[str, Any]]
+) -> tuple[list[ServerTool], list[str]]:
+    """The tools of a server that an owner can look through, and why others are left out; ToolError where none is
+    left, or too many are."""
     found: dict[str, ServerTool] = {}
+    left_out: list[str] = []
+    names = Counter(str(said.get("name", "")) for said in descriptors)
     for said in descriptors:
         name = str(said.get("name", ""))
         if not NAME.fullmatch(name):
-            raise ToolError(
+            left_out.append(
                 f"{server} names a tool in a way that no tool is named: {visible(name)[:80]!r}."
             )
-        if name in found:
-            raise ToolError(f"{server} has two tools named {name}, so none of them is used.")
+            continue
+        if names[name] > 1:
+            left_out.append(f"{server} has two tools named {name}, so none of them is used.")
+            continue
+        if "inputSchema" not in said:
+            left_out.append(f"{server} does not describe {name} as MCP does, so it is not used.")
+            continue
         if deeper(said, DEEPEST):
-            raise ToolError(
+            left_out.append(
                 f"{server} describes {name} in more than {DEEPEST} levels, so it is not used."
             )
+            continue
         text = json.dumps(said, ensure_ascii=False)
         text = text.encode("utf-8", "backslashreplace").decode()
         if len(text) > MOST_CHARACTERS:
-            raise ToolError(
+            left_out.append(
                 f"{server} describes {name} in {len(text):,} characters, which nobody can look through, so it is "
                 "not used."
             )
+            continue
         found[name] = ServerTool(server, name, text)
     together = sum(len(tool.descriptor) for tool in found.values())
     if len(found) > MOST_TOOLS or together > MOST_TOGETHER:
@@ -191,7 +205,12 @@ def tools_of(server: str, descriptors: Sequence[Mapping[str, Any]]) -> list[Serv
             f"{server} offers {len(found):,} tools in {together:,} characters, which nobody can look through, so it "
             "is not used."
         )
-    return list(found.values())
+    left_out = list(dict.fromkeys(left_out))
+    if left_out and not found:
+        raise ToolError(left_out[0])
+    if len(left_out) > MOST_LEFT_OUT:
+        left_out[MOST_LEFT_OUT:] = [f"{server}: {len(left_out) - MOST_LEFT_OUT} more are not used."]
+    return list(found.values()), left_out
 
 
 def deeper(value: Any, levels: int) -> bool:

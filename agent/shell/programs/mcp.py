@@ -87,6 +87,7 @@ class ServerUse:
                 await self.mark()
                 await self.call.write("".join(f"{tool.line}\n" for tool in tools))
                 await self.call.warn("".join(f"{one}\n" for one in missing))
+                await self.warn()
                 others = [kind for kind in self.running.connection.offers if kind != "tools"]
                 hints = {"resources": f"mcp {self.name} read", "prompts": f"mcp {self.name} prompt"}
                 await self.call.write("".join(f"It has {kind}: {hints[kind]}\n" for kind in others))
@@ -102,6 +103,7 @@ class ServerUse:
                         return
                 except UsageError:  # it has names of tools and arguments
                     await self.mark()
+                    await self.warn()
                     raise
                 await self.mark()
                 await self.call.write(await asyncio.to_thread(lambda: found.help))

@@ -9,6 +9,7 @@ import signal
 import socket
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ from fakes.words import saying
         ("die", "tea ended in the middle. It was not asked twice"),
         ("flood", "bytes to one request, so it was ended"),
         ("shout", "sent a message of more than 1 MiB, so it was ended"),
-        ("babble", "sent what is no message of MCP, so it was ended"),
+        ("babble", "bytes to one request, so it was ended"),
         ("lie", "sent what is no message of MCP, so it was ended"),
         ("nest", "sent what is no message of MCP, so it was ended"),
         ("hang", "gave no sign of life for 1 s, so it was ended"),
@@ -124,7 +125,7 @@ def test_values_are_counted_in_pieces_of_any_size(size: int) -> None:
 
 def described(**schema: object) -> ServerTool:
     tool = {"name": "say", "inputSchema": {"type": "object", **schema}}
-    [found] = tools_of("tea", [tool])
+    ([found], _) = tools_of("tea", [tool])
     return found
 
 
@@ -205,10 +206,7 @@ async def test_on_leaving_no_process_is_left(servers: FakeServers) -> None:
     [
         ("huge", "tea sent a message of more than 2 MiB, so it was ended"),
         ("huge-schema", "tea sent a message of more than 2 MiB, so it was ended"),
-        ("long", "describes add in 70,"),
-        ("deep", "describes add in more than 32 levels"),
         ("abyss", "tea sent what is no message of MCP, so it was ended"),
-        ("poisoned-name", "names a tool in a way that no tool is named"),
     ],
 )
 async def test_descriptors_that_nobody_can_look_through_are_not_used(
@@ -218,6 +216,103 @@ async def test_descriptors_that_nobody_can_look_through_are_not_used(
     answer = await mcp(box, "tea add a=1 b=2")
     assert told in answer and "\x1b" not in answer
     assert box.asked == [] and calls(servers) == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ("long", "describes add in 70,"),
+        ("deep", "describes add in more than 32 levels"),
+        ("misdescribed", "does not describe add as MCP does"),
+        ("poisoned-name", "names a tool in a way that no tool is named"),
+    ],
+)
+async def test_a_tool_that_nobody_can_look_through_leaves_the_others(
+    servers: FakeServers, behaviour: str, told: str
+) -> None:
+    box = await servers.open(behaviour)
+    listed = await mcp(box, "tea")
+    assert told in listed and "\x1b" not in listed
+    assert await mcp(box, "tea say text=again") == "again"
+    assert "has no tool add" in await mcp(box, "tea add a=1 b=2")
+
+
+ODD_NAMES = [
+    "",
+    " ",
+    "-x",
+    "a b",
+    "add\x1b[0m",
+    "ä",
+    "a" * 129,
+    "a:b",
+    "a$b",
+    "添加",
+    "a\n",
+    "../x",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES, ids=ascii)
+def test_an_odd_name_disables_no_other_tool(name: str) -> None:
+    good: list[dict[str, Any]] = [
+        {"name": each, "inputSchema": {}} for each in ("one", "two/a.b-c_3")
+    ]
+    for descriptors in ([{"name": name}, *good], [*good, {"name": name}, {"name": name}]):
+        found, left_out = tools_of("tea", descriptors)
+        assert [tool.name for tool in found] == ["one", "two/a.b-c_3"]
+        assert len(left_out) == 1
+
+
+def test_tools_of_one_name_are_both_left_out() -> None:
+    found, left_out = tools_of("tea", [{"name": name, "inputSchema": {}} for name in "aba"])
+    assert [tool.name for tool in found] == ["b"] and len(left_out) == 1
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        *(None, 7, "add", [], {}, {"name": "add"}, {"inputSchema": {}}),
+        {"name": "add", "inputSchema": None},
+        {"name": "add", "inputSchema": [1]},
+        {"name": 7, "inputSchema": {}},
+        {"name": "add", "description": {"en": "adds"}, "inputSchema": {}},
+        {"name": "add", "inputSchema": {}, "annotations": "destructive"},
+    ],
+    ids=str,
+)
+def test_a_tool_that_is_wrongly_described_disables_no_other(tool: object) -> None:
+    listed = connection.ListedTools(tools=[tool, {"name": "say", "inputSchema": {}}])
+    found, left_out = tools_of("tea", [connection.descriptor(each) for each in listed.tools])
+    assert [tool.name for tool in found] == ["say"] and len(left_out) == 1
+
+
+NOISE = [
+    b"[dotenv@17.2.3] injecting env (0) from .env -- tip: encrypt with dotenvx",
+    b"[INFO] listening",
+    b"[2026-01-01 12:00:00] ready",
+    b"[]",
+    b"[1, 2]",
+    b"{",
+    b"{}",
+    b"{ warning: 'deprecated' }",
+    b'{"level":30,"time":1531171074631,"pid":657,"msg":"hello world"}',
+    b'{"level":30,"msg":"-> {\\"jsonrpc\\":\\"2.0\\"}"}',
+    b'{"level":20,"message":{"jsonrpc":"2.0","id":1,"result":{}}}',
+    b'  {"event": "started"}',
+    b'"jsonrpc"',
+    b"null",
+    b"\xff\xfe{",
+    b"",
+]
+
+
+@pytest.mark.parametrize("line", NOISE, ids=ascii)
+def test_a_line_that_is_no_message_is_noise(line: bytes) -> None:
+    screen = connection.Screen()
+    for _ in range(200):
+        assert connection.parsed(line + b"\n", screen) is None
+    assert not screen.reason
 
 
 async def test_a_rug_pull_disables_the_tool_and_asks_again(servers: FakeServers) -> None:

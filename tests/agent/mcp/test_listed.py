@@ -150,5 +150,5 @@ async def test_no_prompt_lists_tools_of_a_server_without_tools(servers: FakeServ
 
 def test_a_schema_whose_required_is_no_list_requires_nothing() -> None:
     schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": -1}
-    [tool] = tools_of("tea", [{"name": "say", "description": "d", "inputSchema": schema}])
+    ([tool], _) = tools_of("tea", [{"name": "say", "description": "d", "inputSchema": schema}])
     assert tool.line == "say [text]  d"
