@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from agent.aio import complete, set_within
 from agent.language import speaking
@@ -46,6 +46,12 @@ STOP_SECONDS = 8.0  # that a stop leaves to a send in flight
 NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an uncertain notice
 
 
+class Voice(Protocol):
+    async def sound(self, row: OutboxRow, message: OutgoingMessage) -> VoiceSound | None:
+        """The recording of a voice message; None where it cannot be made."""
+        ...
+
+
 class Delivery:
     """Delivers the rows of one messaging app: those of chats with its prefix.
 
@@ -67,9 +73,7 @@ class Delivery:
         self._texts = texts
         self._before_final = before_final
         self._after_final = after_final
-        # Makes the recording of a voice message; None where nothing speaks.
-        self.speak: Callable[[OutboxRow, OutgoingMessage], Awaitable[VoiceSound | None]] | None
-        self.speak = None
+        self._voice: Voice | None = None  # where something speaks
         # One per app: another app's delivery could clear a shared event before this one has looked.
         self.woken = asyncio.Event()
         self._outbox.on_wake.append(self.woken.set)
@@ -79,7 +83,9 @@ class Delivery:
         self._failures: Counter[str] = Counter()  # in a row, by chat
         self._notices: set[int] = set()  # rows whose notice is being sent, or was
 
-    async def run(self) -> None:
+    async def run(self, voice: Voice | None = None) -> None:
+        """Deliver until cancelled; `voice` makes the recordings of voice messages."""
+        self._voice = voice
         await self._outbox.recover(self._channel.prefix, self._repeatable())
         async with asyncio.TaskGroup() as group:
             while True:
@@ -138,8 +144,8 @@ class Delivery:
         """The recording; None where nothing speaks, or the payload cannot be read, which `deliver` handles."""
         with suppress(ValueError):
             message = OutgoingMessage.from_json(row.payload)
-            if self.speak and message.voice:
-                return await self.speak(row, message)
+            if self._voice and message.voice:
+                return await self._voice.sound(row, message)
         return None
 
     async def deliver(self, row: OutboxRow, sound: VoiceSound | None = None) -> bool:

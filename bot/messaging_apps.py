@@ -14,14 +14,14 @@ from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRequest
 from agent.chats.assignment import Assignment
-from agent.events import Decision, Event
+from agent.events import ApprovalAsked, Decision, Event, TurnFinished
 from agent.language import speaking
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
 from agent.store.set_aside import UPDATES
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from backend.protocol import Phrase
 from bot.access import Access
 from bot.approval_question import OwnerApprovals
@@ -110,6 +110,7 @@ class MessagingApp(ABC):
         self.replies = Replies(channel, TEXTS, self.approvals.whom, self.reactions.ended)
         self.delivery = Delivery(store, channel, TEXTS, self.replies.final, self.replies.sent)
         self.demo = demo
+        self._context: HandlerContext | None = None  # once it serves
         self.health_changed = asyncio.Event()  # to be told at once
 
     async def connect(self) -> None:
@@ -146,17 +147,24 @@ class MessagingApp(ABC):
             self.demo,
             self.language,
         )
-        if services.voice:
-            self.delivery.speak = services.voice.sound
-        self.replies.on_approval = lambda id: context.start(show_decision(context, id))
-        self.replies.on_end = lambda turn: context.start(show_withdrawn(context, turn))
+        self._context = context
         with speaking(self.language):
             async with context.tasks, asyncio.TaskGroup() as group:
-                group.create_task(self.delivery.run())
+                group.create_task(self.delivery.run(services.voice))
                 group.create_task(self.listen(context))
 
+    async def event(self, assignment: Assignment, event: Event) -> None:
+        """Show what a turn does; questions to owners that it no longer asks lose their buttons."""
+        if self._context:
+            match event:
+                case ApprovalAsked(id):  # decided, or expired
+                    self._context.start(show_decision(self._context, id))
+                case TurnFinished(reason=reason) if reason != "done":
+                    self._context.start(show_withdrawn(self._context, assignment.turn.id))
+        await self.replies.event(assignment, event)
+
     def compose(self, reply: TurnReply) -> Sequence[str]:
-        """The outbox payloads of a finished turn (agent.turn.journal.Compose)."""
+        """The outbox payloads of a finished turn (agent.turn.conversation.Compose)."""
         answered = [incoming.ref for incoming in reply.answers if incoming.ref]
         keyboard = continue_keyboard(reply, TEXTS)
         reply_to = answered[-1] if answered else ""
@@ -228,13 +236,13 @@ class Apps:
             servers.tasks.start(work, f"signing in to {name}")
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
-        """agent.turn.journal.Compose"""
+        """agent.turn.conversation.Compose"""
         return (self.of(reply.chat) or self.apps[0]).compose(reply)
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.Listener"""
+        """agent.chats.assignment.TurnListener"""
         if app := self.of(assignment.chat):
-            await app.replies.event(assignment, event)
+            await app.event(assignment, event)
 
     async def waiting(self, chat: str, why: str) -> None:
         if app := self.of(chat):

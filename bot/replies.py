@@ -51,8 +51,7 @@ LONG_SECONDS = 5.0  # of a call that counts as long
 class Replies:
     """A listener of the agent's turns: each running turn has a live reply, which runs in `tasks`.
 
-    `on_approval` is called with the id of an approval that was decided or has expired, `on_end` with the id
-    of each turn that ended without an answer. `whom` names who is asked on behalf of a chat. `ended` is called
+    `whom` names who is asked on behalf of a chat. `ended` is called
     for each turn once its text is sent, with the messages that it answers.
     """
 
@@ -67,8 +66,6 @@ class Replies:
         self._texts = texts
         self._whom = whom
         self._ended = ended
-        self.on_approval: Callable[[str], None] = lambda id: None
-        self.on_end: Callable[[str], None] = lambda turn: None
         self._speeds: dict[str, ReadingSpeed] = {}
         self._open: dict[str, LiveReply] = {}
         self._unsent: dict[str, LiveReply] = {}  # of ended turns whose text is not sent yet
@@ -77,8 +74,6 @@ class Replies:
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         turn, chat = assignment.turn.id, assignment.chat
-        if isinstance(event, ApprovalAsked):
-            self.on_approval(event.id)
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             speed = self._speeds.setdefault(chat, ReadingSpeed())
@@ -97,8 +92,6 @@ class Replies:
                     del self._unsent[next(iter(self._unsent))]
             if self._ended and assignment.answers:
                 self.tasks.start(self._told(assignment, event.reason), "a reaction")
-            if event.reason != "done":
-                self.on_end(turn)
 
     async def waiting(self, chat: str, why: str) -> None:
         async def send_notice() -> None:

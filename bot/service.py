@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agent.agent import Agent, offered_skills, voice_models
 from agent.aio import set_within
-from agent.chats.assignment import Assignment, ChatOptions, Listener
+from agent.chats.assignment import Assignment, ChatOptions, TurnListener
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
@@ -69,7 +69,7 @@ async def serve_bot(
     settings: Settings,
     backend: BackendClient,
     open_apps: OpenApps,
-    also: Sequence[Listener] = (),
+    also: Sequence[TurnListener] = (),
     notify: Callable[[str], None] = lambda line: None,
     models: ModelSource | None = None,
     serve_holder: ServeHolder = lambda holder: nullcontext(),
@@ -140,7 +140,7 @@ async def record_configuration(settings: Settings, store: Store) -> None:
 class Listeners:
     """Several listeners as one."""
 
-    each: Sequence[Listener]
+    each: Sequence[TurnListener]
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         for listener in self.each:

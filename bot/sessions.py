@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.aio import complete, set_within
 from agent.approvals import ApprovalRequest, AskOwners
-from agent.chats.assignment import Assignment, Listener
+from agent.chats.assignment import Assignment, TurnListener
 from agent.chats.chats import Chats
 from agent.errors import ToolError
 from agent.events import Decision, Event, Notice, TurnFinished, wire_form
@@ -25,7 +25,7 @@ from agent.store.inbox import CLI
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
 from agent.turn import texts
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage
 
 if TYPE_CHECKING:  # not loaded where no bot runs
@@ -117,7 +117,7 @@ class Sessions:
         return incoming.source != CLI or self._sender(incoming) is not None
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.Listener"""
+        """agent.chats.assignment.TurnListener"""
         if session := self._of(assignment):
             session.send(wire_form(event))
 
@@ -146,7 +146,7 @@ class Sessions:
         return self._apps.ask_to_sign_in if self._apps else None
 
     def compose(self, reply: TurnReply) -> Sequence[str]:
-        """agent.turn.journal.Compose: a terminal is shown the events, and is sent nothing."""
+        """agent.turn.conversation.Compose: a terminal is shown the events, and is sent nothing."""
         if reply.answers and reply.answers[0].source == CLI:
             return ()
         if self._apps:
@@ -264,7 +264,7 @@ class SplitListener:
     """Terminals hear of the turns that they asked for, `others` of all others."""
 
     terminals: Sessions
-    others: Listener
+    others: TurnListener
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         listener = self.terminals if assignment.turn.source == CLI else self.others

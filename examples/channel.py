@@ -16,9 +16,9 @@ from pathlib import Path
 
 from agent.leaks import LeakDetector
 from agent.store import Incoming, Store
+from bot import intake
 from bot.access import Access, Sender
 from bot.channel import Channel, Keyboard, NotSent, OutgoingMessage, refuse_secret
-from bot.commands import intake
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import command_named, handle_press, run_command, show_press_result
 from bot.messaging_apps import MessagingApp

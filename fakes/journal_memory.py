@@ -9,12 +9,12 @@ from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
 from agent.plan import Plan
 from agent.trust import Taint, named
-from agent.turn.journal import TurnState
+from agent.turn.conversation import TurnState
 
 
 @dataclass
 class MemoryJournal:
-    """agent.turn.journal.Journal. `arriving` are messages for the next `steer`.
+    """agent.turn.conversation.Journal. `arriving` are messages for the next `steer`.
 
     `shorter` is what the next compaction makes of the transcript, if anything.
     """

@@ -33,7 +33,7 @@ from agent.store import Incoming, Store, open_store
 from agent.store.inbox import InboxRow
 from agent.tools.context import ToolContext
 from agent.tools.registry import default_names, known
-from agent.turn.journal import StoredJournal
+from agent.turn.conversation import StoredJournal
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from agent.web.browser import Browser

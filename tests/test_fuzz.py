@@ -96,7 +96,7 @@ from bot.page.mini_app import SignInRefused, signed_fields
 from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities
-from bot.telegram.update_gate import as_json, update_number
+from bot.telegram.updates import as_json, update_number
 from bot.texts import Texts
 from fakes.hostile_json import mutated
 from fakes.hostile_streams import chunks, events

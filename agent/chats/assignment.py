@@ -10,7 +10,7 @@ from agent.events import Emit, Event, TurnFinished
 from agent.store.chats import Chat
 from agent.store.inbox import Incoming
 from agent.store.turns import OpenTurn
-from agent.turn.journal import Compose, Journal, compose_nothing
+from agent.turn.conversation import Compose, Journal, compose_nothing
 from backend.protocol import PERSON, SCHEDULED, Priority
 
 
@@ -44,7 +44,7 @@ RunTurn = Callable[[Assignment, Emit], Awaitable[TurnFinished]]
 """Runs a turn with that chat's tools (agent.agent.Agent.run)."""
 
 
-class Listener(Protocol):
+class TurnListener(Protocol):
     """Shows turns to people. A slow listener delays only itself; after an error it gets no more events of
     that turn."""
 

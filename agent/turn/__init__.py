@@ -2,8 +2,7 @@
 
 loop.py              run_turn: ask, run tools, repeat until there is an answer or a limit
 turn.py              what a turn is given, its limits, its ending
-transcript.py        the turn's messages, in step with the journal
-journal.py           the durable side of a turn
+conversation.py      the turn's messages and tokens, and the journal that keeps each step
 model_caller.py      one completion, whatever the server does meanwhile
 step.py              what one completion says: text and calls
 tool_runner.py       the calls of a step, and what the turn has done so far

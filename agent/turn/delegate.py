@@ -19,7 +19,7 @@ from agent.prompt import system_text
 from agent.tools.tool import Withhold, untold
 from agent.trust import Taint, named
 from agent.turn import texts
-from agent.turn.journal import TurnState
+from agent.turn.conversation import TurnState
 from agent.turn.turn import Turn
 from agent.turn.untrusted_reader import Spend, uncounted
 
@@ -74,7 +74,7 @@ def delegating(turn: Turn, run: Run, spend: Spend, withhold: Withhold) -> Turn:
 
 @dataclass
 class TransientJournal:
-    """An agent.turn.journal.Journal in memory. The first `before` messages are not the turn's own;
+    """An agent.turn.conversation.Journal in memory. The first `before` messages are not the turn's own;
     `held` is the strangers' text that it has read; `told` is called with what it withheld."""
 
     turn: str

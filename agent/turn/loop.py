@@ -21,12 +21,12 @@ from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
 from agent.turn.answer_checks import AnswerChecks, instructs
+from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.step import Step, call_alone, read_step
 from agent.turn.tool_runner import ToolRunner, described
-from agent.turn.transcript import TurnTranscript, calls_of
 from agent.turn.turn import Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
@@ -82,7 +82,7 @@ class TurnLoop:
     """`run` is the loop; the other methods are its steps."""
 
     def __init__(self, turn: Turn, emit: Emit) -> None:
-        self.transcript = TurnTranscript(turn.journal)
+        self.transcript = Conversation(turn.journal)
         spend = partial(self.transcript.called, aside=True)
         reader = Reader(turn.model, turn.schemas, spend)
         turn = replace(turn, context=replace(turn.context, read=reader.extract))

@@ -16,9 +16,9 @@ from agent.llm.tool_call_parser import arguments_of
 from agent.messages import ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
+from agent.turn.conversation import Conversation
 from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.step import Step
-from agent.turn.transcript import TurnTranscript
 from agent.turn.turn import Turn
 
 _LINE = 120  # characters
@@ -34,7 +34,7 @@ class ToolRunner:
     """
 
     turn: Turn
-    transcript: TurnTranscript
+    transcript: Conversation
     emit: Emit
     withhold: Withhold
     output_bytes: int = 0

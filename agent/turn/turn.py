@@ -12,7 +12,7 @@ from agent.messages import Assistant
 from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
-from agent.turn.journal import Journal
+from agent.turn.conversation import Journal
 from agent.turn.step import NewId, new_call_id
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agent.chats.assignment import Listener
+from agent.chats.assignment import TurnListener
 from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
@@ -49,7 +49,11 @@ async def run(options: Options, model: str) -> None:
 
 
 async def serve(
-    settings: Settings, backend: BackendClient, also: Sequence[Listener] = (), *, demo: bool = False
+    settings: Settings,
+    backend: BackendClient,
+    also: Sequence[TurnListener] = (),
+    *,
+    demo: bool = False,
 ) -> None:
     """Run the bot until it is cancelled. `also` hear of every turn; `demo`: the bot says that it is one."""
     telegram, matrix = settings.telegram, settings.matrix
@@ -98,7 +102,7 @@ async def serve_until(
     work: Coroutine[Any, Any, T],
     settings: Settings,
     backend: BackendClient,
-    also: Sequence[Listener] = (),
+    also: Sequence[TurnListener] = (),
 ) -> T:
     """Run the bot until `work` is done, and return its result; raises what ended the bot before."""
     serving = asyncio.create_task(serve(settings, backend, also))

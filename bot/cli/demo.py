@@ -139,7 +139,7 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
 
 
 class TurnPrinter:
-    """A Listener that passes a turn's events to `show`; `finished` is how the turn ended."""
+    """A TurnListener that passes a turn's events to `show`; `finished` is how the turn ended."""
 
     def __init__(self, show: Callable[[Event], None]) -> None:
         self.finished: asyncio.Future[TurnFinished] = asyncio.get_running_loop().create_future()

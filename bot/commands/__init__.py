@@ -3,7 +3,7 @@
 table.py          every command and button, and who handles it
 context.py        what handlers work with
 first_screen.py   /start: what this is, and wishes to try
-intake.py         messages into the inbox; /start CODE, /pair: letting people and groups in
+people.py         /start CODE, /pair: letting people and groups in
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /skills, /summary
 servers.py        /mcp: MCP servers, and signing in to one

@@ -5,7 +5,7 @@ from io import BytesIO
 
 from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.store import Incoming
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.texts import Texts

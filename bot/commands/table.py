@@ -10,6 +10,7 @@ from agent.errors import AgentError
 from agent.language import speaking, translate_phrase, translated
 from backend.client import BackendUnavailable
 from backend.protocol import Phrase
+from bot import intake
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
 from bot.chat_trust import TRUST
@@ -18,10 +19,10 @@ from bot.commands import (
     conversations,
     first_screen,
     freeze,
-    intake,
     jobs,
     link,
     model,
+    people,
     plan,
     servers,
     settings,
@@ -68,7 +69,7 @@ async def press_resend(context: HandlerContext, press: ButtonPress) -> PressResu
 
 
 COMMANDS: Sequence[Command] = (
-    Command("start", intake.start, menu="nowhere"),
+    Command("start", people.start, menu="nowhere"),
     Command("help", help_, menu="everywhere"),
     Command("new", conversations.new, menu="everywhere"),
     Command("resume", conversations.resume),
@@ -96,15 +97,15 @@ COMMANDS: Sequence[Command] = (
     Command("settings", settings.settings),
     Command("timezone", settings.timezone),
 )
-HIDDEN: Sequence[Command] = (Command("pair", intake.pair, menu="nowhere"),)
+HIDDEN: Sequence[Command] = (Command("pair", people.pair, menu="nowhere"),)
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {
     APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
     TRUST: trust.press_trust,
-    intake.LET_IN: intake.press_let_in,
-    intake.REFUSE: intake.press_refuse,
+    people.LET_IN: people.press_let_in,
+    people.REFUSE: people.press_refuse,
     conversations.NOTE: conversations.press_note,
     conversations.FORGET: conversations.press_forget,
     conversations.RESUME: conversations.press_resume,
@@ -123,8 +124,8 @@ BUTTONS: Mapping[str, PressHandler] = {
 OWNERS_ONLY = {
     APPROVAL,
     approvals.REVOKE,
-    intake.LET_IN,
-    intake.REFUSE,
+    people.LET_IN,
+    people.REFUSE,
     model.MODEL,
     model.DOWNLOAD,
     model.REHEARSAL,
@@ -152,7 +153,7 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
     if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
         if not await intake.may_write(context, chat, sender, call.level):
             return
-        language = await intake.wake(context, chat)
+        language = await unblock(context, chat)
     with speaking(language):
         if command.level == "owner" and call.level != "owner":
             await context.send(chat, context.texts.only_owners)
@@ -191,3 +192,15 @@ async def show_press_result(
     if text is not None:
         with suppress(ChannelError):  # the decision stands; only its message is as it was
             await context.channel.edit(press.chat, press.message, text, keyboard)
+
+
+async def unblock(context: HandlerContext, chat: str) -> str:
+    """Unblock the chat of a command, so that waiting messages go out; return its chosen language ("": none).
+
+    The inbox unblocks the chat of a message.
+    """
+    known = await context.store.chats.get(chat)
+    if known is not None and known.blocked:
+        await context.store.chats.set_blocked(chat, blocked=False)
+        context.store.outbox.wake()
+    return known.chosen_language if known else ""

@@ -16,9 +16,10 @@ from urllib.parse import quote
 from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
+from bot import intake
 from bot.access import AccessLevel, Sender
 from bot.channel import OutgoingMessage
-from bot.commands import intake
+from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
@@ -28,7 +29,7 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.event_gate import EventGate, Unparsable
+from bot.intake import EventGate, Unparsable
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import FAULTS, Encryption, Undecryptable
 from bot.matrix.homeserver import (
@@ -339,7 +340,7 @@ class Timeline:
         if access.level(Sender(by, "", room)) != "stranger":
             self._context.start(self.answer_invitation(room))
         elif await access.request(sender):
-            await intake.ask_owners(self._context, sender, lambda texts: texts.wants_in_room)
+            await people.ask_owners(self._context, sender, lambda texts: texts.wants_in_room)
 
     def _invited_by(self, user: str) -> str | None:
         """A room that this user has invited the bot to."""
@@ -376,7 +377,7 @@ class Timeline:
         await self._store.chats.set_blocked(chat, blocked=False)
         self._store.outbox.wake()
         if self._encryption.rooms.partner(room.id) is None:
-            await intake.offer_to_let_in_group(self._context, chat, room.id, by)
+            await people.offer_to_let_in_group(self._context, chat, room.id, by)
 
     async def moved(self, room: JoinedRoom) -> None:
         """The room was replaced by another one: its chat goes on there."""

@@ -3,8 +3,7 @@
 app.py               the app: connect, listen, shut down
 handlers.py          the one table of handlers, one short function per kind of update
 inline.py            inline and guest queries, from chats that the bot is not in
-update_gate.py       an update is acknowledged once it is handled
-updates.py           long polling or a webhook
+updates.py           long polling or a webhook; an update is acknowledged once it is handled
 incoming_message.py  a message as a row of the inbox
 channel.py           texts in parts, files, edits, reactions
 live.py              the live view of a turn

@@ -28,8 +28,7 @@ from bot.telegram.handlers import UPDATES, handlers, on_wait, register_commands
 from bot.telegram.live import LiveMessageStore
 from bot.telegram.message_calls import SOURCE, MessageCalls
 from bot.telegram.pacer import Pacers
-from bot.telegram.update_gate import UpdateGate
-from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, Webhook, why
+from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, UpdateGate, Webhook, why
 
 
 class TelegramConfig(TelegramSection):

@@ -39,9 +39,10 @@ from telegram.ext import (
 from agent.language import CATALOGUES, catalogue, languages, speaking
 from agent.store import Incoming
 from agent.store.errors import StoreError
+from bot import intake
 from bot.access import AccessLevel, Sender
 from bot.channel import ChannelError, OutgoingMessage, send
-from bot.commands import intake
+from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
@@ -251,7 +252,7 @@ async def on_membership(context: HandlerContext, update: Update) -> None:
     context.store.outbox.wake()  # what waited for this chat may go out
     if change.chat.id < 0 and change.old_chat_member.status in NOT_THERE:
         by = str(change.from_user.id)
-        await intake.offer_to_let_in_group(context, chat, str(change.chat.id), by)
+        await people.offer_to_let_in_group(context, chat, str(change.chat.id), by)
 
 
 async def on_migration(context: HandlerContext, update: Update) -> None:

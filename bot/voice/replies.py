@@ -73,7 +73,7 @@ class SpokenReplies:
         return self._speech.missing()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.Listener"""
+        """agent.chats.assignment.TurnListener"""
         known = assignment.known
         if known is None or not is_spoken(known.settings, assignment.answers):
             return

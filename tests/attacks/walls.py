@@ -47,7 +47,7 @@ from agent.summary import git_facts
 from agent.summary.commit_range import CommitRange, Git
 from agent.tools import tool as tools
 from agent.tools.registry import known
-from agent.turn.journal import StoredJournal
+from agent.turn.conversation import StoredJournal
 from agent.web import fetch
 from agent.web.browser import Browser
 from bot import approval_question, attachments
@@ -382,7 +382,7 @@ WALLS = (
     Wall("messages of MCP servers with a bound", messages_without_bound, tests=["agent/mcp/test_hostile_servers.py::test_a_message_of_too_many_values_is_not_read"]),
     Wall("pictures with a bound", pictures_without_bound, tests=["agent/test_pictures.py::test_of_a_jpeg_no_more_than_a_thousand_segments_are_looked_at"]),
     Wall("facts of repositories end with NUL", records_by_lines, tests=["agent/summary/test_hostile_repositories.py::test_every_number_is_git_s"]),
-    Wall("what crashes each time is set aside", nothing_set_aside, tests=["bot/test_event_gate.py", "agent/store/test_set_aside.py::test_the_third_crash_at_a_row_sets_it_aside"]),
+    Wall("what crashes each time is set aside", nothing_set_aside, tests=["bot/test_intake.py", "agent/store/test_set_aside.py::test_the_third_crash_at_a_row_sets_it_aside"]),
 )  # fmt: skip
 
 TESTS = Path(__file__).parents[2] / "tests"

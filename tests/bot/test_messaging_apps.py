@@ -8,7 +8,7 @@ import pytest
 from agent.approvals import ApprovalRequest
 from agent.errors import ToolError
 from agent.store import open_store
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from bot.messaging_apps import Apps
 from examples.channel import SocketApp, SocketChannel
 

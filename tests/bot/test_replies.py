@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -311,22 +310,6 @@ async def test_a_quick_answer_has_no_live_view(
     assert channel.typed == []
 
 
-@pytest.mark.parametrize(
-    ("reason", "told"), [("done", []), ("cancelled", ["t1"]), ("error", ["t1"])]
-)
-@pytest.mark.parametrize("shown", [True, False])
-async def test_a_turn_that_ended_without_an_answer_is_told(
-    replies: Replies, channel: MemoryChannel, reason: Any, told: list[str], shown: bool
-) -> None:
-    """Of an answered one the delivery of its answer is the end."""
-    ended: list[str] = []
-    replies.on_end = ended.append
-    if shown:
-        await replies.event(assigned(), TextDelta("Hel"))
-    await replies.event(assigned(), TurnFinished("", reason, 0))
-    assert (len(channel.views), ended) == (int(shown), told)
-
-
 async def test_a_tool_call_is_shown_at_once(
     replies: Replies, channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,15 +390,6 @@ async def test_what_an_app_lets_fade_is_shown_again(
     await replies.event(assigned(), TextDelta("Hel"))
     await soon(lambda: channel.views[0].seen.count(("show", TurnView(text="Hel"))) >= 3)
     await soon(lambda: len(channel.typed) >= 3)
-
-
-async def test_an_approval_that_is_decided_is_told(
-    replies: Replies, channel: MemoryChannel
-) -> None:
-    asked: list[str] = []
-    replies.on_approval = asked.append
-    await replies.event(assigned(), ApprovalAsked("a1", "commit", "once"))
-    assert asked == ["a1"]
 
 
 async def test_the_speed_of_a_chat_is_known_to_its_next_turn_alone(

@@ -22,7 +22,7 @@ from agent.model import Request
 from agent.store import Incoming, Store, open_store
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from fakes.gpu_queue_local import LocalGpuQueue

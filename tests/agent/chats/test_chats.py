@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from agent.chats import worker
+from agent.chats import chats as chats_module
 from agent.chats.assignment import Assignment, ChatOptions
-from agent.chats.chats import Chats
-from agent.chats.worker import RESUMES
+from agent.chats.chats import RESUMES, Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Notice, TurnFinished, TurnStarted
 from agent.leaks import LeakDetector
@@ -20,7 +19,7 @@ from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
-from agent.turn.journal import TurnReply
+from agent.turn.conversation import TurnReply
 from backend.protocol import PERSON, SCHEDULED
 from fakes.journal_memory import MemoryJournal
 from fakes.model_caching import CachingModel
@@ -46,7 +45,7 @@ async def test_messages_are_answered_in_order_each_once(bench: Bench) -> None:
 async def test_each_turn_is_one_line_of_the_log_without_what_was_said(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "agent.chats.worker")
+    caplog.set_level(logging.INFO, "agent.chats.chats")
     async with bench.running() as chats:
         await chats.submit(said("a secret", "1"))
         await bench.heard.replies("tg:1", 1)
@@ -526,7 +525,7 @@ async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
     def broken(reply: TurnReply) -> Sequence[str]:
         raise KeyError("x")
 
-    monkeypatch.setattr(worker, "CRASH_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(chats_module, "CRASH_RETRY_SECONDS", 0.0)
     bench.payloads = broken
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
@@ -555,7 +554,7 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever retires it hears of its end once: nobody else has to wake it."""
-    monkeypatch.setattr(worker, "CRASH_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(chats_module, "CRASH_RETRY_SECONDS", 0.0)
     ended, ran = [], []
 
     async def crashing(assignment: Assignment, emit: Emit) -> TurnFinished:
@@ -569,7 +568,7 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
         await store.inbox.add(said("hello", "1"))
         window = ModelWindow(store, bench.model, bench.queue, ())
         options = ChatOptions()
-        it = worker.Worker(
+        it = chats_module.Worker(
             "tg:1", store, crashing, window, options, bench.heard, lambda: ended.append(1)
         )
         monkeypatch.setattr(type(store.turns), "begin", broken)
@@ -595,7 +594,7 @@ async def test_a_worker_that_fails_at_no_row_ends_until_it_is_wanted_again(
     async with open_store(bench.path) as store:
         window = ModelWindow(store, bench.model, bench.queue, ())
         options = ChatOptions()
-        it = worker.Worker("tg:1", store, never, window, options, bench.heard, lambda: None)
+        it = chats_module.Worker("tg:1", store, never, window, options, bench.heard, lambda: None)
         monkeypatch.setattr(type(store.turns), "pending", broken)
         async with asyncio.timeout(SECONDS):
             await it.run()
@@ -630,7 +629,7 @@ def row(id: int, **fields: object) -> InboxRow:
 )  # fmt: skip
 def test_what_was_sent_as_one_is_answered_as_one(rows: list[dict[str, object]], taken: int) -> None:
     made = [row(number, **fields) for number, fields in enumerate(rows)]
-    assert worker.gathered(made) == made[:taken]
+    assert chats_module.gathered(made) == made[:taken]
 
 
 @pytest.mark.parametrize(("kind", "priority"), [("message", PERSON), ("edit", PERSON), ("job", SCHEDULED)])  # fmt: skip

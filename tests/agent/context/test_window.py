@@ -13,7 +13,7 @@ from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
-from agent.turn.journal import StoredJournal
+from agent.turn.conversation import StoredJournal
 from backend.protocol import PERSON
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel

@@ -9,7 +9,7 @@ from agent.errors import BackendAway
 from agent.events import ToolCalled, TurnFinished
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.turn import texts
-from agent.turn.journal import TurnState
+from agent.turn.conversation import TurnState
 from agent.turn.loop import run_turn
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from fakes.patience import SECONDS

@@ -9,8 +9,8 @@ from agent.events import CallRefused, ToolCalled, ToolFinished
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Completion
 from agent.turn import texts
+from agent.turn.conversation import Conversation, usage_of
 from agent.turn.tool_runner import ToolRunner, described
-from agent.turn.transcript import TurnTranscript, usage_of
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import ScriptedModel, says
 from fakes.words import saying
@@ -26,7 +26,7 @@ async def runner(bench: Bench, *calls: ToolCall) -> ToolRunner:
     bench.journal.messages.append(Assistant("", calls))
     bench.journal.own += 1
     turn = bench.turn(ScriptedModel.of(says("unused")))
-    transcript = TurnTranscript(turn.journal)
+    transcript = Conversation(turn.journal)
     await transcript.open()
     return ToolRunner(turn, transcript, bench.events.append, bench.journal.withhold)
 

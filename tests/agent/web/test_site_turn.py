@@ -16,7 +16,7 @@ from agent.store import Incoming, Store, open_store
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from agent.tools.memory import recall
-from agent.turn.journal import StoredJournal
+from agent.turn.conversation import StoredJournal
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from agent.web.browser import Browser, PageCache

@@ -8,7 +8,7 @@ import pytest
 
 from agent.store import open_store
 from agent.store.set_aside import UPDATES, update_key
-from bot.commands import intake
+from bot import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
 

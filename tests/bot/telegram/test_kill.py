@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.chats.worker import RESUMES
+from agent.chats.chats import RESUMES
 from bot.localgram import Localgram, Person, is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
@@ -227,7 +227,7 @@ def dying(*given, was=place.{function}, **named):
     return was(*given, **named)
 place.{function} = dying
 """
-DEATHS = [("bot.commands", "intake", "receive"), ("agent.context", "user_message", "render")]
+DEATHS = [("bot", "intake", "receive"), ("agent.context", "user_message", "render")]
 
 
 @pytest.mark.slow

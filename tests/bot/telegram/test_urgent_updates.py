@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from bot.commands import intake
-from bot.telegram.update_gate import urgent_first
+from bot import intake
+from bot.telegram.updates import urgent_first
 from fakes.bot_running import OWNER, TelegramScenario
 
 A, B = 1, 2

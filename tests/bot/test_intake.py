@@ -6,7 +6,7 @@ from pathlib import Path
 
 from agent.store import open_store
 from agent.store.set_aside import SetAsideTable
-from bot.event_gate import EventGate, Unparsable
+from bot.intake import EventGate, Unparsable
 
 
 async def unparsable() -> None:

@@ -1,0 +1,94 @@
+"""Letting people in: by a one-time link, or because they ask and an owner presses a button."""
+
+from collections.abc import Callable
+from typing import Literal
+
+from agent.language import ENGLISH, speaking, spoken
+from agent.sandbox.output_buffer import visible
+from bot.access import Sender
+from bot.channel import Button
+from bot.commands import first_screen
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.texts import Texts
+
+LET_IN = "in"
+REFUSE = "out"
+
+
+async def start(context: HandlerContext, call: CommandCall) -> None:
+    """/start, or /start CODE from the link that `voltaire setup` prints."""
+    if not call.argument:
+        await first_screen.hello(context, call.chat, call.level)
+        return
+    level = await context.access.use_code(call.sender, call.argument.split()[0])
+    if level is not None:
+        await context.send(call.chat, context.texts.paired[level])
+        await first_screen.hello(context, call.chat, level)
+    elif call.level == "stranger":
+        await context.send(call.chat, context.texts.bad_code)
+    else:
+        await first_screen.hello(context, call.chat, call.level)
+
+
+async def pair(context: HandlerContext, call: CommandCall) -> None:
+    """/pair: a stranger asks; each owner gets one question."""
+    if call.level != "stranger":
+        await context.send(call.chat, context.texts.already_in)
+        return
+    if not await context.access.request(call.sender):
+        return  # asked before, or refused: nothing more is said
+    await context.store.chats.open(call.chat, language=spoken())
+    await context.send(call.chat, context.texts.asked_to_pair)
+    await ask_owners(context, call.sender, lambda texts: texts.wants_in)
+
+
+async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[Texts], str]) -> None:
+    """Whether a stranger may talk; each owner in their own language."""
+    user, texts = sender.user, context.texts
+    for owner in sorted(context.access.owners):
+        chat = context.channel.private_chat(owner)
+        with speaking(await context.store.chats.spoken(chat), context.language, ENGLISH):
+            question = form(texts).format(name=f"{visible(sender.name)} ({user})")
+            buttons = [
+                Button(f"{LET_IN}:{user}", texts.let_in),
+                Button(f"{REFUSE}:{user}", texts.refuse),
+            ]
+            await context.send(chat, question, [buttons])
+
+
+async def offer_to_let_in_group(
+    context: HandlerContext, chat: str, group: str, added_by: str
+) -> None:
+    """Ask an owner who has added the bot to a group whether everybody there may talk to it."""
+    access, texts = context.access, context.texts
+    if added_by in access.owners and access.groups != "off" and group not in access.members:
+        await context.send(
+            chat, texts.added_to_group, [[Button(f"{LET_IN}:{group}", texts.let_in)]]
+        )
+
+
+async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
+    result = await decide(context, press, "member", context.texts.was_let_in)
+    person = press.argument
+    if person != press.sender.group:
+        chat = context.channel.private_chat(person)
+        with speaking(await context.store.chats.spoken(chat)):
+            await context.send(chat, context.texts.paired["member"])
+    return result
+
+
+async def press_refuse(context: HandlerContext, press: ButtonPress) -> PressResult:
+    return await decide(context, press, "refused", context.texts.was_refused)
+
+
+async def decide(
+    context: HandlerContext, press: ButtonPress, role: Literal["member", "refused"], form: str
+) -> PressResult:
+    """Give the user or group of the button that role; the message says who did so, and when."""
+    person, channel = press.argument, context.channel
+    name = await context.access.name_of(person)  # a group has none until it is let in
+    name = name or visible(await channel.name(channel.private_chat(person)))
+    await context.access.put(person, role, name, press.sender.user)
+    at = f"{await context.local_time(press.chat):%H:%M}"
+    text = form.format(name=name or person, by=press.sender.name, at=at)
+    return PressResult("", text)

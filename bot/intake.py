@@ -1,0 +1,205 @@
+"""What comes in from a messaging app: updates, each handled before it is acknowledged, and messages on their way
+into the inbox.
+
+While the state cannot be written, an update waits. One that cannot be parsed, or crashes its handler or the
+whole program each time, is set aside. Of messages that were sent while the bot was off, many are asked about first.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from agent.language import speaking, spoken
+from agent.store import Incoming
+from agent.store.errors import StoreError
+from agent.store.inbox import InboxRow
+from agent.store.set_aside import UPDATES, SetAsideTable, update_key
+from agent.trust import Origin
+from bot import attachments
+from bot.access import AccessLevel, Sender
+from bot.attachments import MIB
+from bot.channel import Button
+from bot.commands import trust
+from bot.commands.context import ButtonPress, HandlerContext, PressResult
+
+log = logging.getLogger(__name__)
+
+FIRST_RETRY = 1.0
+LONGEST_RETRY = 30.0
+BACKLOG = 5  # more messages than these, sent while the bot was off, are offered as one question
+BACKLOG_SECONDS = 60.0  # after the start, in which older messages may still come in
+BACKLOG_PAUSE = 1.0
+BACKLOG_BUTTON = "held"
+
+
+class Unparsable(Exception):
+    """An update that cannot be parsed; `why` is what was raised."""
+
+    def __init__(self, why: Exception) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class EventGate:
+    """`source` is the app's name. Handlers are quick, and store what must last."""
+
+    def __init__(self, source: str, set_aside: SetAsideTable) -> None:
+        self._source = source
+        self._set_aside = set_aside
+        self._crashed: set[tuple[str, str]] = set()
+        self._unparsable: list[tuple[str, Exception, str]] = []  # key, what was raised, text
+        self._keeping = asyncio.Lock()
+
+    async def take(self, text: str, handle: Callable[[], Awaitable[None]]) -> None:
+        """Return when the update (`text` as received) is handled, set aside, or left to `keep_unparsable`.
+        `handle` may raise Unparsable, StoreError, and whatever a bug raises."""
+        row = UPDATES, update_key(self._source, text)
+
+        async def attempt() -> bool:
+            async with self._set_aside.attempt(*row, text) as allowed:
+                return not allowed or await self._handled(handle, row, text)
+
+        await self._once_stored(attempt)
+
+    async def keep_unparsable(self) -> None:
+        """Set aside the updates that could not be parsed, in one transaction: with a commit each, a flood of
+        them would delay all later ones. Acknowledge no update before this returns."""
+
+        async def keep() -> bool:
+            count = len(self._unparsable)
+            await self._set_aside.add_updates(self._unparsable[:count])
+            del self._unparsable[:count]
+            return True
+
+        async with self._keeping:  # a webhook's updates come concurrently
+            if self._unparsable:
+                await self._once_stored(keep)
+
+    async def _once_stored(self, attempt: Callable[[], Awaitable[bool]]) -> None:
+        """Repeat until it returns True, with pauses while the state cannot be written."""
+        done, pause = False, FIRST_RETRY
+        while not done:
+            try:
+                done = await attempt()
+            except StoreError as error:
+                log.warning("an update of %s waits: %s", self._source, error)
+                await asyncio.sleep(pause)
+                pause = min(LONGEST_RETRY, 2 * pause)
+
+    async def _handled(
+        self, handle: Callable[[], Awaitable[None]], row: tuple[str, str], text: str
+    ) -> bool:
+        """False to try again. Raises StoreError."""
+        try:
+            await handle()
+        except StoreError:
+            raise
+        except Unparsable as crash:
+            log.warning("an update of %s cannot be parsed (%s)", self._source, crash.why)
+            self._unparsable.append((row[1], crash.why, text))
+            return True
+        except Exception as crash:
+            log.warning("an update of %s failed (%s)", self._source, type(crash).__name__)
+            self._crashed.add(row)
+            if await self._set_aside.crashed(*row, crash, text):
+                log.exception("an update of %s crashed each time", self._source)
+                return True
+            return False
+        if row in self._crashed:
+            self._crashed.discard(row)
+            await self._set_aside.passed(*row)
+        return True
+
+
+# -- messages -----------------------------------------------------------------
+
+
+def origin(level: AccessLevel) -> Origin:
+    return "owner" if level == "owner" else "person"
+
+
+async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
+    """Mark a message as a stranger's text where it quotes our `message` ("": it quotes none), and that one may
+    repeat what strangers wrote."""
+    source = message and await context.store.taints.of_message(incoming.chat, message)
+    if not source:
+        return incoming
+    found = [*filter(None, [incoming.stranger]), f"answer that may repeat {source}"]
+    return replace(incoming, stranger="; ".join(found))
+
+
+async def receive(context: HandlerContext, incoming: Incoming) -> None:
+    """Keep a message of somebody who may write, and have it answered.
+
+    One from before the start is answered, or asked about, once no more of those come in.
+    """
+    incoming = replace(incoming, language=spoken())
+    starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
+    if starting and 0 < incoming.at < context.started_at - 1:
+        if await context.store.inbox.add(incoming):
+            context.backlog[incoming.chat] += 1
+            context.start(offer_backlog(context, incoming.chat, context.backlog[incoming.chat]))
+    elif not await context.services.chats.submit(incoming):
+        return
+    if incoming.origin == "owner":
+        await trust.offer(context, incoming.chat, incoming.text)
+    context.channel.received(incoming.chat, incoming.ref)
+    limit = context.channel.limits(incoming.chat).download
+    for file in attachments.from_json(incoming.body):
+        if file.size > limit:
+            with speaking(await context.chosen_language(incoming.chat)):
+                text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
+                await context.send(incoming.chat, text, silent=True)
+    context.start(context.reactions.seen(incoming.chat, incoming.ref))
+
+
+async def may_write(context: HandlerContext, chat: str, sender: Sender, level: AccessLevel) -> bool:
+    """Whether this person is answered; a stranger gets one fixed line a day, a flood one warning."""
+    if sender.group is not None and context.access.groups == "off":
+        return False
+    if level == "stranger":
+        if sender.group is None and await context.access.stranger_notice_due(sender):
+            await context.send(chat, context.texts.stranger)
+        return False
+    flood = context.access.flood(sender)
+    if flood == "first":
+        await context.send(chat, context.texts.slower)
+    return flood == "no"
+
+
+async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
+    await asyncio.sleep(BACKLOG_PAUSE)
+    if context.backlog[chat] != count:
+        return  # a later message has come, and its call goes on
+    rows = await waiting_rows(context, chat)
+    if len(rows) <= BACKLOG:
+        context.services.chats.wake(chat)
+        return
+    choices = (
+        ("all", context.texts.answer_all),
+        ("last", context.texts.answer_last),
+        ("none", context.texts.answer_none),
+    )
+    keyboard = [[Button(f"{BACKLOG_BUTTON}:{rows[-1].id}:{key}", label)] for key, label in choices]
+    await context.send(chat, context.texts.backlog.format(count=len(rows)), keyboard)
+
+
+async def waiting_rows(context: HandlerContext, chat: str) -> list[InboxRow]:
+    """The messages that people sent and that are not answered yet."""
+    rows = await context.store.inbox.waiting(chat)
+    return [row for row in rows if row.incoming.source == context.channel.source]
+
+
+async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """`ROW:CHOICE`, for the messages up to that row."""
+    last, _, choice = press.argument.partition(":")
+    rows = [row.id for row in await waiting_rows(context, press.chat) if row.id <= int(last)]
+    if not rows:
+        return PressResult(context.texts.expired)
+    dropped = {"last": rows[:-1], "none": rows}.get(choice, [])
+    await context.store.inbox.discard(press.chat, dropped)
+    context.services.chats.wake(press.chat)
+    answered = len(rows) - len(dropped)
+    text = context.texts.backlog_decided.format(answered=answered, dropped=len(dropped))
+    return PressResult("", text)
