@@ -40,7 +40,7 @@ from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
-from agent.mcp.connection import ListedTools, Screen, descriptor
+from agent.mcp.connection import Screen, descriptor
 from agent.mcp.connection import parsed as server_message
 from agent.mcp.errors import BrokenServer
 from agent.mcp.oauth import SignIn
@@ -235,9 +235,8 @@ def message_of_server(raw: bytes) -> None:
 def tools_of_server(said: Any) -> None:
     """What the library lets through is shown whole, on lines of its own, and can be called or not."""
     try:
-        listed = ListedTools.model_validate(said, by_name=False)
-        tools, _ = tools_of("tea", [descriptor(tool) for tool in listed.tools])
-    except (ValidationError, ToolError):
+        tools, _ = tools_of("tea", [descriptor(tool) for tool in said["tools"]])
+    except (KeyError, TypeError, ToolError):
         return
     for tool in tools:
         assert len(tool.line.splitlines()) == 1

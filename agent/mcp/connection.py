@@ -72,6 +72,7 @@ class Screen:
     longest: int = field(default_factory=lambda: LONGEST_MESSAGE)  # in bytes, for this request
     asked: list[str] = field(default_factory=list)
     changed: bool = True  # its list of tools
+    tools: list[Any] = field(default_factory=list)  # as they are listed
     reason: str = ""  # why the session was ended
     unauthorized: bool = False  # its last answer to a request was 401
     forbidden: bool = False  # it was 403: the token does not allow enough
@@ -121,19 +122,20 @@ class Screen:
         method = getattr(told, "method", "")
         if entries(getattr(told, "result", None) or getattr(told, "params", None)) > MOST_ENTRIES:
             self.refuse(f"sent a message whose lists have more than {MOST_ENTRIES:,} entries")
+        result = getattr(told, "result", None)
+        if isinstance(result, dict) and isinstance(result.get("tools"), list):
+            self.tools += result[
+                "tools"
+            ]  # to be checked one by one: to the SDK a wrong one spoils all
+            result["tools"] = []
         if method == "notifications/tools/list_changed":
             self.changed = True
         elif method in ASKED and ASKED[method] not in self.asked:
             self.asked.append(ASKED[method])
 
 
-class ListedTools(types.PaginatedResult):
-    """A list in which one wrong tool spoils no other."""
-
-    tools: list[Any]
-
-
 def descriptor(tool: Any) -> dict[str, Any]:
+    """A tool as it is described; its name alone where that is wrong."""
     try:
         known = types.Tool.model_validate(tool, by_name=False)
     except ValidationError:
@@ -150,10 +152,9 @@ class ServerConnection:
     screen: Screen
 
     async def descriptors(self) -> list[dict[str, Any]]:
-        """Its tools as they are described; of one that MCP does not know, the name alone."""
-        self.screen.changed = False
-        found = await self._pages(types.ListToolsRequest, ListedTools, "tools")
-        return [descriptor(tool) for tool in found]
+        self.screen.changed, self.screen.tools = False, []
+        await self._pages(types.ListToolsRequest, types.ListToolsResult, "tools")
+        return [descriptor(tool) for tool in self.screen.tools]
 
     async def call(
         self, tool: str, arguments: dict[str, Any], progress: OnToolProgress

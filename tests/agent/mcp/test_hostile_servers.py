@@ -282,8 +282,8 @@ def test_tools_of_one_name_are_both_left_out() -> None:
     ids=str,
 )
 def test_a_tool_that_is_wrongly_described_disables_no_other(tool: object) -> None:
-    listed = connection.ListedTools(tools=[tool, {"name": "say", "inputSchema": {}}])
-    found, left_out = tools_of("tea", [connection.descriptor(each) for each in listed.tools])
+    listed = [tool, {"name": "say", "inputSchema": {}}]
+    found, left_out = tools_of("tea", [connection.descriptor(each) for each in listed])
     assert [tool.name for tool in found] == ["say"] and len(left_out) == 1
 
 
