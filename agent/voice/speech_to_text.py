@@ -26,6 +26,7 @@ from agent.prompt import system_text
 from agent.sandbox.bubblewrap import MODELS
 from agent.sandbox.sandbox import Sandbox
 from agent.store.ledger import RecordUse, unrecorded
+from agent.voice.silence import spoken_segments, spoken_words, without_silence
 from agent.voice.sound import (
     INSTALL_FFMPEG,
     NoSound,
@@ -127,23 +128,25 @@ class ServerRecognizer:
 
     async def post(self, content: bytes | BinaryIO, name: str, kind: str) -> str:
         """The words of a file, which is read while it is sent. Raises AgentError."""
-        await self.used()
-        form = aiohttp.FormData()
-        form.add_field("file", content, filename=name, content_type=kind)
-        form.add_field("model", "whisper-1")
         url = self.url.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
+        timeout = aiohttp.ClientTimeout(total=None)
         try:
-            async with (
-                aiohttp.ClientSession(
-                    timeout=aiohttp.ClientTimeout(total=None), headers=PLAIN, auto_decompress=False
-                ) as session,
-                session.post(url, data=form) as answer,
-            ):
-                answer.raise_for_status()
-                return str((await bounded_json(answer))["text"]).strip()
-        except (aiohttp.ClientError, OSError, KeyError, TypeError, ValueError) as error:
+            async with aiohttp.ClientSession(
+                timeout=timeout, headers=PLAIN, auto_decompress=False
+            ) as session:
+                for answer_form in ("verbose_json", "json"):  # not every server knows the first
+                    await self.used()
+                    form = aiohttp.FormData({"model": "whisper-1", "response_format": answer_form})
+                    whole = content if isinstance(content, bytes) else reopened(content)
+                    form.add_field("file", whole, filename=name, content_type=kind)
+                    async with session.post(url, data=form) as answer:
+                        if answer.status in (400, 422) and answer_form == "verbose_json":
+                            continue
+                        answer.raise_for_status()
+                        return spoken_segments(await bounded_json(answer))
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             log.warning("transcription failed: %s", error)
-            raise AgentError(translated("The transcription server did not accept it.")) from None
+        raise AgentError(translated("The transcription server did not accept it."))
 
 
 @dataclass(frozen=True)
@@ -209,8 +212,10 @@ class SpeechToText:
         try:
             async with aclosing(pieces(box, path, recognizer.piece_seconds)) as found:
                 async for at, samples in found:
-                    async with asyncio.timeout(PIECE_SECONDS):
-                        words.append(await recognizer.words(box, wav(samples)))
+                    if samples := await asyncio.to_thread(without_silence, samples):
+                        async with asyncio.timeout(PIECE_SECONDS):
+                            said = await recognizer.words(box, wav(samples))
+                        words.append(spoken_words(said))
                     seconds = at
                     await progress(seconds)
                     if time.monotonic() > end:
@@ -227,9 +232,17 @@ async def post_unconverted(recognizer: ServerRecognizer, box: Sandbox, path: str
         with await box.files.open(path) as file:
             async with asyncio.timeout(PIECE_SECONDS):
                 name = f"recording.{'ogg' if path.endswith('.oga') else path.rpartition('.')[2]}"
-                return Recognized(await recognizer.post(file, name, "application/octet-stream"))
+                said = await recognizer.post(file, name, "application/octet-stream")
+                return Recognized(spoken_words(said))
     except (AgentError, TimeoutError) as error:
         return Recognized("", problem=str(error) or "It took too long.")
+
+
+def reopened(file: BinaryIO) -> BinaryIO:
+    """The same file from its beginning, to be closed by whoever reads it."""
+    copy = os.fdopen(os.dup(file.fileno()), "rb")
+    copy.seek(0)
+    return copy
 
 
 def whisper_program() -> Path | None:

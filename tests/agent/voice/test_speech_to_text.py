@@ -8,7 +8,7 @@ import io
 import os
 import tracemalloc
 import wave
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -53,10 +53,17 @@ async def heard(
 
 
 class WhisperServer:
-    """In OpenAI's form; hears how long each recording is."""
+    """In OpenAI's form; hears how long each recording is. `forms` are those that it answers in."""
 
-    def __init__(self, status: int = 200) -> None:
+    def __init__(
+        self,
+        status: int = 200,
+        forms: Sequence[str] = ("json", "verbose_json"),
+        text: str = " {seconds:.0f} seconds ",
+    ) -> None:
         self.status = status
+        self.text = text
+        self.forms = forms
         self.names: list[str] = []
 
     async def __aenter__(self) -> str:
@@ -72,7 +79,9 @@ class WhisperServer:
 
     async def _transcribe(self, request: web.Request) -> web.Response:
         form = await request.post()
-        assert set(form) == {"file", "model"}
+        assert set(form) == {"file", "model", "response_format"}
+        if form["response_format"] not in self.forms:
+            return web.Response(status=400)
         file = form["file"]
         assert isinstance(file, web.FileField)
         self.names.append(file.filename)
@@ -80,7 +89,7 @@ class WhisperServer:
             seconds = sound.getnframes() / sound.getframerate()
         if self.status != 200:
             return web.Response(status=self.status)
-        return web.json_response({"text": f" {seconds:.0f} seconds "})
+        return web.json_response({"text": self.text.format(seconds=seconds)})
 
 
 async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path) -> None:
@@ -91,6 +100,12 @@ async def test_a_server_gets_wav_a_minute_at_a_time(box: Sandbox, tmp_path: Path
     assert found.words.endswith(" seconds") and found.words.count("seconds") == len(seen) == 3
     assert (found.problem, round(found.seconds)) == ("", 122)
     assert server.names == ["recording.wav"] * 3
+
+
+async def test_a_server_without_figures_is_asked_for_the_text(box: Sandbox, tmp_path: Path) -> None:
+    async with WhisperServer(forms=["json"]) as url:
+        found, _ = await heard(SpeechToText(tmp_path, url), box)
+    assert found.words.endswith(" seconds") and not found.problem
 
 
 async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Path) -> None:
@@ -107,15 +122,20 @@ async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
     monkeypatch.setattr(speech_to_text_module, "has_ffmpeg", lambda: False)
     content = os.urandom(1 << 20) * 24
     await box.files.write("long.oga", content)
+
     seen = hashlib.sha256()
 
     async def transcribe(request: web.Request) -> web.Response:
+        nonlocal seen
+        seen = hashlib.sha256()
+        refused = False
         async for part in await request.multipart():
             assert isinstance(part, BodyPartReader)
             while piece := await part.read_chunk(1 << 16):
                 if part.name == "file":
                     seen.update(piece)
-        return web.json_response({"text": "long"})
+                refused |= piece == b"verbose_json"
+        return web.Response(status=400) if refused else web.json_response({"text": "long"})
 
     app = web.Application()
     app.add_routes([web.post("/v1/audio/transcriptions", transcribe)])
@@ -132,6 +152,20 @@ async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
         await runner.cleanup()
     assert (found.words, seen.digest()) == ("long", hashlib.sha256(content).digest())
     assert most < len(content) // 2
+
+
+async def test_of_silence_nobody_is_asked(box: Sandbox, tmp_path: Path) -> None:
+    await box.files.write("still.oga", recordings.silence(5))
+    server = WhisperServer()
+    async with server as url:
+        found, _ = await heard(SpeechToText(tmp_path, url), box, "still.oga")
+    assert (found.words, found.problem, server.names) == ("", "", [])
+
+
+async def test_what_nobody_said_is_not_heard(box: Sandbox, tmp_path: Path) -> None:
+    async with WhisperServer(text="Thanks for watching!") as url:
+        found, _ = await heard(SpeechToText(tmp_path, url), box)
+    assert (found.words, found.problem) == ("", "")
 
 
 async def test_a_model_that_hears_is_asked_with_the_sound_itself(

@@ -1,0 +1,113 @@
+"""What nobody said is not passed on as a person's words."""
+
+import random
+from array import array
+
+import pytest
+
+from agent.voice.silence import spoken_segments, spoken_words, without_silence
+from agent.voice.sound import HEARD_RATE
+
+NOBODY = [
+    "",
+    "[BLANK_AUDIO]",
+    "[ Blank_Audio ] [BLANK_AUDIO]",
+    "<|nospeech|>",
+    "(silence)",
+    "[Music] (applause)",
+    "*sighs*",
+    "♪♪♪",
+    "...",
+    "Thanks for watching!",
+    "Thank you for watching. Thanks for watching!",
+    "THANKS FOR WATCHING",
+    "Vielen Dank fürs Zuschauen.",
+    "Untertitelung des ZDF, 2020",
+    "Untertitel der Amara.org-Community",
+    "Sous-titres réalisés para la communauté d'Amara.org",
+    "¡Gracias por ver el vídeo!",
+    "Terima kasih telah menonton!",
+    "Sottotitoli e revisione a cura di QTSS per Amara.org",
+    "Субтитры сделал DimaTorzok",
+    "ご視聴ありがとうございました。",
+    "谢谢观看！",
+    "字幕由Amara.org社区提供",
+]
+
+
+@pytest.mark.parametrize("text", NOBODY)
+def test_what_whisper_writes_of_silence_is_nobodys_words(text: str) -> None:
+    assert spoken_words(text) == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thank you.",
+        "Yes.",
+        "Danke!",
+        "Write 'thanks for watching' under the film.",
+        "Tell them: thanks for watching. Then close the shop.",
+        "Продолжение следует в понедельник.",
+        "Buy milk (two litres).",
+        "谢谢",
+        "42",
+        "Who is the Amara.org community?",
+    ],
+)
+def test_what_people_say_stays(text: str) -> None:
+    assert spoken_words(text) == text
+
+
+def test_marks_of_silence_go_and_the_words_stay() -> None:
+    assert spoken_words("Buy milk. [BLANK_AUDIO]") == "Buy milk."
+
+
+def sound(seconds: float, loud: int) -> "array[int]":
+    noise = random.Random(1)
+    return array("h", (noise.randint(-loud, loud) for _ in range(int(seconds * HEARD_RATE))))
+
+
+@pytest.mark.parametrize("loud", [0, 1, 10, 50, 100])
+def test_silence_has_no_samples(loud: int) -> None:
+    assert without_silence(sound(3, loud).tobytes()) == b""
+
+
+@pytest.mark.parametrize("loud", [300, 3000, 32767])
+def test_what_is_heard_is_kept_with_a_margin(loud: int) -> None:
+    still, said = sound(4, 10), sound(1, loud)
+    kept = without_silence((still + said + still).tobytes())
+    assert said.tobytes() in kept
+    assert len(kept) <= 2 * HEARD_RATE * 2.2
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ({"text": " Yes. "}, "Yes."),
+        ({"text": "Yes.", "segments": None}, "Yes."),
+        ({"text": "Yes.", "segments": []}, "Yes."),
+        ({"text": "a b", "segments": [{"text": "a"}, {"text": " b"}]}, "a b"),
+        ({"text": "a", "segments": [{"text": "a", "no_speech_prob": None}]}, "a"),
+        (
+            {
+                "text": "Yes. Bye.",
+                "segments": [
+                    {"text": " Yes.", "no_speech_prob": 0.1, "avg_logprob": -0.3},
+                    {"text": " Bye.", "no_speech_prob": 0.93, "avg_logprob": -0.3},
+                ],
+            },
+            "Yes.",
+        ),
+        ({"text": "Sì", "segments": [{"text": "Sì", "no_speech_prob": 0.99}]}, ""),
+        ({"text": "x", "segments": [{"text": "x", "no_speech_prob": 0.5}]}, "x"),
+    ],
+)
+def test_figures_of_the_server_decide_where_it_gives_them(answer: object, text: str) -> None:
+    assert spoken_segments(answer) == text
+
+
+@pytest.mark.parametrize("answer", [None, 7, [], {}, {"text": 7}, {"text": "a", "segments": "b"}])
+def test_what_is_no_transcription_is_refused(answer: object) -> None:
+    with pytest.raises(ValueError):
+        spoken_segments(answer)
