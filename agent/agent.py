@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 from agent.approvals import Approvals, AskOwners
 from agent.budgets import DailyBudgets
 from agent.chats.assignment import Assignment
-from agent.context.compactor import Spill
-from agent.context.window import ModelWindow, never, text_tokens, token_breakdown
+from agent.context.window import ModelWindow, Spill, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.language import translate_phrase, translated

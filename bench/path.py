@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from agent.context.compactor import sent
+from agent.context.summary import sent
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message
 from agent.model import Completion, Request

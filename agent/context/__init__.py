@@ -1,7 +1,7 @@
 """What a prompt holds, and what happens when it is full.
 
 window.py           how full a prompt is, with what, and when it is compacted or warmed
-compactor.py        one compaction, from the count to the summary and the stored result
+summary.py           the summary that stands for what left, and the sizes of messages
 compaction_plan.py  what leaves or is shortened, in which order; pure functions
 user_message.py     a person's waiting messages as one message for the model
 cache_audit.py      what the server prefilled again although it was cached, and why

@@ -4,6 +4,7 @@ The server counts tokens exactly, if it can; it is asked only when the prompt's 
 tokens, do not rule out that it is too full.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -12,15 +13,25 @@ from typing import Any
 
 from agent import prompt
 from agent.aio import move_on_when
+from agent.context import compaction_plan
 from agent.context.cache_audit import CacheAudit
 from agent.context.compaction_plan import WindowBudget, clip
-from agent.context.compactor import Compactor, Spill, sent, weight, without_summary
-from agent.errors import BackendAway, ContextFull
+from agent.context.summary import (
+    is_usable,
+    measure,
+    sent,
+    summary_by_rule,
+    weight,
+    with_summary,
+    without_newest,
+    without_summary,
+)
+from agent.errors import AgentError, BackendAway, ContextFull
 from agent.llm.gpu_queue import GpuQueue, QueuedModel
-from agent.messages import Message, System, User
+from agent.messages import Message, System, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.store import Store
-from agent.store.transcript import Entry
+from agent.store.transcript import Compaction, Entry
 from agent.store.turns import OpenTurn
 from agent.store.usage import CacheReuse
 from backend.protocol import IDLE, PERSON, Phrase
@@ -29,6 +40,19 @@ log = logging.getLogger(__name__)
 
 SUMMARY_SECONDS = 60.0  # while a person waits
 IDLE_SUMMARY_SECONDS = 600.0
+ASK_TOKENS = 160  # the question for a summary
+TRIES = 4
+ASK = (
+    "<context>\n</context>\n"
+    "[The program: this conversation is about to be shortened. Write the notes you need to go on from: "
+    "what the person wants and decided, names, numbers, paths and results that matter, what is done, "
+    "what is open. Plain lines, at most {words} words, nothing else.]"
+)
+_WORDS_PER_TOKEN = 0.6
+
+Spill = Callable[[str, str, str], Awaitable[str]]
+"""(chat, text, source of strangers' text in it) to the path, as the tools see it, of a file that the text was
+written to; "" for none."""
 
 
 class WindowTooSmall(ContextFull):
@@ -104,10 +128,11 @@ class ModelWindow:
             if not full and await self._size(entries, budget, budget.hard) <= budget.hard:
                 return False
             model = QueuedModel(self.model, self.queue, turn.chat, PERSON)
-            compact = self._compactor(model, SUMMARY_SECONDS)
             if begins:
                 begins()
-            return await compact(turn.chat, turn.conversation, entries, budget)
+            return await self._compact(
+                turn.chat, turn.conversation, entries, budget, model, SUMMARY_SECONDS
+            )
         except BackendAway:
             return False  # the model call itself will say so, and wait
 
@@ -143,9 +168,10 @@ class ModelWindow:
             return False
         if await self._size(entries, budget, budget.high) <= budget.high:
             return False
-        compact = self._compactor(self.model, IDLE_SUMMARY_SECONDS)
         async with self.queue(chat, IDLE, None) as hold, move_on_when(hold.wanted):
-            await compact(chat, conversation, entries, budget)
+            await self._compact(
+                chat, conversation, entries, budget, self.model, IDLE_SUMMARY_SECONDS
+            )
         return True
 
     async def warm(self, chat: str, *, changed: bool = False) -> bool:
@@ -210,8 +236,103 @@ class ModelWindow:
             return bound
         return await self.model.count(Request(sent(entries), self.schemas))
 
-    def _compactor(self, model: Model, seconds: float) -> Compactor:
-        return Compactor(self.store, model, self.schemas, self.spill, self.audit, seconds)
+    # -- one compaction: plan what leaves, have it summarised, count the result, store it
+
+    async def _compact(
+        self,
+        chat: str,
+        conversation: int,
+        entries: Sequence[Entry],
+        budget: WindowBudget,
+        model: Model,
+        seconds: float,
+    ) -> bool:
+        """Reduce the prompt to the budget's `low`; False when there was nothing to shorten.
+
+        `seconds` is how long `model` may take for a summary.
+        """
+        size = await self._count(entries)
+        tokens = measure(entries, size - budget.prefix)
+        saved = {
+            entry.id: await self.spill(chat, entry.message.text, entry.stranger)
+            for entry in compaction_plan.to_save(entries)
+            if isinstance(entry.message, ToolResult)
+        }
+        older = text = await self.store.transcript.summary(conversation)
+        written: str | None = None  # by the model, once
+        room = budget.low - budget.prefix
+        for _ in range(TRIES):
+            after = compaction_plan.plan(entries, room, budget.summary, tokens, saved)
+            kept = {entry.id for entry in after}
+            if leaving := [entry for entry in entries if entry.id not in kept]:
+                if written is None:
+                    shown = sent(without_newest(entries, size + ASK_TOKENS, budget, tokens))
+                    written = await self._summary(
+                        chat, conversation, shown, budget.summary, model, seconds
+                    )
+                messages = [entry.message for entry in leaving]
+                text = written or summary_by_rule(older, messages, budget.summary * 3)
+                after = await self._with_summary(conversation, after, text)
+            now = await self._count(after)
+            if now < budget.high:
+                break
+            room = room * 2 // 3
+        before = {entry.id: entry.message for entry in entries}
+        shortened = {e.id: e.message for e in after if e.message != before[e.id]}
+        if not shortened and not leaving:
+            return False
+        change = Compaction(entries[-1].id, shortened, [entry.id for entry in leaving], text)
+        if not await self.store.transcript.compact(conversation, change):
+            return False
+        self.audit.forget(conversation)
+        log.info("conversation %d: shortened from %d to %d tokens", conversation, size, now)
+        return True
+
+    async def _count(self, entries: Sequence[Entry]) -> int:
+        return await self.model.count(Request(sent(entries), self.schemas))
+
+    async def _summary(
+        self,
+        chat: str,
+        conversation: int,
+        shown: tuple[Message, ...],
+        tokens: int,
+        model: Model,
+        seconds: float,
+    ) -> str:
+        """The model's own summary of the messages; "" when there is none in time.
+
+        The question follows the same prompt with the same tools, so that nothing else is prefilled.
+        """
+        ask = User(ASK.format(words=int(tokens * _WORDS_PER_TOKEN)))
+        request = Request((*shown, ask), self.schemas, tool_choice="none", max_tokens=tokens)
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                aclosing(model.stream(request)) as pieces,
+            ):
+                async for piece in pieces:
+                    if isinstance(piece, Completion):
+                        completion = piece
+        except (AgentError, ModelRefused, TimeoutError) as error:
+            log.warning("no summary by the model (%s): an extract serves", error or "too slow")
+            return ""
+        reuse = self.audit.compare(conversation, shown, completion)
+        await self.store.usage.add(chat, conversation, None, completion, reuse, "summary")
+        return completion.text.strip() if is_usable(completion) else ""
+
+    async def _with_summary(
+        self, conversation: int, entries: Sequence[Entry], text: str
+    ) -> list[Entry]:
+        """The entries with the summary, and the notes that no entry shows any more, in the first user message."""
+        users = [entry.message for entry in entries if isinstance(entry.message, User)]
+        if not users:
+            return list(entries)
+        words = [without_summary(message.text) for message in users]
+        lines = await self.store.notes.shown_in(conversation)
+        lost = [line for line in lines if not any(line in each for each in words)]
+        first = with_summary(users[0], text, lost)
+        return [replace(e, message=first) if e.message is users[0] else e for e in entries]
 
 
 _NOBODY = User("")

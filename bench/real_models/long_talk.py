@@ -13,7 +13,7 @@ from statistics import median
 from agent.agent import Agent
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
-from agent.context.compactor import sent
+from agent.context.summary import sent
 from agent.evaluate.answer_faults import faults_of
 from agent.events import Event, ModelFinished, TextDelta, TurnFinished
 from agent.store import Incoming

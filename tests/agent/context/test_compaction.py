@@ -12,7 +12,7 @@ from agent.context.compaction_plan import (
     plan,
     slim_arguments,
 )
-from agent.context.compactor import (
+from agent.context.summary import (
     is_usable,
     last_lines,
     measure,
