@@ -21,20 +21,17 @@ from agent.store.errors import StoreError
 from agent.store.ledger import Verification
 from agent.store.ledger_head import tell_head
 from agent.store.set_aside import UPDATES
-from agent.turn.conversation import TurnReply
 from backend.protocol import Phrase
 from bot.access import Access
 from bot.approval_question import OwnerApprovals
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
-from bot.commands.conversations import continue_keyboard
 from bot.commands.servers import have_signed_in
 from bot.delivery import Delivery
 from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
 from bot.texts import TEXTS
-from bot.voice.setting import is_spoken
 
 if TYPE_CHECKING:  # loaded where servers are configured
     from agent.mcp.servers import ToolServers
@@ -163,15 +160,6 @@ class MessagingApp(ABC):
                     self._context.start(show_withdrawn(self._context, assignment.turn.id))
         await self.replies.event(assignment, event)
 
-    def compose(self, reply: TurnReply) -> Sequence[str]:
-        """The outbox payloads of a finished turn (agent.turn.conversation.Compose)."""
-        answered = [incoming.ref for incoming in reply.answers if incoming.ref]
-        keyboard = continue_keyboard(reply, TEXTS)
-        reply_to = answered[-1] if answered else ""
-        voice = reply.reason == "done" and is_spoken(reply.settings, reply.answers)
-        message = OutgoingMessage(reply.text, keyboard, reply_to=reply_to, voice=voice)
-        return [message.to_json()]
-
 
 class Apps:
     """All messaging apps; a chat belongs to the app whose prefix its key has.
@@ -234,10 +222,6 @@ class Apps:
         if name not in servers.signing_in:
             work = have_signed_in(servers, name, TEXTS, tell)
             servers.tasks.start(work, f"signing in to {name}")
-
-    def compose(self, reply: TurnReply) -> Sequence[str]:
-        """agent.turn.conversation.Compose"""
-        return (self.of(reply.chat) or self.apps[0]).compose(reply)
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         """agent.chats.assignment.TurnListener"""

@@ -1,4 +1,5 @@
-"""Live replies: the events of running turns, folded into views and shown as often as the channel allows."""
+"""Replies: the outbox payloads of finished turns, and the events of running ones, folded into views and shown as often
+as the channel allows."""
 
 import asyncio
 import logging
@@ -28,8 +29,11 @@ from agent.events import (
 )
 from agent.store import Incoming
 from agent.store.chats import Chat
+from agent.store.inbox import CLI
+from agent.turn.conversation import TurnReply
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
-from bot.texts import Texts
+from bot.texts import TEXTS, Texts
+from bot.voice.setting import is_spoken
 
 log = logging.getLogger(__name__)
 
@@ -43,9 +47,29 @@ QUIET_SECONDS = 3.0  # without a new word, after which the elapsed time is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # the kind of that button
 MOST_UNSENT = 200
+CONTINUE = "onward"  # the kind of the button under the reply of a turn that ended at a limit
+CONTINUABLE = frozenset({"tool_limit", "loop"})
 ToolLines = Literal["all", "long", "none"]
 TOOL_LINES = "tools"  # the name of that setting of a chat
 LONG_SECONDS = 5.0  # of a call that counts as long
+
+
+def compose(reply: TurnReply) -> Sequence[str]:
+    """The outbox payloads of a finished turn (agent.turn.conversation.Compose).
+
+    A terminal is shown the events of what it asked, and is sent nothing.
+    """
+    if reply.answers and reply.answers[0].source == CLI:
+        return ()
+    answered = [incoming.ref for incoming in reply.answers if incoming.ref]
+    go_on = [[Button(f"{CONTINUE}:{reply.turn}", TEXTS.go_on)]]
+    message = OutgoingMessage(
+        reply.text,
+        go_on if reply.reason in CONTINUABLE else (),
+        reply_to=answered[-1] if answered else "",
+        voice=reply.reason == "done" and is_spoken(reply.settings, reply.answers),
+    )
+    return [message.to_json()]
 
 
 class Replies:

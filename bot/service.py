@@ -40,6 +40,7 @@ from bot.commands.first_screen import TOY
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.messaging_apps import Apps
+from bot.replies import compose
 from bot.sessions import Sessions, SplitListener
 from bot.settings import Settings
 from bot.state import (
@@ -162,7 +163,7 @@ def chat_options(agent: Agent, apps: Apps, sessions: Sessions) -> ChatOptions:
         agent.documents.library,
         partial(tell_blind, agent, apps),
     )
-    return ChatOptions(agent.config.zone, sessions.compose, fetcher.fetch, sessions.attends)
+    return ChatOptions(agent.config.zone, compose, fetcher.fetch, sessions.attends)
 
 
 async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:

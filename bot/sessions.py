@@ -25,7 +25,6 @@ from agent.store.inbox import CLI
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
 from agent.turn import texts
-from agent.turn.conversation import TurnReply
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage
 
 if TYPE_CHECKING:  # not loaded where no bot runs
@@ -144,14 +143,6 @@ class Sessions:
 
     def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
         return self._apps.ask_to_sign_in if self._apps else None
-
-    def compose(self, reply: TurnReply) -> Sequence[str]:
-        """agent.turn.conversation.Compose: a terminal is shown the events, and is sent nothing."""
-        if reply.answers and reply.answers[0].source == CLI:
-            return ()
-        if self._apps:
-            return self._apps.compose(reply)
-        return [OutgoingMessage(reply.text).to_json()]
 
     # -- what the terminals do ---------------------------------------------------
 

@@ -34,6 +34,7 @@ from bot.channel import OutgoingMessage, send
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
 from bot.messaging_apps import Apps, MessagingApp
+from bot.replies import compose
 from bot.service import Listeners
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies
@@ -107,7 +108,7 @@ class ScriptedAgent:
             stop, answer_now = assignment.stop, assignment.answer_now
             return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 
-        options = ChatOptions(compose=apps.compose)
+        options = ChatOptions(compose=compose)
         if self.sandbox:
             library = partial(self.library, store) if self.library else None
             fetcher = AttachmentFetcher(

@@ -31,6 +31,7 @@ from bot.cli.command import Failed, for_person
 from bot.cli.holder_client import holder_socket
 from bot.cli.tool import TOOL_ACTS
 from bot.holder import Holder
+from bot.replies import compose
 from bot.sessions import JOB, JsonFields, Session, Sessions, terminals_own
 from bot.settings import Settings
 from bot.state import open_state
@@ -207,7 +208,7 @@ async def serve_command(
         sessions = Sessions(store, None)
         agent = await stack.enter_async_context(open_agent(settings, backend, store, sessions))
         zone = settings.agent.timezone
-        options = ChatOptions(zone, sessions.compose, attended=sessions.attends, own=terminals_own)
+        options = ChatOptions(zone, compose, attended=sessions.attends, own=terminals_own)
         chats = await stack.enter_async_context(
             Chats(store, agent.run, agent.window, options, sessions)
         )

@@ -5,16 +5,14 @@ from io import BytesIO
 
 from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.store import Incoming
-from agent.turn.conversation import TurnReply
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.replies import CONTINUE
 from bot.texts import Texts
 
 RESUME = "conv"
 RESUMABLE = 8  # conversations that are offered
 TITLE_CHARACTERS = 60
-CONTINUE = "onward"
-CONTINUABLE = frozenset({"tool_limit", "loop"})  # reasons for which a turn ended at a limit
 NOTE = "note"
 FORGET = "wipe"
 SHOWN_NOTES = 20
@@ -80,13 +78,6 @@ async def export(context: HandlerContext, call: CommandCall) -> None:
             await context.channel.send_files(chat, [(file, f"chat-{now:%Y-%m-%d}{suffix}")], "")
     except ChannelError as error:
         await context.send(chat, context.texts.undeliverable.format(why=error))
-
-
-def continue_keyboard(reply: TurnReply, texts: Texts) -> Keyboard:
-    """[Continue] under the reply of a turn that ended at a limit."""
-    if reply.reason not in CONTINUABLE:
-        return ()
-    return [[Button(f"{CONTINUE}:{reply.turn}", texts.go_on)]]
 
 
 async def press_continue(context: HandlerContext, press: ButtonPress) -> PressResult:

@@ -31,7 +31,7 @@ from bot.commands import (
 )
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.delivery import RESEND
-from bot.replies import ANSWER_NOW
+from bot.replies import ANSWER_NOW, CONTINUE
 
 log = logging.getLogger(__name__)
 
@@ -109,7 +109,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     conversations.NOTE: conversations.press_note,
     conversations.FORGET: conversations.press_forget,
     conversations.RESUME: conversations.press_resume,
-    conversations.CONTINUE: conversations.press_continue,
+    CONTINUE: conversations.press_continue,
     ANSWER_NOW: conversations.press_answer_now,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,

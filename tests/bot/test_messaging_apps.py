@@ -7,9 +7,11 @@ import pytest
 
 from agent.approvals import ApprovalRequest
 from agent.errors import ToolError
-from agent.store import open_store
+from agent.store import Incoming, open_store
+from agent.store.inbox import CLI
 from agent.turn.conversation import TurnReply
 from bot.messaging_apps import Apps
+from bot.replies import compose
 from examples.channel import SocketApp, SocketChannel
 
 
@@ -73,8 +75,8 @@ async def test_nobody_who_can_be_asked_is_a_denial(tmp_path: Path) -> None:
         assert await apps.ask(request) == "denied"  # nobody is connected
 
 
-async def test_a_reply_is_composed_for_every_chat(tmp_path: Path) -> None:
-    async with open_store(tmp_path / "voltaire.db") as store:
-        apps = Apps([SocketApp(store, tmp_path / "a.sock", "olga")])
-        for chat in ("sock:olga", "cli"):
-            assert len(apps.compose(TurnReply(chat, "t", "text", "done", ()))) == 1
+def test_a_terminal_is_sent_no_reply_to_what_it_asked() -> None:
+    asked = Incoming("sock:olga", CLI, "1", "hello")
+    assert compose(TurnReply("sock:olga", "t", "text", "done", (asked,))) == ()
+    for chat in ("sock:olga", "cli"):
+        assert len(compose(TurnReply(chat, "t", "text", "done", ()))) == 1

@@ -20,6 +20,7 @@ from bot.channel import OutgoingMessage
 from bot.localgram import is_final
 from bot.localgram.feed import Drafted
 from bot.localgram.message import Message
+from bot.replies import compose
 from bot.telegram.app import TelegramApp
 from fakes import recordings
 from fakes.bot_running import RunningBot, TelegramScenario
@@ -299,12 +300,11 @@ async def test_stop_leaves_the_text_alone(
     assert (answer.media, answer.text) == (None, "It is half full. There is nothing to do.")
 
 
-async def test_only_a_whole_answer_is_spoken(speaking: TelegramScenario) -> None:
-    async with speaking.open() as run:
-        for reason, spoken in (("done", True), ("cancelled", False), ("error", False)):
-            reply = TurnReply(CHAT, "t", "text", cast(Reason, reason), (), {"voice": "always"})
-            [payload] = run.bot.compose(reply)
-            assert OutgoingMessage.from_json(payload).voice is spoken
+def test_only_a_whole_answer_is_spoken() -> None:
+    for reason, spoken in (("done", True), ("cancelled", False), ("error", False)):
+        reply = TurnReply(CHAT, "t", "text", cast(Reason, reason), (), {"voice": "always"})
+        [payload] = compose(reply)
+        assert OutgoingMessage.from_json(payload).voice is spoken
 
 
 async def test_a_bot_that_ends_while_it_speaks_speaks_after_its_restart(
