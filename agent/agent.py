@@ -57,7 +57,7 @@ from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
 from agent.turn.turn import Constrain, Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
-from backend.client import BackendClient, BackendUnavailable
+from backend.client import BackendClient, BackendGone, BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
 
 if TYPE_CHECKING:  # imported when they are first needed
@@ -272,7 +272,8 @@ class Agent:
                     pass
                 return
             except BackendUnavailable as error:
-                if await backend.answers() or not await backend.answers_within(RETURN_SECONDS):
+                gone = isinstance(error, BackendGone)
+                if not gone or not await backend.answers_within(RETURN_SECONDS):
                     raise BackendAway(Phrase.of(error)) from None
 
     async def vision(self) -> "VisionLimits | None":

@@ -55,6 +55,10 @@ class BackendUnavailable(Exception):
     """No backend answers, or its server cannot serve; raised with one sentence (Phrase)."""
 
 
+class BackendGone(BackendUnavailable):
+    """No backend answers, or it ended: another one may take over."""
+
+
 class BackendRefused(Exception):
     """The backend rejected the request; raised with its sentence (Phrase)."""
 
@@ -236,7 +240,7 @@ class BackendClient:
                 yield state
                 if state.serving:
                     return
-        raise BackendUnavailable(Phrase("The model backend ended while waiting for it."))
+        raise BackendGone(Phrase("The model backend ended while waiting for it."))
 
     async def warm(
         self, messages: Sequence[JsonObject], tools: Sequence[JsonObject] = (), before: str = ""
@@ -390,6 +394,6 @@ async def within(seconds: float) -> AsyncIterator[None]:
         raise BackendUnavailable(NO_ANSWER) from None
 
 
-def unavailable(error: Exception) -> BackendUnavailable:
+def unavailable(error: Exception) -> BackendGone:
     hangs = isinstance(error, TimeoutError)
-    return BackendUnavailable(NO_ANSWER if hangs else Phrase("No model backend is running."))
+    return BackendGone(NO_ANSWER if hangs else Phrase("No model backend is running."))

@@ -52,7 +52,9 @@ async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[
         if model and settings.backend.kind == "managed":
             model = await wanted_model(settings, model, client if found else None)
         own = partial(own_backend, settings, model)
-        async with failover(client, own) if found else own():
+        async with AsyncExitStack() as stack:
+            if found or not await stack.enter_async_context(own()):
+                await stack.enter_async_context(failover(client, own))
             yield client
 
 
