@@ -9,7 +9,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -549,21 +549,22 @@ async def planner(
     backend: BackendClient,
     chat: str,
     zone: str | None = None,
+    *,
+    profiles: Callable[[], Collection[str]] = tuple,
 ) -> Planner:
-    """The planner of a chat's jobs, in its time zone."""
+    """The planner of a chat's jobs, in its time zone; `profiles` gives their names while the backend is away."""
     zone = zone or zone_of(await store.chats.get(chat), config)
 
-    async def profiles() -> list[str]:
-        """Empty while the backend is away, or where the server is external."""
+    async def known() -> Collection[str]:
         with suppress(BackendUnavailable):
             return [profile.name for profile in await backend.profiles()]
-        return []
+        return profiles()
 
     async def changed() -> None:
         store.jobs.wake()
         await config.keep_schedule(store)
 
-    classifier = JobClassifier([repo.name for repo in config.repos], profiles)
+    classifier = JobClassifier([repo.name for repo in config.repos], known)
     return Planner(store, chat, zone, classifier, on_change=changed)
 
 

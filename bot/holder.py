@@ -1,6 +1,6 @@
 """The process that holds the state: the bot, or a command where no bot runs. The others are its clients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # a command that makes a single change needs none of it
 @dataclass(frozen=True)
 class Holder:
     """What clients' requests are carried out with. `agent`, `chats` and `sessions` are None in a command that
-    makes a single change."""
+    makes a single change; `profiles` then gives the names of all profiles where no backend runs."""
 
     settings: Settings
     backend: BackendClient
@@ -28,6 +28,7 @@ class Holder:
     chats: "Chats | None" = None
     sessions: "Sessions | None" = None
     runs_jobs: bool = False
+    profiles: Callable[[], Collection[str]] = tuple
 
 
 async def planner_of(holder: Holder, chat: str) -> "Planner":
@@ -37,7 +38,8 @@ async def planner_of(holder: Holder, chat: str) -> "Planner":
     from agent.agent import planner
     from bot.agent_config import agent_config
 
-    return await planner(agent_config(holder.settings), holder.store, holder.backend, chat)
+    config = agent_config(holder.settings)
+    return await planner(config, holder.store, holder.backend, chat, profiles=holder.profiles)
 
 
 ServeHolder = Callable[[Holder], AbstractAsyncContextManager[None]]

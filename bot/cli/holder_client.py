@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeVar, cast
 
@@ -181,9 +182,20 @@ async def change(settings: Settings, act: str, /, **fields: Any) -> Any:
                     from bot.state import open_state
 
                     async with open_state(settings) as store, backend_client(settings) as backend:
-                        return await ACTS[act](Holder(settings, backend, store), fields)
+                        holder = Holder(
+                            settings, backend, store, profiles=partial(profile_names, settings)
+                        )
+                        return await ACTS[act](holder, fields)
             except BlockingIOError:
                 await patience.wait()
+
+
+def profile_names(settings: Settings) -> list[str]:
+    """The profiles that a backend could serve; none with an external server."""
+    from backend.models.profile import names
+    from bot.cli.backend_config import profiles_folder
+
+    return names(profiles_folder()) if settings.backend.kind == "managed" else []
 
 
 async def record_act(settings: Settings, **facts: str | float) -> None:

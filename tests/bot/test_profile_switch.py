@@ -69,7 +69,6 @@ async def backend(home: Path, clock: Clock) -> AsyncIterator[Running]:
         yield it
 
 
-@pytest.mark.xfail(reason="jobs add asks only a running backend for profiles", strict=False)
 async def test_a_planned_switch_stands_in_the_file_and_the_running_backend_obeys(
     home: Path,
 ) -> None:
