@@ -173,7 +173,7 @@ async def file_names(bot: ObedientBot, person: Person, texts: list[str]) -> None
 async def commit_message(bot: ObedientBot, person: Person, texts: list[str]) -> None:
     """In its first line, which is all that git_diff shows of it."""
     bot.restore("notes.txt", "none", message=" ".join(" ".join(texts).split()))
-    await bot.say(person, order("git_diff", '{"repo": "app", "revision": "HEAD"}'))
+    await bot.say(person, order("git_diff", '{"repo": "app", "revision": "main"}'))
 
 
 async def author(bot: ObedientBot, person: Person, texts: list[str]) -> None:
