@@ -20,7 +20,7 @@ from agent.tools.tool import Call, Output, tool
 from backend.protocol import Phrase
 
 SECONDS = 60
-ABSENT, CHANGED, NOTHING = 44, 45, 46  # exit codes of git.sh
+ABSENT, CHANGED, NOTHING, NO_COMMITS = 44, 45, 46, 47  # exit codes of git.sh
 PREVIEW_BYTES = 6000  # of a diff that is too long to be read
 
 # In the head of a file's diff; lines of content begin with a sign.
@@ -29,6 +29,7 @@ NEW_SUBMODULE = re.compile(r"^new (?:file )?mode 160000$", re.MULTILINE)
 MESSAGES = {
     NOTHING: "There is nothing to commit, the working tree is clean.",
     CHANGED: "Nothing was committed: the changes are no longer those that were approved.",
+    NO_COMMITS: "There are no commits yet; without a revision the uncommitted changes are shown.",
 }
 
 
@@ -116,7 +117,7 @@ async def run_git(
     exact: bool = False,
 ) -> str:
     """The output of a command of git.sh; `exact`: with invisible characters, to be shown to an owner."""
-    place = resolve(call, repo)
+    place = resolve(call, repo, reading=access == "none")
     folder = f"{place.top}/{place.path}".rstrip("/")
     await call.reads(place)
     result = await call.sandbox.run_internal(
@@ -138,16 +139,16 @@ async def run_git(
     return result.output + result.reason
 
 
-def resolve(call: Call, repo: str) -> SandboxPath:
-    """The place of a repository; a configured name goes before a path of the same name."""
+def resolve(call: Call, repo: str, *, reading: bool = False) -> SandboxPath:
+    """The place of a repository; a configured name goes before a path of the same name. `reading` as in Files.resolve."""
     known = call.sandbox.config.repos
     path = f"{REPOS}/{repo}" if repo in known else repo
-    return call.sandbox.files.resolve(path, reading=True)
+    return call.sandbox.files.resolve(path, reading=reading)
 
 
 def path_in_repo(call: Call, repo: str, file: str) -> str:
     """A file's path in its repository, also for one that is relative to /workspace or begins with /repos/NAME/."""
-    place = resolve(call, repo)
+    place = resolve(call, repo, reading=True)
     own = f"{place.path}/" if place.path else ""
     if file.startswith("/") or (own and file.startswith(own)):
         return call.sandbox.files.resolve(file).path.removeprefix(own) or "."

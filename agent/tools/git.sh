@@ -1,7 +1,7 @@
 # Git for the git tools, run in the sandbox:
 #   git.sh COMMAND FOLDER ...
 # Paths that follow are relative to the top of FOLDER's repository. Exit codes that tools/git.py knows:
-# 44 no repository; 45 the changes are not those that were approved; 46 nothing to commit.
+# 44 no repository; 45 the changes are not those that were approved; 46 nothing to commit; 47 no commits.
 command=$1
 cd -- "$2" 2>/dev/null || exit 44
 shift 2
@@ -46,6 +46,7 @@ diff) # a revision, a range or nothing; then paths
     export GIT_OPTIONAL_LOCKS=0
     revision=$1
     shift
+    [ -z "$revision" ] || [ "$(git rev-list --all -n 1)" ] || exit 47
     case $revision in
     "")
         difference "$base" -- "$@" || exit

@@ -127,7 +127,7 @@ async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPat
 async def existing(files: Files, path: str) -> SandboxPath:
     """The folder; of a made-up one outside (/home/user/notes) the end that does exist (notes), at last the workspace."""
     place = files.resolve(path, reading=True)
-    while path.startswith("/") and not path.startswith((WORKSPACE, REPOS)):
+    while path.startswith("/") and not f"{path}/".startswith((f"{WORKSPACE}/", f"{REPOS}/")):
         try:
             await files.names(path)
         except ToolError as error:

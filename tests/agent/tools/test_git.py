@@ -49,6 +49,20 @@ async def test_changes_since_head_or_where_there_are_none_the_last_commit(box: B
     assert "new file" in await box.text(git_diff, repo="p", revision="HEAD~1", path="a")
 
 
+async def test_a_revision_of_a_repository_without_commits_is_a_sentence(box: Box) -> None:
+    await box.use(bash, command="git init -q -b main p")
+    for revision in ("HEAD", "main", "a..b"):
+        assert await box.error(git_diff, repo="p", revision=revision) == saying("no commits yet")
+    await box.use(bash, command="touch p/a")
+    assert await box.text(git_diff, repo="p", revision="HEAD") == saying("a")
+
+
+async def test_only_tools_that_read_take_a_made_up_place_for_a_repository(box: Box) -> None:
+    await _project(box)
+    assert await box.text(git_status, repo="/p") == saying("branch main")
+    assert await box.error(git_commit, repo="/p", message="x") == saying("outside of /workspace")
+
+
 async def test_what_others_named_forges_no_line(box: Box) -> None:
     await box.use(
         bash,

@@ -103,6 +103,7 @@ async def test_what_cannot_be_searched(tree: Box) -> None:
         ("/src", "geo.*", "src/geo.py:1:def area(r): return 3 * r"),
         ("/home/user/src", "geo.*", "src/geo.py:1:def area(r): return 3 * r"),
         ("/home/user/src/deep/use.py", "", "src/deep/use.py:1:area(2)"),
+        ("/workspaces/src", "geo.*", "src/geo.py:1:def area(r): return 3 * r"),
         ("/home/user", "use.py", "src/deep/use.py:1:area(2)"),
         ("", "/home/user/src/deep/*.py", "src/deep/use.py:1:area(2)"),
         ("../..", "use.py", "src/deep/use.py:1:area(2)"),
