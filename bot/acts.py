@@ -12,6 +12,7 @@ from agent.store import Store
 from agent.store.jobs import Job, JobSpec
 from agent.timezones import local_time
 from bot import totp
+from bot.channel import OutgoingMessage
 from bot.holder import Holder, planner_of
 from bot.state import make_private
 
@@ -24,6 +25,27 @@ JsonFields = dict[str, Any]
 Act = Callable[[Holder, JsonFields], Awaitable[Any]]
 BY = "terminal"
 TERMINAL_CHAT = "cli"  # of commands without --chat; it needs no row
+
+
+async def owners(holder: Holder, _: JsonFields) -> list[int]:
+    """The Telegram ids of those who became owners by a pairing link."""
+    return [int(owner.person) for owner in await holder.store.people.all("telegram", "owner")]
+
+
+async def pairing_code(holder: Holder, fields: JsonFields) -> str:
+    return await holder.store.people.make_code("owner", fields["seconds"])
+
+
+async def post(holder: Holder, fields: JsonFields) -> int:
+    """Put a message into a chat's outbox; its id there."""
+    payload = OutgoingMessage(fields["text"]).to_json()
+    [id] = await holder.store.outbox.add(fields["chat"], [payload])
+    return id
+
+
+async def posted(holder: Holder, fields: JsonFields) -> JsonFields | None:
+    row = await holder.store.outbox.get(fields["id"])
+    return {"state": row.state, "error": row.error} if row else None
 
 
 async def page(holder: Holder, fields: JsonFields) -> str:
@@ -172,6 +194,10 @@ async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
 
 
 ACTS: dict[str, Act] = {
+    "owners": owners,
+    "pairing-code": pairing_code,
+    "post": post,
+    "posted": posted,
     "page": page,
     "record": record,
     "forget-fact": forget_fact,

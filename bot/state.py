@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,17 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def open_state(settings: Settings) -> AbstractAsyncContextManager[Store]:
-    """The database; the state folder is made where there is none."""
-    make_private(settings.state_dir)
-    return open_store(settings.state_dir / DATABASE)
+@asynccontextmanager
+async def open_state(settings: Settings) -> AsyncIterator[Store]:
+    """The database; the state folder is made where there is none. Root gives its files to the folder's owner."""
+    state = settings.state_dir
+    make_private(state)
+    async with open_store(state / DATABASE) as store:
+        if os.geteuid() == 0:
+            owner = state.stat()
+            for path in state.glob(f"{DATABASE}*"):
+                os.chown(path, owner.st_uid, owner.st_gid)
+        yield store
 
 
 @asynccontextmanager

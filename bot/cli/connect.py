@@ -74,11 +74,16 @@ async def wanted_model(settings: Settings, model: str, running: BackendClient | 
 
 
 @asynccontextmanager
-async def running_agent(settings: Settings, model: str = "") -> "AsyncIterator[Agent]":
+async def running_agent(
+    settings: Settings, model: str = "", store: "Store | None" = None
+) -> "AsyncIterator[Agent]":
     """An agent on `running_backend`, which runs no turns. Await its `ready` before asking the model."""
     from bot.agent_config import open_agent
 
-    async with running_backend(settings, model) as backend, open_agent(settings, backend) as agent:
+    async with (
+        running_backend(settings, model) as backend,
+        open_agent(settings, backend, store) as agent,
+    ):
         yield agent
 
 

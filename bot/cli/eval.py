@@ -1,7 +1,9 @@
 """voltaire eval: how many small real tasks the model finishes here, and at what cost."""
 
 import json
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -18,12 +20,14 @@ from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
+from agent.store import Store, open_store
 from backend.client import BackendClient
 from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, runs
 from bot.cli.connect import running_agent
 from bot.cli.tool import check_thawed
+from bot.state import DATABASE, open_state_read_only
 
 COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds", "joules")
 
@@ -73,12 +77,18 @@ async def command(
         raise Misused("--no-naive and --prompt naive contradict each other.")
     prompts = prompts or (("ours",) if no_naive else ("ours", "naive"))
     wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
-    async with running_agent(options.settings) as agent:
-        await check_thawed(agent)
+    settings = options.settings
+    if (settings.state_dir / DATABASE).exists():
+        async with open_state_read_only(settings) as state:
+            await check_thawed(state)
+    async with (
+        scratch_store() as store,  # its turns are no part of the state
+        running_agent(settings, store=store) as agent,
+    ):
         await agent.ready()
         place = await agent.backend.endpoint()
         model = place.model or (await agent.backend.status()).backend.profile
-        path = options.settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
+        path = settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
         if fresh:
             path.unlink(missing_ok=True)
         limits, zone = agent.sandboxes.config.limits, agent.config.zone
@@ -89,6 +99,14 @@ async def command(
         click.echo(json.dumps(report(str(model), scores), ensure_ascii=False, indent=1))
     else:
         print_table(str(model), scores)
+
+
+@asynccontextmanager
+async def scratch_store() -> AsyncIterator[Store]:
+    """An empty database, deleted at the end."""
+    with tempfile.TemporaryDirectory(prefix="voltaire-eval-") as folder:
+        async with open_store(Path(folder) / DATABASE) as store:
+            yield store
 
 
 def chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[EvalTask]:

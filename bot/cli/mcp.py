@@ -27,7 +27,7 @@ from bot.cli.command import Failed, Misused, Options, chat_option, json_option, 
 from bot.cli.connect import chat_sandboxes, configured_servers
 from bot.cli.holder_client import change, record_act
 from bot.settings import find_file
-from bot.state import make_private, open_state
+from bot.state import DATABASE, make_private, open_state, open_state_read_only
 from bot.terminal import InputLines
 
 if TYPE_CHECKING:
@@ -47,8 +47,9 @@ async def list_servers(options: Options, as_json: bool) -> None:
     """The servers of the configuration, and which of their tools an owner has seen."""
     settings = options.settings
     rows: list[dict[str, Any]] = []
+    opened = open_state_read_only if (settings.state_dir / DATABASE).exists() else open_state
     async with (
-        open_state(settings) as store,
+        opened(settings) as store,
         chat_sandboxes(settings, store) as sandboxes,
         configured_servers(settings, store, sandboxes) as servers,
     ):

@@ -12,12 +12,14 @@ import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import click
 
+from agent.store.errors import StoreError
 from backend.build.build import Sources, build
 from backend.build.recipe import CannotBuild, Recipe, recipe
 from backend.build.release import CannotGet, get_release
@@ -32,6 +34,7 @@ from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
+from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import act_as_owner
 from bot.cli.server import machine
@@ -116,12 +119,12 @@ async def command(
             names = await wizard.upgrade()
             click.echo(f"Restarted: {', '.join(names)}." if names else "No units are installed.")
             if names:
-                await telegram.record_setup(state, did="units renewed")
+                await record_setup(state, did="units renewed")
         else:
             await check_sandbox()
             await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
-            await telegram.record_setup(state, did="configured", file=str(config))
+            await record_setup(state, did="configured", file=str(config))
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
 
@@ -129,8 +132,18 @@ async def command(
 async def check_sandbox() -> None:
     """Raise Failed, before anything is asked, where this machine cannot isolate tools."""
     with tempfile.TemporaryDirectory(prefix="voltaire-setup-") as folder:
-        here = Settings.model_construct(state=StateSection(dir=Path(folder)))
-        await require_sandbox(here)
+        await require_sandbox(settings_at(Path(folder)))
+
+
+def settings_at(state: Path) -> Settings:
+    """The default settings, with that state folder."""
+    return Settings.model_construct(state=StateSection(dir=state))
+
+
+async def record_setup(state: Path, **facts: str) -> None:
+    """Record in the ledger what the wizard did, where there is a database that can be written."""
+    with suppress(StoreError, Failed):  # the wizard has done it all the same
+        await record_act(settings_at(state), act="setup", **facts)
 
 
 async def uninstall(
@@ -148,7 +161,7 @@ async def uninstall(
         gone = await asyncio.to_thread(units.purge, scope, config, state)
         click.echo(f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}.")
     else:
-        await telegram.record_setup(state, did="units removed")
+        await record_setup(state, did="units removed")
         left = await asyncio.to_thread(units.leftovers, scope, config, state)
         click.echo(f"Left: {', '.join(left)} (setup --remove --purge deletes them).")
 
@@ -174,16 +187,17 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
 async def greet(wizard: "Wizard") -> None:
     """Pair an owner where there is none, and have the running bot deliver the first message."""
     settings = load(wizard.config)
+    act = partial(change, settings)
     chats: list[str] = []
     if TELEGRAM in wizard.apps:
-        owners = settings.telegram.owners or await telegram.paired_owners(settings)
+        owners = settings.telegram.owners or await act("owners")
         if wizard.given.pair or not owners:
-            owners = await telegram.pair(settings, wizard.username, click.echo)
+            owners = await telegram.pair(act, wizard.username, click.echo)
         chats += [f"tg:{owner}" for owner in owners]
     if MATRIX in wizard.apps:
         chats += [f"mx:{owner}" for owner in settings.matrix.owners]
         click.echo("The bot invites you to a room; accept that in your Matrix app.")
-    await telegram.first_message(settings, chats, READY)
+    await telegram.first_message(act, chats, READY)
     click.echo("The first message is delivered.")
     if MATRIX in wizard.apps and not wizard.yes and confirmed(VERIFY):
         await verify_in_terminal(settings)

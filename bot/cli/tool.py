@@ -11,6 +11,7 @@ from agent.approvals import GuardedCall
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRequest
 from agent.shell.broker import Broker
+from agent.store import Store
 from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, chat_sandboxes
@@ -59,9 +60,9 @@ async def run_tool(holder: Holder, fields: JsonFields) -> JsonFields:
     return {"id": id, "name": name, "ok": output.ok, "output": output.text}
 
 
-async def check_thawed(agent: Agent) -> None:
+async def check_thawed(store: Store) -> None:
     """Raise Failed while all tools are frozen."""
-    if await agent.store.freeze.since() is not None:
+    if await store.freeze.since() is not None:
         raise Failed("All tools are frozen. Thaw them with: voltaire thaw")
 
 
@@ -72,7 +73,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
         near = get_close_matches(name, tools, 1)
         hint = f" Did you mean {near[0]}?" if near else ""
         raise Failed(f"There is no tool named {name}.{hint}")
-    await check_thawed(agent)
+    await check_thawed(agent.store)
     await agent.refresh_status()
     call = await owners_call(agent, chat, id, "\n".join(map(str, arguments.values())))
     try:

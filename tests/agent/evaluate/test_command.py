@@ -69,6 +69,7 @@ async def test_scores_of_both_prompts_and_no_task_twice(state: Path) -> None:
         assert len(server.requests) == 8
         again, out_again, _ = await evaluated(state, server.url, *options)
         assert (again, json.loads(out_again)) == (0, found)
+        assert not (state / "s" / "voltaire.db").exists(), "the state is the bot's"
         assert len(server.requests) == 8
 
 

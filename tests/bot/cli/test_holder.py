@@ -8,13 +8,16 @@ import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bot.cli.holder_client import LOCK, holder_socket, holding_state
+from bot.cli.holder_client import LOCK, change, holder_socket, holding_state
+from bot.cli.setup import settings_at
 from bot.localgram import Localgram, Person
+from bot.setup import telegram
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
 from fakes.model_scripted import ModelServer, Reply, calls, says
@@ -298,3 +301,21 @@ async def test_a_job_whose_time_passed_is_shown_as_overdue(house: House) -> None
     assert "overdue" in out
     [job] = json.loads((await house.run("jobs", "list", "--json"))[1])
     assert job["overdue"] is True
+
+
+async def test_the_wizard_has_the_bot_make_the_link_and_send_the_first_message(
+    house: House,
+) -> None:
+    act = partial(change, settings_at(house.folder))
+    house.bot.configure(TELEGRAM__OWNERS="[]")
+    async with house.bot.running():
+        await house.listening()
+        links: list[str] = []
+        pairing = asyncio.create_task(telegram.pair(act, "voltaire_bot", links.append))
+        await soon(lambda: links)
+        await house.owner.send(f"/start {links[0].rpartition('=')[2]}")
+        assert await pairing == [house.owner.id] == await act("owners")
+        await telegram.first_message(act, [f"tg:{house.owner.id}"], "Ready.")
+        assert house.rows(
+            "SELECT 1 FROM outbox WHERE state = 'delivered' AND payload LIKE '%Ready%'"
+        )
