@@ -65,9 +65,14 @@ class BwrapProcess:
             os.write(self.block_fd, b"x")
 
     async def started(self) -> int | None:
-        """The init's pid once it is known; None where bubblewrap ended without one."""
+        """The init's pid once it is known; None where bubblewrap or the init has ended, or after START_SECONDS."""
         await set_within(self._started, START_SECONDS)
         return self.init_pid
+
+    @property
+    def was_started(self) -> bool:
+        """Whether the init is known, or has ended."""
+        return self._started.is_set()
 
     def feed_status(self, piece: bytes) -> None:
         """Take lines of bubblewrap's status: {"child-pid": N}, and {"exit-code": N} if the command was started."""

@@ -199,7 +199,7 @@ async def watch_usage(
     """End the call once it uses too much; runs until cancelled. `memory`: no cgroup counts it; `interval` is
     in seconds."""
     while (init := await process.started()) is None:
-        if process.ended.done():
+        if process.was_started:
             return
     before, free_before = quota.used, free_space(quota.workspace).bytes
     most_memory, most_written = quota.limits.memory_mib * MIB, 2 * quota.limits.disk_mib * MIB

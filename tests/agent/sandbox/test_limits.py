@@ -1,12 +1,23 @@
 """A workspace's share of the disk, measured and enforced."""
 
+import asyncio
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from agent.errors import ToolError
-from agent.sandbox.limits import DEEPEST, DiskQuota, DiskUsage, HostRepo, SandboxLimits, disk_usage
+from agent.sandbox.bwrap_process import BwrapProcess
+from agent.sandbox.limits import (
+    DEEPEST,
+    DiskQuota,
+    DiskUsage,
+    HostRepo,
+    SandboxLimits,
+    disk_usage,
+    watch_usage,
+)
 from agent.sandbox.sandbox import CommandResult, Sandbox
 from fakes.sandbox_box import opened
 from fakes.words import saying
@@ -19,6 +30,15 @@ def test_a_walk_counts_blocks_files_and_links_once(tmp_path: Path) -> None:
     (tmp_path / "l").symlink_to("/usr")
     blocks = sum((tmp_path / name).lstat().st_blocks * 512 for name in ("a", "d", "l"))
     assert disk_usage(tmp_path) == DiskUsage(blocks, 4)
+
+
+async def test_a_command_that_ended_before_it_was_seen_is_not_watched(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    process = BwrapProcess()
+    process.feed_status(b'{"child-pid": %d}\n' % dead.pid)
+    async with asyncio.timeout(1):
+        await watch_usage(process, DiskQuota(tmp_path, SandboxLimits()))
 
 
 def test_unreadable_directories_hide_nothing(tmp_path: Path) -> None:
