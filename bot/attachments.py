@@ -47,7 +47,7 @@ class Attachment:
     """A file of a message. `file_id` downloads it; `unique_id` is the same whenever the same file is sent.
 
     `size` is in bytes, 0 where the app does not say; `seconds` is the length of sound or film. `heard`: its
-    words are part of the message's text already.
+    words are part of the message's text already. `answered`: it is of the message that is replied to.
     """
 
     kind: Literal["photo", "document", "voice", "audio", "video", "video note", "animation"]
@@ -58,6 +58,7 @@ class Attachment:
     size: int = 0
     seconds: int = 0
     heard: bool = False
+    answered: bool = False
 
     @property
     def is_picture(self) -> bool:
@@ -150,7 +151,7 @@ class AttachmentFetcher:
         for attachment in files:
             if attachment.heard:
                 continue
-            own = attachment.kind in OWN_VOICE and not forwarded
+            own = attachment.kind in OWN_VOICE and not forwarded and not attachment.answered
             try:
                 content = await self._download(incoming.chat, attachment)
                 path = await self._save(incoming, attachment, content, own=own)
@@ -290,6 +291,9 @@ class AttachmentFetcher:
         progress = Listening(channel, chat, self.texts, attachment.seconds)
         box = await self.sandbox(chat)
         heard = await hear(self.speech_to_text(), box, path, progress, incoming.ref)
-        text = "\n".join(filter(None, [incoming.text, heard.words]))
+        words = heard.words
+        if attachment.answered and words:
+            words = f"[{attachment.name} says: {words}]"
+        text = "\n".join(filter(None, [incoming.text, words]))
         line = f"{path} ({attachment.description}{heard.note})"
         return replace(incoming, text=text, files=(*incoming.files, line)), heard.told

@@ -18,10 +18,11 @@ from agent.store.set_aside import UPDATES, SetAsideTable, update_key
 from agent.trust import Origin
 from bot import attachments
 from bot.access import AccessLevel, Sender
-from bot.attachments import MIB
+from bot.attachments import MIB, OWN_VOICE
 from bot.channel import Button
 from bot.commands import trust
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
+from bot.quotation import Quotation
 
 log = logging.getLogger(__name__)
 
@@ -127,6 +128,16 @@ async def with_answered(context: HandlerContext, incoming: Incoming, message: st
         return incoming
     found = [*filter(None, [incoming.stranger]), f"answer that may repeat {source}"]
     return replace(incoming, stranger="; ".join(found))
+
+
+async def with_heard(
+    context: HandlerContext, quote: Quotation, chat: str, source: str, ref: str
+) -> Quotation:
+    """Quote a voice message that was heard already by its words: its file need not be heard again."""
+    if not any(file.kind in OWN_VOICE for file in quote.files):
+        return quote
+    text = await context.store.inbox.text_of(chat, source, ref)
+    return quote._replace(text=text, files=()) if text else quote
 
 
 async def receive(context: HandlerContext, incoming: Incoming) -> None:

@@ -87,12 +87,13 @@ from bot.attachments import safe_name
 from bot.channel import MessageRefused
 from bot.matrix.channel import decrypted_file
 from bot.matrix.formatted import PART_BYTES, message_content, split
-from bot.matrix.incoming_message import Quotation, incoming_message
+from bot.matrix.incoming_message import incoming_message
 from bot.matrix.incoming_message import parsed as room_message
 from bot.matrix.keyboards import chosen_button
 from bot.matrix.rooms import JoinedRoom
 from bot.matrix.sync import sent_at
 from bot.page.mini_app import SignInRefused, signed_fields
+from bot.quotation import Quotation
 from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities

@@ -114,6 +114,11 @@ class InboxTable:
             await tx.run(sql, *texts, storable(incoming.stranger), row)
             await outbox.put(tx, incoming.chat, payloads, silent=True)
 
+    async def text_of(self, chat: str, source: str, ref: str) -> str:
+        """The newest text of a message, with the words of recordings that were heard; "" when unknown."""
+        sql = "SELECT words FROM inbox WHERE chat = ? AND source = ? AND ref = ? ORDER BY id DESC"
+        return str(await self.database.value(sql, chat, source, ref) or "")
+
     async def text_before_edit(self, edit: Incoming) -> str:
         """The earlier text of the message that an edit corrects; empty when unknown."""
         sql = (

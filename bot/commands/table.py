@@ -98,6 +98,7 @@ COMMANDS: Sequence[Command] = (
     Command("timezone", settings.timezone),
 )
 HIDDEN: Sequence[Command] = (Command("pair", people.pair, menu="nowhere"),)
+NAMES = frozenset(command.name for command in (*COMMANDS, *HIDDEN))
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
 BUTTONS: Mapping[str, PressHandler] = {

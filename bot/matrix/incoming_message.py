@@ -2,16 +2,17 @@
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from agent.store import Incoming
 from agent.trust import Origin
 from bot.attachments import Attachment, safe_name, to_json
 from bot.matrix.rooms import SOURCE, RoomKey
+from bot.quotation import Quotation
 
 FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
-QUOTE = 600  # characters
 FALLBACK = re.compile(r"\A(?:> ?[^\n]*\n)+\n?")  # what older apps put above a reply
 COMMAND = re.compile(r"[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
 KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
@@ -38,6 +39,7 @@ class RoomMessage:
     replaces: str = ""
     thread: str = ""
     answers: str = ""
+    files: Sequence[Attachment] = ()
 
     @property
     def chat(self) -> str:
@@ -58,14 +60,6 @@ class RoomMessage:
         return me.lower() in said or said.startswith((name.lower(), f"@{name.lower()}"))
 
 
-class Quotation(NamedTuple):
-    """What a message answers: the name of who said it, which they chose, and whether that is the bot."""
-
-    name: str
-    text: str
-    ours: bool = False
-
-
 def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
     """Raises ValueError, TypeError, KeyError for what is no message."""
     content = event["content"]
@@ -81,7 +75,7 @@ def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
     body = str(content.get("body", ""))
     if reply:
         body = FALLBACK.sub("", body, count=1)
-    return RoomMessage(
+    message = RoomMessage(
         room,
         str(event["event_id"]),
         str(event["sender"]),
@@ -93,6 +87,7 @@ def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
         str(relation["event_id"]) if in_thread else "",
         str(reply),
     )
+    return replace(message, files=attachments(message))
 
 
 def incoming_message(
@@ -105,7 +100,6 @@ def incoming_message(
 ) -> Incoming:
     """The inbox row. `sender` is a name, in a room of several; `me` are the bot's names, left out
     where a message begins with one."""
-    files = attachments(message)
     stranger = f"message of {quote.name} that is answered" if quote and not quote.ours else ""
     return Incoming(
         message.chat,
@@ -115,9 +109,9 @@ def incoming_message(
         "edit" if message.replaces else "message",
         message.replaces or message.id,
         sender,
-        f"{quote.name}: {quote.text[:QUOTE]}" if quote else "",
-        body=to_json(files),
-        settle_s=FILE_SETTLE if files and not caption(message) else 0.0,
+        quote.line if quote else "",
+        body=to_json([*message.files, *(quote.attachments if quote else ())]),
+        settle_s=FILE_SETTLE if message.files and not caption(message) else 0.0,
         at=message.at,
         origin=origin,
         stranger=stranger,

@@ -22,8 +22,7 @@ from bot.channel import OutgoingMessage
 from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
-    COMMANDS,
-    HIDDEN,
+    NAMES,
     command_named,
     handle_press,
     run_command,
@@ -40,9 +39,15 @@ from bot.matrix.homeserver import (
     MatrixJson,
     room_path,
 )
-from bot.matrix.incoming_message import Quotation, RoomMessage, incoming_message, parsed
+from bot.matrix.incoming_message import (
+    RoomMessage,
+    incoming_message,
+    parsed,
+    words,
+)
 from bot.matrix.keyboards import KeyboardStore, chosen_button
 from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
+from bot.quotation import Quotation
 from bot.reactions import FEEDBACK
 
 log = logging.getLogger(__name__)
@@ -51,7 +56,6 @@ WAITS = "matrix-waits:"  # messages without their key, by event
 INVITATIONS = "matrix-invitation:"  # who has invited the bot, by room
 TOLD = "matrix-told:"  # what owners were told about rooms
 REMEMBERED = 500  # messages remembered, to be quoted
-NAMES = {command.name for command in (*COMMANDS, *HIDDEN)}
 RETRY_SECONDS = 10.0
 
 
@@ -75,7 +79,7 @@ class Timeline:
         self._waiting: dict[str, WaitingEvent] = {}
         self.invitations: dict[str, str] = {}
         self._followed: set[str] = set()  # rooms that replace others
-        self._recent: OrderedDict[str, tuple[str, str]] = OrderedDict()  # sender and text, by event
+        self._recent: OrderedDict[str, RoomMessage] = OrderedDict()  # by event
         self.me = encryption.rooms.me
 
     async def load(self) -> None:
@@ -131,7 +135,6 @@ class Timeline:
                 return
             if message.kind == "m.notice":
                 return
-            incoming_message(message, sender="", me=(), quote=None, origin="person")
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise Unparsable(error) from None
         sender = self.sender_of(room, message.sender)
@@ -144,7 +147,8 @@ class Timeline:
         if (command := message.command) and not message.replaces:
             name, argument = command
             known = name in NAMES
-            if known or (sender.group is None and message.body.lstrip().startswith("/")):
+            alone = not argument and message.body.lstrip().startswith("/")
+            if known or (sender.group is None and alone):
                 call = CommandCall(message.chat, sender, level, argument)
                 await run_command(self._context, command_named(name), call)
                 return
@@ -152,7 +156,7 @@ class Timeline:
             return
         if message.replaces:
             original = await self._earlier(room, message.replaces)
-            theirs = original is not None and original[0] != message.sender
+            theirs = original is not None and original.sender != message.sender
             if level != "stranger" and not theirs:
                 await self._context.services.chats.submit(
                     await self._inbox_row(room, message, level)
@@ -178,10 +182,11 @@ class Timeline:
     async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> Quotation | None:
         if not message.answers or (found := await self._earlier(room, message.answers)) is None:
             return None
-        author, text = found
-        if author == self.me:
-            return Quotation("you", text, ours=True)
-        return Quotation("they" if author == message.sender else room.name(author), text)
+        if found.sender == self.me:
+            return Quotation("you", found.body, ours=True)
+        name = "they" if found.sender == message.sender else room.name(found.sender)
+        quote = Quotation(name, words(found, ()), files=found.files)
+        return await intake.with_heard(self._context, quote, message.chat, SOURCE, found.id)
 
     async def _is_addressed(self, room: JoinedRoom, message: RoomMessage, sender: Sender) -> bool:
         if sender.group is None or self._context.access.groups == "all":
@@ -189,24 +194,24 @@ class Timeline:
         if message.mentions(self.me, room.name(self.me)):
             return True
         answered = await self._earlier(room, message.answers) if message.answers else None
-        return answered is not None and answered[0] == self.me
+        return answered is not None and answered.sender == self.me
 
     def sender_of(self, room: JoinedRoom, user: str) -> Sender:
         group = None if self._encryption.rooms.partner(room.id) == user else room.id
         return Sender(user, room.name(user), group)
 
     def _remember(self, message: RoomMessage) -> None:
-        """Keep the text of a message for quotations; an edit corrects only its author's own."""
+        """Keep a message for quotations; an edit corrects only its author's own."""
         if message.replaces:
             known = self._recent.get(message.replaces)
-            if known is None or known[0] != message.sender:
+            if known is None or known.sender != message.sender:
                 return
-        self._recent[message.replaces or message.id] = message.sender, message.body
+        self._recent[message.replaces or message.id] = message
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
 
-    async def _earlier(self, room: JoinedRoom, event: str) -> tuple[str, str] | None:
-        """The sender and text of an older message; None if it cannot be fetched or read."""
+    async def _earlier(self, room: JoinedRoom, event: str) -> RoomMessage | None:
+        """An older message; None if it cannot be fetched or read."""
         if event not in self._recent:
             with suppress(HomeserverError, Undecryptable, *FAULTS):
                 raw = await self._channel.server.get(room_path(room.id, "event", event))

@@ -4,6 +4,7 @@ Each turns an update into what the handlers of any app (bot.commands) work with.
 """
 
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -47,6 +48,7 @@ from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
     HIDDEN,
+    NAMES,
     Command,
     command_named,
     handle_press,
@@ -54,8 +56,8 @@ from bot.commands.table import (
     show_press_result,
 )
 from bot.reactions import FEEDBACK
-from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message
-from bot.telegram.message_calls import ChatKey
+from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message, quotation
+from bot.telegram.message_calls import SOURCE, ChatKey
 from bot.texts import Texts
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
@@ -74,6 +76,8 @@ UPDATES = [
 REGISTERED = "telegram.registered"  # a digest of what was registered in other languages
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
+
+COMMAND = re.compile(r"/(\w+)(@\w+)?(?:\Z|\s+(.*))", re.DOTALL)
 
 Handler = Callable[[HandlerContext, Update], Awaitable[None]]
 
@@ -97,7 +101,7 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
         *(CommandHandler(c.name, bound(on_command(c)), new) for c in (*COMMANDS, *HIDDEN)),
         MessageHandler(new & filters.COMMAND, bound(on_unknown_command)),
         MessageHandler(new & ~filters.StatusUpdate.ALL, bound(on_message)),
-        MessageHandler(edited & ~filters.COMMAND, bound(on_edit)),
+        MessageHandler(edited, bound(on_edit)),
         MessageReactionHandler(bound(on_reaction)),
         BusinessConnectionHandler(bound(on_business)),
         InlineQueryHandler(bound(on_inline)),
@@ -121,6 +125,8 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     """A message was edited: it replaces the one that still waits, else it is a correction of its own."""
     message = update.edited_message
     assert message
+    if is_command(message, message.get_bot().bot):
+        return
     sender = addressing_sender(context, message)
     if sender is None or (level := context.access.level(sender)) == "stranger":
         return
@@ -133,29 +139,48 @@ async def inbox_row(
 ) -> Incoming:
     me = message.get_bot().bot
     edited = update.edited_message is not None
+    chat, quote = str(chat_of(message)), quotation(message, me)
+    if quote and (replied := message.reply_to_message):
+        quote = await intake.with_heard(context, quote, chat, SOURCE, str(replied.message_id))
     row = incoming_message(
-        update.update_id, message, me, edited=edited, origin=intake.origin(level)
+        update.update_id, message, me, quote=quote, edited=edited, origin=intake.origin(level)
     )
     return await intake.with_answered(context, row, answered(message, me))
 
 
 def on_command(command: Command) -> Handler:
     async def handler(context: HandlerContext, update: Update) -> None:
-        if call := command_call(context, update):
+        if update.message and not is_command(update.message, update.message.get_bot().bot):
+            await on_message(context, update)  # /status.txt
+        elif call := command_call(context, update):
             await run_command(context, command, call)
 
     return handler
 
 
 async def on_unknown_command(context: HandlerContext, update: Update) -> None:
-    """Help; but in a group it may be another bot's command."""
+    """Help; but in a group it may be another bot's command, and "/home is full" is none."""
     message, call = update.message, command_call(context, update)
+    if message and not is_command(message, message.get_bot().bot):
+        await on_message(context, update)
+        return
     if call is None or message is None or message.text is None:
         return
     _, _, name = message.text.split()[0].partition("@")
     mine = name.lower() == (message.get_bot().bot.username or "").lower()
     if mine or (call.sender.group is None and not name):
         await run_command(context, command_named("help"), call)
+
+
+def is_command(message: Message, me: User) -> bool:
+    """Whether a message is a known command, or a single word that looks like one."""
+    found = COMMAND.match(message.text or "")
+    if found is None:
+        return False
+    name, bot, argument = found.groups()
+    if name.lower() in NAMES or bot or not argument:
+        return True
+    return message.chat.id < 0 and not addressed(message, me)  # another bot's
 
 
 async def on_press(context: HandlerContext, update: Update) -> None:
@@ -337,7 +362,7 @@ def command_call(context: HandlerContext, update: Update) -> CommandCall | None:
     if message is None or message.from_user is None:
         return None
     sender = sender_of(message, message.from_user)
-    argument = (message.text or "").partition(" ")[2].strip()
+    argument = "".join((message.text or "").split(maxsplit=1)[1:])
     return CommandCall(str(chat_of(message)), sender, context.access.level(sender), argument)
 
 

@@ -4,11 +4,12 @@ import mimetypes
 from collections.abc import Sequence
 from typing import Any, cast
 
-from telegram import Message, MessageEntity, User
+from telegram import ExternalReplyInfo, Message, MessageEntity, User
 
 from agent.store import Incoming
 from agent.trust import Origin
 from bot.attachments import Attachment, safe_name, to_json
+from bot.quotation import Quotation
 from bot.telegram.message_calls import SOURCE, ChatKey
 
 # Seconds to wait for more that belongs to the same message.
@@ -17,7 +18,6 @@ PASTE_SETTLE = 1.2
 FORWARD_SETTLE = 0.8
 FILE_SETTLE = 0.8  # a file without a caption: the question often follows
 PASTE = 3900  # characters; a client cuts what is longer into pieces of 4,096
-QUOTE = 600  # characters
 SUFFIXES = {"voice": ".oga", "photo": ".jpg", "video note": ".mp4"}
 
 
@@ -26,12 +26,13 @@ def incoming_message(
     message: Message,
     me: User,
     *,
+    quote: Quotation | None = None,
     edited: bool = False,
     origin: Origin = "person",
 ) -> Incoming:
-    """The inbox row of a message; its files are downloaded when its turn begins."""
+    """The inbox row of a message; its files and those of the quoted one are downloaded when its turn begins."""
     chat = chat_of(message)
-    files = attachments(message)
+    files = attachments(message, message)
     if message.media_group_id:
         settle = ALBUM_SETTLE
     elif len(message.text or "") >= PASTE:
@@ -48,9 +49,9 @@ def incoming_message(
         kind="edit" if edited else "message",
         ref=str(message.message_id),
         sender="" if chat.private else display_name(message.from_user),
-        quote=quoted_text(message, me),
+        quote=quote.line if quote else "",
         context_lines=forward_note(message),
-        body=to_json(files),
+        body=to_json([*files, *(quote.attachments if quote else ())]),
         settle_s=settle,
         at=message.date.timestamp(),
         origin=origin,
@@ -88,14 +89,31 @@ def entities_of(message: Message) -> Sequence[tuple[MessageEntity, str]]:
     return list(found.items())
 
 
+def linked_text(message: Message) -> str:
+    """The text or caption, with the address of each link behind its words."""
+    if message.text is not None:
+        return with_links(message.text, message.entities)
+    return with_links(message.caption or "", message.caption_entities)
+
+
+def with_links(text: str, entities: Sequence[MessageEntity]) -> str:
+    units = text.encode("utf-16-le", "surrogatepass")  # offsets count these, two bytes each
+    for entity in sorted(entities, key=lambda each: each.offset + each.length, reverse=True):
+        start, end = entity.offset * 2, (entity.offset + entity.length) * 2
+        words = units[start:end].decode("utf-16-le", "replace")
+        if (
+            entity.type == "text_link"
+            and entity.url
+            and entity.url.rstrip("/") != words.rstrip("/")
+        ):
+            units = units[:end] + f" ({entity.url})".encode("utf-16-le", "replace") + units[end:]
+    return units.decode("utf-16-le", "replace")
+
+
 def message_text(message: Message, me: User) -> str:
     """The text with its links' targets, without a leading mention of the bot; what is neither
     text nor file in brackets. Never empty where no file came along."""
-    words = message.text if message.text is not None else message.caption or ""
-    for entity, text in entities_of(message):
-        url = entity.url if entity.type == "text_link" else None
-        if url and url.rstrip("/") != text.rstrip("/"):
-            words = words.replace(text, f"{text} ({url})", 1)
+    words = linked_text(message)
     mention = f"@{me.username}".lower()
     if message.chat.id < 0 and me.username and words.lower().startswith(mention):
         words = words[len(mention) :].lstrip(" ,:")
@@ -118,7 +136,7 @@ def message_text(message: Message, me: User) -> str:
     if message.checklist:
         done = [f"[{'x' if t.completion_date else ' '}] {t.text}" for t in message.checklist.tasks]
         lines.append("\n".join([f"[checklist: {message.checklist.title}]", *done]))
-    if not any(lines) and not attachments(message):
+    if not any(lines) and not attachments(message, message):
         lines.append(f"[a message of a kind that cannot be read here: {kind_of(message)}]")
     return "\n".join(filter(None, lines))
 
@@ -130,17 +148,18 @@ def kind_of(message: Message) -> str:
     return kind.replace("_", " ")
 
 
-def quoted_text(message: Message, me: User) -> str:
-    """The text that a reply refers to: the part that was quoted, else the beginning of the message."""
-    replied = message.reply_to_message
+def quotation(message: Message, me: User) -> Quotation | None:
+    """What a message answers: the part that was quoted, else the whole message."""
+    replied, part = message.reply_to_message, message.quote
+    text = with_links(part.text, part.entities or ()) if part else ""
     if replied is None or replied.forum_topic_created is not None:
-        return message.quote.text[:QUOTE] if message.quote else ""
-    text = message.quote.text if message.quote else replied.text or replied.caption or ""
+        there = message.external_reply  # in another chat
+        files = attachments(there, message) if there else ()
+        return Quotation("", text, files=files) if text or files else None
     author = replied.from_user
-    whose = "you" if author and author.id == me.id else display_name(author)
-    files = ", ".join(file.name for file in attachments(replied))
-    quote = " ".join(filter(None, [text[:QUOTE], files and f"[{files}]"]))
-    return f"{whose}: {quote}" if quote else ""
+    ours = author is not None and author.id == me.id
+    whose = "you" if ours else display_name(author)
+    return Quotation(whose, text or message_text(replied, me), ours, attachments(replied, replied))
 
 
 def answered(message: Message, me: User) -> str:
@@ -178,10 +197,10 @@ def strangers_text(message: Message, me: User) -> list[str]:
     own = {me.id, message.from_user.id if message.from_user else 0}
     if replied is not None:
         author = replied.from_user.id if replied.from_user else None
-        others = replied.forward_origin or replied.via_bot or attachments(replied)
+        others = replied.forward_origin or replied.via_bot or attachments(replied, replied)
         if author not in own or others:
             found.append(f"message of {display_name(replied.from_user)} that is answered")
-    elif message.quote:
+    elif message.quote or message.external_reply:
         found.append("quotation from another chat")
     return found
 
@@ -192,8 +211,8 @@ def display_name(user: User | None) -> str:
     return f"{user.full_name} (@{user.username})" if user.username else user.full_name
 
 
-def attachments(message: Message) -> list[Attachment]:
-    """One at most; of a photo the largest size."""
+def attachments(message: Message | ExternalReplyInfo, named_by: Message) -> list[Attachment]:
+    """One at most; of a photo the largest size. What has no name is named after a message."""
     files: dict[str, Any] = {
         "photo": message.photo[-1] if message.photo else None,
         "animation": message.animation,
@@ -203,7 +222,7 @@ def attachments(message: Message) -> list[Attachment]:
         "video": message.video,
         "video note": message.video_note,
     }
-    return [attachment(kind, file, message) for kind, file in files.items() if file is not None]
+    return [attachment(kind, file, named_by) for kind, file in files.items() if file is not None]
 
 
 def attachment(kind: str, file: Any, message: Message) -> Attachment:

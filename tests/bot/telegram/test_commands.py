@@ -342,7 +342,7 @@ async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
 ) -> None:
     scenario.plans = True
     async with scenario.open() as run:
-        shown = await card(scenario, "/schedule every day at 9:00 stretch")
+        shown = await card(scenario, "/schedule\nevery day at 9:00 stretch")
         none = await scenario.owner.ask("/jobs")
         await scenario.owner.press(shown, TEXTS.plan_it)
         made = await scenario.owner.until(shown, lambda m: not m.keyboard)

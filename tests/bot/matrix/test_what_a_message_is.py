@@ -1,0 +1,98 @@
+"""Paths that are no commands, and answers to files and long posts."""
+
+from typing import Any
+
+import pytest
+
+from bot.matrix.incoming_message import incoming_message, parsed, words
+from bot.quotation import CUT, LONGEST, Quotation
+from fakes.matrix_person import MatrixPerson
+from fakes.matrix_running import MatrixScenario
+from fakes.patience import soon
+
+from .test_rooms import said
+
+
+def event(**content: Any) -> dict[str, Any]:
+    said = {"msgtype": "m.text", "body": "look", **content}
+    return {"event_id": "$2", "sender": "@o:x", "origin_server_ts": 1000, "content": said}
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "files"),
+    [
+        ({"body": "x" * LONGEST}, "they: " + "x" * LONGEST, 0),
+        ({"body": "x" * LONGEST + "y"}, "they: " + "x" * LONGEST + CUT, 0),
+        ({"msgtype": "m.image", "body": "a.png", "url": "mxc://x/1"}, "they: [a.png]", 1),
+        ({"msgtype": "m.file", "body": "a.pdf", "url": "mxc://x/1"}, "they: [a.pdf]", 1),
+        ({"msgtype": "m.audio", "body": "a.ogg", "url": "mxc://x/1"}, "they: [a.ogg]", 1),
+        ({"msgtype": "m.video", "body": "a.mp4", "url": "mxc://x/1"}, "they: [a.mp4]", 1),
+        (
+            {"msgtype": "m.image", "body": "my cat", "filename": "a.png", "url": "mxc://x/1"},
+            "they: my cat [a.png]",
+            1,
+        ),
+        (
+            {"msgtype": "m.file", "body": "a", "file": {"url": "mxc://x/1", "key": {}}},
+            "they: [a]",
+            1,
+        ),
+        (
+            {"msgtype": "m.location", "body": "here", "geo_uri": "geo:1,2"},
+            "they: [location geo:1,2]",
+            0,
+        ),
+        ({"msgtype": "m.emote", "body": "waves"}, "they: * waves", 0),
+    ],
+)
+def test_what_is_answered_comes_whole_or_the_cut_is_marked(
+    content: dict[str, Any], line: str, files: int
+) -> None:
+    earlier = parsed("!r:x", event(**content))
+    message = parsed("!r:x", event(**{"m.relates_to": {"m.in_reply_to": {"event_id": "$1"}}}))
+    quote = Quotation("they", words(earlier, ()), files=earlier.files)
+    row = incoming_message(message, sender="", me=(), quote=quote, origin="owner")
+    assert row.quote == line
+    assert [file.answered for file in quote.attachments] == [True] * files
+    assert row.body.count('"answered": true') == files
+
+
+MESSAGES = [
+    "/home is 98 % full, what can I delete?",
+    "/etc/hosts what is it?",
+    "/home/olga/notes.txt: shorten it",
+    "/var, /tmp and /home: which is the largest?",
+    "/tmp\nis full",
+    "/unknown_command with words",
+    "/status.txt is empty",
+    "!important: buy milk",
+    "/дом is full",
+    "/ is full",
+]
+
+
+async def test_a_text_that_begins_with_a_path_is_no_command(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        for text in ("/help", "/unknown_command", "!help"):
+            await olga.say(room, text)
+            assert "/status" in (await olga.next()).body and not run.model.requests
+        for text in MESSAGES:
+            await olga.say(room, text)
+            await olga.next()
+            assert run.model.requests[-1].messages[-1].text.endswith(f"\n{text}")
+
+
+async def test_the_post_that_is_answered_is_told_whole(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    post = "A long post. " * 200
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account, encrypted=True)
+        earlier = await olga.say(room, post)
+        await olga.next()
+        await olga.reply(room, earlier, "what is this?")
+        await soon(lambda: "what is this?" in said(run))
+    assert f"they: {post.strip()}" in said(run)

@@ -1,0 +1,198 @@
+"""Links by their offsets, paths that are no commands, and answers to photos, voices, documents and long posts."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from telegram import Message as TelegramMessage
+from telegram import User
+
+from agent.pictures import VisionLimits
+from agent.sandbox.sandbox import Sandboxes
+from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
+from bot.localgram import is_final
+from bot.quotation import CUT, LONGEST
+from bot.telegram.incoming_message import message_text, quotation
+from fakes import recordings
+from fakes.bot_running import TelegramScenario
+
+from .test_media import PNG, images, told
+
+ME = User(7, "Voltaire", is_bot=True, username="voltaire_bot")
+OLGA = {"id": 1, "is_bot": False, "first_name": "Olga"}
+GROUP = {"id": -5, "type": "group", "title": "Team"}
+
+
+def message(**fields: Any) -> TelegramMessage:
+    asked = {"message_id": 2, "date": 1_800_000_000, "chat": GROUP, "from": OLGA, **fields}
+    found = TelegramMessage.de_json(asked, None)
+    assert found
+    return found
+
+
+def link(text: str, words: str, url: str, nth: int = 0) -> dict[str, Any]:
+    """A link on the nth place of these words, counted as Telegram does."""
+    at = -1
+    for _ in range(nth + 1):
+        at = text.index(words, at + 1)
+    units = [len(part.encode("utf-16-le")) // 2 for part in (text[:at], words)]
+    return {"type": "text_link", "offset": units[0], "length": units[1], "url": url}
+
+
+def bold(text: str) -> dict[str, Any]:
+    return {"type": "bold", "offset": 0, "length": len(text.encode("utf-16-le")) // 2}
+
+
+def linked(text: str, words: str, *urls: str, more: tuple[dict[str, Any], ...] = ()) -> Any:
+    found = [*more, *(link(text, words, url, nth) for nth, url in enumerate(urls))]
+    return text, found
+
+
+LINKS = [
+    (linked("here, here and here", "here", "a:1", "b:2", "c:3"), "here (a:1), here (b:2) and here (c:3)"),
+    (linked("👍🏽 here 👩‍👩‍👧 here", "here", "a:1", "b:2"), "👍🏽 here (a:1) 👩‍👩‍👧 here (b:2)"),
+    (linked("𝔄𝔅 link", "link", "a:1"), "𝔄𝔅 link (a:1)"),
+    (("a a", [link("a a", "a", "b:2", 1)]), "a a (b:2)"),
+    (("the then", [link("the then", "the", "b:2", 1)]), "the the (b:2)n"),
+    (linked("合同 合同", "合同", "a:1", "b:2"), "合同 (a:1) 合同 (b:2)"),
+    (linked("here here", "here", "a:1", "b:2", more=(bold("here here"),)), "here (a:1) here (b:2)"),
+    (linked("b:2 here", "here", "b:2"), "b:2 here (b:2)"),
+    (linked("https://a.b/", "https://a.b/", "https://a.b"), "https://a.b/"),
+    (linked("(here) (here)", "(here)", "a:1", "b:2"), "(here) (a:1) (here) (b:2)"),
+    (linked("x\n👉", "👉", "a:1"), "x\n👉 (a:1)"),
+    (("short", [{"type": "text_link", "offset": 3, "length": 99, "url": "a:1"}]), "short (a:1)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "expected"), LINKS, ids=range(len(LINKS)))
+@pytest.mark.parametrize("place", ["text", "caption", "reply", "answered caption", "quote"])
+def test_each_link_stands_behind_its_own_words(
+    said: tuple[str, list[dict[str, Any]]], expected: str, place: str
+) -> None:
+    text, entities = said
+    of_text = {"text": text, "entities": entities}
+    of_caption = {"caption": text, "caption_entities": entities}
+    earlier = {"message_id": 1, "date": 1_800_000_000, "chat": GROUP, "from": OLGA}
+    match place:
+        case "text":
+            found = message_text(message(**of_text), ME)
+        case "caption":
+            found = message_text(message(**of_caption), ME)
+        case _:
+            part = {**of_text, "position": 0} if place == "quote" else None
+            answered = (
+                of_caption if place == "answered caption" else {"text": "else"} if part else of_text
+            )
+            quote = quotation(
+                message(text="and?", reply_to_message={**earlier, **answered}, quote=part), ME
+            )
+            assert quote
+            found = quote.line.removeprefix("Olga: ")
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        ({"location": {"latitude": 1.5, "longitude": 2}}, "Olga: [location 1.5, 2]"),
+        ({"contact": {"first_name": "Max", "phone_number": "9"}}, "Olga: [contact Max, 9]"),
+        ({"dice": {"emoji": "🎲", "value": 6}}, "Olga: [🎲 shows 6]"),
+        ({"text": "x" * LONGEST}, "Olga: " + "x" * LONGEST),
+        ({"text": "x" * LONGEST + "y"}, "Olga: " + "x" * LONGEST + CUT),
+        ({"text": "x" * 700, "from": ME.to_dict()}, "you: " + "x" * 600 + CUT),
+        ({"text": "short", "from": ME.to_dict()}, "you: short"),
+    ],
+)
+def test_what_is_answered_is_told_whole_or_the_cut_is_marked(
+    content: dict[str, Any], line: str
+) -> None:
+    earlier = {"message_id": 1, "date": 1_800_000_000, "chat": GROUP, "from": OLGA, **content}
+    quote = quotation(message(text="@voltaire_bot what is this?", reply_to_message=earlier), ME)
+    assert quote and quote.line == line
+
+
+def test_a_file_of_another_chat_that_is_answered_is_fetched() -> None:
+    origin = {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}
+    photo = [{"file_id": "f", "file_unique_id": "u", "width": 1, "height": 1}]
+    there = {"origin": origin, "photo": photo}
+    quote = quotation(message(text="what is this?", external_reply=there), ME)
+    assert quote
+    [file] = quote.attachments
+    assert (file.kind, file.file_id, file.answered) == ("photo", "f", True)
+
+
+COMMANDS = ["/help", "/HELP", "/help@voltaire_bot", "/unknown_command", "/home", "/hepl"]
+MESSAGES = [
+    "/home is 98 % full, what can I delete?",
+    "/etc/hosts what is it?",
+    "/etc/hosts",
+    "/home/olga/notes.txt: shorten it",
+    "/var, /tmp and /home: which is the largest?",
+    "/tmp\nis full",
+    "/new/folder: make it",
+    "/status.txt is empty",
+    "/unknown_command with words",
+    "//comment what does this mean",
+    "/ is full",
+    "/дом is full",
+]
+
+
+async def test_a_text_that_begins_with_a_path_is_no_command(scenario: TelegramScenario) -> None:
+    async with scenario.open() as run:
+        for text in COMMANDS:
+            answer = await scenario.owner.ask(text)
+            assert "/status" in answer.text and not run.model.requests, text
+        for text in MESSAGES:
+            await scenario.owner.ask(text)
+            assert told(run).endswith(f"\n{text}"), text
+        asked = await scenario.owner.send("/home is ful")
+        await scenario.owner.next_message(where=is_final)
+        await scenario.owner.edit(asked, "/home is full")
+        await scenario.owner.next_message(where=is_final)
+        assert told(run).endswith("\n/home is full")
+
+
+class Recognizer:
+    piece_seconds, name, heard = 10.0, "a script", 0
+
+    async def words(self, box: object, recording: bytes) -> str:
+        Recognizer.heard += 1
+        return "we meet at six"
+
+
+async def test_the_file_that_is_answered_is_seen_heard_and_read(
+    scenario: TelegramScenario, sandboxes: Sandboxes
+) -> None:
+    async def recognizer() -> SpeechRecognizer:
+        return Recognizer()
+
+    scenario.sandbox, scenario.vision = sandboxes.of, VisionLimits(pixels=10_000, most=2)
+    scenario.speech_to_text = lambda: SpeechToText(Path("nowhere"), model=recognizer)
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    scenario.config = {"allow": frozenset({group.id})}
+    voice, post = recordings.spoken("We meet at six."), "A long post. " * 250
+
+    async def asked(answered: Any, who: Any = mia) -> str:
+        where = group if who is mia else None
+        await who.send("@voltaire_bot what is this?", chat=where, reply_to=answered)
+        await who.next_message(chat=where, where=is_final)
+        return told(run)
+
+    async with scenario.open() as run:
+        await asked(await scenario.owner.send_file("photo", PNG, chat=group))
+        assert len(images(run.model.requests[-1].messages)) == 1
+        text = await asked(
+            await scenario.owner.send_file("document", b"a,b\n1,2\n", name="t.csv", chat=group)
+        )
+        assert "reply to: Olga Owner (@olga): [t.csv]" in text and "received/t.csv: 2 lines" in text
+        assert "we meet at six" in await asked(
+            await scenario.owner.send_file("voice", voice, chat=group)
+        )
+        assert post.strip() in await asked(await scenario.owner.send(post, chat=group))
+        own = await scenario.owner.send_file("voice", voice)
+        await scenario.owner.next_message(where=is_final)
+        heard = Recognizer.heard
+        assert ": we meet at six" in await asked(own, scenario.owner)
+        assert Recognizer.heard == heard  # not again
