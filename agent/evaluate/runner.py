@@ -91,8 +91,8 @@ async def score_of(
     setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt, said_before: int
 ) -> Score:
     """Run the turn in a prepared workspace, and check its outcome."""
-    recorder = TurnRecorder(notes=list(task.notes))
     now = datetime.now(UTC).astimezone(ZoneInfo(setup.zone))
+    recorder = TurnRecorder(now, notes=list(task.notes))
     context = await setup.stage.context(task, sandbox, recorder, plan=prompt != "no-plan")
     skills = context.skills()
     messages = opening_messages(prompt, task.ask, now, setup.zone, said_before, skills)

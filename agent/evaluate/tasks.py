@@ -4,15 +4,21 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, BinaryIO
+from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agent.events import CallRefused, Event, ModelFinished, ToolFinished
 from agent.plan import Plan, plan_lines
 from agent.sandbox.sandbox import Sandbox
+from agent.schedule.planner import asked_back
+from agent.schedule.times.parser import parse
+from agent.schedule.times.rule import Rule, describe
+from agent.schedule.triggers import next_times
 from agent.tools.context import RecallMatch
 
 
@@ -42,11 +48,11 @@ class EvalTask(BaseModel):
 
     `says` and `never` are regular expressions over the answer. `verify` is bash
     that must end with 0 in the workspace, `echoes` bash whose output the answer
-    must hold. `uses`: one of these tools must have run. `kept`, `planned`
-    ("when task") and `sent` (a file's name) are searched in what was remembered,
-    scheduled and sent, `steps` in the lines of the plan. `documents` are files that
-    were sent as such, `skills` SKILL.md texts by name, `pages` the web. `calls` is how
-    many a good run takes; `easy` tasks are meant for the smallest models too.
+    must hold. `uses`: one of these tools must have run. `kept`, `planned` and `sent`
+    (a file's name) are searched in what was remembered, scheduled and sent, `steps` in
+    the lines of the plan; what is planned must be due as `due` says, in words. `documents`
+    are files that were sent as such, `skills` SKILL.md texts by name, `pages` the web.
+    `calls` is how many a good run takes; `easy` tasks are meant for the smallest models too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,6 +75,7 @@ class EvalTask(BaseModel):
     uses: tuple[str, ...] = ()
     kept: str = ""
     planned: str = ""
+    due: str = ""
     sent: str = ""
     steps: tuple[str, ...] = ()
 
@@ -85,14 +92,16 @@ def suite() -> tuple[EvalTask, ...]:
 
 
 CHECK_SECONDS = 30.0
+CLOCK_TOLERANCE = timedelta(minutes=2)  # a model may count from when it was asked
 
 
 @dataclass
 class TurnRecorder:
     """Stands in for the tools' notes, jobs, plan and file sender, listens to the turn, and keeps what it gets."""
 
+    now: datetime = field(default_factory=lambda: datetime.now(ZoneInfo("UTC")))
     notes: list[str] = field(default_factory=list)
-    planned: list[str] = field(default_factory=list)
+    planned: list[tuple[Rule, str]] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
     plan: Plan = ()
@@ -111,8 +120,12 @@ class TurnRecorder:
     async def schedule(
         self, when: str, task: str, kind: str, approve: Any, stranger: str = ""
     ) -> str:
-        self.planned.append(f"{when} {task}")
-        return f"Planned: {task} ({when})"
+        with asked_back():
+            rule = parse(when, self.now)
+        self.planned.append((rule, task))
+        return (
+            f"Planned as job {len(self.planned)}: {task}, {describe(rule, str(self.now.tzinfo))}."
+        )
 
     async def of_turn(self, turn: str) -> Plan:
         return self.plan
@@ -158,14 +171,32 @@ def wrong_answer(task: EvalTask, answer: str) -> str:
 def missing_effect(task: EvalTask, recorder: TurnRecorder) -> str:
     if task.uses and not set(task.uses) & set(recorder.ran):
         return f"none of {', '.join(task.uses)} was used"
-    left = (("remembered", task.kept, recorder.notes), ("planned", task.planned, recorder.planned))
-    for what, wanted, found in (*left, ("sent", task.sent, recorder.sent)):
+    left = (
+        ("remembered", task.kept, recorder.notes),
+        ("planned", task.planned, [words for _, words in recorder.planned]),
+        ("sent", task.sent, recorder.sent),
+    )
+    for what, wanted, found in left:
         if wanted and not any(re.search(wanted, one) for one in found):
             return f"nothing like {wanted} was {what}"
+    if task.due and not due_as(task.due, recorder):
+        return f"nothing is due {task.due}"
     for wanted in task.steps:
         if not any(re.search(wanted, line) for line in plan_lines(recorder.plan)):
             return f"the plan has no {wanted}"
     return ""
+
+
+def due_as(words: str, recorder: TurnRecorder) -> bool:
+    """Whether something was planned whose next times are those of `words`, within two minutes."""
+    wanted = next_times(parse(words, recorder.now), recorder.now, 3)
+    for rule, _ in recorder.planned:
+        found = next_times(rule, recorder.now, 3)
+        if len(found) == len(wanted) and all(
+            abs(one - other) <= CLOCK_TOLERANCE for one, other in zip(found, wanted, strict=True)
+        ):
+            return True
+    return False
 
 
 async def wrong_workspace(task: EvalTask, answer: str, sandbox: Sandbox) -> str:

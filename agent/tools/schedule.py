@@ -11,7 +11,9 @@ from agent.tools.tool import Call, Output, tool
 @tool
 async def schedule(
     call: Call,
-    when: Annotated[str, Field(description="the time, in the words of the person")],
+    when: Annotated[
+        str, Field(description="the person's own words for the time, no date of yours")
+    ],
     task: Annotated[
         str, Field(description="the text to send, the task to do, or the repository to summarise")
     ],

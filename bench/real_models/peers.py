@@ -2,7 +2,7 @@
 
 Each is installed into an environment of its own, and runs in bubblewrap with a copy of the task's files, where it sees
 the machine read-only and reaches the model. It is judged kindly: what it remembered or planned may stand in any file
-that it wrote, a file counts as sent when the answer names it, and a needless tool is no fault.
+that it wrote, and a file counts as sent when the answer names it.
 """
 
 import asyncio
@@ -16,11 +16,14 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from agent.evaluate.answer_faults import faults_of
 from agent.evaluate.runner import prepared_sandbox
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
+from agent.schedule.times.parser import parse
 from backend.protocol import Endpoint
 from bench.real_models.trial import Bench, Trial, with_transcript
 from bench.real_models.weights import CACHE
@@ -134,9 +137,9 @@ async def peer_trial(bench: Bench, task: EvalTask, name: str, seed: int) -> Tria
             answer = peer.answer(place, printed)
             written = list(texts(workspace))
             await asyncio.to_thread(put_back, workspace, sandbox.workspace)
-        recorder = TurnRecorder(
-            notes=written, planned=[f"{t} {t}" for t in written], sent=[answer], ran=list(task.uses)
-        )
+        now = datetime.now(ZoneInfo("UTC"))
+        due = [(parse(task.due, now), text) for text in written if task.due]
+        recorder = TurnRecorder(now, written, due, sent=[answer], ran=list(task.uses))
         fault = await failed_check(task, answer, recorder, sandbox)
     trial = Trial(
         model=bench.name,

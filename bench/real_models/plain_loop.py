@@ -16,7 +16,7 @@ from agent.evaluate.runner import prepared_sandbox
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.prompt import context_block, system_text
 from agent.tools.tool import Call, Output
-from bench.real_models.trial import Bench, Trial, needless, revision
+from bench.real_models.trial import Bench, Trial, revision
 
 CALLS = 8
 WRITTEN = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```|<tools>\s*(\{.*?\})\s*</tools>", re.DOTALL)
@@ -59,7 +59,7 @@ async def plain_trial(bench: Bench, task: EvalTask, seed: int) -> Trial:
                     call["function"]["name"], json.loads(call["function"]["arguments"])
                 )
                 messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
-        fault = await failed_check(task, answer, recorder, sandbox) or needless(task, used)
+        fault = await failed_check(task, answer, recorder, sandbox)
     faults = faults_of(answer, list(tools))
     seconds = round(time.monotonic() - began, 3)
     return Trial(bench.name, "plain", seed, task.name, revision(), fault, reason, faults, used, seconds, ())  # fmt: skip

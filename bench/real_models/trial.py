@@ -222,7 +222,7 @@ async def product_trial(bench: Bench, task: EvalTask, prompt: Prompt, seed: int)
         seed=seed,
         task=task.name,
         revision=revision(),
-        fault=score.fault or needless(task, score.calls),
+        fault=score.fault,
         reason=score.reason,
         answer_faults=faults_of(answers[-1], [tool.name for tool in bench.agent.tools]),
         calls=score.calls,
@@ -230,10 +230,6 @@ async def product_trial(bench: Bench, task: EvalTask, prompt: Prompt, seed: int)
         model_calls=tuple(calls),
     )
     return await asyncio.to_thread(with_transcript, trial, task, transcript(model, answers[-1]))
-
-
-def needless(task: EvalTask, calls: int) -> str:
-    return "a tool was called for nothing" if calls and not task.calls else ""
 
 
 def transcript(model: SeededModel, answer: str) -> str:

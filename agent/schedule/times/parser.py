@@ -138,6 +138,8 @@ def parse(phrase: str, now: datetime) -> Rule:
             words = form.format(rest=rest if language == ENGLISH else phrase.strip())
             question = NotUnderstood(translated(ASK) if rest == tidy(phrase) else words)
     assert question
+    if re.fullmatch(AMOUNT, tidy(phrase)):  # "20 minutes", as models write it
+        return parse(f"in {phrase}", now)
     raise question
 
 

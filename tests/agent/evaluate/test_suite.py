@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from agent.errors import ToolError
 from agent.evaluate.prompts import PROMPTS
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.stage import open_stage
-from agent.evaluate.tasks import suite
+from agent.evaluate.tasks import TurnRecorder, missing_effect, suite
 from agent.messages import ToolResult
 from agent.prompt import system_text
 from agent.tools.registry import chosen
@@ -144,3 +147,28 @@ async def test_what_a_score_tells(stage: Any) -> None:
     assert (score.calls, score.refused, score.asked) == (1, 0, 2)
     assert (score.prompt_tokens, score.completion_tokens, score.joules) == (200, 20, None)
     assert score.key == ("find-word", "naive", 300)
+
+
+@pytest.mark.parametrize(
+    ("when", "right"),
+    [
+        ("in 20 minutes", True),
+        ("20 min", True),
+        ("2026-03-02T10:20:00", True),
+        ("2026-03-02 10:20", True),
+        ("at 10:21", True),
+        ("in 2 hours", False),
+        ("every 20 minutes", False),
+        ("tomorrow at 10:20", False),
+    ],
+)
+async def test_a_time_is_judged_by_when_it_comes(when: str, right: bool) -> None:
+    (task,) = (task for task in suite() if task.name == "remind-once")
+    recorder = TurnRecorder(datetime(2026, 3, 2, 10, 0, tzinfo=ZoneInfo("Europe/Berlin")))
+    await recorder.schedule(when, "turn off the oven", "remind", approve=None)
+    assert (missing_effect(task, recorder) == "") is right
+
+
+async def test_a_time_that_is_not_understood_is_asked_back() -> None:
+    with pytest.raises(ToolError):
+        await TurnRecorder().schedule("soonish", "turn off the oven", "remind", approve=None)
