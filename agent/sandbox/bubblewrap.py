@@ -19,6 +19,7 @@ from typing import Literal
 from agent.sandbox import seccomp
 
 WORKSPACE = "/workspace"
+MADE_UP = "/home/user"  # a link to it: where small models believe that they are
 REPOS = "/repos"
 HOME = "/tmp"  # noqa: S108 - in the sandbox; empty at the start of each call
 REPORT = "/host.txt"

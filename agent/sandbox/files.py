@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.sandbox import openat2
-from agent.sandbox.bubblewrap import HOME, REPORT, REPOS, SKILLS, WORKSPACE
+from agent.sandbox.bubblewrap import HOME, MADE_UP, REPORT, REPOS, SKILLS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.limits import DiskQuota
 from agent.sandbox.observer import Observer
@@ -80,6 +80,8 @@ class Files:
                 f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
                 f"Use {WORKSPACE}/{lasting}, in bash too."
             )
+        if full == MADE_UP or full.startswith(f"{MADE_UP}/"):
+            full = f"{WORKSPACE}{full[len(MADE_UP) :]}"
         if reading and not f"{full}/".startswith((f"{WORKSPACE}/", f"{REPOS}/")):
             full = f"{WORKSPACE}{full}"
         if full == WORKSPACE or full.startswith(f"{WORKSPACE}/"):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.files import replacing
-from agent.sandbox.bubblewrap import LISTING, PROGRAMS, REPORT, UID, USER
+from agent.sandbox.bubblewrap import LISTING, MADE_UP, PROGRAMS, REPORT, UID, USER, WORKSPACE
 
 DIRECTORIES = (
     *("usr", "etc", "proc", "dev", "tmp", "run", "run/commands"),
@@ -63,6 +63,7 @@ def make_root(root: Path) -> tuple[str, ...]:
         make_directory(root / name)
     for path in (REPORT, LISTING):
         (root / path[1:]).touch(0o644)
+    symlink(WORKSPACE, root / MADE_UP[1:])
     system = []
     for name in UNMERGED:
         host = Path("/", name)

@@ -74,4 +74,4 @@ def rendered(result: CommandResult) -> str:
         lines.append("A git directory in /repos is read-only here: use git_commit.")
     if result.exit_code:
         lines.append(f"exit code: {result.exit_code}")
-    return "\n".join(lines) or "(no output)"
+    return "\n".join(lines) or "(done, no output)"

@@ -24,6 +24,7 @@ MOST_COMPARED = 400  # lines; more are all shown as removed and added
 MOST_SHOWN = 400  # lines of a change
 LINE_CHARACTERS = 2000  # of each of these lines
 MOST_SOUGHT = 20_000  # lines among which the nearest is sought
+SHORT_TEXT = 2000  # characters
 LINES_NAMED = 5  # at which a text occurs
 MOST_REPLACED = 1 << 18  # characters
 # Characters that are searched or split at once. No other thread runs meanwhile: the event loop waited 36 ms
@@ -182,11 +183,16 @@ def split_lines(text: str, *, keepends: bool = False) -> list[str]:
 
 
 def shown_lines(text: str, path: str, first: int, last: int, limit: int) -> str:
-    """Lines `first` to `last`, as many as fit into `limit` bytes; ToolError where there are none."""
+    """Lines `first` to `last`, as many as fit into `limit` bytes; ToolError where there are none.
+
+    A short text is shown whole where its first line is asked for: small models fill in both numbers with 1.
+    """
     lines = split_lines(text, keepends=True)
     if not lines:
         return f"{path} is empty."
     start, end = max(first, 1), last if last > 0 else len(lines)
+    if start == end == 1 and len(text) <= SHORT_TEXT:
+        end = len(lines)
     if start > len(lines):
         raise ToolError(f"{path} has only {len(lines)} lines.")
     fitting = lines_within(lines[start - 1 : end], limit)

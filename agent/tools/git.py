@@ -128,8 +128,8 @@ async def run_git(
         exact=exact,
     )
     if result.exit_code == ABSENT:
-        names = ", ".join(call.sandbox.config.repos)
-        known = f"Configured are: {names}." if names else "None is configured; git init makes one."
+        names = [*call.sandbox.config.repos, *result.output.splitlines()]
+        known = f"There are: {', '.join(names)}." if names else "There is none; git init makes one."
         raise ToolError(f"There is no git repository at {folder}. {known}")
     if result.exit_code:
         message, _ = truncate_middle(result.output.strip(), 1000)

@@ -3,9 +3,13 @@
 # Paths that follow are relative to the top of FOLDER's repository. Exit codes that tools/git.py knows:
 # 44 no repository; 45 the changes are not those that were approved; 46 nothing to commit; 47 no commits.
 command=$1
-cd -- "$2" 2>/dev/null || exit 44
+absent() { # with the names of those in the workspace
+    cd /workspace && find . -maxdepth 3 -name .git -printf '%P\n' 2>/dev/null | sed 's|^.git$|/workspace|; s|/.git$||' | sort | head -n 20
+    exit 44
+}
+cd -- "$2" 2>/dev/null || absent
 shift 2
-top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || exit 44
+top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || absent
 base=HEAD
 git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
 

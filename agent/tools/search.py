@@ -63,6 +63,7 @@ def piece_expression(piece: str) -> str:
 
 
 MOST_LINES = 300
+OTHERS = 20  # files that are named where none matches
 SECONDS = 30
 QUESTION_MARKS = str.maketrans("\n␤", "??")  # for line breaks in a name: a glob matches them
 ABSENT = 44  # exit code of search.sh
@@ -78,11 +79,16 @@ async def list_files(
     place, glob = await split_pattern(call, path, pattern)
     await call.reads(place)
     count, *names = await search(call, place, "newest", beneath(place.path, glob))
+    told = ""
     if not names:
-        return Output(f"No file matches {pattern} in {place.name}.")
-    lines = [sized(place, *entry.split("\t", 1)) for entry in names]
+        told = f"No file matches {pattern} in {place.name}."
+        count, *names = await search(call, place, "newest", beneath(place.path, ""))
+        if not names:
+            return Output(told)
+        told = f"{told} There are others: "
+    lines = [sized(place, *entry.split("\t", 1)) for entry in names[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
-    return Output(f"{counted(int(count), 'file')}:\n{shown}")
+    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
 
 
 def sized(place: SandboxPath, size: str, name: str) -> str:
@@ -101,21 +107,29 @@ async def grep(
         raise ToolError("pattern is empty.")
     place, glob = await split_pattern(call, path, glob)
     await call.reads(place)
-    kind, *matches = await search(call, place, "lines", beneath(place.path, glob), pattern)
+    wider = [(glob, pattern, ""), (glob, f"(?i){pattern}", "In another case, ")]
+    if glob:
+        wider.append(("", f"(?i){pattern}", f"No line in {glob}; in other files "))
+    for files, sought, told in wider:  # noqa: B007 - the last one's is told
+        kind, *matches = await search(call, place, "lines", beneath(place.path, files), sought)
+        if matches:
+            break
     lines = [match.replace("\n", ":", 1).replace("\n", "␤") for match in matches]
     text = f"No line matches {pattern} in {place.name}."
     if lines:
         lines = [in_full(place, line) for line in lines]
         shown = bounded(call, lines, len(lines), "or more lines; narrow it with path or glob")
         more = " or more" if len(lines) > MOST_LINES else ""
-        text = f"{counted(min(len(lines), MOST_LINES), 'line')}{more}:\n{shown}"
+        text = f"{told}{counted(min(len(lines), MOST_LINES), 'line')}{more}:\n{shown}"
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
     return Output(text)
 
 
 async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:
-    """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/."""
+    """The folder to search and the pattern beneath it: a pattern may begin with /repos/NAME/, and stand as the path."""
+    if "*" in path:
+        path, pattern = "", path
     if not path and f"{pattern}/".startswith(("/", "~/")):
         parts = pattern.split("/")
         plain = next((n for n, p in enumerate(parts) if is_wild(p)), len(parts) - 1)

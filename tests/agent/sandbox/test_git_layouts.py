@@ -182,7 +182,7 @@ async def test_all_else_can_be_changed(top: Path, tmp_path: Path) -> None:
     said = await run(
         top, tmp_path, "echo two > tree/new.txt; mkdir tree/d; mv tree/d tree/e; ls tree/e"
     )
-    assert said == "(no output)"
+    assert said == "(done, no output)"
     assert (top / "tree/new.txt").read_text() == "two\n"
 
 
@@ -198,7 +198,7 @@ async def test_what_was_disabled_can_be_removed(tmp_path: Path) -> None:
     assert "new/.git/HEAD" in await run(
         tmp_path / "app", tmp_path, f"{MAKE}; mkdir new; mv x new/.git"
     )
-    assert await run(tmp_path / "app", tmp_path, "rm -r new") == "(no output)"
+    assert await run(tmp_path / "app", tmp_path, "rm -r new") == "(done, no output)"
 
 
 async def test_a_repository_without_settings_of_its_own_may_be_made(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_repository_without_settings_of_its_own_may_be_made(tmp_path: Pa
         "git init -q x; cd x; git remote add o https://example.org/x.git; echo y > y; git add y; "
         "git commit -qm one; cd ..; git clone -q x y 2>&1; git init -q --separate-git-dir=z w; echo gitdir: ../z > w/.git",
     )
-    assert said == "(no output)"
+    assert said == "(done, no output)"
     assert git(top / "y", "log", "--format=%s") == "one"
     assert git(top / "w", "status", "--short") == ""
 

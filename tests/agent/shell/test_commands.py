@@ -26,7 +26,7 @@ def say(name: str) -> Any:
 
 async def test_arguments_come_from_the_signature(box: Box) -> None:
     lines = "say words a; say words 'a  b' -- --c '' é; say words x --times 3 y --case up --loud --from z --tag 1 --tag 2"
-    assert await box.text(bash, command=lines) == "(no output)"
+    assert await box.text(bash, command=lines) == "(done, no output)"
     assert say("took") == [
         ("a", (), 1, "down", "", False, []),
         ("a  b", ("--c", "", "é"), 1, "down", "", False, []),
@@ -36,7 +36,7 @@ async def test_arguments_come_from_the_signature(box: Box) -> None:
 
 async def test_what_follows_two_hyphens_is_no_option(box: Box) -> None:
     lines = "say words -- -a; say words --times 2 -- --loud -- --help; say refuse -- --word"
-    assert await box.text(bash, command=lines) == "(no output)"
+    assert await box.text(bash, command=lines) == "(done, no output)"
     assert say("took") == [
         ("-a", (), 1, "down", "", False, []),
         ("--loud", ("--", "--help"), 2, "down", "", False, []),
@@ -135,7 +135,7 @@ async def test_a_person_stops_a_command(box: Box) -> None:
 
 async def test_a_command_that_is_left_behind_ends_with_its_call(box: Box) -> None:
     text = await box.text(bash, command="say hang > out & until [ -s out ]; do sleep 0.01; done")
-    assert text == "(no output)" and say("ended") == ["hang"]
+    assert text == "(done, no output)" and say("ended") == ["hang"]
     assert list(box.sandbox.config.sockets.iterdir()) == []
 
 

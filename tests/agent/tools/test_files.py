@@ -52,7 +52,7 @@ async def test_nothing_is_added_to_what_is_no_text(box: Box) -> None:
     await box.use(bash, command="mkdir dir; cp /bin/true bin")
     for path in ("bin", "dir"):
         assert path in await box.error(write_file, path=path, content="x", append=True)
-    assert await box.text(bash, command="cmp bin /bin/true") == "(no output)"
+    assert await box.text(bash, command="cmp bin /bin/true") == "(done, no output)"
 
 
 async def test_permissions_stay(box: Box) -> None:
@@ -120,8 +120,8 @@ async def test_names_tell_nothing_of_what_a_link_leads_to(box: Box) -> None:
     ("path", "found"),
     [
         ("/a.txt", "outer"),
-        ("/home/user/a.txt", "outer"),
-        ("/home/user/notes/a.txt", "inner"),
+        ("/home/me/a.txt", "outer"),
+        ("/home/me/notes/a.txt", "inner"),
         ("/mnt/workspace/notes/a.txt", "inner"),
     ],
 )
@@ -137,6 +137,25 @@ async def test_of_a_made_up_path_the_longest_end_that_exists_is_read(
     ):
         assert refused == saying(f"{path} is outside of /workspace", "leave out the slash")
     assert await box.text(bash, command="cat a.txt notes/a.txt") == "outer\ninner"
+
+
+async def test_the_home_that_models_make_up_is_the_workspace_in_every_tool(box: Box) -> None:
+    await box.use(write_file, path="/home/user/a.txt", content="one\n")
+    await box.use(edit_file, path="/home/user/a.txt", old="one", new="two")
+    await box.use(bash, command="cp /home/user/a.txt /home/user/b.txt")
+    assert await box.text(read_file, path="/home/user/b.txt") == "two"
+    assert (box.sandbox.workspace / "b.txt").read_text() == "two\n"
+    outside = await box.error(read_file, path="/home/user/../../etc/passwd")
+    assert outside == "There is no file etc/passwd."
+
+
+async def test_of_a_short_text_the_first_line_alone_is_not_what_was_meant(box: Box) -> None:
+    await box.use(bash, command="seq 10 > short; seq 1000 > long")
+    whole = "\n".join(map(str, range(1, 11)))
+    for junk in ({"first": 1, "last": 1}, {"last": 1}, {"first": 0, "last": 0}, {"first": -1}):
+        assert await box.text(read_file, path="short", **junk) == whole
+    assert await box.text(read_file, path="short", first=5, last=5) == "5"
+    assert await box.text(read_file, path="long", first=1, last=1) == "1"
 
 
 async def test_a_missing_file_of_the_workspace_is_no_other_one(box: Box) -> None:

@@ -57,12 +57,22 @@ async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
         ("*.py", "build", "1 file:\nbuild/out.py (5 bytes)"),
         ("geo.py", "", f"1 file:\n{GEO}"),
         ("/workspace/src/*.py", "", f"1 file:\n{GEO}"),
-        ("*.rs", "", "No file matches *.rs in /workspace."),
-        ("*.rs", "src", "No file matches *.rs in src."),
+        ("*.rs", "src", f"No file matches *.rs in src. There are others: 2 files:\n{USE}\n{GEO}"),
+        ("*.rs", "empty", "No file matches *.rs in empty."),
     ],
 )
 async def test_patterns(tree: Box, pattern: str, path: str, found: str) -> None:
+    await tree.use(bash, command="mkdir -p empty")
     assert await tree.text(list_files, pattern=pattern, path=path) == found
+
+
+async def test_where_no_line_of_the_named_files_matches_others_are_searched(tree: Box) -> None:
+    told = await tree.text(grep, pattern=r"\barea\(", glob="*.txt")
+    assert told.startswith("No line in *.txt; in other files 2 lines:\n")
+    assert "src/geo.py:1:" in told
+    told = await tree.text(grep, pattern=r"AREA\(", path="src/geo.py")
+    assert told.startswith("In another case, 1 line:\nsrc/geo.py:1:")
+    assert await tree.text(grep, pattern="nowhere", glob="*.txt") == saying("No line", "nowhere")
 
 
 async def test_lines_that_match(tree: Box) -> None:

@@ -11,7 +11,7 @@ async def test_output_and_the_exit_code_when_it_is_not_zero(box: Box) -> None:
     assert await box.use(bash, command="echo no >&2; exit 3") == Output(
         "no\nexit code: 3", ok=False
     )
-    assert await box.use(bash, command="true") == Output("(no output)")
+    assert await box.use(bash, command="true") == Output("(done, no output)")
     assert await box.use(bash, command="false") == Output("exit code: 1", ok=False)
 
 
