@@ -27,7 +27,7 @@ Use the tools when they are needed to help the user."""
 USE_PLAN = """Plan
 - Begin work of more than three steps with: plan set "STEP" "STEP" ... in bash. After each step: plan done NUMBER. The person sees it."""
 
-OF_COMMANDS = " When you lack a way to do something: read_file /commands.txt."
+OF_COMMANDS = " When you lack a way to do something: bash, cat /commands.txt."
 
 SUBJECTS = ("tea", "bridges", "swallows", "salt", "clouds", "paper", "violins", "maps")
 QUESTION = "Tell me something about {subject}, part {part}."
