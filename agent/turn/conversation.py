@@ -14,7 +14,7 @@ from agent.events import Reason, TokenUsage
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Completion
 from agent.plan import Plan, plan_lines
-from agent.prompt import PLAN
+from agent.prompt import PLAN, context_and_words
 from agent.store import Store
 from agent.store.inbox import CLI, Incoming
 from agent.store.turns import OpenTurn, TurnEnd
@@ -131,6 +131,17 @@ class Conversation:
         texts = {m.call: m.text for m in self.own if isinstance(m, ToolResult)}
         return [(call, texts[call.id]) for call in calls_of(self.own) if call.id in texts]
 
+    def last_exchange(self) -> tuple[Message, ...]:
+        """The person's message before this turn, and the answer to it."""
+        before = self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]
+        said = list(filter(None, map(said_in, before)))
+        answered = [m.text for m in before if isinstance(m, Assistant) and m.text and not m.calls]
+        return (User(said[-1]), Assistant(answered[-1])) if said and answered else ()
+
+    def words(self) -> str:
+        """What the person has said in this turn."""
+        return "\n".join(filter(None, map(said_in, self.own)))
+
     def open_calls(self) -> list[ToolCall]:
         return unanswered(self.own)
 
@@ -188,6 +199,13 @@ class Conversation:
     def _take(self, *messages: Message) -> None:
         self.messages += messages
         self.own += messages
+
+
+def said_in(message: Message) -> str:
+    """A person's words; "" where the message holds none."""
+    if not isinstance(message, User) or message.text.endswith("\n</context>"):
+        return ""
+    return context_and_words(message.text)[1]
 
 
 def calls_of(messages: Sequence[Message]) -> list[ToolCall]:

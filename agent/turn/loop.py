@@ -16,7 +16,7 @@ from agent.errors import AgentError, ContextFull, Looping, ToolLimit, TurnError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished, TurnStarted
 from agent.language import translated
 from agent.llm.tool_call_parser import KnownTools
-from agent.messages import Assistant
+from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
@@ -104,8 +104,11 @@ class TurnLoop:
         await self.resume()
         while not (limit := self.limit_reached()):
             step = await self.ask()
-            if self.constrained and not step.calls and not self.tools.done and instructs(step.text):
-                step = await self.ask(tool_choice="required")  # what it said is forgotten
+            if self.constrained and not step.calls:  # what it said is forgotten
+                if self.tools.done:
+                    step = await self.ask(tool_choice="none", results=self.tools.results())
+                elif self.tools.outcomes or instructs(step.text):
+                    step = await self.ask(tool_choice="required")
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])
                 return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
@@ -123,9 +126,10 @@ class TurnLoop:
                 await self.transcript.note(advice)
             elif text:
                 return Ending(text, "done", step.message)
+            elif step.cut_call:
+                return await self.last_word(TurnError(translated(texts.UNUSABLE)))
             else:
-                why = translated(texts.UNUSABLE if step.cut_call else texts.NO_ANSWER)
-                return Ending.said(why, "error")
+                return Ending.said(translated(texts.NO_ANSWER), "error")
         return await self.last_word(limit)
 
     async def resume(self) -> None:
@@ -141,23 +145,29 @@ class TurnLoop:
         elif self.transcript.own and isinstance(self.transcript.own[-1], Assistant):
             await self.transcript.note(texts.GO_ON)
 
-    async def ask(self, *, tool_choice: ToolChoice = "auto") -> Step:
+    async def ask(self, *, tool_choice: ToolChoice = "auto", results: str = "") -> Step:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
-        A call that ended while the model was still thinking is made once more without thought.
+        A call that ended while the model was still thinking is made once more without thought. With
+        `results` the model reads nothing but them and the person's words.
         """
         await self.compact()
         compactions, request = 0, self.request(tool_choice)
+        if results:
+            told = texts.FOUND.format(results=results, words=self.transcript.words())
+            messages = (System(texts.ANSWER_FROM), *self.transcript.last_exchange(), User(told))
+            request = replace(request, messages=messages, tools=(), constrained=False)
         while True:
             try:
-                completion, parser = await self.caller.complete(request)
+                draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
+                completion, parser = await self.caller.complete(request, shown=not draft)
             except ContextFull:
-                if compactions == COMPACTIONS or not await self.compact(full=True):
+                if results or compactions == COMPACTIONS or not await self.compact(full=True):
                     raise
                 compactions += 1
                 request = replace(request, messages=self.transcript.messages)
             else:
-                await self.transcript.called(completion)
+                await self.transcript.called(completion, aside=bool(results))
                 if not request.brief and thought_alone(completion, parser):
                     request = replace(request, brief=True)
                     continue
@@ -217,10 +227,17 @@ class TurnLoop:
         return None
 
     async def last_word(self, limit: TurnError) -> Ending:
-        """One more answer without tools. Raises the limit with a report if the model calls tools all the same."""
-        step = await self.ask(tool_choice="none")
-        text = "" if step.calls else self.checks.text(step, self.tools.done)
-        if not text:
-            raise type(limit)(self.tools.report(str(limit)))
-        # After a circle, or too many malformed calls, the model has found words after all: an answer.
-        return Ending(text, limit.reason if isinstance(limit, ToolLimit) else "done", step.message)
+        """The answer at a limit, without tools. Raises the limit with a report where the model finds none.
+
+        A model in a circle is shown the results alone, as with its calls before it, it goes on calling;
+        another model is shown them where it calls all the same.
+        """
+        looping, results = isinstance(limit, Looping), self.tools.results()
+        for alone in (looping, not looping) if results else (False,):
+            step = await self.ask(tool_choice="none", results=results if alone else "")
+            text = "" if step.calls else self.checks.text(step, self.tools.done)
+            if text and not (self.constrained and instructs(text)):
+                # After a circle, or too many malformed calls, it has found words after all: an answer.
+                reason = limit.reason if isinstance(limit, ToolLimit) else "done"
+                return Ending(text, reason, step.message)
+        raise type(limit)(self.tools.report(str(limit)))

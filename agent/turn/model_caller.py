@@ -48,6 +48,7 @@ class ModelCaller:
     _breaks: int = 0
     _away_since: float | None = None
     _waits: int = 0
+    _shown: bool = True
     _already_shown: str = ""  # of an answer that its server could not parse
 
     def __post_init__(self) -> None:
@@ -73,8 +74,14 @@ class ModelCaller:
             except BackendAway as error:
                 await self._wait(str(error))
 
-    async def complete(self, request: Request) -> tuple[Completion, ToolCallParser]:
-        """The completion, and the parser that has read its text. Raises ContextFull, BackendLost, TurnError."""
+    async def complete(
+        self, request: Request, *, shown: bool = True
+    ) -> tuple[Completion, ToolCallParser]:
+        """The completion, and the parser that has read its text; `shown`: to the person, as it comes.
+
+        Raises ContextFull, BackendLost, TurnError.
+        """
+        self._shown = shown
         while True:
             try:
                 completion = await self._stream(self._fallback.of(request))
@@ -100,7 +107,8 @@ class ModelCaller:
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self.known)
-        detector, thought_detector, thought = RepeatedTextDetector(), RepeatedTextDetector(), ""
+        detector, call_detector = RepeatedTextDetector(), RepeatedTextDetector()
+        thought_detector, thought = RepeatedTextDetector(), ""
         completion = None
         async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
@@ -117,6 +125,10 @@ class ModelCaller:
                         if detector.feed(shown):
                             self.emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
+                            break
+                        in_call = "" if shown or new_thought else text.replace("\\n", "\n")
+                        if call_detector.feed(in_call):
+                            completion = Completion(parser.generated, (), "", "length")
                             break
                     case ReasoningPiece(text):
                         new_thought = text
@@ -155,7 +167,7 @@ class ModelCaller:
                 self.emit(Notice(translated(texts.READ_AGAIN)))
                 before = ""
             text = self.partial[len(before) :]
-        if text:
+        if text and self._shown:
             self.emit(TextDelta(text))
 
     def _completed(self, completion: Completion) -> tuple[Completion, ToolCallParser]:

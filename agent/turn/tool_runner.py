@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.approvals import GuardedCall
 from agent.budgets import COSTS, CallBudget
+from agent.context.compaction_plan import clip
 from agent.errors import NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
 from agent.language import translated
@@ -30,7 +31,7 @@ class ToolRunner:
     """Runs one call at a time, and remembers what a turn has done.
 
     `calls` counts the calls that were run; `done` holds the names of
-    tools that ran without an error; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
+    tools that ran without an error, `outcomes` whether each call (by id) that ran did so; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
     """
 
     turn: Turn
@@ -40,6 +41,7 @@ class ToolRunner:
     output_bytes: int = 0
     calls: int = 0
     done: set[str] = field(default_factory=set)
+    outcomes: dict[str, bool] = field(default_factory=dict)
     malformed: int = 0
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
@@ -49,6 +51,7 @@ class ToolRunner:
         """Count a call that was finished before a restart."""
         self.calls += 1
         self.done.add(call.name)
+        self.outcomes[call.id] = True
         self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
@@ -75,6 +78,13 @@ class ToolRunner:
                 self.checked(call, readable=call.id not in step.unreadable)
                 return True
         return False
+
+    def results(self) -> str:
+        """What the turn's calls gave, each once; failures only where no call succeeded."""
+        ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]
+        good = [(call, text) for call, text in ran if self.outcomes[call.id]] or ran
+        told = {described(call): f"{summary(call)}:\n{text}" for call, text in good}
+        return clip("\n\n".join(told.values()), self.output_bytes)
 
     def report(self, why: str) -> str:
         """For a person: `why` the turn ended, and its last calls."""
@@ -161,6 +171,7 @@ class ToolRunner:
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text, seconds)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
+        self.outcomes[call.id] = output.ok
         if output.ok:
             self.done.add(call.name)
         self._finished(call, output, seconds)
@@ -181,6 +192,12 @@ def known_tool(name: str, tools: Sequence[Tool]) -> Tool:
     if near := get_close_matches(name, by_name, 1):
         raise ToolError(texts.NO_TOOL.format(name=name, form=by_name[near[0]].signature))
     raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name)))
+
+
+def summary(call: ToolCall) -> str:
+    """A call's tool and first argument: a model takes the others, such as a time limit, for results."""
+    first = next(iter((arguments_of(call.arguments) or {}).values()), "")
+    return f"{call.name} {first}"
 
 
 def described(call: ToolCall) -> str:

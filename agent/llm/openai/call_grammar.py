@@ -4,7 +4,7 @@ A model that was trained on another form of calls than its template's writes the
 fenced block, XML, a tool that does not exist, arguments in the wrong place. The server's parser
 then sees text. Under `calls` it writes what it likes until a call begins, and from there only a
 call to a tool of the request, with arguments of the right names and types; generation ends with
-it. With `required` it can only call. Under `words` no call can begin the answer. (llama.cpp, tools/server/README.md: `grammar`;
+it. With `required` it can only call. Under `words` an answer can hold no call. (llama.cpp, tools/server/README.md: `grammar`;
 `grammar_lazy` and `grammar_triggers` are the fields of its own chat templates.)
 """
 
@@ -49,8 +49,8 @@ def fields(request: Request) -> Json:
 
 
 def words() -> Json:
-    """The fields of a completion request whose text begins with no call."""
-    return {"grammar": r"root ::= [^{}<>`\[\] \n\r\t] [^\x00]*"}
+    """The fields of a completion request whose text holds no call: no brace, and no fence."""
+    return {"grammar": r"""root ::= [^{}<>`\[\] \n\r\t] ("`"? "`"? [^`{])*"""}
 
 
 def _call(function: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from agent.model import Model
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.loop import run_turn
-from agent.turn.turn import Turn, TurnLimits, at_once
+from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import Line, ScriptedModel
 
@@ -30,6 +30,7 @@ class Bench:
     results: dict[str, str] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     limits: TurnLimits = field(default_factory=TurnLimits)
+    constrain: Constrain = "never"
     ask: AskOwners | None = None
     approvals: Approvals | None = None
     ready: Any = at_once
@@ -81,6 +82,7 @@ class Bench:
             ready=self.ready,
             stop=self.stop,
             new_id=lambda: f"call{next(numbers)}",
+            constrain=self.constrain,
         )
 
     async def run(self, *lines: Line) -> TurnFinished:

@@ -16,7 +16,7 @@ from agent.events import (
     TurnFinished,
     TurnStarted,
 )
-from agent.messages import Assistant, System, ToolCall, ToolResult, User
+from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.turn import texts
 from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
@@ -229,7 +229,9 @@ class TestLimits:
         finished = await bench.run_with(model)
         assert (finished.reason, finished.tool_calls) == ("tool_limit", 24)
         assert len(bench.ran) == 24
-        assert len(model.requests) == 25
+        assert (
+            len(model.requests) == 26
+        )  # the last ones: with its calls, and with the results alone
         assert finished.text.splitlines()[0] == saying("stopped", "24 tool calls")
         assert "- bash step 23: ok" in finished.text
 
@@ -263,13 +265,35 @@ class TestRepetition:
         call = calls("bash", command="ls")
         finished = await bench.run(call, call, says("One file."))
         assert (finished.text, finished.reason, len(bench.ran)) == ("One file.", "done", 1)
-        _first, second, third = bench.model.requests
-        assert (second.messages, third.tool_choice) == (third.messages, "none")
+        _first, _second, third = bench.model.requests
+        assert third.tool_choice == "none"
+        assert not third.tools
+        assert third.messages == (  # nothing that it could repeat
+            System(texts.ANSWER_FROM),
+            User(texts.FOUND.format(results="bash ls:\nran ls", words="hello")),
+        )
         assert bench.journal.messages[-1] == Assistant("One file.")
+
+    async def test_then_what_failed_is_not_among_the_results(self, bench: Bench) -> None:
+        call, wrong = calls("bash", command="ls"), calls("bash", command="fail")
+        await bench.run(wrong, call, call, says("One file."))
+        words = bench.model.requests[-1].messages[-1].text
+        assert "bash ls:" in words
+        assert "bash fail" not in words
+
+    async def test_a_model_that_goes_on_in_words_that_instruct_is_asked_once_more(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        call = calls("bash", command="ls")
+        finished = await bench.run(call, call, says("Use `list_files`."), says("One file."))
+        assert (finished.text, finished.reason) == ("One file.", "done")
+        assert bench.model.requests[-1].messages == bench.model.requests[1].messages
+        assert bench.model.requests[-1].tool_choice == "none"
 
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
-        assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 3)
+        assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
         assert finished.text.startswith(texts.LOOPING.format(call="bash ls"))
 
     async def test_the_same_call_twice_in_one_step_is_run_once(self, bench: Bench) -> None:
@@ -293,6 +317,47 @@ class TestRepetition:
         assert not detector.completes_cycle("bash", poll)
         detector.ran("bash", poll, "80 %", seconds=5.0)
         assert detector.completes_cycle("bash", poll)
+
+
+class TestAnswersOfSmallModels:
+    """Models whose calls are bound by a grammar: they answer from the results alone."""
+
+    async def test_the_answer_is_written_from_the_results_alone(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        finished = await bench.run(
+            calls("bash", command="ls"), says("You mentioned that it rains."), says("One file.")
+        )
+        assert (finished.text, finished.reason) == ("One file.", "done")
+        assert bench.shown == "One file."
+        last = bench.model.requests[-1]
+        assert (last.tools, last.messages[-1].text) == (
+            (),
+            texts.FOUND.format(results="bash ls:\nran ls", words="hello"),
+        )
+        assert bench.journal.messages[-1] == Assistant("One file.")
+
+    async def test_after_an_answer_without_words_too(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        finished = await bench.run(calls("bash", command="ls"), says(""), says("One file."))
+        assert finished.text == "One file."
+
+    async def test_with_what_was_said_just_before(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        before: list[Message] = [User("list the folder"), Assistant("Two files.")]
+        bench.journal.messages[1:1] = before
+        await bench.run(calls("bash", command="ls"), says("Hm."), says("One file."))
+        assert list(bench.model.requests[-1].messages[1:-1]) == before
+
+    async def test_where_no_call_has_worked_another_one_is_required(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        wrong, right = calls("bash", command="fail"), calls("bash", command="ls")
+        finished = await bench.run(wrong, says("It failed."), right, says("Hm."), says("One file."))
+        assert (finished.text, finished.tool_calls) == ("One file.", 2)
+        assert [r.tool_choice for r in bench.model.requests][2] == "required"
+
+    async def test_other_models_answer_as_they_do(self, bench: Bench) -> None:
+        await bench.run(calls("bash", command="ls"), says("One file."))
+        assert len(bench.model.requests) == 2
 
 
 class TestPoorAnswers:
@@ -337,6 +402,16 @@ class TestPoorAnswers:
         assert bench.ran == []
         assert (finished.text, finished.reason) == (texts.UNUSABLE, "error")
         assert bench.shown == ""
+
+    async def test_a_call_that_repeats_itself_without_end_is_cut_long_before_the_limit(
+        self, bench: Bench
+    ) -> None:
+        lines = "May all your wishes come true.\\n" * 100
+        text = f'{{"name": "bash", "arguments": {{"command": "echo {lines}'
+        finished = await bench.run(says(text), says("Sorry."))
+        assert bench.ran == []
+        assert finished.text == "Sorry."
+        assert bench.journal.messages[3] == User(f"<context>\n{texts.CUT_CALL}\n</context>")
 
     async def test_a_claim_without_a_call_is_corrected(self, bench: Bench) -> None:
         finished = await bench.run(
