@@ -32,6 +32,8 @@ COMMANDS = {
     "context": "tokens by part",
     "status": "what runs, and how well",
     "page": "the owner's page: what runs, turns, chats, jobs",
+    "logs": "what the services or the model server wrote",
+    "config": "the configuration: its path, what is set, and the defaults",
     "audit": "what was asked, allowed, reached and changed; whether the record is whole",
     "freeze": "stop all turns; no tool runs and no job starts",
     "thaw": "resume after `freeze`; --new-code sets up codes for /thaw",
@@ -76,6 +78,15 @@ class LazyGroup(click.Group):
         command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            name = error.command_name
+            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
