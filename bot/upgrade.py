@@ -166,7 +166,7 @@ class Upgrade:
             await self.installation.back(record.before)
         if schema_of(self.state / DATABASE) > record.schema:
             self.say("The database is in the new form: the state before the upgrade is restored.")
-            self.say(await self.ran(self.installation.command, "restore", record.backup))
+            self.say(await self.ran(self.installation.command, "restore", "--yes", record.backup))
         await self.services.start(self.installation.command)
         self.record_path.unlink()
 

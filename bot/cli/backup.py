@@ -10,12 +10,13 @@ import click
 from agent.aio import complete
 from backend.client import BackendClient, default_socket
 from bot.backup import backup
-from bot.cli.command import Failed, Options, runs
+from bot.cli.command import Failed, Options, confirmed, runs
 from bot.cli.connect import backend_client
 from bot.cli.holder_client import holding_state, record_act
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, restore
 from bot.settings import PREFIX, config_folder, exists, find_file
+from bot.state import DATABASE
 
 
 @click.command("backup", help="The whole state into one file, consistent, while everything runs.")
@@ -37,8 +38,9 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
     "restore", help="The whole state back from a backup; the present one is moved aside."
 )
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option("--yes", is_flag=True, help="Do not ask.")
 @runs
-async def restore_command(options: Options, file: Path) -> None:
+async def restore_command(options: Options, file: Path, yes: bool) -> None:
     config = options.config or find_file(None) or config_folder() / "config.toml"
     if options.config and not exists(config):  # it is to be made, for a state of its own
         state = Path(os.environ.get(f"{PREFIX}STATE__DIR") or state_folder(config))
@@ -51,6 +53,9 @@ async def restore_command(options: Options, file: Path) -> None:
     async with client as backend:
         if await backend.answers():
             raise Failed(running)
+    question = f"Replace the state in {state} by that of {file}? The present one is moved aside."
+    if (state / DATABASE).exists() and not (yes or confirmed(question)):
+        raise Failed("Nothing was changed.")
     try:
         with holding_state(state) if state.exists() else nullcontext():
             # An interruption must not hide where the old state is.

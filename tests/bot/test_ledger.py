@@ -219,7 +219,7 @@ def test_audit_after_backup_and_restore(
     asyncio.run(changed())
     assert voltaire("backup", str(file))[0] == 0
     assert voltaire("audit")[1].splitlines()[-1].split()[4:6] == ["-", "act=backup"]
-    assert voltaire("restore", str(file))[0] == 0
+    assert voltaire("restore", "--yes", str(file))[0] == 0
     code, out, err = voltaire("audit")
     assert (code, err) == (0, "")
     assert [line.split()[5] for line in out.splitlines()] == ["act=first", "act=restore"]

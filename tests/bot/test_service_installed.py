@@ -115,7 +115,7 @@ async def test_what_an_operator_does(machine: Booted) -> None:
     assert shown.split() == ["ExecMainStatus=0"] * 2
 
     # Restored as root, it is the service's.
-    code, out = await machine.run(VOLTAIRE, "restore", "/tmp/b.tar.gz")
+    code, out = await machine.run(VOLTAIRE, "restore", "--yes", "/tmp/b.tar.gz")
     assert code == 0 and re.search(r" /var/lib/voltaire-before-\d+T\d+", out)
     assert await said(machine, "find", str(STATE), "!", "-user", "voltaire") == ""
     assert await machine.run("systemctl", "start", *UNITS[:2]) == (0, "")

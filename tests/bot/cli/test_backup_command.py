@@ -13,6 +13,7 @@ from backend.client import BackendClient
 from fakes.patience import SECONDS
 from fakes.words import saying
 
+PIPE = asyncio.subprocess.PIPE
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
@@ -26,10 +27,11 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-async def start(home: Path, *words: str) -> asyncio.subprocess.Process:
-    pipe = asyncio.subprocess.PIPE
+async def start(
+    home: Path, *words: str, stdin: int = asyncio.subprocess.DEVNULL
+) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        VOLTAIRE, *words, env=environment(home), stdout=pipe, stderr=pipe
+        VOLTAIRE, *words, env=environment(home), stdin=stdin, stdout=PIPE, stderr=PIPE
     )
 
 
@@ -67,7 +69,11 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     finally:
         backend.terminate()
         await asyncio.wait_for(backend.wait(), SECONDS)
-    code, out, err = await voltaire(tmp_path, "restore", str(file))
+    asked = await start(tmp_path, "restore", str(file), stdin=PIPE)
+    told, _ = await asyncio.wait_for(asked.communicate(b"n\n"), SECONDS)
+    assert (asked.returncode, str(state) in told.decode()) == (1, True)
+    assert await said(state) == ["before", "after"]
+    code, out, err = await voltaire(tmp_path, "restore", "--yes", str(file))
     assert (code, err) == (0, "")
     (aside,) = tmp_path.glob("s-before-*")
     assert out == saying(str(aside), f"tar -xzOf {file} config.toml\n")

@@ -277,5 +277,5 @@ async def test_a_damaged_database(tmp_path: Path) -> None:
         each.write_bytes(b"no database" * 1000)
     status, remedy = await doctor(env, "database")
     assert status == "fail" and "voltaire restore FILE" in remedy
-    assert (await ran(VOLTAIRE, "restore", str(file), env=env))[0] == 0
+    assert (await ran(VOLTAIRE, "restore", "--yes", str(file), env=env))[0] == 0
     assert await doctor(env, "database") == ("pass", "")

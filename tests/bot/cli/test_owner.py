@@ -71,7 +71,7 @@ async def test_what_root_runs_leaves_nothing_of_roots(state: Path) -> None:
         await voltaire(state, *words)
         assert strangers(state) == [], words
     assert "stretch" in (await voltaire(state, "jobs", "list"))[1]
-    code, _, err = await voltaire(state, "restore", str(state.parent / "b.tar.gz"))
+    code, _, err = await voltaire(state, "restore", "--yes", str(state.parent / "b.tar.gz"))
     assert (code, err) == (0, "") and strangers(state) == []
     assert "stretch" in (await voltaire(state, "jobs", "list"))[1]
 
