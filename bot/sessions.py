@@ -22,6 +22,7 @@ from agent.language import translated
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
 from agent.store.inbox import CLI
+from agent.store.ledger import digest
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
 from agent.turn import texts
@@ -173,6 +174,9 @@ class Sessions:
             session.send(wire_form(Notice(self._busy(running))))
         incoming = Incoming(session.chat, CLI, update, text, origin="owner", stranger=stranger)
         if await chats.submit(incoming):
+            await self._store.ledger.record(
+                "message", session.chat, by="terminal", text=digest(text)
+            )
             return
         ended = await self._store.turns.ended(CLI, update)
         if ended is None:

@@ -20,6 +20,7 @@ from agent.store.database import Database, Transaction, columns, storable
 EntryKind = Literal[
     "question",  # to an owner: id, SHA-256 of what was shown, scope, what of strangers was the reason
     "decision",  # on a question (its id), or without one: the answer, by whom
+    "message",  # of a terminal, which a turn answers: its SHA-256
     "grant",  # a standing permission: scope, by whom
     "grant-ended",
     "connection",  # host, and why if it was refused
