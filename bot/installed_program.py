@@ -260,7 +260,7 @@ async def run(
     codes: tuple[int, ...] = (0,),
     seconds: float = STEP_SECONDS,
 ) -> str:
-    """What a program prints. Raises UpgradeError, with its last line, for an exit code that is not in `codes`."""
+    """What a program prints. Raises UpgradeError, with its reason, for an exit code that is not in `codes`."""
     inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
     process = await asyncio.create_subprocess_exec(
         *argv,
@@ -280,7 +280,11 @@ async def run(
             process.kill()
             await process.wait()
     if process.returncode not in codes:
-        lines = (err.decode("utf-8", "replace").strip() or out.decode("utf-8", "replace")).strip()
-        last = lines.splitlines()[-1] if lines else "no reason given"
-        raise UpgradeError(f"`{name}` failed: {last.rstrip('.')}.")
+        lines = (err.decode("utf-8", "replace").strip() or out.decode("utf-8", "replace")).split(
+            "\n"
+        )
+        # git's reason is followed by advice.
+        why = next((line for line in lines if line.startswith("fatal: ")), lines[-1].strip())
+        why = why.removeprefix("fatal: ").rstrip(".") or "no reason given"
+        raise UpgradeError(f"`{name}` failed: {why}.")
     return out.decode("utf-8", "replace").strip()

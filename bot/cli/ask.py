@@ -109,9 +109,13 @@ class TextPrinter:
             case ModelFinished(finish_reason="tool_calls"):
                 self._end_line()
             case TurnFinished(text):
-                if self._line.strip() != text.strip():  # the streamed text was a preview
+                shown, text = self._line.strip(), text.strip()
+                rest = (
+                    text.removeprefix(shown) if text.startswith(shown) else text.removesuffix(shown)
+                )
+                if rest.strip():  # all of it where the streamed text was a preview
                     self._end_line()
-                    click.echo(text, nl=False)
+                    click.echo(rest.strip(), nl=False)
                 click.echo()
 
     def _step(self, line: str) -> None:

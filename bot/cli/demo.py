@@ -1,6 +1,7 @@
 """voltaire demo: the whole path on this machine, with a local Telegram, by Pocket or the model that is named."""
 
 import asyncio
+import os
 import secrets
 import shlex
 import shutil
@@ -100,8 +101,9 @@ async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
         try:
             await stack.enter_async_context(gram)
         except OSError as error:
+            how = "make demo PORT=" if os.environ.get("MAKELEVEL") else "--port "
             raise Failed(
-                f"Port {port} cannot be used: {error.strerror}. Choose another with --port."
+                f"Port {port} cannot be used: {error.strerror}. Choose another: {how}{port + 1}."
             ) from None
         yield gram, gram.user("You", id=OWNER, started=True)
 

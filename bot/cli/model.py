@@ -381,10 +381,13 @@ def print_candidates(found: Sequence[Outlook], machine: Machine, *, as_json: boo
         group = [each for each in found if each.runs is fits and each.name not in wanting]
         if group:
             click.echo(f"\n{head}")
+        if fits is False:
+            click.echo(f"  {', '.join(each.name for each in group)}")
+            click.echo("      voltaire model fit NAME says what is missing")
+            continue
         for each in group:
             click.echo(f"  {each.line}")
-            if fits is not False:
-                click.echo(f"      {next_step(each)}")
+            click.echo(f"      {next_step(each)}")
     if wanting:
         click.echo(f"\nWithout a card none of these is worth it: {', '.join(wanting)}.")
         click.echo("What one of 16 GiB would run: voltaire model fit --vram 16")

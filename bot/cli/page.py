@@ -15,6 +15,7 @@ from bot.cli.status import status_json
 from bot.page.access import KEY, PageRefused, load_key
 from bot.page.server import serve_page
 from bot.settings import Settings
+from bot.state import DATABASE
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
@@ -40,6 +41,11 @@ async def make_change(settings: Settings, name: str, pressed: dict[str, Any]) ->
 @runs
 async def command(options: Options, listen: str, no_open: bool, new_key: bool) -> None:
     settings = options.settings
+    if not (settings.state_dir / DATABASE).exists():
+        raise Failed(
+            "There is nothing to show yet: the first message makes it. `voltaire chat` talks in this"
+            " terminal; `voltaire setup` sets up a bot."
+        )
     own = settings.page.key_file
     if new_key:
         if own:

@@ -1,0 +1,81 @@
+"""What somebody meets who has just installed it: each command says what it needs, and what comes next."""
+
+import asyncio
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from bot.cli.logs import overlap
+from bot.installed_program import UpgradeError, run
+from fakes.model_scripted import ModelServer, says
+from fakes.patience import SECONDS
+from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
+
+
+async def test_a_command_that_does_not_exist_gets_the_nearest_one(tmp_path: Path) -> None:
+    for words, nearest in ((["modl"], "'model'"), (["jobs", "ad"], "'add'")):
+        code, _, err = await voltaire(tmp_path, *words)
+        assert (code, nearest in err) == (2, True), err
+
+
+async def test_the_page_before_a_first_message_says_what_to_do(tmp_path: Path) -> None:
+    code, out, err = await voltaire(tmp_path, "page")
+    assert (code, out, "voltaire chat" in err) == (1, "", True)
+
+
+async def test_config_names_the_file_and_what_differs(tmp_path: Path) -> None:
+    config = '[telegram]\ntoken = "123:abc"\n[agent]\nmax_tool_calls = 24\nturn_seconds = 700\n'
+    code, out, err = await voltaire(tmp_path, "config", config=config)
+    assert (code, err) == (0, "")
+    first, *lines = out.splitlines()
+    assert first == str(tmp_path / "c.toml")
+    assert "agent.max_tool_calls = 24  (the default)" in lines
+    assert any(line.startswith("agent.turn_seconds = 700  (default: ") for line in lines), lines
+    assert "abc" not in out
+
+
+async def test_logs_without_anything_that_runs(tmp_path: Path) -> None:
+    code, out, err = await voltaire(tmp_path, "logs")
+    assert (code, out, "Nothing runs" in err) == (3, "", True)
+
+
+def test_lines_that_were_shown_are_not_shown_again() -> None:
+    assert [overlap(a, b) for a, b in (([], ["1"]), (["1", "2"], ["2", "3"]), (["1"], ["2"]))] == [
+        0, 1, 0
+    ]  # fmt: skip
+
+
+async def test_a_frozen_answer_is_printed_once_and_the_ledger_has_the_question(
+    tmp_path: Path,
+) -> None:
+    async with ModelServer(says("Forty-two.")) as server:
+        config = f'[backend]\nkind = "external"\nurl = "{server.url}"\n'
+        assert (await voltaire(tmp_path, "freeze", config=config))[0] == 0
+        code, out, err = await voltaire(tmp_path, "ask", "six times seven", config=config)
+        assert (code, out.count("Forty-two."), len(out.splitlines()) > 1) == (0, 1, True), err
+        _, out, _ = await voltaire(tmp_path, "audit", "--json", config=config)
+    messages = [row for row in json.loads(out) if row["kind"] == "message"]
+    assert [(row["chat"], row["facts"]["by"]) for row in messages] == [("cli", "terminal")]
+
+
+async def test_git_s_reason_is_told_and_not_its_advice(tmp_path: Path) -> None:
+    with pytest.raises(UpgradeError, match="does not appear to be a git repository") as raised:
+        await run("git", "-C", str(tmp_path), "ls-remote", str(tmp_path / "none"))
+    assert "and the repository exists" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("level", "how"), [("1", "make demo PORT="), ("", "--port ")])
+async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
+    tmp_path: Path, level: str, how: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        process = await asyncio.create_subprocess_exec(
+            VOLTAIRE, "demo", "--port", str(port),
+            env={**os.environ, "MAKELEVEL": level}, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        _, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert (process.returncode, how in err.decode()) == (1, True), err
