@@ -9,4 +9,5 @@ echo capabilities=$(grep -E '^CapBnd' /proc/self/status | cut -f2 | tr -d 0)
 (: >/voltaire-probe) 2>/dev/null && echo root=writable || echo root=closed
 (: >/workspace/.voltaire-probe) 2>/dev/null && echo workspace=writable || echo workspace=closed
 rm -f /workspace/.voltaire-probe
-ls -d /home /root /var /sys /opt /srv /boot /mnt /media 2>/dev/null | tr '\n' ' ' | sed 's/^/visible=/'
+# /home/user is a link to /workspace.
+ls -d /home/* /root /var /sys /opt /srv /boot /mnt /media 2>/dev/null | grep -vx /home/user | tr '\n' ' ' | sed 's/^/visible=/'
