@@ -5,15 +5,17 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import click
 
 from agent.events import (
     Event,
     ModelFinished,
+    ModelProgress,
     Notice,
     TextDelta,
+    ThoughtDelta,
     ToolCalled,
     ToolFinished,
     TurnFinished,
@@ -21,7 +23,7 @@ from agent.events import (
     from_wire,
 )
 from bot.cli.command import Misused, Options, chat_option, json_option, model_option, runs
-from bot.cli.connect import running_backend
+from bot.cli.connect import SILENT_SECONDS, running_backend, telling_what_keeps
 from bot.cli.holder_client import HolderClient, with_holder
 from bot.settings import Settings
 
@@ -63,7 +65,7 @@ async def run_one_turn(
                 if isinstance(event, TurnFinished):
                     return event
 
-    async with running_backend(settings, model) as backend:
+    async with running_backend(settings, model) as backend, telling_what_keeps(backend):
         return await with_holder(settings, backend, turn)
 
 
@@ -85,9 +87,15 @@ class TextPrinter:
 
     steps_out: bool = False
     _line: str = ""  # of the answer, so far
+    _sign: str = ""  # of life, that was printed last
+    _at: float = field(default_factory=time.monotonic)  # when something was printed last
 
     def print(self, event: Event) -> None:
         match event:
+            case ModelProgress(total=total):
+                self._alive(f"· reading {total:,} tokens …")
+            case ThoughtDelta():
+                self._alive("· thinking …")
             case TextDelta(text):
                 self._line += text
                 click.echo(text, nl=False)
@@ -118,8 +126,15 @@ class TextPrinter:
                     click.echo(rest.strip(), nl=False)
                 click.echo()
 
+    def _alive(self, sign: str) -> None:
+        """Say what goes on, once, where nothing was printed for SILENT_SECONDS."""
+        if sign != self._sign and time.monotonic() - self._at > SILENT_SECONDS:
+            self._step(sign)
+            self._sign = sign
+
     def _step(self, line: str) -> None:
         click.echo(line, err=not self.steps_out)
+        self._at, self._sign = time.monotonic(), ""
 
     def _end_line(self) -> None:
         if self._line:

@@ -18,12 +18,13 @@ from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRequest
 from agent.events import ApprovalAsked, Event, TurnFinished, from_wire
 from backend.aio import first_of
+from backend.client import BackendClient
 from bot.approval_question import approval_keyboard, decision, question, send_whole
 from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.chat_trust import TRUST
 from bot.cli.ask import new_update
 from bot.cli.command import Options, chat_option, model_option, runs
-from bot.cli.connect import running_backend
+from bot.cli.connect import running_backend, telling_what_keeps
 from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
 from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
@@ -31,7 +32,8 @@ from bot.terminal import FILES_FOLDER, InputLines
 from bot.terminal import Terminal as Screen
 from bot.texts import TEXTS
 
-HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /help this · Ctrl-C stops an answer · Ctrl-D ends"
+HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /model what answers · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
+GREETING = "Voltaire, in the terminal. Write something, or /help; /exit ends."
 PROMPT = "[bold]›[/bold] "
 
 
@@ -51,8 +53,12 @@ async def converse(
     """Talk until the input ends. Scheduled jobs run meanwhile, whatever process holds the state."""
     command = asyncio.current_task()
     assert command
-    conversation = Conversation(chat, screen, lines, command)
-    async with running_backend(settings, model) as backend:
+    screen.console.print(GREETING)
+    async with (
+        running_backend(settings, model) as backend,
+        telling_what_keeps(backend),
+    ):
+        conversation = Conversation(chat, screen, lines, command, backend)
         await with_holder(settings, backend, conversation.run, jobs=True)
 
 
@@ -72,6 +78,7 @@ class Conversation:
     screen: Screen
     lines: InputLines
     command: asyncio.Task[Any]  # which Ctrl-C ends while no turn runs
+    backend: BackendClient
     asked: tuple[str, str] | None = None  # the message that waits for its answer, and its own name
     prompted: bool = False
     answered: asyncio.Event = field(default_factory=asyncio.Event)
@@ -111,6 +118,8 @@ class Conversation:
             except EOFError:
                 return
             self.prompted = False
+            if line in ("/exit", "/quit"):
+                return
             if line.startswith("/"):
                 await self.obey(client, terminal, line)
             elif line:
@@ -140,6 +149,9 @@ class Conversation:
             out("\n".join(f"- {note}" for note in notes) or "No notes.")
         elif line == "/trust":
             await self.trust(client)
+        elif line.partition(" ")[0] == "/model":
+            server = (await self.backend.status()).backend
+            out(f"{server.profile or server.model} answers. Another: voltaire model use NAME")
         else:
             out(f"There is no {line.split()[0]} here. {HELP}")
 

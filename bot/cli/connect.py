@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of
 
 log = logging.getLogger(__name__)
 
+SILENT_SECONDS = 2.0
 TAKEOVER_SECONDS = 5.0  # more than a unit's RestartSec: a service that restarts stays the backend
 
 
@@ -56,6 +57,28 @@ async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[
             if found or not await stack.enter_async_context(own()):
                 await stack.enter_async_context(failover(client, own))
             yield client
+
+
+@asynccontextmanager
+async def telling_what_keeps(
+    backend: BackendClient, seconds: float = SILENT_SECONDS
+) -> AsyncIterator[None]:
+    """Within the block, say on stderr what the model server does, where it is not ready after `seconds`."""
+
+    async def tell() -> None:
+        with suppress(BackendUnavailable, TimeoutError):
+            async with asyncio.timeout(seconds):
+                async for _ in backend.ready():
+                    pass
+            return
+        with suppress(BackendUnavailable):
+            async for state in backend.ready():
+                if not state.serving:
+                    click.echo(f"· the model: {state.state} …", err=True)
+
+    async with BackgroundTasks() as tasks:
+        tasks.start(tell(), "telling what the model server does")
+        yield
 
 
 async def wanted_model(settings: Settings, model: str, running: BackendClient | None) -> str:

@@ -105,7 +105,7 @@ async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Pat
             async def call(self, act: str, /, **fields: Any) -> Any:
                 return json.loads(json.dumps(await ACTS[act](holder, fields)))
 
-        talk = Conversation("cli", here, lines, cast(Any, None))
+        talk = Conversation("cli", here, lines, cast(Any, None), cast(Any, None))
         print("/trust\n3\n/trust\n1\n/trust\n1\n/trust", file=typed[1], flush=True)
         typed[1].close()
         await talk.talk(cast(Any, Client()), cast(Any, None))
