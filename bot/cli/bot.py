@@ -16,7 +16,7 @@ from backend.client import BackendClient
 from backend.control.sd_notify import notify
 from bot.cli.command import Misused, Options, model_option, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
-from bot.cli.holder_api import serve_as_bot
+from bot.cli.holder_api import serve_as_bot, serve_command
 from bot.cli.holder_client import holding_as_bot
 from bot.cli.model_offers import MachineModels
 from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
@@ -44,8 +44,25 @@ async def run(options: Options, model: str) -> None:
     """Where there is no systemd."""
     start_logging(options.verbose, service=True)
     await require_sandbox(options.settings)
-    async with running_backend(options.settings, model) as backend:
-        await serve(options.settings, backend)
+    settings = options.settings
+    telegram = settings.telegram
+    app = telegram.token.get_secret_value() or telegram.token_file or settings.matrix.homeserver
+    async with running_backend(settings, model) as backend:
+        await (serve if app else serve_terminals)(settings, backend)
+
+
+async def serve_terminals(settings: Settings, backend: BackendClient) -> None:
+    """Serve `voltaire chat` and its jobs, without a messaging app, until cancelled or a bot takes over."""
+    async with (
+        holding_as_bot(settings),
+        http_servers(settings, backend),
+        serve_command(settings, backend, jobs=True) as released,
+    ):
+        click.echo(
+            "No messaging app is set up. Talk in another terminal: voltaire chat."
+            " An app: voltaire setup telegram."
+        )
+        await released.wait()
 
 
 async def serve(

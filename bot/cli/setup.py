@@ -7,6 +7,7 @@ wizard is run again: what is configured already is the default answer.
 import asyncio
 import grp
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -55,8 +56,13 @@ from bot.settings import (
 from bot.setup import SetupError, matrix, telegram, units
 from bot.state import make_private
 
+TOKEN = re.compile(r"\d+:\S+")
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
 TELEGRAM, MATRIX, BOTH = "telegram", "matrix", "both"
+BOTFATHER = """A token is a number, a colon and a secret, such as 123456:ABC-DEF. To get one, write /newbot to
+@BotFather in Telegram. `later` goes on without: terminal and page work, and `voltaire setup telegram` adds it."""
+WITHOUT_APP = """Talk in the terminal: voltaire chat. The owner's page: voltaire page.
+A messaging app later: voltaire setup telegram, or voltaire setup matrix."""
 GET, BUILD, LATER = "get", "build", "later"
 ANSWER_SECONDS = 10
 VERIFY = "Verify the bot's device by emoji now?"
@@ -64,6 +70,7 @@ READY = "Voltaire is set up and listens. Write to me."
 
 
 @click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
+@click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX)))
 @click.option("--token", help="The bot's token, from @BotFather.")
 @click.option("--base-url", help="The Bot API server.")
 @click.option(
@@ -122,9 +129,18 @@ async def command(
                 await record_setup(state, did="units renewed")
         else:
             await check_sandbox()
-            await (greet(wizard) if await wizard.run() else serve_meanwhile(wizard))
+            started = await wizard.run()
+            if not wizard.apps:
+                click.echo(WITHOUT_APP)
+            else:
+                await (greet(wizard) if started else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
             await record_setup(state, did="configured", file=str(config))
+    except click.Abort:
+        click.echo(
+            "\nStopped. What was answered is kept; `voltaire setup` goes on there.", err=True
+        )
+        raise
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
 
@@ -207,6 +223,7 @@ async def greet(wizard: "Wizard") -> None:
 class Given:
     """Answers that came as options; None: ask."""
 
+    app: str | None = None
     token: str | None = None
     base_url: str | None = None
     owner: int | None = None
@@ -326,19 +343,22 @@ class Wizard:
     def chosen_apps(self) -> set[str]:
         """The messaging apps that the options name; else what the person chooses, or is configured."""
         given = self.given
-        named = {TELEGRAM} if given.token or given.base_url or given.owner or given.pair else set()
+        named = {given.app} if given.app else set()
+        if given.token or given.base_url or given.owner or given.pair:
+            named.add(TELEGRAM)
         if given.homeserver or given.matrix_user:
             named.add(MATRIX)
         if named:
             return named
-        known = {app for app in (TELEGRAM, MATRIX) if self.values.get(app)} or {TELEGRAM}
+        known = {app for app in (TELEGRAM, MATRIX) if self.values.get(app)}
         if self.yes:
             return known
-        default = BOTH if len(known) > 1 else min(known)
+        default = BOTH if len(known) > 1 else min(known, default=TELEGRAM)
         while True:
-            answer = ask(f"Messaging app: {TELEGRAM}, {MATRIX}, or {BOTH}", default).lower()
-            if answer in (TELEGRAM, MATRIX, BOTH):
-                return {TELEGRAM, MATRIX} if answer == BOTH else {answer}
+            question = f"Messaging app: {TELEGRAM}, {MATRIX}, {BOTH}, or {LATER}"
+            answer = ask(question, default).lower()
+            if answer in (TELEGRAM, MATRIX, BOTH, LATER):
+                return {BOTH: {TELEGRAM, MATRIX}, LATER: set()}.get(answer, {answer})
 
     async def telegram(self) -> None:
         """The token, checked with Telegram and then kept in a file of its own."""
@@ -349,7 +369,14 @@ class Wizard:
         while True:
             if not token and self.yes:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
-            token = token or ask("Bot token, from @BotFather (/newbot)")
+            while not token:
+                given = ask_freely("Bot token, from @BotFather (/newbot)")
+                if given == LATER:
+                    self.apps.discard(TELEGRAM)
+                    return
+                token = given if TOKEN.fullmatch(given) else ""
+                if not token:
+                    click.echo(BOTFATHER)
             found = await telegram.get_me(base, token)
             if not isinstance(found, telegram.NoAccount):
                 break
@@ -546,9 +573,13 @@ class Wizard:
         await build(await build_recipe(), Sources(), self.state, click.echo)
 
     async def start(self) -> bool:
-        """Install and start the units; False where there is no systemd, or no units are wanted."""
+        """Install and start the units; False where there is no systemd, no messaging app, or no units are wanted."""
         systemd = units.systemd_runs()
-        if self.given.units is False or not (systemd or self.scope.systemctl != "systemctl"):
+        if (
+            not self.apps
+            or self.given.units is False
+            or not (systemd or self.scope.systemctl != "systemctl")
+        ):
             return False
         lingers = await asyncio.to_thread(units.install, self.scope, self.installation())
         self.check_running()
@@ -604,6 +635,12 @@ def ask(question: str, default: str = "") -> str:
     with interruptible():
         answer = click.prompt(question, default=default or None, show_default=bool(default))
     return str(answer).strip()
+
+
+def ask_freely(question: str) -> str:
+    """The answer, which may be empty."""
+    with interruptible():
+        return str(click.prompt(question, default="", show_default=False)).strip()
 
 
 def valid_zone(name: str) -> None:

@@ -4,10 +4,16 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 
+from agent.events import ModelProgress, TextDelta, ThoughtDelta
+from backend.client import BackendClient
+from backend.protocol import ServerState
+from bot.cli.ask import TextPrinter
+from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
 from bot.installed_program import UpgradeError, run
 from fakes.model_scripted import ModelServer, says
@@ -79,3 +85,90 @@ async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
         )  # fmt: skip
         _, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert (process.returncode, how in err.decode()) == (1, True), err
+
+
+def wizard(*words: str) -> list[str]:
+    return ["setup", "--no-units", "--profile", "pocket", "--server", "auto", *words]
+
+
+async def test_without_a_token_the_wizard_ends_and_the_terminal_works(tmp_path: Path) -> None:
+    code, out, err = await voltaire(tmp_path, *wizard("--yes"))
+    assert (code, "voltaire chat" in out, "setup telegram" in out) == (0, True, True), err
+
+
+@pytest.mark.parametrize("app", [["telegram"], []])
+async def test_a_token_can_be_put_off_and_what_is_none_is_explained_without_a_network(
+    tmp_path: Path, app: list[str]
+) -> None:
+    typed = ["", "hello", "later", "UTC"]
+    said = "\n".join([*typed] if app else ["", *typed])
+    command = wizard("--base-url", "http://127.0.0.1:9") if app else wizard()
+    code, out, err = await voltaire(tmp_path, *command, *app, stdin=f"{said}\n".encode())
+    assert (code, out.count("@BotFather in Telegram"), "cannot be reached" in out) == (0, 2, False)
+    assert "voltaire setup telegram" in out, err
+
+
+async def test_run_without_a_token_serves_the_terminal(tmp_path: Path) -> None:
+    async with ModelServer(says("Forty-two.")) as server:
+        config = f'[backend]\nkind = "external"\nurl = "{server.url}"\n'
+        environment = {
+            "XDG_STATE_HOME": str(tmp_path / "s"),
+            "XDG_CONFIG_HOME": str(tmp_path / "x"),
+        }
+        (tmp_path / "c.toml").write_text(config)
+        process = await asyncio.create_subprocess_exec(
+            VOLTAIRE, "--config", str(tmp_path / "c.toml"), "run",
+            env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        try:
+            assert process.stdout
+            line = await asyncio.wait_for(process.stdout.readline(), SECONDS)
+            assert b"voltaire chat" in line
+            assert (await voltaire(tmp_path, "ask", "hi", config=config))[1] == "Forty-two.\n"
+            assert server.requests
+        finally:
+            process.terminate()
+            assert await asyncio.wait_for(process.wait(), SECONDS) == 0
+
+
+async def test_chat_greets_names_its_model_and_ends(tmp_path: Path) -> None:
+    async with ModelServer(says("Forty-two.")) as server:
+        config = f'[backend]\nkind = "external"\nurl = "{server.url}"\n'
+        for end in ("/exit", "/quit"):
+            said = f"/model\n{end}\nhello\n".encode()
+            code, out, err = await voltaire(tmp_path, "chat", config=config, stdin=said)
+            assert (code, "/help" in out, "scripted answers" in out) == (0, True, True), out + err
+    assert not server.requests, "what follows is not asked"
+
+
+async def test_a_model_that_is_not_ready_yet_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    class Loading(BackendClient):
+        async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
+            asked.append(deadline)
+            yield ServerState(state="loading")
+            if len(asked) > 1:  # after what is waited for in silence
+                told.set()
+            await asyncio.Event().wait()
+
+    told, asked = asyncio.Event(), list[float | None]()
+    async with telling_what_keeps(Loading(Path("none")), seconds=0):
+        async with asyncio.timeout(SECONDS):
+            await told.wait()
+    assert "loading" in capsys.readouterr().err
+
+
+def test_a_long_thought_is_a_sign_of_life_once(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = TextPrinter()
+    printer._at -= 60
+    for event in (
+        ModelProgress(1, 3000, 0),
+        ThoughtDelta("Hm."),
+        ThoughtDelta("Well."),
+        TextDelta("So"),
+    ):
+        printer.print(event)
+    assert capsys.readouterr().err.splitlines() == ["· reading 3,000 tokens …"]
+    printer._at -= 60
+    printer.print(ThoughtDelta("Hm."))
+    printer.print(ThoughtDelta("Hm."))
+    assert capsys.readouterr().err.splitlines() == ["· thinking …"]
