@@ -414,6 +414,16 @@ FOUND = """async () => {
 }"""
 
 
+async def test_no_tab_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -> None:
+    page = await browser.new_page(viewport={"width": 390, "height": 844})
+    page.set_default_timeout(SECONDS * 1000)
+    await page.goto(serving.once)
+    tabs = page.get_by_role("navigation").get_by_role("link")
+    await expect(tabs.last).to_be_visible()
+    for n in range(await tabs.count()):
+        await expect(tabs.nth(n)).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed (make test does)")
 @pytest.mark.parametrize(
     ("theme", "width", "height"),
