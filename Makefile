@@ -35,6 +35,7 @@ system-test: system
 	@./system-packages.sh test
 
 $(STAMP)-uv: requirements-build.lock | system
+	@echo "Making $(VENV) ..." >&2
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
 		|| { if grep -q CERTIFICATE_VERIFY_FAILED $@.log; then \
@@ -46,6 +47,7 @@ $(STAMP)-uv: requirements-build.lock | system
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
+	@echo "Installing the packages ..." >&2
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
 	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python voltaire 2>/dev/null || true  # its name until 0.1
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
@@ -97,6 +99,10 @@ compiled: $(STAMP)
 	@$(BIN)/python -m compileall -q bot agent backend
 
 install: system compiled  ## make .venv with the command in .venv/bin/voltaire
+ifneq ($(filter install,$(MAKECMDGOALS)),)
+	@echo "The command is $(CURDIR)/$(BIN)/voltaire; for your PATH: ln -s $(CURDIR)/$(BIN)/voltaire ~/.local/bin/"
+	@echo "Next: $(BIN)/voltaire setup, with or without a bot's token; or $(BIN)/voltaire chat"
+endif
 dev: system-test $(STAMP)-dev compiled
 
 matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration

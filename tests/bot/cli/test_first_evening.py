@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import socket
+import subprocess
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from backend.protocol import ServerState
 from bot.cli.ask import TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
-from bot.installed_program import UpgradeError, run
+from bot.installed_program import ROOT, UpgradeError, run
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS
 from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
@@ -85,6 +86,14 @@ async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
         )  # fmt: skip
         _, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert (process.returncode, how in err.decode()) == (1, True), err
+
+
+@pytest.mark.parametrize("goal", ["install", "demo"])
+def test_make_install_ends_with_what_comes_next(goal: str) -> None:
+    planned = subprocess.run(
+        ["make", "--dry-run", goal], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert ("voltaire setup" in planned[-1]) is (goal == "install")
 
 
 def wizard(*words: str) -> list[str]:
