@@ -31,7 +31,11 @@ log = logging.getLogger(__name__)
 
 MEGOLM = "m.megolm.v1.aes-sha2"
 SHARES = 8  # attempts at giving out a room's key for one message, while its members change
-FAULTS = (EncryptionError, LookupError, TypeError, ValueError)  # the last: of vodozemac, too
+FAULTS = (
+    *(AttributeError, EncryptionError, LookupError, TypeError),
+    RecursionError,  # of deep nesting
+    ValueError,  # of vodozemac, too
+)
 
 
 class Undecryptable(Exception):

@@ -18,6 +18,22 @@ MEDIA = "/_matrix/client/v1/media"
 MatrixJson = dict[str, Any]
 
 
+def mapping(value: object) -> MatrixJson:
+    """The value, if it is an object; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def events_of(listed: object) -> list[MatrixJson]:
+    """The events of a list that have the types which all events have."""
+    return [
+        event
+        for event in (listed if isinstance(listed, list) else [])
+        if isinstance(event, dict)
+        and isinstance(event.get("type"), str)
+        and all(isinstance(event.get(key, {}), dict) for key in ("content", "unsigned"))
+    ]
+
+
 class HomeserverError(Exception):
     """A request was not answered as it should be; `str` is for a person, without a secret.
 

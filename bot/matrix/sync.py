@@ -22,6 +22,8 @@ from bot.matrix.homeserver import (
     HomeserverError,
     HomeserverRefused,
     MatrixJson,
+    events_of,
+    mapping,
     room_path,
 )
 from bot.matrix.timeline import Timeline
@@ -180,8 +182,8 @@ class Syncs:
         """Handle a room's part of an answer; when its newest event was sent."""
         room = self._encryption.rooms.opened(id)
         timeline = told.get("timeline", {})
-        events: list[MatrixJson] = [e for e in timeline.get("events", []) if isinstance(e, dict)]
-        for event in told.get("state", {}).get("events", []):
+        events = events_of(timeline.get("events"))
+        for event in events_of(told.get("state", {}).get("events")):
             self._encryption.change(room, event)
         newly = self._joined_at(events)
         if newly is None and timeline.get("limited") and self._place.token:
@@ -209,11 +211,17 @@ class Syncs:
         """The index of the bot's invitation, or else of its joining, among the events; None if it was in the
         room before."""
         ours = [
-            (number, event.get("content", {}).get("membership"), event.get("unsigned", {}))
+            (
+                number,
+                mapping(event.get("content")).get("membership"),
+                mapping(event.get("unsigned")),
+            )
             for number, event in enumerate(events)
             if event.get("type") == "m.room.member" and event.get("state_key") == self._timeline.me
         ]
-        before = [u.get("prev_content", {}).get("membership") for _, m, u in ours if m == "join"]
+        before = [
+            mapping(u.get("prev_content")).get("membership") for _, m, u in ours if m == "join"
+        ]
         if not before or "join" in before:
             return None
         return min(number for number, membership, _ in ours if membership in ("invite", "join"))
@@ -232,8 +240,8 @@ class Syncs:
                 self._health.failed(Phrase("Matrix: {why}.", why=Phrase.of(error)))
                 await asyncio.sleep(getattr(error, "after", 0.0) or 1.0)
                 continue
-            chunk = [e for e in page.get("chunk", []) if isinstance(e, dict)]
-            found += chunk
+            chunk = page.get("chunk")
+            found += events_of(chunk)
             if not chunk or not (until := str(page.get("end") or "")):
                 break
         return found[::-1]

@@ -37,6 +37,8 @@ from bot.matrix.homeserver import (
     HomeserverBusy,
     HomeserverError,
     MatrixJson,
+    events_of,
+    mapping,
     room_path,
 )
 from bot.matrix.incoming_message import (
@@ -226,7 +228,7 @@ class Timeline:
         """Answer an unencrypted message in an encrypted room with a warning: whoever runs the homeserver can write
         one in anybody's name."""
         sender = self.sender_of(room, str(event.get("sender")))
-        content = event.get("content") or {}
+        content = mapping(event.get("content"))
         level = self._context.access.level(sender)
         if sender.user == self.me or level == "stranger" or content.get("msgtype") == "m.notice":
             return
@@ -281,7 +283,7 @@ class Timeline:
     # -- buttons --------------------------------------------------------------
 
     async def _reaction(self, room: JoinedRoom, event: MatrixJson) -> None:
-        relation = (event.get("content") or {}).get("m.relates_to") or {}
+        relation = mapping(mapping(event.get("content")).get("m.relates_to"))
         if event.get("sender") == self.me or relation.get("rel_type") != "m.annotation":
             return
         message, said = str(relation.get("event_id")), str(relation.get("key"))
@@ -314,7 +316,7 @@ class Timeline:
     async def _redaction(self, room: JoinedRoom, event: MatrixJson) -> None:
         """A message that its author deletes is not answered; another's redaction takes nothing back."""
         author = str(event.get("sender"))
-        gone = str(event.get("redacts") or (event.get("content") or {}).get("redacts") or "")
+        gone = str(event.get("redacts") or mapping(event.get("content")).get("redacts") or "")
         self._recent.pop(gone, None)
         if taken := await self._store.inbox.take_back(SOURCE, gone, author):
             await self._context.services.chats.stop(taken)
@@ -411,14 +413,16 @@ class Timeline:
         room = self._encryption.rooms.get(id) or JoinedRoom(id)
         by, key = "", ""
         for event in [
-            e for part in ("state", "timeline") for e in told.get(part, {}).get("events", [])
+            e for part in ("state", "timeline") for e in events_of(told.get(part, {}).get("events"))
         ]:
             if event.get("type") != "m.room.member" or event.get("state_key") != self.me:
                 room.change(event)
-            elif event["content"].get("membership") in ("leave", "ban"):
-                before = event.get("unsigned", {}).get("prev_content", {}).get("membership")
-                by = str(event["sender"]) if known or before == "join" else ""
-                key = f"{TOLD}{event['event_id']}"
+            elif mapping(event.get("content")).get("membership") in ("leave", "ban"):
+                before = mapping(mapping(event.get("unsigned")).get("prev_content")).get(
+                    "membership"
+                )
+                by = str(event.get("sender")) if known or before == "join" else ""
+                key = f"{TOLD}{event.get('event_id')}"
         await self._store.chats.set_blocked(str(RoomKey(id)), blocked=True)
         if by not in ("", self.me):
             who = f"{visible(room.name(by))} ({by})"
