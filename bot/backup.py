@@ -118,7 +118,8 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
             archive.add_text(CONFIG, text if secrets else without_secrets(text))
             if secrets:
                 for key, path in secret_files(tomllib.loads(text)):
-                    archive.add(path, f"{SECRET_FILES}/{key}/{path.name}", needed=True)
+                    name = f"{SECRET_FILES}/{key}/{path.name}"
+                    archive.add(path.resolve(), name, needed=True)  # a link would lead nowhere
         for entry in sorted(state.iterdir()):
             if not is_backed_up(entry, secrets=secrets):
                 continue

@@ -29,6 +29,7 @@ from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+RESERVE = 16 << 20  # bytes that stay free on the disk
 OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
@@ -120,6 +121,8 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
                         manifest = Manifest(**json.loads(file.read()))
                         continue
                     if unpacked := wanted is None or member.name in wanted:
+                        if member.size > shutil.disk_usage(folder).free - RESERVE:
+                            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                         tar.extract(placed_member(member, folder), folder)
                     if member.issym() or member.islnk():
                         found[member.name] = f"-> {member.linkname}"
@@ -165,6 +168,9 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         raise OutsideError(f"{member.name} is neither a file nor a folder")
+    place = (folder / placed.name).parent.resolve()
+    if (member.issym() or member.islnk()) and not place.is_relative_to(folder.resolve() / "state"):
+        raise OutsideError(f"{member.name} is a link")
     for name in (placed.name, placed.linkname if member.islnk() else ""):
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise OutsideError(f"{name} points out of it")

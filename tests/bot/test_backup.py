@@ -237,7 +237,7 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
         (outside, "points out of it"),
         (newer, "newer than this one"),
         (late, "not a backup"),
-        (circle, "not a backup"),
+        (circle, "is a link"),
         (foreign, "not a backup"),
         (empty, "not a backup"),
         (tmp_path / "absent", "cannot be read"),
@@ -245,6 +245,45 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
         with pytest.raises(BackupError, match=sentence):
             await restore(file, state)
     assert content(tmp_path) == before
+
+
+LINKS = [
+    ("voltaire.db", "OUTSIDE/voltaire.db"),
+    ("config.toml", "OUTSIDE/secret"),
+    ("state", "OUTSIDE"),
+    ("secrets", "OUTSIDE"),
+    ("secrets/telegram.token_file/token", "OUTSIDE/secret"),
+    ("state/../voltaire.db", "OUTSIDE/voltaire.db"),
+    ("other", "state"),
+]
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+@pytest.mark.parametrize(("name", "target"), LINKS)
+def test_a_link_takes_the_place_of_no_file_of_the_program(
+    tmp_path: Path, kind: bytes, name: str, target: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    with tarfile.open(tmp_path / "bad", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo("voltaire.db.note"))
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = kind, target.replace("OUTSIDE", str(outside))
+        tar.addfile(member)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(BackupError, match="is a link"):
+        unpack(tmp_path / "bad", tmp_path / "new")
+    assert not [*outside.iterdir()]
+
+
+def test_what_would_fill_the_disk_is_not_unpacked(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "bomb", "wb") as packed_tar:
+        member = tarfile.TarInfo("state/zeros")
+        member.size = 1 << 50
+        packed_tar.write(member.tobuf(tarfile.GNU_FORMAT))
+    (tmp_path / "new").mkdir()
+    with pytest.raises(BackupError, match="too little room"):
+        unpack(tmp_path / "bomb", tmp_path / "new")
 
 
 async def test_when_the_last_step_fails_the_old_state_is_back(
