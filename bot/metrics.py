@@ -24,6 +24,7 @@ from agent.store.outbox import OutboxState
 from agent.store.overview import Overview, TurnLine
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SERVING, Gpu, Status
+from bot.connections import Connections
 from bot.settings import Settings
 from bot.state import DATABASE, open_state_read_only, read_presence
 
@@ -223,7 +224,9 @@ async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIter
                 raise web.HTTPForbidden(text="This is for programs that collect figures.")
             async with turn:
                 body = await metrics.render()
-            return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+            answer = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+            answer.force_close()
+            return answer
 
         turn = asyncio.Lock()
         app = web.Application()
@@ -232,12 +235,16 @@ async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIter
         await runner.setup()
         try:
             try:
-                await web.TCPSite(runner, host, int(port)).start()
+                server = await Connections().listen(runner, host, int(port))
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else str(error)
                 raise MetricsRefused(
                     f"The figures cannot be served at metrics.listen, {settings.metrics.listen}: {reason}."
                 ) from None
-            yield f"http://{settings.metrics.listen.rpartition(':')[0]}:{runner.addresses[0][1]}/metrics"
+            port = server.sockets[0].getsockname()[1]
+            try:
+                yield f"http://{settings.metrics.listen.rpartition(':')[0]}:{port}/metrics"
+            finally:
+                server.close()
         finally:
             await runner.cleanup()

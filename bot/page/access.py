@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from agent.errors import AgentError
-from bot.page.connections import Connections
+from bot.connections import Connections
 
 KEY = Path("run") / "page.key"  # in the state folder
 KEY_BYTES = 32

@@ -4,7 +4,6 @@ async with serve_page(settings, backend, status_json) as page:
     print(page.address)
 """
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -105,10 +104,7 @@ async def serve_page(
         await runner.setup()
         try:
             try:
-                assert runner.server  # since setup
-                make = access.connections.bounded(runner.server)
-                loop = asyncio.get_running_loop()
-                server = await loop.create_server(make, host.strip("[]"), port)
+                server = await access.connections.listen(runner, host, port)
             except OSError as error:
                 raise PageRefused(
                     f"The page cannot listen at {host}:{port}: {error.strerror}."

@@ -25,6 +25,7 @@ from agent.aio import complete
 from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable
 from backend.protocol import Phrase
+from bot.connections import Connections
 from bot.inbound_health import InboundHealth
 from bot.intake import EventGate, Unparsable
 from bot.telegram.message_calls import SOURCE
@@ -175,6 +176,7 @@ class Webhook:
         self._host, _, port = listen.rpartition(":")
         self._port = int(port)
         self._secret = secrets.token_urlsafe(32)
+        self._connections = Connections()
 
     async def run(self) -> None:
         """Listen until cancelled. Raises OSError when the address cannot be used."""
@@ -185,9 +187,12 @@ class Webhook:
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
         await runner.setup()
         try:
-            await web.TCPSite(runner, self._host.strip("[]"), self._port).start()
-            await self._register()
-            await asyncio.Event().wait()
+            server = await self._connections.listen(runner, self._host, self._port)
+            try:
+                await self._register()
+                await asyncio.Event().wait()
+            finally:
+                server.close()
         finally:
             await runner.cleanup()
 
@@ -212,6 +217,7 @@ class Webhook:
         given = request.headers.get(HEADER, "")
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self._secret.encode()):
             return web.Response(status=403)
+        self._connections.keep(request.transport)
         update: object
         try:
             body = await request.read()

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from contextlib import suppress
 
 import aiohttp
 
@@ -36,3 +37,21 @@ async def test_updates_come_by_webhook_and_only_from_telegram(scenario: Telegram
         assert run.bot.poll.problem() is None
     assert answer.text == "Hello."
     assert scenario.gram.world.updates.polls == 0
+
+
+async def test_unfinished_requests_do_not_pile_up(scenario: TelegramScenario) -> None:
+    here = f"127.0.0.1:{free_port()}"
+    scenario.config = {"webhook_url": f"http://{here}", "webhook_listen": here}
+    async with scenario.open():
+        await soon(lambda: scenario.gram.called("setWebhook"))
+        port = int(here.rpartition(":")[2])
+        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        for _, writer in crowd:
+            writer.write(b"POST /telegram HTTP/1.1\r\nHost: ")
+        async with asyncio.timeout(10):
+            with suppress(ConnectionError):
+                assert await crowd[0][0].read() == b""  # ended to make room
+        answer = await scenario.owner.ask("hi")
+        for _, writer in crowd:
+            writer.close()
+    assert answer.text == "Hello."

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.page import connections
+from bot import connections
 from fakes.page_state import fill_state
 
 from .conftest import Visitor, served, visiting

@@ -1,4 +1,4 @@
-"""Bounds the page's connections: per server, per address, and in time for those without a session.
+"""Bounds a server's connections: in all, per address, and in time for those that have not shown who they are.
 
 aiohttp holds a connection before any middleware runs, so the bounds are applied to the transports.
 """
@@ -6,11 +6,14 @@ aiohttp holds a connection before any middleware runs, so the bounds are applied
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:  # loaded by servers alone
+    from aiohttp.web import AppRunner
 
 MOST = 128
 MOST_OF_ADDRESS = 64
-SECONDS = 20.0  # in which a connection must show a session
+SECONDS = 20.0  # in which a connection must show a session, a secret, or end
 
 
 @dataclass
@@ -23,6 +26,12 @@ class Connections:
     def bounded(self, make: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """A factory for `loop.create_server` in place of `make`."""
         return lambda: BoundedProtocol(self, make)
+
+    async def listen(self, runner: "AppRunner", host: str, port: int) -> asyncio.Server:
+        """Serve an application that was set up. Raises OSError."""
+        assert runner.server
+        make, name = self.bounded(runner.server), host.strip("[]")
+        return await asyncio.get_running_loop().create_server(make, name, port)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Register a new connection; the oldest without a session makes room. False when none can."""
