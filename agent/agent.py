@@ -51,8 +51,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.observer import LedgerObserver, NoObserver
 from agent.sandbox.sandbox import Sandboxes
-from agent.schedule.job_kind import JobClassifier
-from agent.schedule.planner import NOTHING_RUNS, Planner
+from agent.schedule.planner import NOTHING_RUNS, JobClassifier, Planner
 from agent.shell import registry
 from agent.store import Store
 from agent.store.chats import Chat
@@ -69,9 +68,8 @@ from backend.client import BackendClient, BackendGone, BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
 
 if TYPE_CHECKING:  # imported when they are first needed
-    from agent.documents.indexer import DocumentIndexer
+    from agent.documents.indexer import DocumentIndexer, PassageMeaning
     from agent.documents.library import Library
-    from agent.documents.meaning import PassageMeaning
     from agent.documents.reading import DocumentReader
     from agent.mcp.config import ServerConfig
     from agent.mcp.servers import ToolServers
@@ -417,7 +415,7 @@ class Documents:
 
     @cached_property
     def _meaning(self) -> "PassageMeaning | None":
-        from agent.documents.meaning import PassageMeaning
+        from agent.documents.indexer import PassageMeaning
 
         return PassageMeaning(self.store.documents, self.embedder) if self.embedder else None
 

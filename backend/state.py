@@ -16,9 +16,8 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuRequestQueue
-from backend.control.idle_cost import IdleCost
 from backend.control.restart_history import RestartHistory
-from backend.control.speed import Speedometer
+from backend.control.speed import IdleCost, Speedometer
 from backend.gpu.nvml import Sampler
 from backend.protocol import MemoryUse, Phrase, ServerStatus, Status
 from backend.server import restart_backoff

@@ -13,7 +13,7 @@ from agent.llm.gpu_queue import QueuedModel
 from agent.sandbox.hosts import HostRequest
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
-from agent.summary.commit_range import Git, RepoLocation, fetch_mirror
+from agent.summary.git_facts import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
 from agent.turn.untrusted_reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable

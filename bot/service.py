@@ -24,8 +24,15 @@ from agent.language import speaking, translate_phrase
 from agent.leaks import LeakDetector
 from agent.model import ModelRefused
 from agent.sandbox.isolation_probe import probe
-from agent.schedule.job_actions import JobAction, SubmitTask, SummarizeRepo, remind
-from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
+from agent.schedule.scheduler import (
+    JobAction,
+    JobRunner,
+    QuietHours,
+    Scheduler,
+    SubmitTask,
+    SummarizeRepo,
+    remind,
+)
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import record

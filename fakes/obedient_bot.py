@@ -53,8 +53,8 @@ agent_config.allowed_hosts = lambda settings: Hosts(
 """
 # Telegram's rates, which the local server does not ask for.
 UNPACED = """
-from bot.telegram import pacer
-pacer.PRIVATE = pacer.OVERALL = pacer.Rate(10_000, 0.001, 1)
+from bot.telegram import message_calls
+message_calls.PRIVATE = message_calls.OVERALL = message_calls.Rate(10_000, 0.001, 1)
 """
 _CODES = re.compile("⟨U\\+([0-9A-F]+)⟩")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{24,}={0,2}")

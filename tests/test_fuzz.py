@@ -40,9 +40,9 @@ from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
 from agent.llm.openai.errors import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
+from agent.mcp.config import BrokenServer
 from agent.mcp.connection import Screen, descriptor
 from agent.mcp.connection import parsed as server_message
-from agent.mcp.errors import BrokenServer
 from agent.mcp.oauth import SignIn
 from agent.mcp.results import result_of
 from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
@@ -66,13 +66,12 @@ from agent.skills import GUIDE, PINS, SkillError, SkillShelf, read_skill
 from agent.store.plans import decoded_plan
 from agent.store.set_aside import update_key
 from agent.store.transcript import SHORT, decoded_message
-from agent.summary.commit_range import CommitRange
-from agent.summary.git_facts import collect
+from agent.summary.git_facts import CommitRange, collect
 from agent.tools.files import changed_lines, matching_text
 from agent.tools.git import NEW_SUBMODULE, changed_files
 from agent.tools.registry import known
 from agent.turn.step import sound_json
-from agent.web.addresses import addresses_in, canonical
+from agent.web.browser import addresses_in, canonical
 from agent.web.fetch import parts_of, redirected
 from agent.web.html_text import html_text
 from agent.web.html_text import markdown as main_part
@@ -92,7 +91,7 @@ from bot.matrix.incoming_message import parsed as room_message
 from bot.matrix.keyboards import chosen_button
 from bot.matrix.rooms import JoinedRoom
 from bot.matrix.sync import sent_at
-from bot.page.mini_app import SignInRefused, signed_fields
+from bot.page.access import SignInRefused, signed_fields
 from bot.quotation import Quotation
 from bot.restore import BackupError
 from bot.telegram.markdown import render

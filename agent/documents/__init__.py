@@ -4,7 +4,6 @@ extraction.py  one document to passages (a program of its own, inside of a sandb
 office.py      Word, OpenDocument, Excel and PowerPoint files, for it
 encodings.py   guesses the encoding of a text, for it
 reading.py     runs it there
-meaning.py     which passages are nearest to a question in meaning
 library.py     what one chat may see: list, search, show, add, forget
 indexer.py     reads waiting documents and watches the owner's folders, in the background
 """

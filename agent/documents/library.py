@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.documents.indexer import MOST_FILES, follow_folders, nameable, read_next
-from agent.documents.meaning import PassageMeaning
+from agent.documents.indexer import MOST_FILES, PassageMeaning, follow_folders, nameable, read_next
 from agent.documents.reading import DocumentReader
 from agent.errors import StrangersWords, ToolError
 from agent.memory.search import reciprocal_ranks

@@ -23,8 +23,7 @@ from agent.skills import GUIDE, Skill, SkillShelf, front_matter
 from agent.store import Store, open_store
 from agent.tools.context import ToolContext
 from agent.tools.registry import chosen, shell_names
-from agent.web.addresses import addresses_in
-from agent.web.browser import Browser, WebPage
+from agent.web.browser import Browser, WebPage, addresses_in
 from agent.web.fetch import page_text
 from agent.web.search import SearchPage, SearchResult, SearXNG, TimeRange
 

@@ -119,3 +119,20 @@ class ServerConfig:
 
 def unquoted(value: str) -> str:
     return value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value
+
+
+class BrokenServer(ToolError):
+    """The session cannot be used any more: it is closed, and a new one begins at the next use."""
+
+
+class SignInNeeded(BrokenServer):
+    """The server's owner has to sign in (agent.mcp.oauth). `forbidden`: the token does not allow enough. `why` is said
+    behind "to sign in"."""
+
+    def __init__(self, name: str, *, forbidden: bool = False, why: str = "") -> None:
+        super().__init__(f"{name} wants its owner to sign in.")
+        self.forbidden, self.why = forbidden, why
+
+
+class SignInFirst(ToolError):
+    """The owner was told to sign in, or nobody can be told; nothing was done."""

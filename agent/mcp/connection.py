@@ -25,7 +25,7 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
-from agent.mcp.errors import BrokenServer, SignInNeeded
+from agent.mcp.config import BrokenServer, SignInNeeded
 from agent.sandbox.hosts import HostRefused, is_public, resolved
 from agent.sandbox.long_running import LongRunningProcess
 from agent.sandbox.output_buffer import visible

@@ -40,8 +40,8 @@ from pydantic import AnyUrl, BaseModel
 
 from agent.errors import ToolError
 from agent.files import replacing
+from agent.mcp.config import SignInNeeded
 from agent.mcp.connection import SESSION, BoundedTransport, Screen, lacks_scope
-from agent.mcp.errors import SignInNeeded
 from agent.sandbox.output_buffer import visible
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from agent.aio import BackgroundTasks, set_within
 from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
-from agent.mcp.config import ServerConfig
-from agent.mcp.errors import BrokenServer, SignInFirst, SignInNeeded
+from agent.mcp.config import BrokenServer, ServerConfig, SignInFirst, SignInNeeded
 from agent.mcp.results import ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public

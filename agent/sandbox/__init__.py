@@ -10,7 +10,6 @@ bwrap_process.py         one running bubblewrap
 long_running.py          a program that keeps running, with pipes to it
 bubblewrap.py            its arguments: what a tool's process sees of the file system
 seccomp.py               the system call filter
-container.py             which options a container around all this lacks
 rootfs.py                the prepared / and /etc
 gitdirs.py               the git directories of a repository, which commands may neither change nor make
 git_index.py             the submodules that a git index names

@@ -33,7 +33,7 @@ from agent.sandbox.git_index import UnguardedError
 from agent.sandbox.gitdirs import Guard
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import INTERVAL, MIB, DiskQuota, HostRepo, SandboxLimits, watch_usage
-from agent.sandbox.mountinfo import verify_mounts
+from agent.sandbox.mountinfo import mounts_of, verify_mounts
 from agent.sandbox.observer import Observe
 from agent.sandbox.privileges import ToolUser
 from agent.sandbox.proxy import EgressProxy, serve_proxy
@@ -171,7 +171,7 @@ class SandboxConfig:
 
     def broken(self, message: str) -> NoSandbox:
         """The error for a call that could not be isolated, so that its command was not started."""
-        from agent.sandbox.container import missing_options  # seldom needed
+        from agent.sandbox.sandbox_config import missing_options  # seldom needed
 
         why = message.strip() or "bubblewrap ended without a word."
         known = missing_options(message) or remedy(message)
@@ -270,3 +270,43 @@ def prlimit(limits: SandboxLimits) -> list[str]:
         "--memlock=65536",
         "--",
     ]
+
+
+# -- what a container lacks ---------------------------------------------------
+
+
+ENGINES = {"run/.containerenv": "podman", ".dockerenv": "docker"}  # by the file that it leaves in /
+BINFMT = "/proc/sys/fs/binfmt_misc"  # many hosts mount it too, and it masks nothing
+
+
+def missing_options(message: str, root: Path = Path("/"), status: Path = Path("/proc/self")) -> str:
+    """A sentence with the options to add; empty outside of a container, and where none is missing.
+
+    `message` is bubblewrap's: a system call filter that lets it make namespaces, as podman's does, may stay.
+    """
+    engine = next((name for file, name in ENGINES.items() if (root / file).exists()), "")
+    if not engine:
+        return ""
+    missing = []
+    if "namespace" in message and "\nSeccomp:\t2" in text_of(status / "status"):
+        missing.append("seccomp=unconfined")
+    if any(point.startswith("/proc/") and point != BINFMT for point in mounts_of("self")):
+        missing.append("unmask=ALL" if engine == "podman" else "systempaths=unconfined")
+    label = text_of(status / "attr/current").strip("\0\n")
+    if label.endswith("(enforce)"):
+        missing.append("apparmor=unconfined")
+    if ":container_t:" in label:
+        missing.append("label=disable")
+    if not missing:
+        return ""
+    options = " ".join(f"--security-opt {option}" for option in missing)
+    return (
+        f"This container was started without {options} (docs/container.md says what each is for)."
+    )
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", "replace")
+    except OSError:
+        return ""

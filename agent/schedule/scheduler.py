@@ -12,7 +12,7 @@ enough by itself, after a suspend or a jump of the clock it would ring late.
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
@@ -24,12 +24,12 @@ from zoneinfo import ZoneInfo
 from agent.aio import set_within
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
-from agent.schedule.job_actions import JobAction
-from agent.schedule.times.rule import date_words, load
+from agent.schedule.times.rule import date_words, describe, load
 from agent.schedule.triggers import Timer, due_second, due_times, next_due
-from agent.store import Store
+from agent.store import Incoming, Store
 from agent.store.errors import StoreError
 from agent.store.jobs import DueTimes, Job, Occurrence
+from agent.summary.repo_summaries import RepoSummaries
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,59 @@ GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed 
 CATCH_UP = 10  # of "run all", at most this many
 ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
 MISSED_ROWS = 1000  # most rows entered for one long absence
+
+
+JobAction = Callable[[Job, Occurrence], Awaitable[str | None]]
+"""Carries out an occurrence; gives the text to send (Markdown), or None when it has sent or will
+send that itself. Raises agent.errors.NothingToDo, or an AgentError whose sentence goes to the person."""
+
+
+async def remind(job: Job, _occurrence: Occurrence) -> str:
+    """A message, without a model."""
+    return f"⏰ {job.spec.task}"
+
+
+@dataclass(frozen=True)
+class SubmitTask:
+    """Submits a turn in the chat's conversation, behind people in the GPU queue; its reply is the message."""
+
+    submit: Callable[[Incoming], Awaitable[bool]]
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        when = describe(load(job.spec.timing), job.spec.timezone)
+        await self.submit(
+            Incoming(
+                chat=job.spec.chat,
+                source="job",
+                update=f"{job.id}:{occurrence.due_at}",
+                text=job.spec.task,
+                kind="job",
+                context_lines=(f"scheduled job {job.id}: {when}",),
+                at=float(occurrence.due_at),
+                stranger=job.spec.stranger and f"job {job.id}, planned after {job.spec.stranger}",
+            )
+        )
+
+
+@dataclass(frozen=True)
+class SummarizeRepo:
+    """Summarizes a repository from where the last delivered summary ends.
+
+    It posts the text itself, under the lock, because the next summary begins where this one ends, and
+    delivery is certain only once the text is in the outbox.
+    """
+
+    summaries: RepoSummaries
+    payload: Callable[[str], str]
+    locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
+
+    async def __call__(self, job: Job, occurrence: Occurrence) -> None:
+        chat, repo = job.spec.chat, job.spec.task
+        async with self.locks.setdefault((chat, repo), asyncio.Lock()):
+            text = await self.summaries.make(chat, repo, occurrence.id)
+            store = self.summaries.store
+            await store.occurrences.post(occurrence.id, chat, [self.payload(text)])
+        store.outbox.wake()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,6 @@ overview.py       queries of the owner's page
 key_values.py     small values of the program itself
 set_aside.py      counts crashes, and tells what was set aside
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
-ledger_head.py    sends its head to the owners, once a day
 taints.py         strangers' text in conversations
 budgets.py        what each chat has used of its daily budget
 addresses.py      web addresses that a chat knows

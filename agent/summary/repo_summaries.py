@@ -14,15 +14,17 @@ from typing import Any
 from agent.errors import AgentError, NothingToDo
 from agent.store import Store
 from agent.store.key_values import KeyValueTable
-from agent.summary.commit_range import (
+from agent.summary.git_facts import (
     CommitRange,
     Git,
+    RepoFacts,
     RepoLocation,
+    collect,
     commit_range,
+    facts_text,
     selected_diff,
     subjects,
 )
-from agent.summary.git_facts import RepoFacts, collect, facts_text
 
 log = logging.getLogger(__name__)
 

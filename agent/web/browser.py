@@ -14,10 +14,11 @@ from agent.sandbox.hosts import Permit, WholeWeb, is_public
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, Sandbox
 from agent.store.addresses import AddressTable
-from agent.web.addresses import addresses_in
 
 if TYPE_CHECKING:  # loaded only where an engine is named
     from agent.web.search import SearXNG
+import re
+from collections.abc import Iterator
 
 Reading = Literal["seen", "ask", "never"]
 CACHED_SECONDS = 900
@@ -73,7 +74,7 @@ class Browser:
         await self.table.keep(self.chat, addresses)
 
     async def needs_question(self, address: str, written: str = "") -> bool:
-        """Whether an owner has to be asked about an address (agent.web.addresses.canonical). `written` are a
+        """Whether an owner has to be asked about an address (`canonical`). `written` are a
         person's words that led to just this call."""
         if address in addresses_in(written):
             return False
@@ -119,3 +120,46 @@ async def pdf_text(raw: bytes, sandbox: Sandbox) -> str:
     if not any(page.strip() for page in pages):
         raise ToolError("The PDF has no text: it is a scan, locked, or damaged.")
     return clean("\n\n".join(f"## Page {n}\n\n{page.strip()}" for n, page in enumerate(pages, 1)))
+
+
+# -- addresses in a text ------------------------------------------------------
+
+
+LONGEST = 2000  # characters of an address
+OPENING = "<([{\"'`*_|“‘«"
+CLOSING = ">)]}\"'`*_|”’».,;:!?…"
+WITHOUT_SCHEME = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d+)?(?:[/?#].*)?", re.I)
+
+
+def canonical(address: str) -> str:
+    """The address in the form of a request: no fragment, no default port, host in lower case, with a path; empty
+    for anything that is no address of the web, or names a user."""
+    if len(address) > LONGEST:
+        return ""
+    try:
+        url = URL(address.strip())
+        if url.scheme not in ("http", "https") or not url.host or url.user or url.password:
+            return ""
+        return str(url.with_fragment(None).with_path(url.path or "/", keep_query=True))
+    except (ValueError, IndexError):  # yarl raises the latter for "http://[]@"
+        return ""
+
+
+def addresses_in(text: str) -> set[str]:
+    """All words that may be meant as an address, in `canonical` form; one without a scheme with both."""
+    return {found for word in text.split() for each in readings(word) if (found := canonical(each))}
+
+
+def readings(word: str) -> Iterator[str]:
+    """The addresses that a word may contain: from where one begins, with and without the signs that may close a
+    sentence or bracket."""
+    start = re.search(r"https?://", word, re.IGNORECASE)
+    rest = word[start.start() :] if start else word.lstrip(OPENING)
+    while rest:
+        if start:
+            yield rest
+        elif WITHOUT_SCHEME.fullmatch(rest):
+            yield from (f"https://{rest}", f"http://{rest}")
+        if rest[-1] not in CLOSING:
+            return
+        rest = rest[:-1]

@@ -3,11 +3,9 @@
 api.py            its routes
 listening.py      HTTP over a UNIX socket
 gpu_queue.py      whose request runs on the GPU next
-idle_cost.py      what work between turns costs, in seconds and joules
 alerts.py         alerts for the owner, stored and streamed
 restart_history.py  when the model server was restarted, and why
 speed.py          speed, cache use and energy of the last completions
-metrics.py        the status as Prometheus text
 proxy.py          a port for other local programs
 mcp_relay.py      forwards MCP requests to `voltaire mcp serve`
 sd_notify.py      systemd's readiness, status and watchdog

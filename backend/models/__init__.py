@@ -3,7 +3,6 @@
 profile.py            a model with its server flags and sampling; profiles/ holds them as TOML, embedders/ those for embeddings
 gguf_header.py        the metadata of a model file, read without its weights
 pull.py               downloads from the hub; the header of a file that is still there
-speech.py             the names of speech-to-text models and of text-to-speech voices
 memory.py             what a model needs: weights, KV cache, compute buffers
 projector.py          memory and input size of a picture projector (mmproj)
 fit.py                whether a profile fits this machine; start here

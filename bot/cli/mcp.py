@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.files import give
-from agent.mcp.errors import SignInFirst
+from agent.mcp.config import SignInFirst
 from agent.mcp.install import install
 from agent.mcp.listed import listed_tools
 from agent.mcp.servers import SIGN_INS, ToolServers

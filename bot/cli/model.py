@@ -42,9 +42,8 @@ from backend.models.profile import (
     names,
 )
 from backend.models.projector import with_projector
-from backend.models.pull import PullError
+from backend.models.pull import PullError, open_to_sandboxes, speech_folder, speech_sources
 from backend.models.pull import pull as download
-from backend.models.speech import open_to_sandboxes, speech_folder, speech_sources
 from backend.protocol import ServerStatus
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from backend.server.managed import ManualChoice

@@ -7,12 +7,9 @@ people.py         /start CODE, /pair: letting people and groups in
 conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /forget
 jobs.py           /jobs, /schedule, /repos, /skills, /summary
 servers.py        /mcp: MCP servers, and signing in to one
-plan.py           /plan: the steps of the task, and corrections
 status.py         /status, /gpu, /context
 model.py          /model: which one serves, switching, downloads
-link.py           one person's chats in several apps, /link
 trust.py          text of strangers in a chat, /trust
 approvals.py      questions to owners, /approve
-freeze.py         /freeze, /thaw
 settings.py       /settings, /timezone
 """

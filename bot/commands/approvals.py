@@ -7,6 +7,7 @@ from contextlib import suppress
 from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store.approvals import WITHDRAWN, Grant
+from bot import totp
 from bot.approval_question import (
     approval_keyboard,
     asked_in,
@@ -113,3 +114,34 @@ def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
 def scope_digest(scope: str) -> str:
     """A scope short enough for a button's key."""
     return hashlib.sha256(scope.encode()).hexdigest()[:12]
+
+
+# -- freezing -----------------------------------------------------------------
+
+
+async def freeze(context: HandlerContext, call: CommandCall) -> None:
+    turns, grants = await context.store.freeze.freeze(call.sender.name)
+    how = context.texts.thaw_by_code if secret(context) else context.texts.thaw_in_terminal
+    text = context.texts.frozen_now.format(turns=turns, grants=grants)
+    await context.send(call.chat, f"{text} {how}")
+
+
+async def thaw(context: HandlerContext, call: CommandCall) -> None:
+    """/thaw 123456; in a chat only a code thaws."""
+    texts, key = context.texts, secret(context)
+    if await context.store.freeze.since() is None:
+        text = texts.not_frozen
+    elif key is None:
+        text = texts.thaw_in_terminal
+    elif not call.argument:
+        text = texts.thaw_by_code
+    else:
+        step = totp.matching_step(key, call.argument, context.store.clock())
+        text = texts.thaw_outcomes[await context.store.freeze.thaw_by_code(call.sender.name, step)]
+    await context.send(call.chat, text)
+
+
+def secret(context: HandlerContext) -> bytes | None:
+    """The secret of the codes, where one is set up."""
+    state = context.services.state
+    return totp.read_secret(state) if state else None

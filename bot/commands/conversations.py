@@ -1,12 +1,14 @@
 """Conversations (/new, /resume, /stop, /retry, /export, [Continue]) and notes (/memory, /forget)."""
 
 import asyncio
+import secrets
 from io import BytesIO
 
 from agent.memory.notes import ChatMemory, as_json, markdown
+from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps, with_text
 from agent.store import Incoming
 from bot.channel import Button, ChannelError, Keyboard
-from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 from bot.replies import CONTINUE
 from bot.texts import Texts
 
@@ -194,3 +196,49 @@ async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
 def note_number(text: str) -> int:
     """A note's number; 0 where the text is no number."""
     return int(text) if text.isdecimal() and len(text) < 19 else 0
+
+
+# -- the plan of a task -------------------------------------------------------
+
+
+async def plan(context: HandlerContext, call: CommandCall) -> None:
+    """/plan shows it; /plan add WORDS, /plan 2 WORDS, /plan done 2 and /plan end change it."""
+    texts, plans = context.texts, context.store.plans
+    known = await plans.of_chat(call.chat)
+    try:
+        changed = corrected(known, call.argument)
+        if changed != known:
+            changed = await plans.change(call.chat, lambda plan: corrected(plan, call.argument))
+    except WrongPlan as error:
+        await context.send(call.chat, str(error))
+        return
+    shown = "\n".join(plan_lines(changed)) or texts.no_plan
+    if changed != known:
+        await tell_model(context, call, shown)
+    how = f"\n\n{texts.plan_usage}" if changed else ""
+    await context.send(call.chat, f"{shown}{how}")
+
+
+def corrected(known: Plan, argument: str) -> Plan:
+    first, _, rest = argument.partition(" ")
+    match first.lower():
+        case "add" if rest:
+            return with_steps(known, [rest])
+        case "done" if rest.strip().isdecimal():
+            return with_done(known, whole_number(rest.strip()))
+        case "end":
+            return ()
+        case number if number.isdecimal() and rest:
+            return with_text(known, whole_number(number), rest)
+    return known
+
+
+async def tell_model(context: HandlerContext, call: CommandCall, shown: str) -> None:
+    """Tell a running turn of the change, before its next step; a later one begins with the plan."""
+    if call.chat not in context.services.chats.running():
+        return
+    words = context.texts.plan_corrected.format(plan=shown)
+    update = f"plan:{secrets.token_hex(8)}"
+    await context.services.chats.submit(
+        Incoming(call.chat, context.channel.source, update, words, sender=call.sender.name)
+    )

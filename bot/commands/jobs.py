@@ -1,8 +1,7 @@
 """Jobs, repositories and skills: /jobs, /schedule, /repos, /skills, /summary."""
 
 from agent.errors import AgentError
-from agent.schedule.job_kind import OWNERS_ONLY
-from agent.schedule.planner import Planner
+from agent.schedule.planner import OWNERS_ONLY, Planner
 from agent.store.jobs import CatchUp, Job
 from bot.access import AccessLevel
 from bot.channel import Button, Keyboard

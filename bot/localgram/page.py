@@ -3,16 +3,29 @@
 import contextlib
 import json
 import re
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
 from aiohttp import BodyPartReader, web
 
+from bot.localgram.chat import Chat, message_json
 from bot.localgram.entities import formatted
-from bot.localgram.message import Message
+from bot.localgram.feed import (
+    Acted,
+    Answered,
+    Changed,
+    Deleted,
+    Drafted,
+    DraftEnded,
+    Edited,
+    Event,
+    Posted,
+    Reacted,
+)
+from bot.localgram.message import Account, Message
 from bot.localgram.person import Person
-from bot.localgram.views import event_view, home_view, message_view
 from bot.localgram.wire import ApiError, Json
 from bot.localgram.world import REACTIONS, World
 
@@ -234,3 +247,62 @@ async def body_of(request: web.Request) -> Json:
 
 def shown(body: Json) -> web.Response:
     return web.json_response(body, headers=HEADERS)
+
+
+# -- the page's form of a message ---------------------------------------------
+
+
+SHOWN = 200  # messages of a chat, the newest
+
+
+def message_view(chat: Chat, message: Message, me: Account) -> Json:
+    return {
+        **message_json(message, chat),
+        "out": message.sender.id == me.id,
+        "reactions": [{"emoji": emoji, "mine": user == me.id} for user, emoji in message.reactions],
+    }
+
+
+def chat_view(world: World, chat: Chat, me: Account) -> Json:
+    """The head of a person's private chat."""
+    return {
+        "title": world.bot.first_name,
+        "greeting": world.text("description", me.language),
+        "commands": world.commands_in(chat, me.language),
+        "blocked": chat.status == "kicked",
+    }
+
+
+def home_view(world: World, chat: Chat, me: Account) -> Json:
+    """The whole chat. `event` is the number after which the page goes on listening to `feed`."""
+    going_on: list[Drafted | Acted] = [*chat.draft.values(), *chat.action.values()]
+    waiting = [event for event in going_on if event.until > time.time()]
+    return {
+        "me": me.json(),
+        "view": chat_view(world, chat, me),
+        "messages": [message_view(chat, each, me) for each in [*chat.messages.values()][-SHOWN:]],
+        "waiting": [event_view(world, chat, event, me) for event in waiting],
+        "feed": chat.feed.name,
+        "event": chat.feed.last,
+    }
+
+
+def event_view(world: World, chat: Chat, event: Event, me: Account) -> Json:
+    """One line of the event stream."""
+    match event:
+        case Posted(message):
+            return {"event": "posted", "message": message_view(chat, message, me)}
+        case Edited(message) | Reacted(message):
+            return {"event": "edited", "message": message_view(chat, message, me)}
+        case Deleted(ids=ids):
+            return {"event": "deleted", "ids": list(ids)}
+        case Drafted() | Acted():
+            fields = asdict(event)
+            fields["seconds"] = max(0.0, fields.pop("until") - time.time())
+            return {"event": "drafted" if isinstance(event, Drafted) else "acted", **fields}
+        case DraftEnded(thread=thread):
+            return {"event": "draft_ended", "thread": thread}
+        case Answered(query=query, text=text, alert=alert, url=url):
+            return {"event": "answered", "query": query, "text": text, "alert": alert, "url": url}
+        case Changed():
+            return {"event": "changed", "view": chat_view(world, chat, me)}

@@ -14,7 +14,6 @@ from agent.store import Store
 from backend.protocol import Phrase
 from bot.access import Access
 from bot.commands.context import HandlerContext
-from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import Homeserver, HomeserverBusy, HomeserverError
@@ -23,7 +22,7 @@ from bot.matrix.live import LiveEventStore
 from bot.matrix.rooms import SOURCE
 from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
 from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, Syncs
-from bot.messaging_apps import AppHealth, MessagingApp, only_process
+from bot.messaging_apps import AppHealth, InboundHealth, MessagingApp, only_process
 from bot.settings import MatrixSection
 
 log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from functools import cache
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from bot.markdown_html import as_html, html_renderer
+from bot.markdown_dialect import as_html, html_renderer
 
 if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML

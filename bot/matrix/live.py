@@ -16,8 +16,17 @@ from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 from bot.approval_question import code
-from bot.channel import ChannelError, Keyboard, ToolCallView, TurnView, refuse_secret
-from bot.live_views import DETAIL_CHARACTERS, MARKS, UnfinishedViews, plan_steps
+from bot.channel import (
+    DETAIL_CHARACTERS,
+    MARKS,
+    ChannelError,
+    Keyboard,
+    ToolCallView,
+    TurnView,
+    UnfinishedViews,
+    plan_steps,
+    refuse_secret,
+)
 from bot.matrix.formatted import message_content
 from bot.matrix.homeserver import MatrixJson
 from bot.matrix.keyboards import with_buttons

@@ -13,7 +13,6 @@ from agent.aio import complete
 from agent.store.errors import StoreError
 from backend.protocol import Phrase
 from bot.commands.context import HandlerContext
-from bot.inbound_health import InboundHealth
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import (
@@ -28,6 +27,7 @@ from bot.matrix.homeserver import (
 )
 from bot.matrix.timeline import Timeline
 from bot.matrix.verification import EVENTS, DeviceVerification
+from bot.messaging_apps import InboundHealth
 
 log = logging.getLogger(__name__)
 

@@ -6,10 +6,7 @@ by the command line: in a short transaction of its own, which the running bot fi
 server.py     the application, and the addresses it answers at
 access.py     the key, sessions, who may ask
 views.py      what the page reads, as JSON
-mini_app.py   signing in from inside Telegram
-live.py       changes, pushed while somebody looks
 changes.py    what an owner may change
-processor.py  load and temperature of a machine without a GPU
 
 The page itself (HTML, CSS, JavaScript modules, served as they are) is in the folder static.
 """

@@ -2,12 +2,15 @@
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from importlib.resources import files as resources
+from pathlib import Path
 from typing import Any, get_args
 
 from aiohttp import web
@@ -19,6 +22,7 @@ from agent.memory.notes import ChatMemory, as_json
 from agent.messages import Assistant, System
 from agent.model import ModelRefused, Request
 from agent.prompt import system_text
+from agent.sandbox.host_report import memory_bytes
 from agent.schedule.times.rule import load
 from agent.schedule.triggers import next_times
 from agent.store import Store
@@ -30,7 +34,6 @@ from backend.protocol import Status
 from bot.approval_question import excerpt, may_last, with_tabs
 from bot.channel import OutgoingMessage
 from bot.commands.settings import setting_values
-from bot.page.processor import processor_load
 from bot.settings import Settings
 from bot.state import bot_facts, read_presence, state_facts, with_presence
 from bot.texts import Texts
@@ -407,3 +410,41 @@ def step_size(step: JsonFields) -> int:
         return len(step["short"])
     calls = sum(len(call["name"]) + len(call["arguments"]) for call in step["calls"])
     return len(step["head"]) + len(step["text"]) + len(step["thought"]) + calls
+
+
+# -- the processor ------------------------------------------------------------
+
+
+ZONES = Path("/sys/class/thermal")
+MODEL = Path("/proc/cpuinfo")  # platform.processor() is empty on Debian
+MIB = 2**20
+
+
+def processor_load() -> dict[str, Any]:
+    total, free = memory_bytes()
+    return {
+        "name": model_name(),
+        "cores": os.cpu_count(),
+        "load": os.getloadavg()[0],
+        "memory_used_mib": (total - free) / MIB,
+        "memory_total_mib": total / MIB,
+        "temperature_c": hottest(),
+    }
+
+
+@cache
+def model_name() -> str | None:
+    with suppress(OSError):
+        for line in MODEL.read_text("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return None
+
+
+def hottest() -> float | None:
+    """The hottest of the machine's thermal zones."""
+    found = []
+    for zone in ZONES.glob("thermal_zone*/temp"):
+        with suppress(OSError, ValueError):
+            found.append(int(zone.read_text("utf-8")) / 1000)
+    return max(found, default=None)

@@ -8,10 +8,8 @@ incoming_message.py  a message as a row of the inbox
 channel.py           texts in parts, files, edits, reactions
 live.py              the live view of a turn
 message_calls.py     Bot API calls on messages: chats by key, rate limits, errors
-pacer.py             rate limits of each chat and of all
 connection.py        how calls reach the server
 markdown.py          Markdown to styled text
-rich.py              answers with tables or headings as rich messages
 styled.py            styled text: building it, cutting it, Telegram's form of it
 """
 

@@ -19,15 +19,13 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from bot.access import Access
 from bot.commands.context import HandlerContext
-from bot.inbound_health import InboundHealth
-from bot.messaging_apps import AppHealth, AppUnavailable, MessagingApp, only_process
+from bot.messaging_apps import AppHealth, AppUnavailable, InboundHealth, MessagingApp, only_process
 from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel, download_limit
 from bot.telegram.connection import Connection
 from bot.telegram.handlers import UPDATES, handlers, on_wait, register_commands
 from bot.telegram.live import LiveMessageStore
-from bot.telegram.message_calls import SOURCE, MessageCalls
-from bot.telegram.pacer import Pacers
+from bot.telegram.message_calls import SOURCE, MessageCalls, Pacers
 from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, UpdateGate, Webhook, why
 
 

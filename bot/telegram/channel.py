@@ -1,10 +1,12 @@
 """Telegram as a channel: texts in parts, files, edits, reactions."""
 
 import logging
+import re
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
-from typing import Any, Literal
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
 
 from telegram import InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, Message
 from telegram.error import BadRequest, EndPointNotFound, InvalidToken, TelegramError
@@ -37,7 +39,6 @@ from bot.telegram.message_calls import (
     parse,
     place,
 )
-from bot.telegram.rich import rich_html
 from bot.telegram.styled import (
     CAPTION_UNITS,
     TEXT_UNITS,
@@ -51,6 +52,9 @@ from bot.telegram.styled import (
     split,
 )
 from bot.texts import TEXTS
+
+if TYPE_CHECKING:
+    from markdown_it.renderer import RendererHTML
 
 log = logging.getLogger(__name__)
 
@@ -305,3 +309,39 @@ def input_file(named: NamedFile, *, attach: bool = False) -> InputFile:
     file, name = named
     file.seek(0)
     return InputFile(file, filename=name, attach=attach, read_file_handle=False)
+
+
+# -- rich messages ------------------------------------------------------------
+
+
+CHARACTERS, BLOCKS, LEVELS, COLUMNS = 32_768, 500, 16, 20
+CELL = re.compile(r' style="text-align:(left|center|right)"')
+GAINS = {"table_open", "heading_open"}  # what entities cannot show
+
+
+def rich_html(text: str) -> str | None:
+    """The HTML of a rich message; None where entities show as much, or it would be beyond the limits."""
+    from bot.markdown_dialect import (
+        as_html,
+        parser,  # it loads markdown-it, which a start need not wait for
+    )
+
+    tokens = parser().parse(text)
+    opened = [token.type for token in tokens if token.nesting >= 0]
+    columns = opened.count("th_open") + opened.count("td_open")  # of one row at most, mostly less
+    rows = opened.count("tr_open")
+    if GAINS.isdisjoint(opened) or len(text) > CHARACTERS or len(opened) > BLOCKS:
+        return None
+    if any(token.level >= LEVELS for token in tokens) or (rows and columns > COLUMNS * rows):
+        return None
+    html = as_html(text, renderer())
+    return CELL.sub(r' align="\1"', html).replace("<br />", "<br>")
+
+
+@cache
+def renderer() -> "RendererHTML":
+    from bot.markdown_dialect import html_renderer
+
+    tags = dict.fromkeys(("thead_open", "thead_close", "tbody_open", "tbody_close"), "")
+    tags |= {"spoiler_open": "<tg-spoiler>", "spoiler_close": "</tg-spoiler>"}
+    return html_renderer({**tags, "table_open": "<table bordered>"})

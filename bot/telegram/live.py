@@ -13,8 +13,18 @@ from typing import Any, NamedTuple
 from telegram.error import TelegramError
 
 from agent.store.key_values import KeyValueTable
-from bot.channel import ChannelError, DeliveryUncertain, Keyboard, NotSent, ToolCallView, TurnView
-from bot.live_views import DETAIL_CHARACTERS, MARKS, UnfinishedViews, plan_steps
+from bot.channel import (
+    DETAIL_CHARACTERS,
+    MARKS,
+    ChannelError,
+    DeliveryUncertain,
+    Keyboard,
+    NotSent,
+    ToolCallView,
+    TurnView,
+    UnfinishedViews,
+    plan_steps,
+)
 from bot.telegram.markdown import render
 from bot.telegram.message_calls import MessageCalls, parse
 from bot.telegram.styled import TEXT_UNITS, Span, Styled, join, plain, prose, tail, units

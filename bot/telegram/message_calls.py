@@ -4,12 +4,12 @@ python-telegram-bot strips "Bad Request: " and changes the case of Telegram's te
 they are compared in lower case. Its TimedOut and BadRequest are NetworkErrors.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from telegram import (
     Bot,
@@ -40,9 +40,8 @@ from bot.channel import (
     MessageRefused,
     NotSent,
 )
-from bot.rate_limiter import Urgency
+from bot.rate_limiter import Rate, RateLimiter, Urgency, now
 from bot.telegram.connection import UNSENT
-from bot.telegram.pacer import Pacer, Pacers
 from bot.telegram.styled import Styled, entities
 
 SOURCE = "telegram"  # of rows in the database
@@ -56,6 +55,75 @@ NO_CHAT = (
     "group chat was deleted",
     "chat_write_forbidden",
 )
+
+
+T = TypeVar("T")
+
+
+PRIVATE = Rate(burst=5, seconds=1.0, spare=2)
+GROUP = Rate(burst=8, seconds=5.0, spare=4)  # at most 8 + 12 in any minute
+OVERALL = Rate(burst=20, seconds=1 / 28, spare=5)
+OVERALL_CALLS = 100  # in flight at a time
+
+
+class Pacer:
+    """The calls to one chat, one at a time."""
+
+    def __init__(self, rate: Rate, overall: RateLimiter) -> None:
+        self._chat = RateLimiter(rate, calls=1)
+        self._overall = overall
+        self._left_out_until: dict[str, float] = {}  # by kind of call
+
+    @asynccontextmanager
+    async def permit(
+        self, urgency: Urgency = Urgency.FINAL, tickets: tuple[int, int] | None = None
+    ) -> AsyncIterator[None]:
+        """Holds the chat for one call, in its place in both queues."""
+        chat, overall = tickets or (self._chat.ticket(), self._overall.ticket())
+        async with self._chat.permit(urgency, chat), self._overall.permit(urgency, overall):
+            yield
+
+    async def run(self, call: Callable[[], Awaitable[T]], urgency: Urgency = Urgency.FINAL) -> T:
+        """The call's result. It is made again after a 429, which Telegram did not carry out."""
+        tickets = self._chat.ticket(), self._overall.ticket()
+        while True:
+            async with self.permit(urgency, tickets):
+                try:
+                    return await call()
+                except RetryAfter as refusal:
+                    self.pause(refusal)
+
+    async def run_unless_paused(self, kind: str, call: Callable[[], Awaitable[object]]) -> None:
+        """Make a call that may be left out: it never waits, and is not made while the chat is paused. A 429
+        holds back calls of its kind only."""
+        if self._chat.paused or self._left_out_until.get(kind, 0.0) > now():
+            return
+        try:
+            await call()
+        except RetryAfter as refusal:
+            self._left_out_until[kind] = now() + seconds_of(refusal)
+
+    def pause(self, refusal: RetryAfter) -> None:
+        self._chat.pause(seconds_of(refusal))
+
+
+class Pacers:
+    """The pacer of each chat. Telegram's ids of groups are negative."""
+
+    def __init__(self) -> None:
+        self._overall = RateLimiter(OVERALL, OVERALL_CALLS)
+        self._pacers: dict[int, Pacer] = {}
+
+    def of(self, chat_id: int) -> Pacer:
+        if chat_id not in self._pacers:
+            self._pacers[chat_id] = Pacer(GROUP if chat_id < 0 else PRIVATE, self._overall)
+        return self._pacers[chat_id]
+
+
+def seconds_of(refusal: RetryAfter) -> float:
+    """How long Telegram wants to be left alone."""
+    assert isinstance(refusal.retry_after, timedelta)  # PTB_TIMEDELTA
+    return refusal.retry_after.total_seconds() + 0.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from agent.store.errors import StoreError
 from agent.store.set_aside import SetAsideTable
 from backend.protocol import Phrase
 from bot.connections import Connections
-from bot.inbound_health import InboundHealth
 from bot.intake import EventGate, Unparsable
+from bot.messaging_apps import InboundHealth
 from bot.telegram.message_calls import SOURCE
 
 if TYPE_CHECKING:  # a server's modules cost 20 ms of every start, and few have a webhook

@@ -3,5 +3,4 @@
 setting.py        when a chat's answers are spoken
 recordings.py     a recording is transcribed, and its sender shown the words
 replies.py        answers are spoken while they are written
-spoken_text.py    the sentences to say for an answer in Markdown
 """

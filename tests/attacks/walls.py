@@ -44,7 +44,7 @@ from agent.store import ledger, set_aside
 from agent.store.approvals import ApprovalTable
 from agent.store.budgets import BudgetTable
 from agent.summary import git_facts
-from agent.summary.commit_range import CommitRange, Git
+from agent.summary.git_facts import CommitRange, Git
 from agent.tools import tool as tools
 from agent.tools.registry import known
 from agent.turn.conversation import StoredJournal

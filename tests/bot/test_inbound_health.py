@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bot.inbound_health import STALE_SECONDS, InboundHealth
+from bot.messaging_apps import STALE_SECONDS, InboundHealth
 from fakes.words import saying
 
 

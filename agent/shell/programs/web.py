@@ -10,7 +10,7 @@ from agent.language import translated
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
-from agent.web.addresses import canonical
+from agent.web.browser import canonical
 from agent.web.fetch import page_text, parts_of
 from agent.web.search import LONGEST_QUERY, SearchResult, TimeRange
 

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents.indexer import DocumentIndexer, FolderFiles, files_of, follow_folders
-from agent.documents.meaning import PassageMeaning
+from agent.documents.indexer import (
+    DocumentIndexer,
+    FolderFiles,
+    PassageMeaning,
+    files_of,
+    follow_folders,
+)
 from agent.errors import NoSandbox, ToolError
 from agent.memory.search import Embedder
 from agent.store.documents import ATTEMPTS, STALE_SECONDS, SavedDocument, readable

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.documents import meaning
-from agent.documents.meaning import PassageMeaning
+from agent.documents import indexer
+from agent.documents.indexer import PassageMeaning
 from agent.memory.search import Embedder
 from agent.store.documents import sign_code
 from fakes.llama_embedding import served
@@ -18,7 +18,7 @@ TOPICS = "bees wool trains soup violins glaciers taxes bread".split()
 async def test_the_signs_find_what_the_cosine_finds(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meaning, "CANDIDATES", 8)  # of 24
+    monkeypatch.setattr(indexer, "CANDIDATES", 8)  # of 24
     texts = [
         f"Page {n} tells of {topic}: how {topic} are made, {n} times."
         for n in range(3)

@@ -16,7 +16,7 @@ import pytest
 from agent.errors import UsageError
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
-from agent.mcp.errors import BrokenServer
+from agent.mcp.config import BrokenServer
 from agent.mcp.tools import MOST_CHARACTERS, ServerTool, arguments, known, tools_of
 from agent.tools.bash import bash
 from agent.trust import asks

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.sandbox.container import missing_options
+from agent.sandbox.sandbox_config import missing_options
 
 ROOT = Path(__file__).parents[3]
 CONTAINER = ROOT / "container"

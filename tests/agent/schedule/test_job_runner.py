@@ -10,10 +10,8 @@ import pytest
 
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.schedule import scheduler
-from agent.schedule.job_actions import JobAction, SubmitTask, remind
-from agent.schedule.job_kind import JobClassifier
-from agent.schedule.planner import Planner
-from agent.schedule.scheduler import JobRunner, QuietHours, Scheduler
+from agent.schedule.planner import JobClassifier, Planner
+from agent.schedule.scheduler import JobAction, JobRunner, QuietHours, Scheduler, SubmitTask, remind
 from agent.schedule.times.rule import dump, load
 from agent.schedule.triggers import Timer, next_times
 from agent.store import Incoming, Store

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from agent.errors import ToolError
-from agent.schedule.job_kind import JobClassifier
-from agent.schedule.planner import JobLimits, Planner
+from agent.schedule.planner import JobClassifier, JobLimits, Planner
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.trust import Taint

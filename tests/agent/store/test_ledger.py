@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.store import Store, backup, open_store
-from agent.store.ledger import CONNECTIONS, SLACK, LedgerRow, chained
-from agent.store.ledger_head import tell_head
+from agent.store.ledger import CONNECTIONS, SLACK, LedgerRow, chained, tell_head
 from agent.store.retention import DAY, Retention, prune
 from fakes.patience import soon
 from fakes.words import saying

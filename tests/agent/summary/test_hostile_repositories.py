@@ -13,15 +13,16 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent.errors import AgentError
-from agent.summary.commit_range import (
+from agent.summary.git_facts import (
     EMPTY_TREE,
     CommitRange,
+    collect,
     commit_range,
+    facts_text,
     one_line,
     selected_diff,
     subjects,
 )
-from agent.summary.git_facts import collect, facts_text
 from tests.agent.summary.test_summary import Repository, git
 
 YEAR_9999 = 253_402_300_799

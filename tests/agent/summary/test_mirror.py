@@ -10,8 +10,7 @@ from aiohttp import web
 from agent.sandbox.hosts import HostRequest
 from agent.sandbox.limits import HostRepo
 from agent.sandbox.sandbox import Sandbox
-from agent.summary.commit_range import Git, RepoLocation, commit_range, fetch_mirror, subjects
-from agent.summary.git_facts import collect
+from agent.summary.git_facts import Git, RepoLocation, collect, commit_range, fetch_mirror, subjects
 from fakes.sandbox_box import opened
 from fakes.web_server import Site, site
 from fakes.words import saying

@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from agent.errors import NothingToDo
-from agent.summary.commit_range import (
+from agent.summary.git_facts import (
     EMPTY_TREES,
     CommitRange,
+    collect,
     commit_range,
+    facts_text,
     selected_diff,
     subjects,
 )
-from agent.summary.git_facts import collect, facts_text
 from tests.agent.summary.test_summary import Repository, git
 
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BackendAway, NothingToDo
-from agent.schedule.job_actions import SummarizeRepo
+from agent.schedule.scheduler import SummarizeRepo
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store, open_store
 from agent.store.jobs import JobSpec, Occurrence
-from agent.summary.commit_range import (
+from agent.summary.git_facts import (
     EMPTY_TREE,
     CommitRange,
     RepoLocation,
+    collect,
     commit_range,
 )
-from agent.summary.git_facts import collect
 from agent.summary.repo_summaries import RepoSummaries
 from fakes import repository_large
 from fakes.words import saying

@@ -9,14 +9,17 @@ import pytest
 
 from agent.errors import NothingToDo
 from agent.store import open_store
-from agent.summary.commit_range import (
+from agent.summary.git_facts import (
     EMPTY_TREE,
     CommitRange,
+    FolderChange,
+    RepoFacts,
+    collect,
     commit_range,
+    facts_text,
     selected_diff,
     subjects,
 )
-from agent.summary.git_facts import FolderChange, RepoFacts, collect, facts_text
 from agent.summary.repo_summaries import without_copied, without_unsupported, write_prose
 from fakes.words import saying
 

@@ -8,9 +8,8 @@ import pytest
 
 from agent.sandbox.sandbox import Sandbox
 from agent.voice import speech as speech_module
-from agent.voice.languages import language_of
 from agent.voice.sound import SPOKEN_RATE, duration
-from agent.voice.speech import Speech
+from agent.voice.speech import Speech, language_of
 from fakes import sandbox_box
 
 PIPER = """\

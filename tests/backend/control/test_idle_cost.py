@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from backend.control.gpu_queue import GpuRequestQueue
-from backend.control.idle_cost import IdleCost
+from backend.control.speed import IdleCost
 from backend.gpu.nvml import Sample
 from backend.protocol import EVAL, IDLE, PERSON, Gpu, IdleWork
 

@@ -1,6 +1,6 @@
 """The status as Prometheus text."""
 
-from backend.control.metrics import text
+from backend.control.api import metrics_text
 from backend.protocol import Gpu, ServerStatus, Speed, Status, WarmPrefix
 
 
@@ -16,7 +16,7 @@ def test_prometheus_text() -> None:
         speed=Speed(decode_tok_s=50),
         gpus=[Gpu(index=0, name="V", temperature_c=60, throttle=["thermal"])],
     )
-    lines = text(status).splitlines()
+    lines = metrics_text(status).splitlines()
     assert [line for line in lines if not line.startswith("#")] == [
         "voltaire_up 1",
         "voltaire_restarts_total 0",

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from backend.models.speech import KNOWN, speech_sources
+from backend.models.pull import KNOWN, speech_sources
 from fakes.hub import Hub
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")

@@ -99,7 +99,7 @@ async def test_each_fault_of_a_sync_is_one_sentence_and_it_goes_on(
             await asyncio.wait_for(rule.reached.wait(), SECONDS)
             await olga.say(room, f"after {number}")
             await soon(lambda number=number: f"after {number}" in str(run.model.requests))  # type: ignore[misc]
-            told = [r.getMessage() for r in caplog.records if r.name == "bot.inbound_health"]
+            told = [r.getMessage() for r in caplog.records if r.name == "bot.messaging_apps"]
             assert len(told) == 2 and sentence in told[0] and told[0].count(". ") == 0, told
             assert told[1] == saying("Matrix", "come in again")
             assert not [r for r in caplog.records if r.exc_info and r.name.startswith("bot")]

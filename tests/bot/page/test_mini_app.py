@@ -16,7 +16,7 @@ import pytest
 from backend.client import BackendClient
 from bot.cli.page import make_change
 from bot.cli.status import status_json
-from bot.page.mini_app import SignInRefused, TelegramSignIn
+from bot.page.access import SignInRefused, TelegramSignIn
 from bot.page.server import serve_page
 from bot.settings import Settings
 from fakes.page_state import fill_state

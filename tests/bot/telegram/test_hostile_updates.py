@@ -9,7 +9,7 @@ import pytest
 
 from bot.localgram.message import Message
 from bot.rate_limiter import Rate
-from bot.telegram import pacer
+from bot.telegram import message_calls
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.hostile_json import mutated
 from fakes.hostile_updates import everyday_updates
@@ -28,7 +28,7 @@ async def test_after_mutated_updates_an_ordinary_message_is_answered(
     scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     for rate in ("PRIVATE", "OVERALL"):  # Telegram's, which take minutes here
-        monkeypatch.setattr(pacer, rate, Rate(10_000, 0.001, 1))
+        monkeypatch.setattr(message_calls, rate, Rate(10_000, 0.001, 1))
     chance = random.Random(SEED)
     everyday = everyday_updates(OWNER, chance)
     ordinary = re.compile(r"ordinary \d+")

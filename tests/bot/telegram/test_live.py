@@ -16,8 +16,7 @@ from agent.store import open_store
 from bot.channel import Button, OutgoingMessage, ToolCallView, TurnView, send
 from bot.telegram.channel import TelegramChannel
 from bot.telegram.live import LiveMessageStore
-from bot.telegram.message_calls import MessageCalls
-from bot.telegram.pacer import Pacers
+from bot.telegram.message_calls import MessageCalls, Pacers
 
 TOKEN, CHAT = os.environ.get("TELEGRAM_TEST_TOKEN"), os.environ.get("TELEGRAM_TEST_CHAT")
 

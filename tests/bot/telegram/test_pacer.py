@@ -9,7 +9,7 @@ import pytest
 from telegram.error import RetryAfter
 
 from bot.rate_limiter import RateLimiter, Urgency
-from bot.telegram.pacer import GROUP, OVERALL, Pacers
+from bot.telegram.message_calls import GROUP, OVERALL, Pacers
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

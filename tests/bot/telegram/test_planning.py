@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from agent.schedule.job_kind import JobClassifier
-from agent.schedule.planner import Planner
+from agent.schedule.planner import JobClassifier, Planner
 from bot.localgram import Person
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts

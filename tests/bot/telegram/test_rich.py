@@ -5,7 +5,7 @@ import re
 import pytest
 
 from bot.localgram import methods
-from bot.telegram.rich import rich_html
+from bot.telegram.channel import rich_html
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import in_order, says
 

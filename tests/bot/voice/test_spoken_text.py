@@ -1,7 +1,7 @@
 """What of an answer is said."""
 
 from bot.texts import Texts
-from bot.voice.spoken_text import LONGEST, MOST_CHARACTERS, sentences
+from bot.voice.replies import LONGEST, MOST_CHARACTERS, sentences
 from fakes.words import saying
 
 EN = Texts()
