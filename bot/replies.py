@@ -32,8 +32,8 @@ from agent.store.chats import Chat
 from agent.store.inbox import CLI
 from agent.turn.conversation import TurnReply
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
+from bot.spoken import is_spoken
 from bot.texts import TEXTS, Texts
-from bot.voice.setting import is_spoken
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from backend.client import BackendUnavailable
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.replies import TOOL_LINES, ToolLines, tool_lines
-from bot.voice.setting import VOICE, VoiceSetting, voice_setting
+from bot.spoken import VOICE, VoiceSetting, voice_setting
 
 SETTING = "set"
 LANGUAGE = "language"  # of a chat; what agent.store.chats.Chat.chosen_language reads

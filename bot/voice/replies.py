@@ -18,8 +18,8 @@ from agent.events import Event, Notice, TextDelta, ToolCalled, TurnFinished
 from agent.sandbox.sandbox import Sandbox
 from agent.store.outbox import OutboxRow
 from bot.channel import OutgoingMessage, VoiceSound
+from bot.spoken import is_spoken
 from bot.texts import Texts
-from bot.voice.setting import is_spoken
 
 if TYPE_CHECKING:  # loaded when something is said
     from agent.voice.speech import Speech

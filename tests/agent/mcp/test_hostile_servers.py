@@ -408,9 +408,12 @@ async def test_it_reaches_nothing_of_the_host_or_of_a_chat(servers: FakeServers)
     box = await servers.open()
     await box.sandbox.files.write("secret.txt", b"of the chat")
     code = "[p for p in %r if os.path.exists(p) and os.listdir(p)]"
-    places = ["/root", "/home", "/var", str(servers.state), "/run/commands", "/sys"]
+    places = ["/root", "/home/voltaire", "/var", str(servers.state), "/run/commands", "/sys"]
     seen = await mcp(box, f'tea run code="{code % places}"')
     assert seen == "[]"
+    assert (
+        await mcp(box, "tea run code='os.listdir(\"/home\")'") == "['user']"
+    )  # a link to /workspace
     assert await mcp(box, "tea run code='sorted(os.listdir(\"/workspace\"))'") == "['calls']"
     token = 'open("/proc/1/environ", "rb").read() + open("/etc/passwd", "rb").read()'
     assert "token" not in (await mcp(box, f"tea run code='{token}'")).lower()

@@ -11,4 +11,4 @@ def test_a_bot_loads_nothing_of_what_its_chats_do_not_use() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=100
     )
-    assert shown.stdout.split() == ["bot.voice", "bot.voice.replies", "bot.voice.setting"]
+    assert shown.stdout.split() == ["bot.voice", "bot.voice.replies", "bot.spoken"]
