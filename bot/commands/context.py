@@ -25,10 +25,10 @@ from bot.channel import Channel, Keyboard, OutgoingMessage
 from bot.delivery import Delivery
 from bot.reactions import Reactions
 from bot.texts import Texts
-from bot.voice.replies import SpokenReplies
 
 if TYPE_CHECKING:  # loaded where servers are configured
     from agent.mcp.servers import ToolServers
+    from bot.voice.replies import SpokenReplies
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Services:
     models: ModelSource | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
     servers: "ToolServers | None" = None
-    voice: SpokenReplies | None = None
+    voice: "SpokenReplies | None" = None
 
 
 @dataclass(frozen=True, slots=True)
