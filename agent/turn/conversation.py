@@ -138,6 +138,10 @@ class Conversation:
         answered = [m.text for m in before if isinstance(m, Assistant) and m.text and not m.calls]
         return (User(said[-1]), Assistant(answered[-1])) if said and answered else ()
 
+    def pictures(self) -> tuple[str, ...]:
+        """Those that the person sent in this turn, and those that its calls showed."""
+        return tuple(image for m in self.own if isinstance(m, User) for image in m.images)
+
     def words(self) -> str:
         """What the person has said in this turn."""
         return "\n".join(filter(None, map(said_in, self.own)))

@@ -149,13 +149,14 @@ class TurnLoop:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought. With
-        `results` the model reads nothing but them and the person's words.
+        `results` the model reads nothing but them, the turn's pictures and the person's words.
         """
         await self.compact()
         compactions, request = 0, self.request(tool_choice)
         if results:
             told = texts.FOUND.format(results=results, words=self.transcript.words())
-            messages = (System(texts.ANSWER_FROM), *self.transcript.last_exchange(), User(told))
+            asked = User(told, self.transcript.pictures())
+            messages = (System(texts.ANSWER_FROM), *self.transcript.last_exchange(), asked)
             request = replace(request, messages=messages, tools=(), constrained=False)
         while True:
             try:

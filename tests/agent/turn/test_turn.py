@@ -336,6 +336,14 @@ class TestAnswersOfSmallModels:
         )
         assert bench.journal.messages[-1] == Assistant("One file.")
 
+    async def test_with_the_pictures_that_the_person_sent(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("what is this?", ("data:image/png;base64,AA==",))
+        await bench.run(calls("bash", command="ls"), says("Hm."), says("A cat."))
+        last = bench.model.requests[-1].messages[-1]
+        assert isinstance(last, User)
+        assert last.images == ("data:image/png;base64,AA==",)
+
     async def test_after_an_answer_without_words_too(self, bench: Bench) -> None:
         bench.constrain = "always"
         finished = await bench.run(calls("bash", command="ls"), says(""), says("One file."))
