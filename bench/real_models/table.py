@@ -71,10 +71,11 @@ def waits(trials: Sequence[Trial]) -> Iterator[str]:
     read = [c.prompt - c.cached for c in first if c.prompt is not None and c.cached is not None]
     yield f"{median(read):.0f}" if read else ""
     again = [
-        max(0, before.prompt + before.written - call.cached)
+        max(0, min(before.prompt + before.written, call.prompt) - call.cached)
         for calls in called
         for before, call in itertools.pairwise(calls)
-        if before.prompt is not None and before.written is not None and call.cached is not None
+        if before.prompt is not None and before.written is not None
+        if call.prompt is not None and call.cached is not None
     ]
     yield f"{mean(again):.0f}" if again else ""
 
