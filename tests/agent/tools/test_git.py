@@ -275,3 +275,10 @@ async def test_no_setting_hides_a_repository_in_a_commit(host: Box, tmp_path: Pa
         command="cd /repos/app; git init -q x; echo y > x/y; git -C x add y; git -C x commit -qm one",
     )
     assert "a repository of its own" in await host.error(git_commit, repo="app", message="m")
+
+
+async def test_of_a_made_up_repository_the_names_of_those_there_are_told(box: Box) -> None:
+    assert "There is none" in await box.error(git_status, repo="/home/user/repo")
+    await box.use(bash, command="git init -q 'my site'; git init -q deep/er")
+    told = await box.error(git_status, repo="/home/user/repo")
+    assert told.endswith("There are: deep/er, my site.")

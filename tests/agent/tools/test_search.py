@@ -72,6 +72,8 @@ async def test_where_no_line_of_the_named_files_matches_others_are_searched(tree
     assert "src/geo.py:1:" in told
     told = await tree.text(grep, pattern=r"AREA\(", path="src/geo.py")
     assert told.startswith("In another case, 1 line:\nsrc/geo.py:1:")
+    told = await tree.text(grep, pattern=r"def area", path="*.py")
+    assert told.startswith("1 line:\nsrc/geo.py:1:")
     assert await tree.text(grep, pattern="nowhere", glob="*.txt") == saying("No line", "nowhere")
 
 
