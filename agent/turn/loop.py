@@ -230,11 +230,11 @@ class TurnLoop:
     async def last_word(self, limit: TurnError) -> Ending:
         """The answer at a limit, without tools. Raises the limit with a report where the model finds none.
 
-        A model in a circle is shown the results alone, as with its calls before it, it goes on calling;
+        A small model is shown the results alone first, as with its calls before it, it goes on calling;
         another model is shown them where it calls all the same.
         """
-        looping, results = isinstance(limit, Looping), self.tools.results()
-        for alone in (looping, not looping) if results else (False,):
+        small, results = self.constrained, self.tools.results()
+        for alone in (small, not small) if results else (False,):
             step = await self.ask(tool_choice="none", results=results if alone else "")
             text = "" if step.calls else self.checks.text(step, self.tools.done)
             if text and not (self.constrained and instructs(text)):

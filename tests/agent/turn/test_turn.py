@@ -265,16 +265,25 @@ class TestRepetition:
         call = calls("bash", command="ls")
         finished = await bench.run(call, call, says("One file."))
         assert (finished.text, finished.reason, len(bench.ran)) == ("One file.", "done", 1)
-        _first, _second, third = bench.model.requests
-        assert third.tool_choice == "none"
-        assert not third.tools
-        assert third.messages == (  # nothing that it could repeat
+        _first, second, third = bench.model.requests
+        assert (second.messages, third.tool_choice) == (third.messages, "none")
+        assert bench.journal.messages[-1] == Assistant("One file.")
+
+    async def test_where_it_calls_once_more_it_is_shown_the_results_alone(
+        self, bench: Bench
+    ) -> None:
+        call = calls("bash", command="ls")
+        finished = await bench.run(call, call, call, says("One file."))
+        assert (finished.text, finished.reason, len(bench.ran)) == ("One file.", "done", 1)
+        last = bench.model.requests[-1]
+        assert not last.tools
+        assert last.messages == (  # nothing that it could repeat
             System(texts.ANSWER_FROM),
             User(texts.FOUND.format(results="bash ls:\nran ls", words="hello")),
         )
-        assert bench.journal.messages[-1] == Assistant("One file.")
 
     async def test_then_what_failed_is_not_among_the_results(self, bench: Bench) -> None:
+        bench.constrain = "always"
         call, wrong = calls("bash", command="ls"), calls("bash", command="fail")
         await bench.run(wrong, call, call, says("One file."))
         words = bench.model.requests[-1].messages[-1].text

@@ -89,5 +89,5 @@ async def test_a_plain_chat_pays_nothing_for_pictures_and_voice(
     assert reduce(and_, plain.statements).total() <= STATEMENTS
     assert senses.modules == plain.modules
     loaded = {module for module in plain.modules if module.startswith(ABILITIES)}
-    assert loaded == {"bot.voice", "bot.voice.replies", "bot.spoken"}
+    assert loaded == {"bot.voice", "bot.voice.replies"}
     assert senses.prompts == plain.prompts

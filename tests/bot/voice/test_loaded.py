@@ -1,4 +1,4 @@
-"""What a bot whose chats have no pictures and no voice loads of them: two modules that say when an answer is spoken."""
+"""What a bot whose chats have no pictures and no voice loads of them: those that speak answers."""
 
 import subprocess
 import sys
@@ -11,4 +11,4 @@ def test_a_bot_loads_nothing_of_what_its_chats_do_not_use() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", look], capture_output=True, text=True, check=True, timeout=100
     )
-    assert shown.stdout.split() == ["bot.voice", "bot.voice.replies", "bot.spoken"]
+    assert shown.stdout.split() == ["bot.voice", "bot.voice.replies"]
