@@ -7,11 +7,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bot.installed_program import MAKE
 
 for variable in MAKE:  # of `make test`: programs say what they would be given under make
     os.environ.pop(variable, None)
+
+settings.register_profile(
+    "untimed", deadline=None
+)  # an example takes as long as the machine is busy
+settings.load_profile("untimed")
 
 NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 
