@@ -44,7 +44,7 @@ from agent.memory.notes import ChatMemory
 from agent.memory.search import Embedder, SemanticSearch
 from agent.messages import PICTURE_TOKENS, System
 from agent.model import Model, ModelRefused, Request
-from agent.prompt import system_text
+from agent.prompt import system_text, use_instructions
 from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
@@ -99,6 +99,7 @@ class AgentConfig:
 
     state_dir: Path
     zone: str = "UTC"
+    instructions: str = ""  # of the owner, at the end of the system text
     tools: tuple[Tool, ...] = field(default_factory=partial(chosen, ()))
     limits: TurnLimits = field(default_factory=TurnLimits)
     sandbox: SandboxLimits = field(default_factory=SandboxLimits)
@@ -444,6 +445,7 @@ async def open_agent(
     """The agent on a backend and a database."""
     people = people or Nobody()
     leaks = leaks or LeakDetector({})
+    use_instructions(config.instructions)
     host = HostReport(config.state_dir, config.zone)
     async with AsyncExitStack() as stack:
         boxes = await stack.enter_async_context(open_sandboxes(config, host, store))

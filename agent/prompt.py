@@ -12,12 +12,24 @@ from functools import cache
 from importlib.resources import files as resources
 
 PLAN = "plan:"
+_instructions = ""
 
 
 @cache
-def system_text() -> str:
-    """The system text, without its closing newline."""
+def base_text() -> str:
+    """The system text as it is shipped, without its closing newline."""
     return resources("agent").joinpath("prefix/system.txt").read_text("utf-8").strip()
+
+
+def system_text() -> str:
+    """The system text with the owner's instructions, which end it."""
+    return f"{base_text()}\n\n{_instructions}" if _instructions else base_text()
+
+
+def use_instructions(text: str) -> None:
+    """Set the owner's instructions for all chats of this process. It is done once, before the first request."""
+    global _instructions
+    _instructions = text
 
 
 def context_block(

@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # loaded where servers are configured
 
 log = logging.getLogger(__name__)
 
+MOST_INSTRUCTIONS = 1200  # bytes: four a token, as for the rest of the prefix
+
 
 def agent_config(settings: Settings) -> AgentConfig:
     section, limits = settings.agent, settings.agent.budgets
@@ -38,6 +40,7 @@ def agent_config(settings: Settings) -> AgentConfig:
     return AgentConfig(
         state_dir=settings.state_dir,
         zone=section.timezone,
+        instructions=instructions_of(settings),
         tools=tools,
         limits=TurnLimits(section.max_tool_calls, section.turn_seconds),
         sandbox=SandboxLimits(
@@ -66,6 +69,22 @@ def agent_config(settings: Settings) -> AgentConfig:
         external=settings.backend.kind == "external",
         keep_schedule=partial(sync_config, path=settings.path, zone=section.timezone),
     )
+
+
+def instructions_of(settings: Settings) -> str:
+    """The owner's standing orders. Raises ConfigurationError where the file is not as it must be."""
+    path = settings.agent.instructions
+    if path is None:
+        return ""
+    try:
+        text = path.expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise ConfigurationError(f"agent.instructions: {path} cannot be read: {reason}.") from None
+    if (size := len(text.encode())) > MOST_INSTRUCTIONS:
+        most = f"{MOST_INSTRUCTIONS:,} are the most (300 tokens)"
+        raise ConfigurationError(f"agent.instructions: {path} has {size:,} bytes; {most}.")
+    return text
 
 
 def allowed_hosts(settings: Settings) -> Hosts | None:

@@ -272,6 +272,8 @@ class AgentSection(Section):
     """Tool calls in one turn; then the model must answer with what it has."""
     turn_seconds: int = Field(1800, ge=10)
     """The longest that a turn may take."""
+    instructions: Path | None = None
+    """A file with standing orders for every chat, such as a name, a tone, rules of the house: at most 1,200 bytes (about 300 tokens), which end the system text. Read when the bot starts; it permits nothing that asks otherwise."""
     tools: list[str] = []
     """Names of the tools to offer; empty: the whole default set."""
     read_ahead: bool = True

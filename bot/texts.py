@@ -354,6 +354,7 @@ class Texts(NamedTuple):
     context_tool: str = "tool {name}"
     context_parts: Mapping[str, str] = {
         "system text": "system text",
+        "instructions": "instructions",
         "notes": "notes",
         "summary": "summary",
         "transcript": "transcript",

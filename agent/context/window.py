@@ -349,14 +349,19 @@ async def text_tokens(window: ModelWindow, text: str) -> int:
 async def token_breakdown(store: Store, window: ModelWindow, chat: str) -> dict[str, int]:
     """Tokens of the chat's next request by part, named for people; they add up to the window.
 
-    In order: system text, each tool, notes, summary, transcript, free space and, if the model's useful
+    In order: system text, the owner's instructions where there are any, each tool, notes, summary, transcript, free space and, if the model's useful
     context is smaller than its window, the rest of the window.
     """
     budget, count = await window.budget(), window.model.count
     empty = await count(Request((System(""), _NOBODY)))
 
-    system = await count(Request((System(prompt.system_text()), _NOBODY)))
-    parts, before = {"system text": system - empty}, empty
+    base, system = [
+        await count(Request((System(text), _NOBODY)))
+        for text in (prompt.base_text(), prompt.system_text())
+    ]
+    parts, before = {"system text": base - empty}, empty
+    if system != base:
+        parts["instructions"] = system - base
     for number, schema in enumerate(window.schemas, 1):
         # What each tool adds to those before it; the template's own text counts with the first.
         now = await count(Request((System(""), _NOBODY), window.schemas[:number]))

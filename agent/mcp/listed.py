@@ -17,7 +17,7 @@ from pydantic import Field
 from agent.errors import ToolError
 from agent.mcp.servers import ToolServers
 from agent.mcp.tools import ServerTool, choices, type_text, types
-from agent.prompt import system_text
+from agent.prompt import base_text
 from agent.sandbox.bubblewrap import WORKSPACE
 from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.tool import Call, Output, Tool
@@ -68,7 +68,7 @@ async def listed_tools(servers: ToolServers, others: Sequence[Tool]) -> ListedTo
 def prefix_bytes(tools: Sequence[Tool]) -> int:
     schemas = [tool.schema for tool in tools]
     return len(
-        (system_text() + json.dumps(schemas, separators=(",", ":"), ensure_ascii=False)).encode()
+        (base_text() + json.dumps(schemas, separators=(",", ":"), ensure_ascii=False)).encode()
     )
 
 

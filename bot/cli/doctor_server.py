@@ -12,7 +12,7 @@ from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import SelfTest
 from agent.messages import System, User
 from agent.model import ModelRefused, Request
-from agent.prompt import system_text
+from agent.prompt import system_text, use_instructions
 from agent.tools.registry import chosen
 from backend.client import BackendUnavailable
 from backend.files import sha256
@@ -23,7 +23,7 @@ from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, Profile, ProfileError, locate
 from backend.models.projector import with_projector
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
-from bot.agent_config import open_agent
+from bot.agent_config import instructions_of, open_agent
 from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.connect import backend_client
 from bot.cli.doctor_machine import Finding, failure, passed, warning
@@ -171,6 +171,7 @@ async def running(settings: Settings) -> list[Finding]:
             why = second.reason or f"{second.profile} is {second.state}."
             findings.append(warning("search by meaning", why, "voltaire status"))
         schemas = tuple(tool.schema for tool in chosen(()))
+        use_instructions(instructions_of(settings))
         request = Request((System(system_text()), User("Say ok.")), schemas, "none", 1)
         began = time.monotonic()
         try:

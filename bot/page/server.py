@@ -18,10 +18,12 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from agent.errors import AgentError
+from agent.prompt import use_instructions
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Alert
+from bot.agent_config import instructions_of
 from bot.page.access import (
     KEY,
     LOOPBACK,
@@ -186,6 +188,7 @@ async def serve_page(
     """Serve at `listen` (HOST:PORT; empty: the configured address). Raises PageRefused, StoreError."""
     host, port = listening_at(listen or settings.page.listen or DEFAULT_LISTEN)
     exposed = exposure(settings, host)
+    use_instructions(instructions_of(settings))
     own = settings.page.key_file
     key = load_key(own or settings.state_dir / KEY, create=own is None)
     access = PageAccess(key)

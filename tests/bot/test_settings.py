@@ -13,8 +13,8 @@ from agent.budgets import CallBudget, DailyBudgets
 from agent.store import open_store
 from agent.store.retention import Retention
 from agent.trust import Taint
-from bot.agent_config import agent_config, retention_of
-from bot.settings import ConfigurationError, check_environment, find_file, keys, load
+from bot.agent_config import agent_config, instructions_of, retention_of
+from bot.settings import ConfigurationError, Settings, check_environment, find_file, keys, load
 
 
 @pytest.fixture(autouse=True)
@@ -182,3 +182,15 @@ def test_a_budget_that_is_neither_number_nor_none(tmp_path: Path) -> None:
     for value in ('"lots"', "-1", "1.5"):
         with pytest.raises(ConfigurationError, match="agent.budgets.calls"):
             load(written(tmp_path, f"[agent.budgets]\ncalls = {value}"))
+
+
+def test_instructions_are_a_short_text(tmp_path: Path) -> None:
+    file = tmp_path / "orders.md"
+    settings = Settings(agent={"instructions": file})
+    with pytest.raises(ConfigurationError, match="agent.instructions: .* cannot be read: No such"):
+        instructions_of(settings)
+    file.write_text("é" * 601, "utf-8")
+    with pytest.raises(ConfigurationError, match=r"agent.instructions: .* has 1,202 bytes"):
+        instructions_of(settings)
+    file.write_text(" " + "é" * 600 + "\n", "utf-8")
+    assert instructions_of(settings) == "é" * 600

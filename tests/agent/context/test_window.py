@@ -11,6 +11,7 @@ from agent.context.window import ModelWindow, WindowTooSmall, text_tokens, token
 from agent.errors import BackendAway, ContextFull
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
+from agent.prompt import use_instructions
 from agent.store import Incoming, Store, open_store
 from agent.store.turns import OpenTurn, RenderedMessage
 from agent.turn.conversation import StoredJournal
@@ -308,6 +309,17 @@ async def test_context_adds_up(window: ModelWindow, store: Store) -> None:
     assert tokens["notes"] == 8
     assert tokens["summary"] > 10
     assert tokens["transcript"] > 200
+
+
+async def test_instructions_are_counted_apart(window: ModelWindow, store: Store) -> None:
+    plain = await token_breakdown(store, window, "tg:1")
+    use_instructions("Say tu, never vous.")
+    try:
+        told = await token_breakdown(store, window, "tg:1")
+    finally:
+        use_instructions("")
+    assert told.pop("instructions") == plain["free"] - told["free"] > 0
+    assert told == {**plain, "free": told["free"]}
 
 
 async def test_context_adds_up_to_the_window_that_status_tells(

@@ -83,3 +83,15 @@ async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -
     compact = json.dumps(tools, separators=(",", ":"), ensure_ascii=False)
     count = openai.o200k_base()
     assert len(count.encode(system["content"])) + len(count.encode(compact)) <= 1500
+
+
+async def test_the_owners_instructions_end_the_system_text_of_every_chat(tmp_path: Path) -> None:
+    orders = tmp_path / "orders.md"
+    orders.write_text("Your name is Émilie.\nSay tu, never vous.\n", "utf-8")
+    plain = await first_request(tmp_path, "one")
+    more = f'[agent]\ninstructions = "{orders}"\n'
+    first = await first_request(tmp_path, "one", more)
+    assert first["prefix"] == (await first_request(tmp_path, "two", more))["prefix"]
+    (system, tools), (before, same_tools) = first["prefix"], plain["prefix"]
+    ending = "\n\nYour name is Émilie.\nSay tu, never vous."
+    assert (system["content"], tools) == (before["content"] + ending, same_tools)
