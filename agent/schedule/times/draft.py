@@ -117,7 +117,7 @@ class Draft:
 
     def repeated(self) -> Rule:
         minutes = self.minutes()
-        if self.span and not self.has_days():
+        if self.span is not None and not self.has_days():
             return self.interval(self.span, minutes)
         if self.unit in ("week", "month", "year") and not self.has_days():
             raise Incomplete(translated(WHICH[self.unit]))
@@ -157,7 +157,9 @@ class Draft:
             raise NotUnderstood(
                 translated("At least a minute must lie between two runs. How often do you mean?")
             )
-        if span % timedelta(days=1) or not minutes:
+        if span % timedelta(days=1) and minutes:
+            raise NotUnderstood(translated(CONTRADICTION))
+        if not minutes:
             return Every(int(span.total_seconds()), self.now.astimezone(UTC))
         self.step = span.days
         minutes = sorted({minute % MIDNIGHT for minute in minutes})
@@ -180,8 +182,10 @@ class Draft:
             return self.at if self.at.tzinfo else self.at.replace(tzinfo=ZoneInfo(self.zone))
         if self.same_time and not self.clocks and not self.part:
             start = self.now.replace(tzinfo=None) - datetime.combine(self.now.date(), datetime.min.time())  # fmt: skip
-            assert self.day
-            at = self.on_day(self.day, 0, start)
+            day = self.named_day(self.now.hour * 60 + self.now.minute)
+            if day is None:
+                raise Incomplete(translated("When do you mean?"))
+            at = self.on_day(day, 0, start)
             return (at.astimezone(UTC) + (self.span or timedelta())).astimezone(at.tzinfo)
         if self.span is not None:
             return (self.now.astimezone(UTC) + self.span).astimezone(self.now.tzinfo)
@@ -233,6 +237,10 @@ class Draft:
             return self.day
         if not self.has_days():
             return None
+        if len(self.weekdays) > 1 or len(self.days) > 1:
+            raise NotUnderstood(
+                translated("Several days were named. Which one, or again and again on these days?")
+            )
         # Of a night after this day, the day itself is looked for.
         early = self.of_clock and minute >= MIDNIGHT + 60
         calendar = self.calendar([minute - MIDNIGHT if early else min(minute, MIDNIGHT - 1)])

@@ -19,6 +19,7 @@ ORDINALS = ("first", "second", "third", "fourth", "last")
 UNITS = ("seconds", "minutes", "hours", "days", "weeks", "month", "year")
 MORNING, NOON, AFTERNOON, EVENING, NIGHT = " in the morning", " at noon", " in the afternoon", " in the evening", " at night"  # fmt: skip
 EVERY_WEEKDAY = tuple(f"every {day}" for day in WEEKDAYS)
+HALF_PAST, QUARTER_PAST, QUARTER_TO = (rf"at {part} \1" for part in ("half past", "quarter past", "quarter to"))  # fmt: skip
 SLASHED = r"(\d{1,2})/(\d{1,2})(?:/(\d{4}))?\b"  # the day first, unlike in English
 ONE_UNIT = r"\bevery (second|hour|day|week|minute)s\b", r"every \1"
 
@@ -56,29 +57,13 @@ def numbers(words: str) -> Iterator[Rewriting]:
     return reversed([*named(words, tuple(map(str, [*range(1, 21), 30])))])
 
 
-def clock(hour: int, minute: int) -> str:
-    return f"at {hour}:{minute:02}"
-
-
-def half_past(match: re.Match[str]) -> str:
-    return clock(int(match[1]), 30)
-
-
-def quarter_past(match: re.Match[str]) -> str:
-    return clock(int(match[1]), 15)
-
-
 def half_to(match: re.Match[str]) -> str:
     """Half an hour before, as in "halb neun"; "halb eins" is 12:30."""
-    return clock((int(match[1]) - 1) % 24 or 12, 30)
-
-
-def quarter_to(match: re.Match[str]) -> str:
-    return clock((int(match[1]) - 1) % 24 or 12, 45)
+    return f"at half past {(int(match[1]) - 1) % 24 or 12}"
 
 
 def at(match: re.Match[str]) -> str:
-    return clock(int(match[1]), int(match[2] or 0))
+    return f"at {match[1]}:{int(match[2] or 0):02}"
 
 
 def at_within(part: str) -> Replacement:
@@ -101,8 +86,10 @@ def german() -> Iterator[Rewriting]:
     )
     yield r"\b(\d{1,2})[:.](\d{2}) ?uhr\b", r"\1:\2"
     yield r"\b(?:um |gegen )?halb (\d{1,2})\b(?: uhr)?", half_to
-    yield r"\b(?:um |gegen )?viertel nach (\d{1,2})\b(?: uhr)?", r"at quarter past \1"
-    yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", quarter_to
+    yield r"\b(?:um |gegen )?viertel nach (\d{1,2})\b(?: uhr)?", QUARTER_PAST
+    yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", QUARTER_TO
+    yield r"\b(?:um |gegen )?(\d{1,2}) (?:minuten )?nach (\d{1,2})\b(?: uhr)?", r"at \1 past \2"
+    yield r"\b(?:um |gegen )?(\d{1,2}) (?:minuten )?vor (\d{1,2})\b(?: uhr)?", r"at \1 to \2"
     yield r"\b(?:um |gegen |ab )?(\d{1,2}) ?uhr\b(?: (\d{2})\b)?", at
     yield r"\bmittags um (\d{1,2}(?::\d{2})?)", rf"at \1{NOON}"
     for word, part in (
@@ -138,7 +125,13 @@ def german() -> Iterator[Rewriting]:
         r"\b(?:an |jeden )?(?:werktags|werktagen|werktag|wochentags|arbeitstagen|arbeitstag)\b",
         "every weekday",
     )
-    yield r"\b(?:am wochenende|an wochenenden|jedes wochenende|wochenends)\b", "every weekend"
+    yield r"\b(?:an wochenenden|jedes wochenende|wochenends)\b", "every weekend"
+    abbreviations = dict(zip("mo di mi do fr sa so".split(), WEEKDAYS, strict=True))
+    short = rf"({'|'.join(abbreviations)})\.?"
+    yield (
+        rf"\b{short} ?(?:-|–|bis) ?{short}(?!\w)",
+        lambda m: f"{abbreviations[m[1]]} to {abbreviations[m[2]]}".lower(),
+    )
     yield from named(
         "täglich stündlich wöchentlich monatlich jährlich",
         ("every day", "every hour", "weekly", "monthly", "yearly"),
@@ -188,9 +181,10 @@ def french() -> Iterator[Rewriting]:
         yield rf"\b(?:à )?{word} et quart\b", f"at {hour}:15"
     yield r"\btoutes les (\d+) ?h(?:eures?)?\b", r"every \1 hours"
     time = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?h(?:eures?)?\b ?"
-    yield time + r"et demie\b", half_past
-    yield time + r"et quart\b", quarter_past
-    yield time + r"moins le quart\b", quarter_to
+    yield time + r"et demie\b", HALF_PAST
+    yield time + r"et quart\b", QUARTER_PAST
+    yield time + r"moins le quart\b", QUARTER_TO
+    yield time + r"moins (\d{1,2})\b", r"at \2 to \1"
     minutes = r"(?:\b(?:à|vers|dès) )?\b(\d{1,2}) ?(?:h(?:eures?)? ?|:)(\d{2})?"
     yield r"(?<!at )(?<!\d)" + minutes + r"\b", at_within("")
     for word, part in (
@@ -258,9 +252,11 @@ def spanish() -> Iterator[Rewriting]:
     yield r"\b(?:1 )?hora y media\b", "90 minutes"
     yield r"\b(?:1 )?cuarto de hora\b", "15 minutes"
     time = r"\ba las? (\d{1,2})"
-    yield time + r" y media\b", half_past
-    yield time + r" y cuarto\b", quarter_past
-    yield time + r" menos cuarto\b", quarter_to
+    yield time + r" y media\b", HALF_PAST
+    yield time + r" y cuarto\b", QUARTER_PAST
+    yield time + r" menos cuarto\b", QUARTER_TO
+    yield time + r" menos (\d{1,2})\b", r"at \2 to \1"
+    yield time + r" y (\d{1,2})(?! horas)\b", at
     yield r"\ba las 12(?::00)? (?:de|por) la mañana\b", "at noon"
     for word, part in (("mañana|madrugada", MORNING), ("tarde", AFTERNOON), ("noche", NIGHT)):
         yield rf"(?<=\d)(?: horas| h)? (?:de|por|en) la (?:{word})\b", part
@@ -320,8 +316,8 @@ def spanish() -> Iterator[Rewriting]:
 def russian() -> Iterator[Rewriting]:
     ordinals = "первого второго третьего четвёртого пятого шестого седьмого восьмого девятого десятого одиннадцатого двенадцатого"
     for number, word in enumerate(ordinals.replace("ё", "[её]").split()):
-        yield rf"\b(?:в )?пол(?:овине )?-?{word}\b", f"at {number or 12}:30"
-        yield rf"\b(?:в )?четверть {word}\b", f"at {number or 12}:15"
+        yield rf"\b(?:в )?пол(?:овине )?-?{word}\b", f"at half past {number or 12}"
+        yield rf"\b(?:в )?четверть {word}\b", f"at quarter past {number or 12}"
     yield from numbers(
         "один|одну два|две три четыре пять шесть семь восемь девять десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать двадцать тридцать"
     )
@@ -334,18 +330,19 @@ def russian() -> Iterator[Rewriting]:
     ):
         yield rf"\b(?:в )?без {word} (?:минут )?(\d{{1,2}})", rf"at {english} to \1"
     yield r"\b(\d+) с половиной (?=час)", r"\1.5 "
+    yield r"\bпервого числа\b", "1 числа"
     yield r"\b(\d{1,2})\.(\d{1,2})(?= в\b)", r"\1.\2."
     yield r"\bполтора часа\b", "90 minutes"
     yield r"\bполчаса\b", "half an hour"
     yield r"\bчерез (?=минуту|час\b|день|неделю|месяц|год)", "in 1 "
     yield r"\bчерез\b", "in"
     # "через 3 дня" and "раз в 3 дня" are no times of day
-    time = r"(?<!at )(?<![\d:])(?<!in )(?<!раз )(?<!кажд[а-я]{2} )(?<!раз в )\b(?:в |к )?(\d{1,2})(?:[:.](\d{2}))?(?: час(?:а|ов)?)? "
+    time = r"(?<!at )(?<!past )(?<! to )(?<![\d:])(?<!in )(?<!раз )(?<!кажд[а-я]{2} )(?<!раз в )\b(?:в |к )?(\d{1,2})(?:[:.](\d{2}))?(?: час(?:а|ов)?)? "
     hours = (("утра", MORNING), ("дня", AFTERNOON), ("вечера", EVENING), ("ночи", NIGHT))
     for word, part in hours:
         yield rf"\bв час {word}\b", f"at 1{part}"
         yield rf"{time}{word}\b", at_within(part)
-        yield rf"(?<=[a-z:]\d\d) {word}\b|(?<= to \d) {word}\b|(?<= to \d\d) {word}\b", part
+        yield rf"(?<=[a-z:]\d\d) {word}\b|(?<=(?:ast| to) \d) {word}\b|(?<=(?:ast| to) \d\d) {word}\b", part
     yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"
@@ -376,10 +373,10 @@ def russian() -> Iterator[Rewriting]:
     ordinals = "перв(?:ый|ую|ое|ая) втор(?:ой|ую|ое) трет(?:ий|ью|ье) четв[её]рт(?:ый|ую|ое) последн(?:ий|юю|ее)"
     for word, english in zip(ordinals.split(), ORDINALS, strict=True):
         yield rf"\b(?:во? )?{word}\b", f"on the {english}"
-    days = "понедельник вторник сред четверг пятниц суббот воскресень"
+    days = "(?:понедельник|пн) (?:вторник|вт) (?:сред|ср) (?:четверг|чт) (?:пятниц|пт) (?:суббот|сб) (?:воскресень|вс)"
     any_day = days.replace(" ", "|")
     yield rf"\bсо? (?=(?:{any_day})\w* (?:по|до) )", "every "
-    yield rf"\b((?:{any_day})\w*) (?:по|до) (?=(?:{any_day}))", r"\1 to "
+    yield rf"\b((?:{any_day})\w*) ?(?:по|до|-|–) ?(?=(?:{any_day}))", r"\1 to "
     yield rf"\bпо (?={any_day})", "every "
     yield rf"\b(?:во? )?следующ\w+ (?={any_day})", "next "
     yield r"\bкажд\w+\b", "every"
@@ -420,6 +417,17 @@ def chinese() -> Iterator[Rewriting]:
     yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
     yield r"(\d+)个半小时(?:之|以)?后", r" in \1.5 hours "
     yield r"半个?小时(?:之|以)?后", " in half an hour "
+    yield r"每半个?小时", " every half hour "
+    yield r"每(\d+)个半小时", r" every \1.5 hours "
+    yield r"每隔1?(?:天|日)", " every other day "
+    yield r"每隔1?个?(?:周|星期)(?:的)?(?![二三四五六日天])", " every other week "
+    yield r"每隔1个?小时", " every 2 hours "
+    yield r"大后天", " in 3 days "
+    yield r"每个?月的?最后(?:一|1)天", " on the last day of the month "
+    yield (
+        r"每个?月的?(第[1-4一二三四]|最后(?:一|1))个?(?:周|星期|礼拜)([一二三四五六日天])",
+        lambda m: f" on the {ORDINALS[-1 if m[1][0] == '最' else '一二三四1234'.index(m[1][1]) % 4]} {WEEKDAYS['一二三四五六日天'.index(m[2]) % 7 if m[2] != '天' else 6].lower()} of the month ",
+    )
     for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks"), ("个月", "months"), ("年", "years")):  # fmt: skip
         yield rf"(?:过)?(\d+) ?{unit}(?:之|以)?后", rf" in \1 {english} "
         yield rf"每隔?(\d+) ?{unit}", rf" every \1 {english} "
@@ -458,7 +466,7 @@ def chinese() -> Iterator[Rewriting]:
     yield r"(?:晚上|傍晚)", " evening "
     yield r"半夜|午夜", " midnight "
     yield r"每?个?工作日", " every weekday "
-    yield r"每个?周末|(?<!\w)周末", " every weekend "
+    yield r"每个?周末", " every weekend "
     yield r"每天|每日", " every day "
     yield r"每周(?![一二三四五六日天\d])", " every week "
     for number, day in enumerate(WEEKDAYS):

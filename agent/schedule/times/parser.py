@@ -98,6 +98,7 @@ def ordinal_of(text: str) -> int:
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
 TOO_FAR = "That date is out of range. When do you mean?"
+TIDIED = {"everyday": "every day", "fortnightly": "every 2 weeks", "(?:a |an |one )?fortnight": "2 weeks", "a couple(?: of)?": "2", r"(?<=(?:day|eek|nth|ear)s)' time": "", r"(?<=(?:day|eek|nth|ear))'s time": ""}  # fmt: skip
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
@@ -169,8 +170,10 @@ def rule_of(draft: Draft) -> Rule:
 
 
 def tidy(phrase: str) -> str:
-    phrase = re.sub(r"\s+", " ", phrase.strip().lower().rstrip(".!?"))
-    return re.sub(r"\beveryday\b", "every day", phrase)
+    phrase = re.sub(r"\s+", " ", phrase.strip().lower().replace("’", "'").rstrip(".!?"))
+    for pattern, plain in TIDIED.items():
+        phrase = re.sub(rf"\b{pattern}\b", plain, phrase)
+    return phrase
 
 
 def scan(
@@ -238,16 +241,16 @@ def instant_clause(draft: Draft, match: re.Match[str]) -> None:
 def in_clause(draft: Draft, match: re.Match[str]) -> None:
     """Days and longer are of the calendar, and keep the time of day; hours and minutes are of real time."""
     day, span = draft.now.date(), timedelta()
-    for text in re.findall(AMOUNT, match[0]):
-        count, unit = amount(text)
+    for count, unit in amounts(match[0]):
         if unit in ("month", "year"):
-            day = later_month(day, int(count) * (12 if unit == "year" else 1))
+            months = count * (12 if unit == "year" else 1)
+            if months != int(months):
+                raise NotUnderstood(translated(ASK))
+            day = later_month(day, int(months))
         elif unit in ("day", "week") and count == int(count):
             day += timedelta(days=int(count) * UNITS[unit] // 86400)
         else:
             span += timedelta(seconds=count * UNITS[unit])
-    if "and a half" in match[0]:
-        span += timedelta(seconds=UNITS[unit] / 2)
     if day != draft.now.date():
         draft.day, draft.same_time = day, True
     if span or draft.day is None:
@@ -262,30 +265,33 @@ def later_month(day: date, months: int) -> date:
     return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
-def amount(text: str) -> tuple[float, str]:
-    """A number and its unit, a key of UNITS, or month or year."""
-    match = re.match(rf"(?P<count>{NUMBER})(?: of)?(?: an?)?\s*(?P<unit>{UNIT})$", text)
-    assert match
-    return number_of(match["count"]), unit_of(match["unit"])
+def amounts(text: str) -> list[tuple[float, str]]:
+    """The numbers with their units (keys of UNITS, month or year); "and a half" is of the last one."""
+    form = re.compile(rf"(?P<count>{NUMBER})(?: of)?(?: an?)?\s*(?P<unit>{UNIT})")
+    parts = [match for part in re.findall(AMOUNT, text) if (match := form.fullmatch(part))]
+    found = [(number_of(part["count"]), unit_of(part["unit"])) for part in parts]
+    if "and a half" in text:
+        found[-1] = found[-1][0] + 0.5, found[-1][1]
+    return found
 
 
 def every_spans_clause(draft: Draft, match: re.Match[str]) -> None:
     """Such as "every 1h30m", "every hour and a half"."""
-    draft.repeat, total = True, 0.0
-    for text in re.findall(AMOUNT, match[0].replace(match["one"] or "-", f"one {match['one']}")):
-        count, unit = amount(text)
-        total += count * UNITS[unit]
-    draft.span = timedelta(seconds=total + (UNITS[unit] / 2 if "and a half" in match[0] else 0))
+    draft.repeat = True
+    found = amounts(match[0].replace(match["one"] or "-", f"one {match['one']}"))
+    if {"month", "year"} & {unit for _, unit in found}:
+        raise NotUnderstood(translated(ASK))
+    draft.span = timedelta(seconds=sum(count * UNITS[unit] for count, unit in found))
 
 
 def every_span_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.repeat = True
     count, unit = match["count"], match["unit"]
-    many = 2 if count in ("other", "second") else int(number_of(count)) if count else 1
+    many = 2 if count in ("other", "second") else number_of(count) if count else 1
     if match["half"]:
         draft.span = timedelta(seconds=UNITS[unit_of(unit)] / 2)
-    elif unit.startswith("w"):
-        draft.unit, draft.step = "week", many
+    elif unit.startswith("w") and many == int(many) > 0:
+        draft.unit, draft.step = "week", int(many)
     elif unit.startswith("d") and many == 1:
         draft.unit = "day"
     else:
@@ -330,6 +336,10 @@ def weekdays_clause(draft: Draft, match: re.Match[str]) -> None:
     draft.weekdays |= {weekday_of(day) for day in named}
     draft.repeat = draft.repeat or all(day.endswith("days") for day in named)
     draft.which = draft.which or (match["which"] or "").strip().replace("this", "")
+
+
+def same_time_clause(draft: Draft, _match: re.Match[str]) -> None:
+    draft.same_time = True
 
 
 def next_week_clause(draft: Draft, _match: re.Match[str]) -> None:
@@ -409,7 +419,7 @@ def clock_clause(draft: Draft, match: re.Match[str]) -> None:
         if each["within"]:
             draft.of_clock = True
             clock = clock.within(each["within"].split()[-1])
-        elif re.fullmatch(BARE_HOUR, each["time"]):
+        elif re.fullmatch(rf"{BARE_HOUR}|.* (?:past|to) .*", each["time"]):
             draft.asks_half = True
         draft.clocks.append(clock)
     if len(found) == 1 and (seconds := re.match(r"\d{1,2}:\d{2}:(\d{2})", found[0]["time"])):
@@ -463,7 +473,7 @@ def zone_of_city(name: str) -> str:
 def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
     """The clauses that are tried in this order, each with the slot that it fills and what it says of the draft."""
     on = r"(?:on |from |starting )?(?:the )?"
-    each = r"(?P<each>(?: day)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
+    each = r"(?P<each>(?: days?)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
     more = rf"(?:(?:,? and |,? ?){AMOUNT})"
     span = rf"{AMOUNT}{more}*(?: and a half)?"
     times = rf"(?P<times>(?:{TIME}|{BARE_HOUR}){WITHIN}?(?:{JOIN}(?:at )?(?:{TIME}|{BARE_HOUR}){WITHIN}?)*)"
@@ -485,7 +495,7 @@ def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
         (r"(?:on )?(?P<first>\d{1,2})/(?P<second>\d{1,2})(?:/(?P<year>\d{4}))?", "day", slashed_date_clause),
         (r"(?:every |each |on )?(?:weekdays?|work(?:ing )?days?|business days?|weekends?)\b", "day", workdays_clause),
         (rf"(?:every |each |on )?(?P<first>{WEEKDAY})\s*(?:-|–|to|through|till|until)\s*(?P<last>{WEEKDAY})\b", "day", range_of_days_clause),
-        (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on )?{WEEKDAY})*)\b", "day", weekdays_clause),
+        (rf"(?:on )?(?P<which>next |this |coming )?(?P<days>{WEEKDAY}(?:{JOIN}(?:on |every )?{WEEKDAY})*)\b", "day", weekdays_clause),
         (r"(?:in |of |on )?next week\b", "", next_week_clause),
         (rf"(?!(?:{'|'.join(ORDINALS)})\b(?! (?:day )?of | every | each | monthly)){on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", "day", day_of_month_clause),
         (r"(?:the )?day after tomorrow|today|tomorrow|tonight", "day", relative_day_clause),
@@ -493,6 +503,7 @@ def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
         (rf"(?:at |around |by |@ ?)(?:about |around )?{times}", "time", clock_clause),
         (rf"(?P<times>{TIME}{WITHIN}?(?:{JOIN}{TIME}{WITHIN}?)*)", "time", clock_clause),
         (r"(?:in )?(?P<zone>utc|gmt|cet|cest|est|edt|pst|pdt|mst|mdt|jst|cst|ist|ast|bst|[a-z]+/[a-z_/]+)\b(?: time)?", "zone", zone_clause),
+        (r"(?:at )?(?:the |about )?(?:same|this) time\b", "time", same_time_clause),
         (r"(?:in |, )?(?P<zone>[a-z]+(?: [a-z]+)?) time\b", "zone", zone_clause),
         (r"(?:every|each)\b", "", every_clause),
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoRead
 from agent.schedule.times.parser import ASK, rule_of, scan, tried_languages
 from agent.schedule.times.rule import Rule
 
-REMIND_ENGLISH = "(?:please )?remind me(?: (?=to |of |about |that ))?"
+REMIND_ENGLISH = "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
 # Words after which a time belongs to the task: "book a table for Friday at 8".
 OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с".split())  # fmt: skip
 NOT_READ = r"(?:between|until|till|except|from \d)\b"  # of times, what no rule says
@@ -92,11 +92,13 @@ class TimeInText:
             if draft := self.read(words[cut:]):
                 if self.of_the_task(cut):
                     return None
+                if not head:
+                    return self.found(draft, words[:cut])
                 with suppress(NotUnderstood):
-                    both = self.read(words[:head] + words[cut:]) if head else None
-                    if found := self.found(both, words[head:cut]):
-                        return found
-                return self.found(draft, words[:cut])
+                    both = self.read(words[:head] + words[cut:])
+                    if both and both.said.count("day") < 2:
+                        return self.found(both, words[head:cut])
+                return None
         return None
 
     def in_the_middle(self) -> tuple[Rule, str] | None:

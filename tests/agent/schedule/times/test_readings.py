@@ -44,7 +44,7 @@ NIGHTS = {
         "Freitagabend um 8": "20 20:00", "Montagmorgen um 7": "23 07:00", "um halb 9 abends": "20 20:30", "um Viertel nach 8 abends": "20 20:15",
         "um 8 abends": "20 20:00", "mittags um 1": "21 13:00", "um 12 Uhr mittags": "21 12:00", "morgen um 24 Uhr": "22 00:00",
         "morgen um 8:30 Uhr": "21 08:30", "in zweieinhalb Stunden": "20 17:30", "in 2,5 Stunden": "20 17:30", "in anderthalb Stunden": "20 16:30",
-        "um siebzehn Uhr dreißig": "20 17:30", "um halb eins": "21 12:30", "heute Nacht um halb eins": "21 00:30", "in einem Monat": "2026-12-20 15:00", "nächste Woche Montag um 9": "23 09:00",
+        "um siebzehn Uhr dreißig": "20 17:30", "um halb eins nachts": "21 00:30", "heute Nacht um halb eins": "21 00:30", "in einem Monat": "2026-12-20 15:00", "nächste Woche Montag um 9": "23 09:00",
     },
     "fr": {
         "cette nuit à 1h": "21 01:00", "cette nuit à minuit": "21 00:00", "toutes les nuits à 2h": "21 02:00", "chaque nuit à 2 heures": "21 02:00",
@@ -63,7 +63,7 @@ NIGHTS = {
     "ru": {
         "сегодня ночью в 2": "21 02:00", "сегодня ночью в 12": "21 00:00", "каждую ночь в 2": "21 02:00", "в час ночи": "21 01:00",
         "в 11 ночи": "20 23:00", "в 12 ночи": "21 00:00", "в 12 дня": "21 12:00", "в 8:30 вечера": "20 20:30",
-        "в половине девятого вечера": "20 20:30", "полдевятого вечера": "20 20:30", "без четверти девять": "21 08:45",
+        "в половине девятого вечера": "20 20:30", "полдевятого вечера": "20 20:30", "завтра без четверти девять": "21 08:45",
         "через 2 с половиной часа": "20 17:30", "через 3 месяца в 9": "2027-02-20 09:00", "24.12 в 18:00": "2026-12-24 18:00",
         "завтра ночью в 2": "22 02:00", "в 8 вечера": "20 20:00",
     },
@@ -242,6 +242,63 @@ def test_one_reading_is_taken_and_told_with_its_date(now: str, phrase: str, due:
     rule = parse(phrase, local(now))
     assert first(rule, local(now)) == local(due)
     assert f"{local(due):%a %Y-%m-%d %H:%M}" in describe(rule, "Europe/Paris")
+
+
+@pytest.mark.parametrize(
+    ("code", "phrase", "told"),
+    [
+        ("en", "every 1.5 hours", "every 90 minutes"),
+        ("en", "every 2.5 h", "every 150 minutes"),
+        ("en", "every 0.5 hours", "every 30 minutes"),
+        ("en", "every other fortnight on Monday at 9", None),
+        ("en", "every fortnight on Monday at 9", "every 2 weeks on Monday at 09:00"),
+        ("en", "in a fortnight", "once, on Fri 2026-12-04 15:00"),
+        ("en", "in two weeks' time", "once, on Fri 2026-12-04 15:00"),
+        ("en", "in a couple of hours", "once, on Fri 2026-11-20 17:00"),
+        ("en", "same time tomorrow", "once, on Sat 2026-11-21 15:00"),
+        ("en", "in a year and a half", "once, on Sat 2028-05-20 15:00"),
+        ("en", "in a month and a half", None),
+        ("en", "in 1.5 months", None),
+        ("en", "every hour at 9", None),
+        ("en", "every 0 hours", None),
+        ("en", "Mon, Wed and Fri at 7", None),
+        ("en", "the 1st and 15th at 8", None),
+        ("en", "Tuesday or Thursday at 9", None),
+        ("de", "montags und donnerstags um 18 Uhr", "every Monday and Thursday at 18:00"),
+        ("de", "Mo-Fr 8 Uhr", "every weekday at 08:00"),
+        ("de", "am letzten Tag des Monats um 12", "on the last day of each month at 12:00"),
+        ("de", "morgen um fünf vor zwölf", "once, on Sat 2026-11-21 11:55"),
+        ("de", "am Wochenende um 10", None),
+        ("de", "um halb eins", None),
+        ("fr", "le dernier jour du mois à 12h", "on the last day of each month at 12:00"),
+        ("fr", "le lundi et le jeudi à 18h", "every Monday and Thursday at 18:00"),
+        ("fr", "demain à dix heures moins dix", "once, on Sat 2026-11-21 09:50"),
+        ("fr", "à sept heures et demie", None),
+        ("es", "todos los días a las ocho y veinte", "every day at 08:20"),
+        ("es", "mañana a las diez y diez", "once, on Sat 2026-11-21 10:10"),
+        ("es", "mañana a las 8 menos cinco", "once, on Sat 2026-11-21 07:55"),
+        ("es", "a las siete y media", None),
+        ("ru", "пн-пт в 8:30", "every weekday at 08:30"),
+        ("ru", "первого числа каждого месяца в 10", "on day 1 of each month at 10:00"),
+        ("ru", "в последний день месяца в 12", "on the last day of each month at 12:00"),
+        ("ru", "без четверти девять", None),
+        ("zh", "每隔一周的周一9点", "every 2 weeks on Monday at 09:00"),
+        ("zh", "每隔一天9点", "every 2 days at 09:00"),
+        ("zh", "每隔一小时", "every 2 hours"),
+        ("zh", "每月第一个周一9点", "on the first Monday of each month at 09:00"),
+        ("zh", "每月最后一天12点", "on the last day of each month at 12:00"),
+        ("zh", "每一个半小时", "every 90 minutes"),
+        ("zh", "周末10点", None),
+    ],
+)
+def test_nothing_of_a_phrase_is_left_out(code: str, phrase: str, told: str | None) -> None:
+    with speaking(code):
+        if told is None:
+            with pytest.raises(NotUnderstood):
+                parse(phrase, NOW)
+            return
+        rule = parse(phrase, NOW)
+    assert describe(rule, "Europe/Paris") == told
 
 
 @pytest.mark.parametrize(
