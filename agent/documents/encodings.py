@@ -6,7 +6,6 @@ Part of the program extraction.py; standard library only. charset-normalizer 3.5
 
 import re
 from functools import cache
-from itertools import pairwise
 
 SAMPLE = 1 << 16  # bytes of lines that are not ASCII
 SURE = 0.6  # of the best score, 1: with less, what was guessed is said to be a guess
@@ -15,10 +14,18 @@ SURE = 0.6  # of the best score, 1: with less, what was guessed is said to be a 
 # thousands; the others in their encoding count half.
 LETTERS = {
     "cp1252": "äéöüßñáíóúèà¿çêëâîïôûùœæøåìòãõ€–—„“”‚‘’…«»°§²³·¡ºª£½®©",
+    "cp850": "äéöüßñáíóúèàçêëâîïôûæøåìòãõ°ƒ£½¼²³«»§µ±",
+    "mac_roman": "äéöüßñáíóúèà¿çêëâîïôûùœæøåìòãõ€–—„“”‚‘’…«»°§·¡ºª£®©",
+    "iso8859-2": "áíéěšžčřłóżąęýůúćńśőűöüňťďźäăâîđôşţ°§",
+    "cp852": "áíéěšžčřłóżąęýůúćńśőűöüňťďźäăâîđôşţ°§",
+    "cp1257": "āēīšūņļķģčžėųįąęõäöüłńśćź–„“”€°",
+    "cp874": "านรอกเงมยลวดทส่ะ้ีัตแไปหขใคบพโชถจธณ",
     "cp1250": "áíéěšžčřłóżąęýůúćńśőűöüňťďźäăâîșțđôşţ–„”“’…€°§",
     "cp1254": "ışğçöüİâîû–“”‘’…€°",
     "cp1251": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєґўј–—«»„“№…°",
-    "koi8-r": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъ°",
+    "koi8-u": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєґ°",
+    "iso8859-5": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєў№",
+    "mac_cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєґў–—«»„“№…°",
     "cp866": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъ№°",
     "cp1253": "αοιετσνηυρπκμλωδγχθφβξζψςάέήίόύώϊϋ–«»…€°",
     "cp1255": "יוהלאמרתבשנעםדקחפכטגצסןזךףץ–״׳₪",
@@ -30,11 +37,12 @@ LETTERS = {
     "cp949": "이다는의에을가고하지기로사도한리아시대나어자인를그일정서들해수전과보은라부스주으여제성장면마유게원상니오비조동구안공신우물무경미만개소연식화중모와분용생방선방차했있습요세김박최님년월일호명",
 }
 NAMES = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-1251", "cp1253": "Windows-1253",
-         "cp1254": "Windows-1254", "cp1255": "Windows-1255", "cp1256": "Windows-1256", "koi8-r": "KOI8-R",
+         "cp1254": "Windows-1254", "cp1255": "Windows-1255", "cp1256": "Windows-1256", "koi8-u": "KOI8-U", "iso8859-5": "ISO 8859-5", "mac_cyrillic": "Mac Cyrillic", "cp850": "CP850",
+         "mac_roman": "Mac Roman", "iso8859-2": "ISO 8859-2", "cp852": "CP852", "cp1257": "Windows-1257", "cp874": "Windows-874",
          "cp866": "CP866", "gb18030": "GB18030", "big5": "Big5", "cp932": "Shift JIS", "euc_jp": "EUC-JP",
          "cp949": "EUC-KR"}  # fmt: skip
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
-LATIN = ("cp1252", "cp1250", "cp1254")
+LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
 
 
@@ -43,6 +51,9 @@ def decoded(raw: bytes) -> tuple[str, str]:
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace"), ""
+    head = raw[:SAMPLE]
+    if head[1::2].count(0) > len(head) / 4 and not head[::2].count(0):
+        return raw.decode("utf-16-le", "replace"), ""
     try:
         return raw.decode(), ""
     except UnicodeDecodeError as error:
@@ -104,18 +115,11 @@ def score(sample: bytes, encoding: str) -> float:
 
 def strange(word: str, *, latin: bool, wide: bool) -> float:
     """How many letters of a word do not stand together in any language."""
-    foreign = sum(letter > "\x7f" for letter in word)
-    if latin:
-        # Three accents in a row are another script; a capital within a word another encoding.
-        runs = re.findall(r"[^\x00-\x7f]{3,}|^[^\x00-\x7f]{2}$", word)
-        return sum(map(len, runs)) + inner_capitals(word)
     if wide:
         return 0.0
-    return foreign * (word.isascii() or foreign < len(word)) + inner_capitals(word)
-
-
-def inner_capitals(word: str) -> float:
-    """Letters beyond ASCII that are capitals after a small letter."""
-    return sum(
-        after > "\x7f" and after.isupper() and before.islower() for before, after in pairwise(word)
-    )
+    foreign = sum(letter > "\x7f" for letter in word)
+    mixed = foreign if word != word.upper() and word[1:] != word[1:].lower() else 0  # capitals
+    if latin:
+        # Three accents in a row are another script.
+        return sum(map(len, re.findall(r"[^\x00-\x7f]{3,}|^[^\x00-\x7f]{2}$", word))) + mixed
+    return foreign * (foreign < len(word)) + mixed

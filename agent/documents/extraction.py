@@ -36,6 +36,7 @@ from agent.documents.office import (
     opened,
     powerpoint,
     word,
+    word_part,
     xml_events,
 )
 from agent.sandbox.output_buffer import clean
@@ -277,7 +278,7 @@ def archive(document: Document) -> Iterator[Block]:
         names = set(files.namelist())
         kind = opened(files, "mimetype").read(100).decode("latin-1") if "mimetype" in names else ""
         found, paged = list[Block](), True
-        if "word/document.xml" in names:
+        if word_part(files):
             found, paged = word(files)
         elif "xl/workbook.xml" in names:
             found, paged = excel(files, document.notes), False
@@ -332,9 +333,9 @@ def text_of(document: Document, *, html: bool) -> str:
         raw = file.read(MOST_FILE + 1)
     if len(raw) > MOST_FILE:
         raise Refused(f"It has more than {MOST_FILE >> 20} MiB of text.")
-    if b"\0" in raw and not raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise Refused(f"It is of a kind that cannot be read; these can be: {KINDS}.")
     text, found = (decoded(raw, html=True), "") if html else decoded_text(raw)
+    if "\0" in text:
+        raise Refused(f"It is of a kind that cannot be read; these can be: {KINDS}.")
     if found:
         document.notes.append(found)
     return re.sub(r"\r\n?", "\n", text)
@@ -360,7 +361,7 @@ def markdown(text: str) -> Iterator[Block]:
 
 def table(text: str) -> Iterator[Block]:
     """The lines of a CSV file, with its first line as their heading; "sep=;" before it is for Excel."""
-    first, _, rest = re.sub(r"^\ufeff?sep=.\n", "", text, flags=re.IGNORECASE).partition("\n")
+    first, _, rest = re.sub(r'^\ufeff?"?sep=."?\n', "", text, flags=re.IGNORECASE).partition("\n")
     yield "heading", 1, first
     for line in rest.split("\n"):
         yield "text", 0, line

@@ -306,7 +306,7 @@ def numeral(number: int, form: str) -> str:
 # -- Word ---------------------------------------------------------------------
 
 # Elements with what is not printed: a Fallback repeats what stands beside it for older programs.
-NOT_PRINTED = ("Fallback", "del", "moveFrom", "pPrChange", "rPrChange", "numberingChange", "tblPrChange",
+NOT_PRINTED = ("Fallback", "rt", "del", "moveFrom", "pPrChange", "rPrChange", "numberingChange", "tblPrChange",
                "tcPrChange", "trPrChange", "sectPrChange")  # fmt: skip
 # Signs of fonts that have no letters, by the last byte of their code.
 SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "≤", 0xB3: "≥", 0xB9: "≠", 0xBB: "≈",
@@ -392,8 +392,14 @@ def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
     styles, lists = word_styles(files), WordLists(files)
     notes = {part: word_notes(files, part, styles) for part in ("footnote", "endnote")}
     flow = Flow()
-    word_text(flow, files, "word/document.xml", styles, lists, notes)
+    word_text(flow, files, word_part(files), styles, lists, notes)
     return flow.blocks, flow.page > 1
+
+
+def word_part(files: zipfile.ZipFile) -> str:
+    """The name of a document's main part ("document2.xml" from Word in a browser); "" for another archive."""
+    names = (name for name in files.namelist() if re.fullmatch(r"word/document\d*\.xml", name))
+    return next(names, "")
 
 
 def word_notes(files: zipfile.ZipFile, kind: str, styles: Mapping[str, Style]) -> dict[str, str]:
@@ -694,7 +700,12 @@ class OpenLists:
 
 # -- Excel --------------------------------------------------------------------
 
-BUILT_IN_DATES = {**dict.fromkeys([14, 15, 16, 17], "d"), **dict.fromkeys([18, 19, 20, 21, 45, 46, 47], "h"), 22: "d h"}  # fmt: skip
+# The numbers from 27 are of Chinese, Japanese and Korean.
+BUILT_IN_DATES = {
+    **dict.fromkeys([*range(14, 18), *range(27, 32), 36, *range(50, 55), 57, 58], "d"),
+    **dict.fromkeys([*range(18, 22), *range(32, 36), 45, 46, 47, 55, 56], "h"),
+    22: "d h",
+}
 PERCENT = {9, 10}
 
 
@@ -738,7 +749,8 @@ def shared_strings(files: zipfile.ZipFile) -> list[str]:
 
 
 def cell_forms(files: zipfile.ZipFile) -> list[str]:
-    """By style of a cell: "d" for a date, "h" for a time, both for both, "%" for a percentage."""
+    """By style of a cell: "d" for a date, "h" for a time, both for both, "%" for a percentage; else what stands
+    around the number, such as "{} kg", and how many digits it has at least ("{:0>5}")."""
     codes: dict[int, str] = {}
     found: list[str] = []
     in_cells = False
@@ -768,7 +780,20 @@ def form_of(code: str) -> str:
     ]
     if not parts and re.search("m", plain, re.IGNORECASE):
         parts = ["d"]
-    return " ".join(parts) or ("%" if "%" in plain else "")
+    return " ".join(parts) or ("%" if "%" in plain else number_form(code.partition(";")[0]))
+
+
+def number_form(code: str) -> str:
+    """What a format's code writes around a number, with "{}" for the number; "" for nothing."""
+    code = re.sub(r"\[\$([^\]-]*)[^\]]*\]", r'"\1"', code)
+    code = re.sub(r"_.|\*.|\[[^\]]*\]", "", code)
+    found = re.fullmatch(r"([^0#?]*)([0#?][0#?,.]*)(?<!,)([^0#?,]*)", code)
+    if not found or re.search(r"[@/]|E[+-]", code):
+        return ""
+    before, after = (re.sub(r'"([^"{}]*)"|\\(.)|[{}]', r"\1\2", found[side]) for side in (1, 3))
+    digits = f"{{:0>{len(found[2])}}}" if re.fullmatch("00+", found[2]) else "{}"
+    form = (before + digits + after).strip()
+    return "" if form == "{}" else form
 
 
 def sheet_rows(
@@ -778,22 +803,30 @@ def sheet_rows(
     number = column = 0
     kind = style = ""
     pieces: list[str] = []
-    reading = False
-    for edge, element, given in part_events(files, part, ["rPh", "f", "extLst"]):
+    formulas: list[str] = []
+    reading = in_formula = False
+    for edge, element, given in part_events(files, part, ["rPh", "extLst"]):
         match edge, element:
             case "text", _ if reading:
                 pieces.append(element)
+            case "text", _ if in_formula:
+                formulas.append(element)
+            case "start" | "end", "f":
+                in_formula = edge == "start"
             case "start", "row":
                 number, column = whole(given.get("r"), number + 1), 0
             case "start", "c":
                 place = re.match(r"([A-Z]{1,3})", given.get("r", ""))
                 column = column_number(place[1]) if place else column + 1
-                kind, style, pieces = given.get("t", "n"), given.get("s", ""), []
+                kind, style, pieces, formulas = given.get("t", "n"), given.get("s", ""), [], []
             case "start" | "end", "v" | "t":
                 reading = edge == "start"
             case "end", "c":
                 form = forms[whole(style, 0)] if whole(style, 0) < len(forms) else ""
-                if text := cell_text("".join(pieces), kind, form, strings, epoch):
+                text = cell_text("".join(pieces), kind, form, strings, epoch)
+                if not pieces and formulas:  # not computed by the program that wrote it
+                    text = f"={''.join(formulas)}"
+                if text:
                     rows.setdefault(number, {})[column] = text
             case "start", "mergeCell":
                 repeat_below(rows, given.get("ref", ""))
@@ -832,7 +865,7 @@ def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: dat
     value = float(raw)
     if form == "%":
         return f"{value * 100:.10g}%"
-    if form and 0 <= value < 2_958_466:  # to the year 9999
+    if form and "{" not in form and 0 <= value < 2_958_466:  # to the year 9999
         days = value + (epoch.year == 1899 and 1 <= value < 60)  # 1900 is a leap year there
         at = epoch + timedelta(seconds=round(days * 86_400))
         shown = {"d": "%Y-%m-%d", "h": "%H:%M:%S"}.get(form, "%Y-%m-%d %H:%M:%S")
@@ -840,14 +873,14 @@ def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: dat
             hours, rest = divmod(round(value * 86_400), 3600)
             return f"{hours}:{rest // 60:02}:{rest % 60:02}".removesuffix(":00")
         return re.sub(r"(:\d\d):00$", r"\1", at.strftime(shown))
-    return f"{value:.15g}"
+    return (form if "{" in form else "{}").format(f"{value:.15g}")
 
 
 # -- PowerPoint ---------------------------------------------------------------
 
 
 def powerpoint(files: zipfile.ZipFile) -> list[Block]:
-    """Each slide is a page; its title is a heading."""
+    """Each slide is a page; its title is a heading, and the speaker's notes follow it."""
     targets, flow, order = relations(files, "ppt/presentation.xml"), Flow(), list[str]()
     for edge, element, given in part_events(files, "ppt/presentation.xml"):
         if (edge, element) == ("start", "sldId"):
@@ -855,11 +888,19 @@ def powerpoint(files: zipfile.ZipFile) -> list[Block]:
     for number, part in enumerate(order, 1):
         flow.blocks.append(("page", number, ""))
         slide_text(flow, files, part)
+        for target in relations(files, part).values():
+            if "/notesSlides/" in target:
+                spoken = len(flow.blocks)
+                slide_text(flow, files, target)
+                if len(flow.blocks) > spoken:
+                    flow.blocks.insert(spoken, ("text", 0, "Notes:"))
     return flow.blocks
 
 
 def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
     in_text, title, columns, rows, merged = False, False, 1, 1, ""
+    counts: dict[int, int] = {}  # of numbered paragraphs, by level
+    level, form, start = 0, "", 1
     for edge, element, given in part_events(files, part, ["Fallback", "fld"]):
         match edge, element:
             case "text", _ if in_text:
@@ -870,6 +911,19 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
                 title = False
             case "start", "ph":
                 title = given.get("type") in ("title", "ctrTitle")
+            case "start", "txBody":
+                counts = {}
+            case "start", "p":
+                level, form, start = 0, "", 1
+            case "start", "pPr":
+                level = whole(given.get("lvl"), 0)
+            case "start", "buAutoNum":
+                form, start = given.get("type", ""), whole(given.get("startAt"))
+            case "end", "pPr":
+                counts = {at: count for at, count in counts.items() if at < level + bool(form)}
+                if form:
+                    counts[level] = counts.get(level, start - 1) + 1
+                    flow.add(f"{slide_number(counts[level], form)} ")
             case "start", "br":
                 flow.add("\n")
             case "start", "tbl":
@@ -896,3 +950,12 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
             case "end", "p":
                 flow.level = int(title)
                 flow.finish()
+
+
+def slide_number(number: int, form: str) -> str:
+    """The number of a paragraph in a form such as "arabicPeriod", "alphaLcParenBoth" or "romanUcPeriod"."""
+    kind = {"alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}.get(form[:7], "decimal")
+    form, text = form.removesuffix("Both"), numeral(number, kind)
+    if form.endswith("Paren"):
+        return f"{text})"
+    return f"{text}." if form.endswith("Period") else text

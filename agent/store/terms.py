@@ -29,6 +29,9 @@ _SIGNS = (
     "\u0eb1-\u0ece\u0f18-\u0fbc\u102b-\u1049\u1056-\u109d\u17b4-\u17d3\u1a55-\u1a7f\u3099\u309a\U00011000-\U00011fff"
 )
 _WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
+_DIVIDED = re.compile(r"[^\W\d_]{1,20}(?:[-'’‐‑][^\W\d_]{1,20}){1,3}")
+_MIXED = re.compile(r"[a-z]{1,8}\d{1,12}|\d{1,12}[a-z]{1,8}")
+_PIECES = re.compile(r"[a-z]+|\d+")
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]"
@@ -96,9 +99,12 @@ def _terms(text: str) -> Iterator[str]:
 
 def parts(text: str) -> str:
     """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
-    Übergabeprotokoll, a word behind an article of Arabic or Hebrew."""
-    found: dict[str, None] = {}
+    Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
+    divides ("email" in E-Mail), and the pieces of letters and digits ("7231" in RFC7231)."""
+    found = dict.fromkeys(fold(re.sub("[-'’‐‑]", "", word)) for word in _DIVIDED.findall(text))
     for word in dict.fromkeys(_terms(text)):
+        if _MIXED.fullmatch(word):
+            found |= dict.fromkeys(_PIECES.findall(word))
         if PREFIX < len(word) <= COMPOUND and word.isalpha():
             first = 3 if word < "\u0590" else 1
             found |= dict.fromkeys(word[at:] for at in range(first, len(word) - PREFIX + 1))

@@ -342,7 +342,10 @@ def russian() -> Iterator[Rewriting]:
     for word, part in hours:
         yield rf"\bв час {word}\b", f"at 1{part}"
         yield rf"{time}{word}\b", at_within(part)
-        yield rf"(?<=[a-z:]\d\d) {word}\b|(?<=(?:ast| to) \d) {word}\b|(?<=(?:ast| to) \d\d) {word}\b", part
+        yield (
+            rf"(?<=[a-z:]\d\d) {word}\b|(?<=(?:ast| to) \d) {word}\b|(?<=(?:ast| to) \d\d) {word}\b",
+            part,
+        )
     yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"
@@ -408,6 +411,10 @@ def chinese_number(match: re.Match[str]) -> str:
         return match[0]
 
 
+def of_month(nth: Mapping[str, str], day: str) -> Replacement:
+    return lambda match: f" on the {nth[match[1]]} {day.lower()} of the month "
+
+
 def chinese() -> Iterator[Rewriting]:
     yield (
         r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?半?小时|个?月|年后|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
@@ -424,10 +431,6 @@ def chinese() -> Iterator[Rewriting]:
     yield r"每隔1个?小时", " every 2 hours "
     yield r"大后天", " in 3 days "
     yield r"每个?月的?最后(?:一|1)天", " on the last day of the month "
-    yield (
-        r"每个?月的?(第[1-4一二三四]|最后(?:一|1))个?(?:周|星期|礼拜)([一二三四五六日天])",
-        lambda m: f" on the {ORDINALS[-1 if m[1][0] == '最' else '一二三四1234'.index(m[1][1]) % 4]} {WEEKDAYS['一二三四五六日天'.index(m[2]) % 7 if m[2] != '天' else 6].lower()} of the month ",
-    )
     for unit, english in (("秒钟?", "seconds"), ("分钟?", "minutes"), ("个?小时", "hours"), ("天", "days"), ("(?:周|个星期)", "weeks"), ("个月", "months"), ("年", "years")):  # fmt: skip
         yield rf"(?:过)?(\d+) ?{unit}(?:之|以)?后", rf" in \1 {english} "
         yield rf"每隔?(\d+) ?{unit}", rf" every \1 {english} "
@@ -469,8 +472,13 @@ def chinese() -> Iterator[Rewriting]:
     yield r"每个?周末", " every weekend "
     yield r"每天|每日", " every day "
     yield r"每周(?![一二三四五六日天\d])", " every week "
+    nth = dict(zip("第一 第二 第三 第四 最后一".split(), ORDINALS, strict=True))
     for number, day in enumerate(WEEKDAYS):
         name = f"[{'一二三四五六'[number] if number < 6 else '日天'}]"
+        yield (
+            rf"每个?月的?({'|'.join(nth)})个?(?:周|星期|礼拜){name}",
+            of_month(nth, day),
+        )
         yield rf"每个?(?:周|星期|礼拜){name}", f" every {day.lower()} "
         yield rf"下个?(?:周|星期|礼拜){name}", f" next week {day.lower()} "
         yield rf"(?:这|本)?个?(?:周|星期|礼拜){name}", f" {day.lower()} "

@@ -473,7 +473,9 @@ def zone_of_city(name: str) -> str:
 def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
     """The clauses that are tried in this order, each with the slot that it fills and what it says of the draft."""
     on = r"(?:on |from |starting )?(?:the )?"
-    each = r"(?P<each>(?: days?)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
+    each = (
+        r"(?P<each>(?: days?)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
+    )
     more = rf"(?:(?:,? and |,? ?){AMOUNT})"
     span = rf"{AMOUNT}{more}*(?: and a half)?"
     times = rf"(?P<times>(?:{TIME}|{BARE_HOUR}){WITHIN}?(?:{JOIN}(?:at )?(?:{TIME}|{BARE_HOUR}){WITHIN}?)*)"

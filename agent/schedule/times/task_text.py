@@ -11,7 +11,9 @@ from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoRead
 from agent.schedule.times.parser import ASK, rule_of, scan, tried_languages
 from agent.schedule.times.rule import Rule
 
-REMIND_ENGLISH = "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
+REMIND_ENGLISH = (
+    "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
+)
 # Words after which a time belongs to the task: "book a table for Friday at 8".
 OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с".split())  # fmt: skip
 NOT_READ = r"(?:between|until|till|except|from \d)\b"  # of times, what no rule says

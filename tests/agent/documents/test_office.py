@@ -193,9 +193,11 @@ OPEN = {
     "slides": (open_document("presentation", "<draw:page><text:p>a</text:p></draw:page><draw:page><text:p>b</text:p></draw:page>"), ["a", "--- 2", "b"]),
 }  # fmt: skip
 
-FORMATS = (0, 14, 22, 20, 9, 165, 166, 46, 167)
+FORMATS = (0, 14, 22, 20, 9, 165, 166, 46, 167, 31, 168, 169, 170, 171, 172)
 CODES = """<numFmts><numFmt numFmtId="165" formatCode="dd\\.mm\\.yyyy;@"/><numFmt numFmtId="166" formatCode="[$-407]hh:mm &quot;Uhr&quot;"/>
-<numFmt numFmtId="167" formatCode="#,##0.00\\ &quot;days&quot;"/></numFmts>"""
+<numFmt numFmtId="167" formatCode="#,##0.00\\ &quot;days&quot;"/><numFmt numFmtId="168" formatCode="00000"/>
+<numFmt numFmtId="169" formatCode="#,##0.00\\ [$€-407]"/><numFmt numFmtId="170" formatCode="[$$-409]#,##0.00;[Red]\\-[$$-409]#,##0.00"/>
+<numFmt numFmtId="171" formatCode="[Blue]0&quot; kg&quot;_)"/><numFmt numFmtId="172" formatCode="0.0,&quot;k&quot;"/></numFmts>"""
 
 
 def xlsx(rows: str, merged: str = "", workbook: str = "") -> bytes:
@@ -224,7 +226,12 @@ EXCEL = {
     "a gap": (xlsx(f"<row r='1'>{v('A1', '1')}{v('D1', '4')}</row>"), ["# One", "1 |  |  | 4"]),
     "far columns": (xlsx(f"<row r='1'>{v('AA1', '27')}</row>"), ["# One", " | " * 26 + "27"]),
     "dates": (xlsx(f"<row>{v('A1', '46082', 1)}{v('B1', '46082.5', 2)}{v('C1', '0.75', 3)}</row>"), ["# One", "2026-03-01 | 2026-03-01 12:00 | 18:00"]),
-    "formats of its own": (xlsx(f"<row>{v('A1', '46082', 5)}{v('B1', '0.75', 6)}{v('C1', '2.5', 8)}</row>"), ["# One", "2026-03-01 | 18:00 | 2.5"]),
+    "formats of its own": (xlsx(f"<row>{v('A1', '46082', 5)}{v('B1', '0.75', 6)}{v('C1', '2.5', 8)}</row>"), ["# One", "2026-03-01 | 18:00 | 2.5 days"]),
+    "a date of Chinese": (xlsx(f"<row>{v('A1', '46082', 9)}</row>"), ["# One", "2026-03-01"]),
+    "a code with zeros in front": (xlsx(f"<row>{v('A1', '1067', 10)}{v('B1', '101067', 10)}</row>"), ["# One", "01067 | 101067"]),
+    "currencies": (xlsx(f"<row>{v('A1', '9.5', 11)}{v('B1', '9.5', 12)}</row>"), ["# One", "9.5 € | $9.5"]),
+    "a unit": (xlsx(f"<row>{v('A1', '-20', 13)}{v('B1', '0.5', 14)}</row>"), ["# One", "-20 kg | 0.5"]),
+    "a formula without a result": (xlsx("<row><c r='A1'><f>SUM(B1:B3)</f></c><c r='B1'><f>A1*2</f><v></v></c><c r='C1'><f>1+1</f><v>2</v></c></row>"), ["# One", "=SUM(B1:B3) | =A1*2 | 2"]),
     "spans": (xlsx(f"<row>{v('A1', '1.5', 7)}</row>"), ["# One", "36:00"]),
     "dates from 1904": (xlsx(f"<row>{v('A1', '44620', 1)}</row>", workbook='<workbookPr date1904="1"/>'), ["# One", "2026-03-01"]),
     "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
@@ -254,6 +261,19 @@ def pptx(*slides: str) -> bytes:
     )
 
 
+def with_notes(slide: str, notes: str) -> bytes:
+    return archive(
+        {
+            "ppt/presentation.xml": f'<p:presentation {A} {R}><p:sldIdLst><p:sldId r:id="r1" id="256"/></p:sldIdLst></p:presentation>',
+            "ppt/_rels/presentation.xml.rels": '<Relationships><Relationship Id="r1" Target="slides/s1.xml"/></Relationships>',
+            "ppt/slides/s1.xml": f"<p:sld {A}>{slide}</p:sld>",
+            "ppt/slides/_rels/s1.xml.rels": '<Relationships><Relationship Id="r1" Target="../slideLayouts/l1.xml"/><Relationship Id="r2" Target="../notesSlides/n1.xml"/></Relationships>',
+            "ppt/slideLayouts/l1.xml": f"<p:sldLayout {A}>{shape('layout')}</p:sldLayout>",
+            "ppt/notesSlides/n1.xml": f"<p:notes {A}>{notes}</p:notes>",
+        }
+    )
+
+
 def shape(*paragraphs: str, kind: str = "body") -> str:
     texts = "".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in paragraphs)
     return f'<p:sp><p:nvPr><p:ph type="{kind}"/></p:nvPr><p:txBody>{texts}</p:txBody></p:sp>'
@@ -263,11 +283,26 @@ def slide_cell(text: str, attributes: str = "") -> str:
     return f"<a:tc {attributes}><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:tc>"
 
 
+def slide_list(*items: tuple[str, int, str]) -> str:
+    return (
+        "<p:txBody>"
+        + "".join(
+            f'<a:p><a:pPr lvl="{level}">{f"""<a:buAutoNum type="{form}"/>""" if form else ""}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>'
+            for form, level, text in items
+        )
+        + "</p:txBody>"
+    )
+
+
 ACROSS, LEFT, DOWN, UP = 'gridSpan="2"', 'hMerge="1"', 'rowSpan="2"', 'vMerge="1"'
 POWERPOINT = {
     "slides in their order": (pptx(shape("second"), shape("first")), ["--- 1", "first", "--- 2", "second"]),
     "title": (pptx(shape("Plan", kind="title") + shape("one", "two")), ["--- 1", "# Plan", "one", "two"]),
     "number of the slide": (pptx('<p:sp><a:p><a:fld type="slidenum"><a:t>1</a:t></a:fld></a:p></p:sp>' + shape("x")), ["--- 1", "x"]),
+    "notes of the speaker": (with_notes(shape("Plan", kind="title"), shape("mind the gap")), ["--- 1", "# Plan", "Notes:", "mind the gap"]),
+    "no notes": (with_notes(shape("Plan", kind="title"), shape()), ["--- 1", "# Plan"]),
+    "numbered": (pptx(slide_list(("arabicPeriod", 0, "a"), ("alphaLcParenBoth", 1, "b"), ("alphaLcParenBoth", 1, "c"), ("arabicPeriod", 0, "d"), ("", 0, "e"), ("romanUcPeriod", 0, "f"))),
+                 ["--- 1", "1. a", "a) b", "b) c", "2. d", "e", "I. f"]),
     "table": (pptx(f"<a:tbl><a:tr>{slide_cell('both', ACROSS)}{slide_cell('', LEFT)}{slide_cell('c')}</a:tr>"
                    f"<a:tr>{slide_cell('tall', DOWN)}{slide_cell('b')}{slide_cell('c')}</a:tr>"
                    f"<a:tr>{slide_cell('', UP)}{slide_cell('e')}{slide_cell('f')}</a:tr></a:tbl>"),
@@ -321,6 +356,13 @@ async def test_the_reader_in_the_sandbox_knows_each_kind(shelf: Shelf, name: str
     )
 
 
+def test_word_in_a_browser_names_its_document_otherwise(tmp_path: Path) -> None:
+    ruby = "<w:r><w:ruby><w:rt><w:r><w:t>かんじ</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>漢字</w:t></w:r></w:rubyBase></w:ruby></w:r>"
+    body = f"<w:document {W}><w:body>{words(ruby)}</w:body></w:document>"
+    (tmp_path / "a").write_bytes(archive({"word/document2.xml": body}))
+    assert shown(tmp_path / "a") == ["漢字"]
+
+
 async def test_hidden_sheets_are_named(shelf: Shelf) -> None:
     await shelf.file("a.xlsx", EXCEL["a gap"][0])
     _, facts = await shelf.reader.read("cli", "", "a.xlsx")
@@ -337,7 +379,7 @@ async def test_a_sheet_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> No
 
 TABLES = {
     "cp1251": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
-    "koi8-r": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
+    "koi8-u": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
     "cp866": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
     "cp1252": "Name;Ort;Preis\nMüller;Köln;5 €\n",
     "cp1250": "Jméno;Město\nJiří;Třebíč\nŽofie;Plzeň\n",
@@ -349,6 +391,14 @@ TABLES = {
     "big5": "姓名,城市\n王偉,臺北\n",
     "cp932": "氏名,都市\n田中さん,東京\n",
     "euc_jp": "氏名,都市\n田中さん,東京\n",
+    "cp850": "Name;Ort\nMüller;Köln\nGroß;Düsseldorf\n",
+    "mac_roman": "Name;Ort\nMüller;Köln\nGroß;Düsseldorf\n",
+    "iso8859-2": "Jméno;Město\nŠimon;Žďár\nLukáš;Kraśnik\n",
+    "cp852": "Imię;Miasto\nŁukasz;Łódź\nŻaneta;Gdańsk\n",
+    "cp1257": "Vārds;Pilsēta\nJānis;Rīga\nŠarūnas;Šiauliai\n",
+    "cp874": "ชื่อ,เมือง\nสมชาย,กรุงเทพ\n",
+    "iso8859-5": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
+    "mac_cyrillic": "Фамилия;Имя;Город\nИванов;Пётр;Москва\n",
     "cp949": "이름,도시\n김철수,서울\n",
 }
 
@@ -359,12 +409,16 @@ def test_an_encoding_is_guessed_and_named(encoding: str) -> None:
     assert (text, said) == (TABLES[encoding], saying(NAMES[encoding]))
 
 
+def test_utf16_needs_no_mark() -> None:
+    assert decoded("Name;Ort\nMüller;Köln\n".encode("utf-16-le")) == ("Name;Ort\nMüller;Köln\n", "")
+
+
 def test_what_is_no_text_in_any_encoding_is_said_to_be_unknown() -> None:
     _, said = decoded(bytes((n * 37 + 11) % 128 | 128 for n in range(500)))
     assert said == saying("unknown", "may be wrong")
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("mark", ["sep=;", "\ufeffsep=;", '"sep=;"', "SEP=;"])
 async def test_the_line_that_names_the_separator_is_no_heading(shelf: Shelf, mark: str) -> None:
-    table = f"{mark}sep=;\r\nName;Age\r\nAda;36\r\n"
+    table = f"{mark}\r\nName;Age\r\nAda;36\r\n"
     assert await shelf.passages("a.csv", table.encode()) == [(1, "Name;Age", "Ada;36")]

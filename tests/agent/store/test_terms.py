@@ -55,6 +55,11 @@ FOUND = {
     "arabic points": ("كتاب", "كِتَابٌ جديد"),
     "hebrew article": ("פגישה", "הפגישה מחר"),
     "hebrew points": ("שלום", "שָׁלוֹם לכולם"),
+    "hyphen left out": ("email", "Die E-Mail von gestern"),
+    "hyphen left out, english": ("wifi", "The Wi-Fi code is on the fridge"),
+    "apostrophe left out": ("obrien", "ask Mr. O\u2019Brien"),
+    "a number behind letters": ("RFC 7231", "see RFC7231, section 6"),
+    "a version without its v": ("1.2.3", "v1.2.3 is released"),
     "vietnamese without marks": ("hop dong", "Hợp đồng thuê nhà"),
 }  # fmt: skip
 OTHERS = ("Etwas ganz anderes steht hier.", "Nothing of it.", "ничего такого", "没有关系", "อื่น")
