@@ -44,6 +44,7 @@ NAMES = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
+BEFORE_NO_LETTER = re.compile(r"[©®¶¹²³¬±¦¨¯´¸¼½¾](?=[^\W\d_])")
 
 
 def decoded(raw: bytes) -> tuple[str, str]:
@@ -107,6 +108,7 @@ def score(sample: bytes, encoding: str) -> float:
             or "\ue000" <= character <= "\uf8ff"
         ):
             good -= size
+    good -= 2 * len(BEFORE_NO_LETTER.findall(text))
     for word in WORD.findall(text):
         if not word.isascii():
             good -= strange(word, latin=encoding in LATIN, wide=wide)

@@ -393,7 +393,7 @@ TABLES = {
     "euc_jp": "氏名,都市\n田中さん,東京\n",
     "cp850": "Name;Ort\nMüller;Köln\nGroß;Düsseldorf\n",
     "mac_roman": "Name;Ort\nMüller;Köln\nGroß;Düsseldorf\n",
-    "iso8859-2": "Jméno;Město\nŠimon;Žďár\nLukáš;Kraśnik\n",
+    "iso8859-2": "Jméno;Město\nŠimon;Žďár\nLukáš;Kraśnik\nźdźbło;Žižkov\n",
     "cp852": "Imię;Miasto\nŁukasz;Łódź\nŻaneta;Gdańsk\n",
     "cp1257": "Vārds;Pilsēta\nJānis;Rīga\nŠarūnas;Šiauliai\n",
     "cp874": "ชื่อ,เมือง\nสมชาย,กรุงเทพ\n",
