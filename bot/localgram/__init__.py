@@ -9,7 +9,7 @@ methods.py           the methods that the bot calls
 world.py chat.py message.py entities.py updates.py
                      the server's state, and the queue behind getUpdates
 person.py feed.py    what people do and see, for tests and for the page
-page.py views.py     the chat page and its requests
+page.py              the chat page and its requests
 faults.py            faults on demand
 """
 

@@ -1,7 +1,7 @@
 """The events that a person sees in a chat, in order, and waiting for them."""
 
 import asyncio
-import secrets
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,23 +10,12 @@ from typing import TypeVar
 from bot.localgram.message import Message
 
 SECONDS = 60.0  # how long a person waits before giving up; a busy machine is slow
-KEPT = 20_000  # events; a page that fell further behind loads anew
+KEPT = 20_000  # events
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
     message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class Edited:
-    message: Message
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    chat: int
-    ids: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +32,6 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftEnded:
-    chat: int
-    thread: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Acted:
     """A line such as "typing", shown until `until` (Unix time)."""
 
@@ -56,11 +39,6 @@ class Acted:
     thread: int | None
     action: str
     until: float
-
-
-@dataclass(frozen=True, slots=True)
-class Reacted:
-    message: Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +55,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The chat itself: title, topics, pins, commands."""
-
-    chat: int
+    """Anything else: an edit, a deletion, a reaction, the end of a draft, the bot's commands."""
 
 
-Event = Posted | Edited | Deleted | Drafted | DraftEnded | Acted | Reacted | Answered | Changed
+Event = Posted | Drafted | Acted | Answered | Changed
 Found = TypeVar("Found")
 
 
@@ -90,7 +66,6 @@ class Feed:
     """Events numbered from 1; waiting costs nothing until the next one."""
 
     def __init__(self) -> None:
-        self.name = secrets.token_hex(4)  # another server's numbers mean nothing here
         self.last = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         self.closed = False
@@ -115,10 +90,6 @@ class Feed:
             newer.append(item)
         return newer[::-1]
 
-    def holds(self, number: int) -> bool:
-        """Whether nothing after `number` has been forgotten."""
-        return self.last - len(self._events) <= number <= self.last
-
     def close(self) -> None:
         self.closed = True
         self.wake()
@@ -131,14 +102,11 @@ class Feed:
         finally:
             self._waiting.discard(waiter)
 
-    async def changed_within(self, seconds: float) -> bool:
-        """Wait for something to happen; False when the time is over."""
-        try:
+    async def changed_within(self, seconds: float) -> None:
+        """Wait for something to happen, or until the time is over."""
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.changed()
-        except TimeoutError:
-            return False
-        return True
 
     async def until(self, look: Callable[[], Found | None], seconds: float) -> Found:
         """Wait until `look()` finds something.

@@ -9,19 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.localgram.chat import Chat, Topic
 from bot.localgram.faults import Faults
-from bot.localgram.feed import (
-    Acted,
-    Answered,
-    Changed,
-    Deleted,
-    Drafted,
-    DraftEnded,
-    Edited,
-    Event,
-    Feed,
-    Posted,
-    Reacted,
-)
+from bot.localgram.feed import Acted, Answered, Changed, Drafted, Event, Feed, Posted
 from bot.localgram.message import Account, Files, Message
 from bot.localgram.updates import Updates
 from bot.localgram.wire import ApiError, Json, bad_request, integer
@@ -140,7 +128,7 @@ class World:
         self.feed.publish(event)
 
     def changed(self, chat: Chat) -> None:
-        self.publish(chat, Changed(chat.id))
+        self.publish(chat, Changed())
 
     def next_id(self, chat: Chat) -> int:
         """One counter for all private chats and basic groups; supergroups have their own."""
@@ -180,19 +168,19 @@ class World:
 
     def change(self, chat: Chat, message: Message) -> Message:
         chat.messages[message.id] = message
-        self.publish(chat, Edited(message))
+        self.changed(chat)
         return message
 
     def react(self, chat: Chat, message: Message, user: int, emoji: str) -> None:
         """At most one reaction of each account; an empty `emoji` takes it back."""
         others = tuple(pair for pair in message.reactions if pair[0] != user)
         own = ((user, emoji),) if emoji else ()
-        chat.messages[message.id] = reacted = replace(message, reactions=others + own)
-        self.publish(chat, Reacted(reacted))
+        chat.messages[message.id] = replace(message, reactions=others + own)
+        self.changed(chat)
 
     def delete(self, chat: Chat, message: Message) -> None:
         del chat.messages[message.id]
-        self.publish(chat, Deleted(chat.id, (message.id,)))
+        self.changed(chat)
 
     def draft(self, chat: Chat, draft: Drafted) -> None:
         chat.draft[draft.thread] = draft
@@ -200,7 +188,7 @@ class World:
 
     def end_draft(self, chat: Chat, thread: int | None) -> None:
         if chat.draft.pop(thread, None) is not None:
-            self.publish(chat, DraftEnded(chat.id, thread))
+            self.changed(chat)
 
     def act(self, chat: Chat, action: Acted) -> None:
         chat.action[action.thread] = action

@@ -1,134 +1,241 @@
-// The page: one chat, and what happens in it.
+// The page: the server tells the whole chat whenever something happens in it; what changed is drawn anew.
 
-import * as api from "./api.js";
-import { Composer } from "./composer.js";
-import { byId, copy, openMenu, toast } from "./dom.js";
-import { Log } from "./log.js";
-import { Waiting } from "./waiting.js";
-import { say, translatePage } from "./words.js";
+import { brief, bubble, el, format, settleFolds } from "./message.js";
+import { LANGUAGE, say, translatePage } from "./words.js";
 
 translatePage();
 
-const FAVOURITES = [["👍", say("Thumbs up")], ["❤", say("Heart")], ["🔥", say("Fire")], ["🎉", say("Party")], ["🤔", say("Thinking")], ["👎", say("Thumbs down")]];
-const presses = new Map(); // by query id: the button that waits for an answer
-let pressing = Promise.resolve(); // until the server has named the query of every press so far
-let chat = null; // the server's view
-let source = null;
+const LINES = {
+  typing: say("typing"),
+  upload_photo: say("sending a picture"),
+  upload_document: say("sending a file"),
+  record_voice: say("recording"),
+  upload_voice: say("sending a voice message"),
+};
+const NEAR = 80; // pixels from the end that still count as reading the newest
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const PICTURE_BYTES = 10 * 2 ** 20;
+const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
+const byId = (id) => document.getElementById(id);
+const [log, field] = [byId("log"), byId("text")];
+const drawn = new Map(); // by key: what is drawn, and its node
+let chat = { commands: [], messages: [] };
+let about = null; // the message that is replied to or edited, and which: {message, editing}
+let following = true;
+let toastTimer = 0;
 
-const waiting = new Waiting(() => live());
-const log = new Log({
-  command: (text) => composer.say(text),
-  menu: (message, anchor) => openMenu(anchor, entries(message), FAVOURITES, (emoji) => react(message, emoji)),
-  jump: (id) => log.jump(id),
-  react,
-  press,
-});
-const composer = new Composer(() => chat.commands);
+// -- the server ------------------------------------------------------------------
 
-function react(message, emoji) {
-  api.react(message.message_id, emoji).catch((error) => toast(error.message));
-}
-
-function entries(message) {
-  const text = message.text ?? message.caption;
-  const own = message.out && text !== undefined;
-  return [
-    [say("Reply"), () => composer.reply(message)],
-    ...(text ? [[say("Copy text"), () => copy(text)]] : []),
-    ...(own ? [[say("Edit"), () => composer.edit(message)]] : []),
-  ];
-}
-
-async function press(message, row, column, key, button) {
-  if (key.url) return window.open(key.url, "_blank", "noopener");
-  if (key.copy_text) return copy(key.copy_text.text);
-  button.setAttribute("aria-busy", "true");
-  setTimeout(() => button.removeAttribute("aria-busy"), 15000);
-  const named = api.press(message.message_id, row, column).then(({ query }) => presses.set(query, button));
-  pressing = Promise.allSettled([pressing, named]);
+async function ask(path, body) {
+  const json = body instanceof FormData ? {} : { headers: { "Content-Type": "application/json" } };
+  const sent = body instanceof FormData ? body : JSON.stringify(body);
   try {
-    await named;
+    const response = await fetch(`/api/${path}`, { method: "POST", body: sent, ...json }).catch(() => {
+      throw new Error(say("The demo does not answer: nothing was sent. Is make demo still running in its terminal?"));
+    });
+    if (!response.ok) throw new Error((await response.text()) || response.statusText);
+    return await response.json();
   } catch (error) {
-    button.removeAttribute("aria-busy");
     toast(error.message);
+    return null;
   }
 }
 
-// A quick bot's answer overtakes the response that names its query.
-async function answered(event) {
-  await pressing;
-  const button = presses.get(event.query);
-  button?.removeAttribute("aria-busy");
-  if (!presses.delete(event.query)) return;
-  if (event.url) window.open(event.url, "_blank", "noopener");
-  if (!event.text) return;
-  if (!event.alert) return toast(event.text);
-  byId("alert-text").textContent = event.text;
-  byId("alert").showModal();
+function listen() {
+  const source = new EventSource(`/api/events?language=${LANGUAGE}`);
+  source.onmessage = (event) => show(JSON.parse(event.data));
+  source.onopen = () => { byId("offline").hidden = true; };
+  source.onerror = () => { // the browser tries again by itself, except after a refusal
+    byId("offline").hidden = false;
+    if (source.readyState === EventSource.CLOSED) setTimeout(listen, 2000);
+  };
 }
 
-// What is being written or done.
-function live() {
-  const draft = waiting.draft;
-  if (draft) log.showDraft(draft, () => api.stop(draft.thread).catch((error) => toast(error.message)));
-  else log.dropDraft();
-  const calm = chat.blocked ? say("blocked") : say("bot");
-  byId("subtitle").textContent = waiting.line ? `${waiting.line}…` : calm;
-  byId("subtitle").classList.toggle("busy", Boolean(waiting.line));
+function toast(text) {
+  byId("toast").textContent = text;
+  byId("toast").classList.add("shown");
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => byId("toast").classList.remove("shown"), 3500);
 }
 
-function head(view) {
-  chat = { ...chat, ...view };
+// -- the conversation --------------------------------------------------------------
+
+const acts = {
+  command: (text) => ask("send", { text }),
+  copy: (text) => navigator.clipboard.writeText(text).then(() => toast(say("Copied")), () => toast(say("The browser did not allow copying"))),
+  reply: (message) => compose(message, false),
+  edit: (message) => compose(message, true),
+  async press(message, row, column, key, button) {
+    if (key.url) return window.open(key.url, "_blank", "noopener");
+    if (key.copy_text) return acts.copy(key.copy_text.text);
+    button.setAttribute("aria-busy", "true");
+    const answer = await ask("press", { message: message.message_id, row, column });
+    button.removeAttribute("aria-busy");
+    if (answer?.url) window.open(answer.url, "_blank", "noopener");
+    if (answer?.text) (answer.alert ? alert : toast)(answer.text);
+  },
+};
+
+function show(view) {
+  const first = chat.title === undefined;
+  const said = view.messages.at(-1)?.message_id !== chat.messages.at(-1)?.message_id && view.messages.at(-1)?.out;
+  chat = view;
   document.title = byId("title").textContent = chat.title;
-  byId("avatar").textContent = [...chat.title][0]?.toUpperCase() ?? "?";
+  byId("avatar").textContent = [...chat.title][0].toUpperCase();
   byId("slash").hidden = !chat.commands.length;
-  byId("composer").inert = chat.blocked;
-  live();
+  byId("subtitle").textContent = chat.action ? `${LINES[chat.action] ?? say("working")}…` : say("bot");
+  byId("subtitle").classList.toggle("busy", Boolean(chat.action));
+  draw();
+  if (first) setTimeout(() => log.setAttribute("aria-live", "polite"), 300);
+  if (following || said) log.scrollTop = log.scrollHeight;
 }
 
-function heard(event) {
-  if (event.event === "lost") return location.reload();
-  if (event.event === "posted") log.add(event.message);
-  if (event.event === "edited") log.replace(event.message);
-  if (event.event === "deleted") log.remove(event.ids);
-  if (event.event === "answered") answered(event);
-  if (event.event === "changed") head(event.view);
-  waiting.heard(event);
-}
-
-// The browser tries again by itself, except after a refusal.
-function closed() {
-  byId("offline").hidden = false;
-  if (source.readyState !== EventSource.CLOSED) return;
-  setTimeout(() => api.home().then(() => location.reload(), closed), 2000);
-}
-
-byId("more").addEventListener("click", () => {
-  const blocking = chat.blocked ? say("Unblock the bot") : say("Block the bot");
-  openMenu(byId("more"), [
-    [say("To the newest message"), () => log.toEnd()],
-    [blocking, () => api.block(!chat.blocked)],
-  ]);
-});
-
-async function start() {
-  const home = await api.home();
-  head(home.view);
-  log.root.setAttribute("aria-live", "off");
-  if (!home.messages.length) log.welcome(chat.greeting);
-  for (const message of home.messages) log.add(message);
-  log.toEnd();
-  setTimeout(() => log.root.setAttribute("aria-live", "polite"), 300);
-  for (const event of home.waiting) waiting.heard(event);
-  source = api.listen(home.feed, home.event, {
-    event: heard,
-    open: () => { byId("offline").hidden = true; },
-    closed,
+// Nodes whose content is as it was stay; the others take their places.
+function draw() {
+  const parts = [];
+  if (!chat.messages.length) parts.push(["welcome", chat.greeting, () => welcome(chat.greeting)]);
+  let last = "";
+  for (const message of chat.messages) {
+    const label = day.format(message.date * 1000);
+    if (label !== last) parts.push([label, label, () => el("p", { class: "day" }, label)]);
+    last = label;
+    parts.push([message.message_id, message, () => bubble(message, acts)]);
+  }
+  if (chat.draft) parts.push(["draft", chat.draft, () => draft(chat.draft)]);
+  const nodes = parts.map(([key, content, make]) => {
+    const [now, old] = [JSON.stringify(content), drawn.get(key)];
+    if (old?.content === now) return old.node;
+    const node = make();
+    if (old) node.classList.add("still");
+    drawn.set(key, { content: now, node, old: old?.node, fresh: true });
+    return node;
   });
-  if (matchMedia("(pointer: fine)").matches) byId("text").focus();
+  nodes.forEach((node, at) => {
+    if (log.children[at] !== node) log.insertBefore(node, log.children[at] ?? null);
+  });
+  while (log.children.length > nodes.length) log.lastElementChild.remove();
+  const kept = new Set(parts.map(([key]) => key));
+  for (const [key, part] of drawn) {
+    if (part.fresh) settleFolds(part.node, part.old);
+    part.fresh = part.old = null;
+    if (!kept.has(key)) drawn.delete(key);
+  }
 }
 
-start().catch((error) => {
-  byId("offline").textContent = error.message;
-  byId("offline").hidden = false;
-});
+// An empty chat: what the bot says of itself, and the way to begin.
+function welcome(text) {
+  return el("div", { class: "welcome" }, text ? el("p", {}, text) : null,
+    el("button", { type: "button", class: "start", onclick: () => acts.command("/start") }, say("Start")));
+}
+
+// A text that is being written: quiet for screen readers until it is a message.
+function draft({ text, entities, can_stop, thread }) {
+  const body = text ? format(text, entities, acts) : [el("span", { class: "thinking" }, say("Thinking…"))];
+  const stop = can_stop ? el("button", { type: "button", class: "stop", onclick: () => ask("stop", { thread }) }, say("Stop")) : null;
+  return el("article", { class: "message draft", "aria-live": "off", "aria-busy": "true", "aria-label": say("Being written") },
+    el("div", { class: "bubble" }, el("div", { class: "text" }, ...body), stop));
+}
+
+log.addEventListener("scroll", () => { following = log.scrollHeight - log.clientHeight - log.scrollTop < NEAR; });
+log.addEventListener("load", () => { if (following) log.scrollTop = log.scrollHeight; }, true);
+new ResizeObserver(() => { if (following) log.scrollTop = log.scrollHeight; }).observe(log);
+
+// -- the field at the bottom -------------------------------------------------------
+
+function compose(message, editing) {
+  about = { message, editing };
+  byId("context-title").textContent = editing ? say("Edit message") : say("Reply to {who}", { who: message.from.first_name });
+  byId("context-text").textContent = brief(message);
+  byId("context").hidden = false;
+  if (editing) fill(message.text ?? message.caption);
+  field.focus();
+}
+
+function drop() {
+  if (about?.editing) fill("");
+  about = null;
+  byId("context").hidden = true;
+}
+
+function fill(text) {
+  field.value = text;
+  typed();
+}
+
+async function submit() {
+  const [text, on] = [field.value.trim(), about];
+  if (!text) return;
+  fill("");
+  drop();
+  const message = on?.message.message_id;
+  const done = on?.editing ? await ask("edit", { message, text }) : await ask("send", { text, reply_to: message });
+  if (!done) fill(text);
+}
+
+async function upload(files) {
+  let caption = field.value.trim();
+  fill("");
+  for (const file of files) {
+    const form = new FormData();
+    form.append("kind", PICTURES.includes(file.type) && file.size <= PICTURE_BYTES ? "photo" : "document");
+    form.append("caption", caption);
+    form.append("file", file, file.name);
+    await ask("upload", form);
+    caption = "";
+  }
+}
+
+function typed() {
+  field.style.height = "auto";
+  field.style.height = `${Math.min(field.scrollHeight, 160)}px`;
+  offer(/^\/\w*$/.test(field.value) ? field.value.slice(1).toLowerCase() : null);
+}
+
+// The commands that begin so; null closes the list.
+function offer(prefix) {
+  const found = prefix === null ? [] : chat.commands.filter(({ command }) => command.startsWith(prefix));
+  byId("commands").replaceChildren(...found.map(({ command, description }, at) =>
+    el("li", { id: `command-${at}`, role: "option", onclick: () => { fill(""); acts.command(`/${command}`); field.focus(); } },
+      el("strong", {}, `/${command}`), el("span", {}, description))));
+  byId("commands").hidden = !found.length;
+  byId("slash").setAttribute("aria-expanded", String(found.length > 0));
+  choose(0);
+}
+
+function choose(at) {
+  const items = [...byId("commands").children];
+  items.forEach((item) => item.setAttribute("aria-selected", "false"));
+  const item = items.at(at % items.length);
+  item?.setAttribute("aria-selected", "true");
+  item?.scrollIntoView({ block: "nearest" });
+  field.setAttribute("aria-activedescendant", item?.id ?? "");
+}
+
+function pressed(event) {
+  const items = [...byId("commands").children];
+  const at = items.findIndex((item) => item.getAttribute("aria-selected") === "true");
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Escape") {
+    offer(null);
+    drop();
+  } else if (items.length && step) {
+    choose(at + step);
+  } else if (items.length && (event.key === "Enter" || event.key === "Tab")) {
+    items[at].click();
+  } else if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    submit();
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+field.addEventListener("input", typed);
+field.addEventListener("keydown", pressed);
+byId("composer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
+byId("slash").addEventListener("click", () => { offer(byId("commands").hidden ? "" : null); field.focus(); });
+byId("attach").addEventListener("click", () => byId("files").click());
+byId("files").addEventListener("change", async () => { await upload([...byId("files").files]); byId("files").value = ""; });
+byId("context-drop").addEventListener("click", drop);
+listen();
+if (matchMedia("(pointer: fine)").matches) field.focus();

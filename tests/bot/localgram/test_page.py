@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, Route, async_playwright, expect
+from playwright.async_api import Browser, Page, async_playwright, expect
 
 from bot.localgram import Localgram, Person
 from fakes.patience import SECONDS
@@ -19,8 +19,6 @@ CHROMIUM = Path("/usr/bin/chromium")
 PHONE = {"width": 390, "height": 844}
 ARGS = [
     "--no-sandbox",
-    "--use-fake-ui-for-media-stream",
-    "--use-fake-device-for-media-stream",
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-dev-shm-usage",
@@ -91,7 +89,7 @@ async def test_a_conversation(page: Page, raw: Raw, alice: Person) -> None:
         message_id=said.id,
         reaction=[{"type": "emoji", "emoji": "👀"}],
     )
-    await expect(page.get_by_role("button", name="Reaction 👀, 1")).to_be_visible()
+    await expect(page.get_by_role("img", name="Reaction 👀")).to_be_visible()
     # The text says itself what goes on, a question to an owner perhaps: nobody types then.
     await raw.ok("sendMessageDraft", chat_id=5, draft_id=1, text="waiting for a yes")
     await expect(page.locator(".draft .text")).to_have_text("waiting for a yes")
@@ -133,26 +131,6 @@ async def test_an_approval(page: Page, raw: Raw, alice: Person) -> None:
     await expect(button).to_have_count(0)
 
 
-async def test_an_answer_that_overtakes_its_press_is_shown(
-    page: Page, raw: Raw, alice: Person
-) -> None:
-    async def late(route: Route) -> None:
-        named = await route.fetch()
-        update = only(await raw.ok("getUpdates", timeout=50))
-        query = update["callback_query"]["id"]
-        await raw.ok("answerCallbackQuery", callback_query_id=query, text="Allowed")
-        await raw.ok("sendMessage", chat_id=5, text="what came after")
-        await expect(bubble(page, "what came after")).to_be_visible()
-        await route.fulfill(response=named)
-
-    await page.route("**/press*", late)
-    await raw.ok("sendMessage", chat_id=5, text="May I?", reply_markup=KEYS)
-    button = page.get_by_role("button", name="Allow once")
-    await button.click()
-    await expect(page.locator("#toast")).to_have_text("Allowed")
-    await expect(button).not_to_have_attribute("aria-busy", "true")
-
-
 async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, alice: Person) -> None:
     text = "Vec<u8> 😀 quote\ncode"
     entities = [
@@ -175,13 +153,12 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
     files = [{"name": f"{at}.png", "mimeType": "image/png", "buffer": png(40, 30)} for at in (1, 2)]
     await page.get_by_label("Message", exact=True).fill("two pictures")
     await page.set_input_files("#files", files)  # type: ignore[arg-type]
-    await expect(page.get_by_role("group", name="Album").locator("img")).to_have_count(2)
+    await expect(page.get_by_role("article").locator("img")).to_have_count(2)
     sent = alice.messages()
     assert [(m.media.kind, m.text) for m in sent if m.media] == [
         ("photo", "two pictures"),
         ("photo", ""),
     ]
-    assert len({message.album for message in sent}) == 1
     await page.set_input_files(
         "#files", {"name": "a.txt", "mimeType": "text/plain", "buffer": b"text"}
     )
@@ -189,9 +166,9 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
     async with page.expect_download() as download:
         await page.get_by_role("link", name=re.compile(r"a\.txt")).click()
     assert Path(await (await download.value).path()).read_bytes() == b"text"
-    await page.get_by_role("button", name="Open picture").first.click()
-    await expect(page.get_by_role("dialog")).to_be_visible()
-    await page.keyboard.press("Escape")
+    async with page.expect_popup() as opened:
+        await page.get_by_role("link", name="Open picture").first.click()
+    await (await opened.value).close()
 
 
 @pytest.mark.parametrize(
@@ -216,15 +193,6 @@ async def test_an_empty_chat_begins_with_start(page: Page, alice: Person) -> Non
     await expect(bubble(page, "/start")).to_be_visible()
     await expect(page.get_by_role("button", name="Start", exact=True)).to_have_count(0)
     assert [message.text for message in alice.messages()] == ["/start"]
-
-
-async def test_a_voice_message(page: Page, gram: Localgram, alice: Person) -> None:
-    await page.get_by_role("button", name="Record a voice message").click()
-    await page.get_by_role("button", name="Send the voice message").click()
-    await expect(page.get_by_role("group", name="Voice message")).to_be_visible()
-    (said,) = alice.messages()
-    assert said.media is not None
-    assert (said.media.kind, said.media.file.name) == ("voice", "voice.ogg")
 
 
 async def test_a_text_being_written_can_be_stopped(page: Page, raw: Raw, alice: Person) -> None:
@@ -252,15 +220,12 @@ async def test_commands_by_keyboard(page: Page, raw: Raw, alice: Person) -> None
 async def test_replies_and_edits_from_the_menu(page: Page, raw: Raw, alice: Person) -> None:
     await raw.ok("sendMessage", chat_id=5, text="first")
     await bubble(page, "first").hover()
-    await page.get_by_role("button", name="Act on this message").click()
-    await expect(page.get_by_role("menuitem", name="Thumbs up")).to_be_focused()
-    await page.get_by_role("menuitem", name="Reply").click()
+    await page.get_by_role("button", name="Reply").click()
     await page.get_by_label("Message", exact=True).fill("an answer")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("button", name="In reply to Voltaire: first")).to_be_visible()
+    await expect(page.locator(".reply")).to_have_text("Voltairefirst")
     await bubble(page, "an answer").hover()
-    await page.get_by_role("button", name="Act on this message").last.click()
-    await page.get_by_role("menuitem", name="Edit").click()
+    await page.get_by_role("button", name="Edit").click()
     await page.get_by_label("Message", exact=True).fill("a better answer")
     await page.keyboard.press("Enter")
     await expect(bubble(page, "a better answer")).to_contain_text("edited")
