@@ -72,10 +72,11 @@ class Files:
         """
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
+        path = path.strip().removeprefix("file://")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
-        home = path == "~" or path.startswith("~/")
+        home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?:/+|$)", path)
         if home or full == HOME or full.startswith(f"{HOME}/"):
-            lasting = path[2:] if home else full[len(HOME) + 1 :]
+            lasting = path[home.end() :] if home else full[len(HOME) + 1 :]
             raise ToolError(
                 f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
                 f"Use {WORKSPACE}/{lasting}, in bash too."

@@ -72,6 +72,8 @@ async def write_file(call: Call, path: str, content: str, append: bool = False) 
     """Create a file, replace all of it, or with append add to its end."""
     place = call.sandbox.files.resolve(path)
     before = await ending_of(call, path) if append else ""
+    if before.endswith("\r\n"):
+        content = crlf(content)
     await call.writes(place, content)
     raw = (before + content).encode()
     new = await call.sandbox.files.write(path, raw)
@@ -89,7 +91,9 @@ async def ending_of(call: Call, path: str) -> str:
             return ""
         raise
     text = await asyncio.to_thread(decoded, file, path)
-    return text if not text or text.endswith("\n") else f"{text}\n"
+    if not text or text.endswith("\n"):
+        return text
+    return f"{text}\r\n" if at_crlf(text, len(text)) else f"{text}\n"
 
 
 @tool
@@ -138,6 +142,8 @@ def decoded(file: BinaryIO, path: str) -> str:
         raw = file.read(MOST_BYTES + 1)
     if len(raw) > MOST_BYTES:
         raise ToolError(f"{path} has more than {MOST_BYTES >> 20} MiB. Use bash: head, tail, grep.")
+    if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ToolError(f"{path} is UTF-16 text. Use bash: iconv -f utf-16 -t utf-8.")
     if b"\0" in raw[:8192]:
         raise ToolError(f"{path} is a binary file. Use bash: file, strings, xxd.")
     try:
@@ -251,9 +257,14 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
     places = occurrences(text, old)
     found = list(islice(places, LINES_NAMED))
     if not found and "\r\n" in text:
-        old = re.sub(r"\r?\n", "\r\n", old)
+        old = crlf(old)
         places = occurrences(text, old)
         found = list(islice(places, LINES_NAMED))
+    if not found and "\r\n" in text:  # of lines that end in both ways
+        either = re.compile(r"\r?\n".join(map(re.escape, old.split("\r\n"))))
+        matches = [*islice(either.finditer(text), LINES_NAMED)]
+        if matches:
+            found, old = [match.start() for match in matches], matches[0][0]
     if not found:
         raise ToolError(not_found(text, old, path))
     if len(found) > 1:
@@ -264,8 +275,13 @@ def matching_text(text: str, old: str, new: str, path: str) -> tuple[int, str, s
             "Copy more of the lines around the one you mean."
         )
     if at_crlf(text, found[0]):
-        new = re.sub(r"\r?\n", "\r\n", new)
+        new = crlf(new)
     return found[0], old, new
+
+
+def crlf(text: str) -> str:
+    """The text with line ends as on Windows."""
+    return re.sub(r"\r?\n", "\r\n", text)
 
 
 def at_crlf(text: str, at: int) -> bool:

@@ -22,14 +22,14 @@ newest)
         sort -z -k1,1nr | head -z -n 200 | cut -z -f2-
     ;;
 lines)
-    kind=-P
+    kind=-P crlf='(*ANYCRLF)(?m)' # "$" matches before a CR, too
     grep -qP -e "$pattern" /dev/null 2>/dev/null
-    [ $? -lt 2 ] || kind=-F # no regular expression: plain text
+    [ $? -lt 2 ] || kind=-F crlf='' # no regular expression: plain text
     printf '%s\0' "$kind"
     # No name with a line feed in it can pose as another file's match. In the locale C any bytes but NUL are text,
     # so that files in other encodings than UTF-8 are searched too (-a).
     sed -z '/\n/d' /tmp/files | LC_ALL=C xargs -0 -r grep -lIsZ -e '' -- |
-        xargs -0 -r grep -anHsZ --color=never $kind -e "$pattern" -- |
+        xargs -0 -r grep -anHsZ --color=never $kind -e "$crlf$pattern" -- |
         tr '\n\0' '\0\n' | cut -z -b 1-300 | head -z -n 301
     ;;
 esac

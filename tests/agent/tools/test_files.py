@@ -369,6 +369,9 @@ async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str)
         ("a\nb\r\nc\r\n", "c", "x\ny", "a\nb\r\nx\r\ny\r\n"),
         ("a\nb\n", "a", "x\ny", "x\ny\nb\n"),
         ("\n\r\n", "\r\n", "x\n", "\nx\r\n"),
+        ("a\r\nb\nc\r\n", "a\nb\nc", "x\ny", "x\r\ny\r\n"),
+        ("a\r\nb\nc\r\n", "b\nc\n", "x\n", "a\r\nx\n"),
+        ("a\nb\r\nc\n", "a\r\nb\r\nc", "x", "x\n"),
     ],
 )
 async def test_an_edit_keeps_the_line_ends_around_it(
@@ -387,6 +390,11 @@ async def test_an_edit_keeps_the_line_ends_around_it(
         ("~", "/workspace/"),
         ("~/notes.txt", "/workspace/notes.txt"),
         ("~/a/../b.txt", "/workspace/a/../b.txt"),
+        ("$HOME/notes.txt", "/workspace/notes.txt"),
+        ("${HOME}/a/b.txt", "/workspace/a/b.txt"),
+        ("$HOME", "/workspace/"),
+        (" ~/notes.txt\n", "/workspace/notes.txt"),
+        ("file:///tmp/a", "/workspace/a"),
         ("/tmp", "/workspace/"),
         ("/tmp/x/y.md", "/workspace/x/y.md"),
         ("/workspace/../tmp/z", "/workspace/z"),
@@ -408,6 +416,39 @@ async def test_what_would_not_last_is_refused_with_a_place_that_does(
 @pytest.mark.parametrize("pattern", ["~", "~/*.txt", "~/notes/*", "/tmp/*", "/tmp/a/b.md"])
 async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> None:
     assert await box.error(list_files, pattern=pattern) == saying("emptied", "Use /workspace/")
+
+
+@pytest.mark.parametrize(
+    "path", ["a.txt\n", " a.txt", "file:///workspace/a.txt", "\ta.txt ", "file://a.txt"]
+)
+async def test_what_stands_around_a_path_is_no_part_of_it(box: Box, path: str) -> None:
+    await box.use(write_file, path=path, content="x")
+    assert await box.sandbox.files.names("") == ["a.txt"]
+    assert await box.text(read_file, path=path) == "x"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\r\n", b"a\r\nx\r\ny\r\n"),
+        (b"a\r\nb", b"a\r\nb\r\nx\r\ny\r\n"),
+        (b"a\nb\r\n", b"a\nb\r\nx\r\ny\r\n"),
+        (b"a\r\nb\n", b"a\r\nb\nx\ny\n"),
+        (b"a", b"a\nx\ny\n"),
+    ],
+)
+async def test_what_is_added_ends_its_lines_as_the_file_does(
+    box: Box, before: bytes, after: bytes
+) -> None:
+    file = box.sandbox.workspace / "a.txt"
+    file.write_bytes(before)
+    await box.use(write_file, path="a.txt", content="x\ny\n", append=True)
+    assert file.read_bytes() == after
+
+
+async def test_utf16_is_named(box: Box) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes("Zürich\n".encode("utf-16"))
+    assert await box.error(read_file, path="a.txt") == saying("UTF-16", "iconv")
 
 
 async def test_a_file_of_that_name_is_reached_from_its_folder(box: Box) -> None:

@@ -222,3 +222,9 @@ async def test_files_in_other_encodings_are_searched_too(box: Box, encoding: str
     assert count == "2 lines:"
     assert first.startswith("a.txt:2:") and "wanted" in first
     assert second == "a.txt:3:last wanted"
+
+
+@pytest.mark.parametrize("pattern", ["foo$", "^foo$", "fo+$", "(?i)FOO$", "^.*o$"])
+async def test_a_line_may_end_as_on_windows(box: Box, pattern: str) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes(b"foo\r\nx x\r\n")
+    assert await box.text(grep, pattern=pattern) == "1 line:\na.txt:1:foo␤"
