@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 JsonFields = dict[str, Any]
 Act = Callable[[Holder, JsonFields], Awaitable[Any]]
 BY = "terminal"
+MOST_DATA = 64 << 10  # bytes of data for a job that is triggered
 TERMINAL_CHAT = "cli"  # of commands without --chat; it needs no row
 
 
@@ -41,6 +42,26 @@ async def post(holder: Holder, fields: JsonFields) -> int:
     payload = OutgoingMessage(fields["text"]).to_json()
     [id] = await holder.store.outbox.add(fields["chat"], [payload])
     return id
+
+
+async def send(holder: Holder, fields: JsonFields) -> str:
+    """Put a script's message into a chat's outbox, once for its `key`; the chat."""
+    chat = fields["chat"] or await first_owner_chat(holder)
+    if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
+        raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
+    payload = OutgoingMessage(fields["text"], file=fields["file"]).to_json()
+    await holder.store.outbox.add_once(fields["key"], [chat], payload, silent=fields["silent"])
+    return str(chat)
+
+
+async def first_owner_chat(holder: Holder) -> str:
+    """The chat of the first owner who has one, where they want alerts; the terminal's where there is none."""
+    settings, store = holder.settings, holder.store
+    paired = [owner.person for owner in await store.people.all("telegram", "owner")]
+    telegram = [f"tg:{owner}" for owner in (*settings.telegram.owners, *paired)]
+    owners = [*telegram, *(f"mx:{owner}" for owner in settings.matrix.owners)]
+    known = [chat for chat in dict.fromkeys(owners) if await store.chats.get(chat)]
+    return next(iter(await store.links.alerted(known)), TERMINAL_CHAT)
 
 
 async def posted(holder: Holder, fields: JsonFields) -> JsonFields | None:
@@ -197,6 +218,7 @@ ACTS: dict[str, Act] = {
     "owners": owners,
     "pairing-code": pairing_code,
     "post": post,
+    "send": send,
     "posted": posted,
     "page": page,
     "record": record,

@@ -6,9 +6,11 @@ Texts are Markdown. docs/channels.md tells how to add an app; examples/channel.p
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, BinaryIO, Generic, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, TypeAdapter
@@ -41,6 +43,7 @@ class Button(NamedTuple):
     page: str = ""
 
 
+OUTGOING = "outgoing"  # the folder of files to be sent, in the state's; each in one of its own
 MOST_PARTS = 4  # messages; of a longer answer the beginning, and the whole as this file
 ANSWER_FILE = "answer.md"
 
@@ -93,7 +96,8 @@ class OutgoingMessage:
     A `silent` one makes no sound; final answers, approvals and alerts do. `transaction` is the same each
     time the same message is sent, by which some apps recognize it. A `voice` message is spoken first:
     `sound` is its recording, and an app that plays it sends the text below. `language` is that of words
-    which the program adds when sending; "" is English.
+    which the program adds when sending; "" is English. `file` is the path of a file of which the text is the
+    caption; it is deleted once delivered.
     """
 
     text: str
@@ -105,6 +109,7 @@ class OutgoingMessage:
     voice: bool = False
     sound: VoiceSound | None = None
     language: str = ""
+    file: str = ""
 
     def to_json(self) -> str:
         """The payload of an outbox row, in the current language; `silent` is a column of its own."""
@@ -120,6 +125,12 @@ class OutgoingMessage:
 
 
 PAYLOAD = TypeAdapter(OutgoingMessage)
+
+
+def discard_file(message: OutgoingMessage) -> None:
+    """Delete the copy that was sent, and its folder."""
+    if message.file:
+        shutil.rmtree(Path(message.file).parent, ignore_errors=True)
 
 
 class LiveView(Protocol):
@@ -199,8 +210,10 @@ class Channel(Protocol):
         """Send the next part. Its id, and what is left of the message."""
         ...
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
-        """Send 1 to 10 files together; the caption is that of the first."""
+    async def send_files(
+        self, chat: str, files: Sequence[NamedFile], caption: str, *, silent: bool = False
+    ) -> list[str]:
+        """Send 1 to 10 files together, within permits of its own; the caption is that of the first."""
         raise MessageRefused("files cannot be sent here")
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:

@@ -9,8 +9,9 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 
 from agent.aio import complete, set_within
@@ -29,6 +30,7 @@ from bot.channel import (
     NotSent,
     OutgoingMessage,
     VoiceSound,
+    discard_file,
     send,
 )
 from bot.texts import Texts
@@ -38,6 +40,7 @@ log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 SPOKEN = '"voice":true'  # in the payload of a voice message
+WITH_FILE = '"file":"'  # in the payload of a file
 RESEND = "again"  # the kind of the notice's button; the row's id follows
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
@@ -122,7 +125,8 @@ class Delivery:
                 await asyncio.sleep(row.ahead(self._store.clock()))
                 # Before it is claimed: nothing is in doubt if the process is killed meanwhile.
                 sound = await self._sound(row) if SPOKEN in row.payload else None
-                async with self._channel.permit(chat):
+                paced_by_itself = WITH_FILE in row.payload
+                async with nullcontext() if paced_by_itself else self._channel.permit(chat):
                     claimed = await self._outbox.claim(chat)
                     # A claimed row is settled even when the bot stops.
                     if not claimed:
@@ -165,13 +169,17 @@ class Delivery:
                 await self._before_final(row.turn or "")
             with speaking(message.language):
                 try:
-                    id, rest = await self._channel.send_part(row.chat, message)
+                    if message.file:
+                        id, rest = await self._send_file(row.chat, message), None
+                    else:
+                        id, rest = await self._channel.send_part(row.chat, message)
                 except ChannelError as error:
                     return await self._not_delivered(row, message, error)
                 payload = rest.to_json() if rest else ""
             self._after_final(row.turn or "")
             if rest is None:
                 await self._record(row, self._outbox.delivered, row.id, [id])
+                await asyncio.to_thread(discard_file, message)
             else:
                 await self._record(row, self._outbox.part_delivered, row.id, id, payload)
                 await self._record(row, self._outbox.postponed, row.id, 0)
@@ -180,6 +188,19 @@ class Delivery:
             log.exception("delivery to %s failed", row.chat)
             await self._mark_uncertain(row, "an internal error")  # sent again when a person asks
         return True
+
+    async def _send_file(self, chat: str, message: OutgoingMessage) -> str:
+        path, most = Path(message.file), self._channel.limits(chat).upload
+        try:
+            with await asyncio.to_thread(path.open, "rb") as file:
+                if (size := file.seek(0, 2)) > most:
+                    raise MessageRefused(f"{path.name} has {size:,} bytes, of at most {most:,}")
+                file.seek(0)
+                named = [(file, path.name)]
+                sent = self._channel.send_files(chat, named, message.text, silent=message.silent)
+                return (await sent)[0]
+        except OSError as error:
+            raise MessageRefused(f"{path.name} cannot be read: {error.strerror}") from None
 
     async def _record(
         self, row: OutboxRow, write: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs

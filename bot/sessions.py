@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.aio import complete, set_within
@@ -26,7 +27,7 @@ from agent.store.ledger import digest
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
 from agent.turn import texts
-from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage
+from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage, discard_file
 
 if TYPE_CHECKING:  # not loaded where no bot runs
     from bot.messaging_apps import Apps, MessagingApp
@@ -87,17 +88,21 @@ class Session:
 
     async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
         """agent.tools.context.FileSender"""
+        try:
+            problem = await self.show_files(files, caption)
+        except SessionEnded:
+            problem = "the terminal is gone"
+        if problem:
+            raise ToolError(f"{', '.join(name for _, name in files)} was not sent: {problem}")
+
+    async def show_files(self, files: Sequence[NamedFile], caption: str) -> str:
+        """Why they could not be written; "" where they were. Raises SessionEnded."""
         content = [
             {"name": name, "base64": base64.b64encode(await asyncio.to_thread(file.read)).decode()}
             for file, name in files
         ]
         message = {"type": "files", "files": content, "caption": caption}
-        try:
-            problem = await self.request(message, f"files-{id(message)}")
-        except SessionEnded:
-            problem = "the terminal is gone"
-        if problem:
-            raise ToolError(f"{', '.join(name for _, name in files)} was not sent: {problem}")
+        return str(await self.request(message, f"files-{id(message)}") or "")
 
 
 class Sessions:
@@ -215,8 +220,15 @@ class Sessions:
     async def _show(self, session: Session, row: OutboxRow) -> None:
         try:
             message = OutgoingMessage.from_json(row.payload)
-            await session.request({"type": "message", "text": message.text}, f"message-{row.id}")
-        except ValueError as error:
+            if message.file:
+                path = Path(message.file)
+                with await asyncio.to_thread(path.open, "rb") as file:
+                    if problem := await session.show_files([(file, path.name)], message.text):
+                        raise ValueError(problem)
+            else:
+                shown = {"type": "message", "text": message.text}
+                await session.request(shown, f"message-{row.id}")
+        except (ValueError, OSError) as error:
             await self._store.outbox.failed(row.id, str(error))
         except BaseException:
             with suppress(StoreError):
@@ -224,6 +236,7 @@ class Sessions:
             raise
         else:
             await self._store.outbox.delivered(row.id, [f"cli-{row.id}"])
+            await asyncio.to_thread(discard_file, message)
 
     def _app(self, chat: str) -> "MessagingApp | None":
         return self._apps.of(chat) if self._apps else None

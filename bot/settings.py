@@ -36,7 +36,9 @@ OF_THE_MACHINE = (
     "`voltaire setup`; members of the group voltaire may run `voltaire status`."
 )
 # Variables of tables whose keys are names that the owner gives: what follows is not checked.
-NAMED_TABLES = tuple(f"{PREFIX}AGENT__{key}__" for key in ("REPOS", "DOCUMENTS", "MCP"))
+NAMED_TABLES = tuple(
+    f"{PREFIX}{key}__" for key in ("AGENT__REPOS", "AGENT__DOCUMENTS", "AGENT__MCP", "PAGE__HOOKS")
+)
 
 
 class ConfigurationError(Exception):
@@ -370,6 +372,13 @@ class BackendSection(Section):
     """Profiles by time of day."""
 
 
+class HookSection(Section):
+    job: int = Field(ge=1)
+    """The number of the job that it runs (`voltaire jobs list`)."""
+    secret_file: Path
+    """A file with the secret that its callers know, readable to you alone: `Authorization: Bearer SECRET`, GitLab's token, or a signature as of GitHub and Gitea."""
+
+
 class PageSection(Section):
     listen: str = ""
     """Where the bot serves the owner's page all the time, such as "127.0.0.1:8766"; empty: it is there while `voltaire page` runs, and nowhere else (docs/page.md)."""
@@ -377,6 +386,8 @@ class PageSection(Section):
     """A file with a key of your own, readable to you alone. An address beyond this machine needs one; else the page makes its key."""
     url: str = Field("", pattern=r"^(https://[^/\s]+/?)?$")
     """The page's HTTPS address at your reverse proxy, such as "https://voltaire.example.org"."""
+    hooks: dict[str, HookSection] = {}
+    """Addresses at which other programs run a job, by name: `POST /hooks/NAME`, with data of at most 64 KiB, ten times a minute (docs/operating.md)."""
 
 
 class MetricsSection(Section):

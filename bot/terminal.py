@@ -65,7 +65,9 @@ class Terminal(Channel):
         self.console.print(Markdown(message.text))
         return str(next(self._ids)), None
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+    async def send_files(
+        self, chat: str, files: Sequence[NamedFile], caption: str, *, silent: bool = False
+    ) -> list[str]:
         """Write them into the folder. Raises MessageRefused where that fails."""
         for number, (file, name) in enumerate(files):
             path = self._folder / Path(name).name

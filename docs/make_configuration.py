@@ -22,6 +22,7 @@ SECTIONS = {
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",
     "PageSection": "page",
+    "HookSection": "page.hooks.NAME",
     "MetricsSection": "metrics",
     "StateSection": "state",
 }

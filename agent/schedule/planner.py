@@ -42,6 +42,7 @@ CATCH_UP_POLICY = {
 
 
 KINDS = ("remind", "task", "summary")  # those that may be named; the others are read from the words
+TAKES_DATA = ("remind", "task")
 OWNERS_ONLY = ("profile",)  # kinds that touch more than their chat
 _DIGEST = re.compile(r"(?:send me |give me )?(?:the |a )?(?:daily |health |gpu )*digest")
 _SWITCH = re.compile(
@@ -321,10 +322,13 @@ class Planner:
         await self.on_change()
         return job
 
-    async def run_now(self, number: int) -> Job:
-        """Add an occurrence that is due this second."""
+    async def run_now(self, number: int, data: str = "") -> Job:
+        """Add an occurrence that is due this second; `data` is strangers' text for it."""
         job = await self.find(number)
-        await self.store.occurrences.add(number, int(self.store.clock()), job.spec.next_at)
+        if data and job.spec.kind not in TAKES_DATA:
+            raise ToolError(translated("That job takes no data."))
+        if not await self.store.occurrences.trigger(number, data) and data:
+            raise ToolError(translated("Too many runs of that job wait already."))
         await self.on_change()
         return job
 

@@ -11,6 +11,7 @@ enough by itself, after a suspend or a jump of the clock it would ring late.
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +25,7 @@ from zoneinfo import ZoneInfo
 from agent.aio import set_within
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
+from agent.sandbox.output_buffer import clean
 from agent.schedule.times.rule import date_words, describe, load
 from agent.schedule.triggers import Timer, due_second, due_times, next_due
 from agent.store import Incoming, Store
@@ -44,9 +46,21 @@ JobAction = Callable[[Job, Occurrence], Awaitable[str | None]]
 send that itself. Raises agent.errors.NothingToDo, or an AgentError whose sentence goes to the person."""
 
 
-async def remind(job: Job, _occurrence: Occurrence) -> str:
-    """A message, without a model."""
-    return f"⏰ {job.spec.task}"
+async def remind(job: Job, occurrence: Occurrence) -> str:
+    """A message, without a model; data as it came, in a block of code."""
+    data = clean(occurrence.data.strip())
+    if not data:
+        return f"⏰ {job.spec.task}"
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", data))])
+    return f"🔔 {job.spec.task}\n\n{fence}\n{data}\n{fence}"
+
+
+def task_text(job: Job, data: str) -> str:
+    """The task as the model reads it, with data from outside behind it."""
+    if not data:
+        return job.spec.task
+    quoted = re.sub(r"</(?=\s*data)", "<\\/", clean(data.strip()), flags=re.IGNORECASE)
+    return f"{job.spec.task}\n\n<data>\n{quoted}\n</data>"
 
 
 @dataclass(frozen=True)
@@ -57,16 +71,20 @@ class SubmitTask:
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
         when = describe(load(job.spec.timing), job.spec.timezone)
+        sources = (
+            job.spec.stranger and f"job {job.id}, planned after {job.spec.stranger}",
+            occurrence.data and f"data for job {job.id}",
+        )
         await self.submit(
             Incoming(
                 chat=job.spec.chat,
                 source="job",
                 update=f"{job.id}:{occurrence.due_at}",
-                text=job.spec.task,
+                text=task_text(job, occurrence.data),
                 kind="job",
                 context_lines=(f"scheduled job {job.id}: {when}",),
                 at=float(occurrence.due_at),
-                stranger=job.spec.stranger and f"job {job.id}, planned after {job.spec.stranger}",
+                stranger="; ".join(filter(None, sources)),
             )
         )
 

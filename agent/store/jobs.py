@@ -8,10 +8,11 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Transaction, columns
+from agent.store.database import Database, Row, Transaction, columns, storable
 from agent.store.links import LINKED
 
 OVERDUE_SECONDS = 60  # a job that late is not about to run
+MOST_WAITING = 50  # triggered occurrences of a job
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JSON = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
 JobState = Literal["proposed", "active", "paused", "ended", "deleted"]
@@ -124,7 +125,8 @@ OccurrenceState = Literal["due", "running", "done", "missed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """`due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered."""
+    """`due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered. `data` is
+    text from outside that it runs with."""
 
     id: int
     job: int
@@ -135,6 +137,7 @@ class Occurrence:
     outbox: int | None
     message_id: str
     detail: str
+    data: str
     started_at: float | None
     ended_at: float | None
 
@@ -168,6 +171,20 @@ class OccurrenceTable:
             row = await tx.one(sql, job, due_at)
             await tx.run("UPDATE jobs SET next_at = ? WHERE id = ?", next_at, job)
         return Occurrence(*row) if row else None
+
+    async def trigger(self, job: int, data: str) -> bool:
+        """Add an occurrence that is due now, besides the job's times; False where too many wait already.
+
+        One without data is not added twice in a second.
+        """
+        sql = (
+            "INSERT INTO occurrences (job, due_at, data) SELECT ?1, iif(?2 = '', ?3, max(?3,"
+            " 1 + coalesce((SELECT max(due_at) FROM occurrences WHERE job = ?1), 0))), ?2"
+            " WHERE ?4 > (SELECT count(*) FROM occurrences WHERE job = ?1 AND state = 'due')"
+            " ON CONFLICT DO NOTHING RETURNING id"
+        )
+        now = int(self.database.clock())
+        return bool(await self.database.execute(sql, job, storable(data), now, MOST_WAITING))
 
     async def add_due(self, due: DueTimes, why_missed: str, notice: MissedNotice) -> None:
         """Add the occurrences that have come due, and the notice of missed ones, in one transaction.
@@ -278,11 +295,11 @@ class OccurrenceTable:
             await tx.run(_END_SILENT, tx.now)
 
     async def drop_older(self, job: int, keep: int, why: str) -> None:
-        """Mark all but the newest `keep` due occurrences of a job as missed."""
+        """Mark all but the newest `keep` due occurrences of a job as missed; those with data stay."""
         sql = (
             "UPDATE occurrences SET state = 'missed', detail = ?3, ended_at = ?4"
-            " WHERE job = ?1 AND state = 'due' AND due_at NOT IN (SELECT due_at FROM occurrences"
-            " WHERE job = ?1 AND state = 'due' ORDER BY due_at DESC LIMIT ?2)"
+            " WHERE job = ?1 AND state = 'due' AND data = '' AND due_at NOT IN (SELECT due_at FROM"
+            " occurrences WHERE job = ?1 AND state = 'due' AND data = '' ORDER BY due_at DESC LIMIT ?2)"
         )
         await self.database.execute(sql, job, keep, why, self.database.clock())
 

@@ -67,7 +67,9 @@ class OutboxTable:
         self.wake()
         return ids
 
-    async def add_once(self, key: str, to: Sequence[str], payload: str) -> bool:
+    async def add_once(
+        self, key: str, to: Sequence[str], payload: str, *, silent: bool = False
+    ) -> bool:
         """Append a payload to the queue of each chat, but only on the first call with this `key` (of
         KeyValueTable); whether this was it."""
         async with self.database.write() as tx:
@@ -75,7 +77,7 @@ class OutboxTable:
             first = bool(await tx.all(sql, key))
             for chat in to if first else ():
                 await chats.ensure(tx, chat)
-                await put(tx, chat, [payload])
+                await put(tx, chat, [payload], silent=silent)
         if first:
             self.wake()
         return first

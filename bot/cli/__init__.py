@@ -44,6 +44,8 @@ COMMANDS = {
     "bench": "measure this machine",
     "eval": "the task suite on the current model",
     "jobs": "scheduled jobs of a chat",
+    "send": "a script's words or file into a chat",
+    "trigger": "run a job now, with data from outside",
     "mcp": "servers of tools that others wrote",
     "skills": "what the agent is taught by folders with a SKILL.md",
     "matrix": "verify the Matrix device by emoji, export its keys",
@@ -58,6 +60,7 @@ MODULES = {
     "context": ("status", "context"),
     "restore": ("backup", "restore_command"),
     "thaw": ("freeze", "thaw"),
+    "trigger": ("send", "trigger"),
 }
 
 # With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is

@@ -66,6 +66,10 @@ def holder_pid(state: Path) -> str:
     return "?"
 
 
+class HolderEnded(Failed):
+    """The holder ended while it made a change: whether it was made is unknown."""
+
+
 class Terminal:
     """A connection on which messages go both ways (bot.sessions)."""
 
@@ -114,7 +118,7 @@ class HolderClient:
             async with self._session.post(f"/v1/act/{act}", json=fields) as answer:
                 found = await answer.json()
         except (OSError, aiohttp.ClientError):
-            raise Failed("The bot ended meanwhile; this may be done in part.") from None
+            raise HolderEnded("The bot ended meanwhile; this may be done in part.") from None
         if answer.status >= 400:
             raise failure(found)
         return found["result"]

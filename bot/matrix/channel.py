@@ -289,7 +289,14 @@ class MatrixChannel(Channel):
         encryption.settle(opened)
         return opened
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+    async def send_files(
+        self,
+        chat: str,
+        files: Sequence[NamedFile],
+        caption: str,
+        *,
+        silent: bool = False,  # a file has no such form here
+    ) -> list[str]:
         refuse_secret(self._leaks, caption)
         await refuse_secret_files(self._leaks, files)
         sent: list[str] = []

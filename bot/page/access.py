@@ -43,8 +43,8 @@ class PageRefused(AgentError):
     """The page cannot be served as configured; `str` says why."""
 
 
-def load_key(path: Path, *, create: bool) -> str:
-    """The key in the file. Raises PageRefused where others can read it, or it is too short."""
+def load_key(path: Path, *, create: bool, what: str = "The page's key") -> str:
+    """The key in the file; `what` names it in errors. Raises PageRefused where others can read it, or it is too short."""
     if create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with suppress(FileExistsError):
@@ -56,13 +56,13 @@ def load_key(path: Path, *, create: bool) -> str:
             found, key = os.fstat(file.fileno()), file.read().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
-        raise PageRefused(f"The page's key, {path}, cannot be read: {reason}.") from None
+        raise PageRefused(f"{what}, {path}, cannot be read: {reason}.") from None
     if found.st_uid not in (0, os.geteuid()) or stat.S_IMODE(found.st_mode) & 0o077:
         raise PageRefused(
-            f"Others may read the page's key, {path}: `chmod 600 {path}`, after making a new one."
+            f"{what}, {path}, can be read by others: `chmod 600 {path}`, after making a new one."
         )
     if len(key) < SHORTEST_KEY:
-        raise PageRefused(f"The page's key, {path}, needs at least {SHORTEST_KEY} characters.")
+        raise PageRefused(f"{what}, {path}, needs at least {SHORTEST_KEY} characters.")
     return key
 
 
@@ -130,6 +130,8 @@ class PageAccess:
             raise web.HTTPForbidden(text=why)
         if request.method not in ("GET", "HEAD", "POST"):
             raise web.HTTPMethodNotAllowed(request.method, ["GET", "POST"])
+        if request.path.startswith("/hooks/"):  # has a secret of its own
+            return await handler(request)
         open_to_all = request.path in OPEN or request.path.startswith("/static/")
         session = self.session(request)
         if session:

@@ -12,6 +12,7 @@ from agent.errors import AgentError
 from agent.events import Decision
 from agent.memory.notes import ChatMemory
 from agent.store import Store
+from bot.acts import MOST_DATA
 from bot.commands.settings import find_timezone, setting_values
 from bot.holder import Holder, planner_of
 
@@ -36,6 +37,7 @@ class Pressed(BaseModel):
     on: bool = False
     decision: Decision = "denied"
     setting: Text = ""
+    data: Annotated[str, StringConstraints(max_length=MOST_DATA)] = ""
 
 
 ApplyChange = Callable[["Changes", Store, Pressed], Coroutine[Any, Any, str]]
@@ -122,6 +124,16 @@ class Changes:
         await (await planner_of(self._holder, pressed.chat)).run_now(pressed.number)
         return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
 
+    async def trigger_job(self, store: Store, pressed: Pressed) -> str:
+        """Run the job `number` now with `data`; `id` says who asked."""
+        job = await store.jobs.get(pressed.number)
+        if job is None:
+            raise NothingChanged(f"There is no job {pressed.number}.")
+        await (await planner_of(self._holder, job.spec.chat)).run_now(job.id, pressed.data)
+        facts = {"act": "trigger", "job": str(job.id), "by": pressed.id or BY}
+        await store.ledger.record("admin", job.spec.chat, **facts)
+        return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
+
     async def edit_job(self, _: Store, pressed: Pressed) -> str:
         planner = await planner_of(self._holder, pressed.chat)
         job = await planner.edit(pressed.number, pressed.text)
@@ -190,6 +202,7 @@ CHANGES: dict[str, ApplyChange] = {
     "note-restore": Changes.restore_note,
     "job-pause": Changes.pause_job,
     "job-run": Changes.run_job,
+    "job-trigger": Changes.trigger_job,
     "job-edit": Changes.edit_job,
     "job-remove": Changes.remove_job,
     "pair": Changes.pair,

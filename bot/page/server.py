@@ -36,6 +36,7 @@ from bot.page.access import (
     with_session,
 )
 from bot.page.changes import CHANGES, Pressed
+from bot.page.hooks import hook_route
 from bot.page.views import KNOWN_SECONDS, JsonFields, StatusJson, Views, shown
 from bot.settings import Settings
 from bot.state import open_state_read_only
@@ -200,6 +201,12 @@ async def serve_page(
             partial(is_owner, settings, store),
         )
         app = application(access, views, live, make_change, sign_in)
+
+        async def trigger(job: int, data: str, by: str) -> str:
+            return await make_change("job-trigger", {"number": job, "data": data, "id": by})
+
+        if settings.page.hooks:
+            app.add_routes([hook_route(settings, trigger, access.connections)])
         runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
         )

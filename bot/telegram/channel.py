@@ -203,27 +203,32 @@ class TelegramChannel(Channel):
         )
         return str(sent.message_id)
 
-    async def send_files(self, chat: str, files: Sequence[NamedFile], caption: str) -> list[str]:
+    async def send_files(
+        self, chat: str, files: Sequence[NamedFile], caption: str, *, silent: bool = False
+    ) -> list[str]:
         """Send photos and sound as such; if they are not all of one of these kinds, all as documents."""
         refuse_secret(self._leaks, caption)
         await refuse_secret_files(self._leaks, files)
         pacer, kind = self._calls.pacer(chat), kind_of(files)
         with channel_errors():
             try:
-                sent = await pacer.run(lambda: self._upload(chat, files, caption, kind))
+                sent = await pacer.run(lambda: self._upload(chat, files, caption, kind, silent))
             except BadRequest:
                 if kind == "document":
                     raise
                 # Telegram cannot show or play it; a document may be anything.
-                sent = await pacer.run(lambda: self._upload(chat, files, caption, "document"))
+                sent = await pacer.run(
+                    lambda: self._upload(chat, files, caption, "document", silent)
+                )
         return [str(message.message_id) for message in sent]
 
     async def _upload(
-        self, chat: str, files: Sequence[NamedFile], caption: str, kind: FileKind
+        self, chat: str, files: Sequence[NamedFile], caption: str, kind: FileKind, silent: bool
     ) -> Sequence[Message]:
         under = caption_fields(head(render(caption), CAPTION_UNITS))
         options = {
             **place(chat),
+            "disable_notification": silent or None,
             "write_timeout": UPLOAD_SECONDS,
             "read_timeout": UPLOAD_SECONDS,
         }

@@ -265,6 +265,7 @@ CREATE TABLE occurrences (
     outbox     INTEGER REFERENCES outbox (id) ON DELETE SET NULL,
     message_id TEXT NOT NULL DEFAULT '',           -- 'done' only with it, or with why nothing was sent
     detail     TEXT NOT NULL DEFAULT '',
+    data       TEXT NOT NULL DEFAULT '',           -- strangers' text that it runs with
     started_at REAL,
     ended_at   REAL,
     UNIQUE (job, due_at)

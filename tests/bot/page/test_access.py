@@ -145,7 +145,7 @@ def test_the_key_is_its_users_alone(tmp_path: Path) -> None:
     assert load_key(path, create=True) == key
     for mode in (0o640, 0o604, 0o660):
         path.chmod(mode)
-        with pytest.raises(PageRefused, match="Others may read"):
+        with pytest.raises(PageRefused, match="can be read by others"):
             load_key(path, create=True)
     path.chmod(0o600)
     path.write_text("short")
@@ -154,7 +154,7 @@ def test_the_key_is_its_users_alone(tmp_path: Path) -> None:
     if os.geteuid() == 0:
         path.write_text("x" * 40)
         os.chown(path, 12345, -1)
-        with pytest.raises(PageRefused, match="Others may read"):
+        with pytest.raises(PageRefused, match="can be read by others"):
             load_key(path, create=True)
 
 
