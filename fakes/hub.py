@@ -1,5 +1,6 @@
 """A server that speaks the model hub's protocol, and can cut, refuse or damage a download."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ class Hub:
         self.etag = hashlib.sha256(content).hexdigest()
         self.cuts, self.status, self.url = 0, 200, ""
         self.ranges: list[int] = []
+        self.held: asyncio.Event | None = None  # a download stops half-way until it is set
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Hub"]:
@@ -58,6 +60,10 @@ class Hub:
             assert request.transport
             request.transport.abort()
             return response
+        if self.held:
+            await response.write(self.content[first : (first + self.size) // 2])
+            await self.held.wait()
+            first = (first + self.size) // 2
         await response.write(self.content[first:])
         return response
 

@@ -4,6 +4,7 @@ async with ReleaseServer(archive(SERVER)).running() as releases:
     ... LLAMA_CPP_RELEASES=releases.url
 """
 
+import asyncio
 import gzip
 import hashlib
 import io
@@ -71,6 +72,7 @@ class ReleaseServer:
     asset: Mapping[str, Any] | None = field(default_factory=dict)
     older: bool = False  # the newest release lacks the file, the one before has it
     redirects: bool = True
+    held: asyncio.Event | None = None  # a download waits until it is set
     ranges: list[int] = field(default_factory=list)
     url: str = ""
 
@@ -128,5 +130,7 @@ class ReleaseServer:
             assert request.transport
             request.transport.close()
             return response
+        if self.held:
+            await self.held.wait()
         await response.write(self.content[first:])
         return response

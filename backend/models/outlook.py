@@ -81,14 +81,21 @@ class Outlook:
 
 
 def propose(machine: Machine, load: Callable[[str], Profile]) -> Outlook:
-    """The first of PREFERRED that runs, with the reasons why those before it do not."""
+    """The first of PREFERRED that runs, with the reasons why those before it do not; without a card, its line
+    names a small real model too."""
     refused: list[str] = []
     for name in PREFERRED if machine.cards else PREFERRED[-1:]:
         found = outlook(load(name), machine)
         if found.runs:
             break
         refused.append(found.line)
-    return replace(found, line="\n".join([found.line, *refused]))
+    lines = [found.line, *refused]
+    if not machine.cards:
+        small = (profile_candidate(load(name), machine) for name in PREFERRED_CPU)
+        if best := next((each for each in small if each.runs and each.size), None):
+            size = size_text(best.size or 0)
+            lines.append(f"A small real model runs without a card, too: {best.name} ({size}).")
+    return replace(found, line="\n".join(lines))
 
 
 def candidates(
@@ -116,11 +123,7 @@ def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
     profile = profile.for_machine(gpu=bool(machine.cards))
     paths = [locate(source, machine.models) for source in profile.sources]
     here = all(path.is_file() for path in paths[: len(profile.needed)])
-    sizes = [
-        p.stat().st_size if p.is_file() else s.size
-        for p, s in zip(paths, profile.sources, strict=True)
-    ]
-    size = sum(filter(None, sizes)) if all(sizes) else None
+    size = size_of(profile, machine)
     if here or (profile.gpu and not machine.cards):
         found = outlook(profile, machine)
     else:
@@ -128,6 +131,13 @@ def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
     known = here or profile.vram_mib or size or not machine.cards
     runs, path = found.runs if known else None, paths[0] if here else None
     return replace(found, runs=runs, size=size, path=path)
+
+
+def size_of(profile: Profile, machine: Machine) -> int | None:
+    """The bytes of all its files, of one that is not here as the profile says; None if one is unknown."""
+    paths = [(locate(source, machine.models), source) for source in profile.sources]
+    sizes = [path.stat().st_size if path.is_file() else source.size for path, source in paths]
+    return sum(filter(None, sizes)) if all(sizes) else None
 
 
 def file_candidate(model: FoundModel, machine: Machine) -> Outlook:
@@ -144,7 +154,7 @@ def outlook(profile: Profile, machine: Machine) -> Outlook:
     try:
         model, draft = profile_headers(profile, machine.models)
     except (PullError, NotAModel, OSError):
-        return expected_outlook(profile, machine)
+        return expected_outlook(profile, machine, size=size_of(profile, machine))
     profile = with_projector(profile, machine.models)
     cards = [
         Device(index, int(size * GIB), unified=machine.unified)
@@ -237,7 +247,7 @@ def sentence(profile: Profile, window: int, why: Phrase, ram: int = 0) -> Phrase
         speed = Phrase(form, speed=measured, source=known.source)
     if ram:
         why = Phrase("{why} and {ram} of RAM", why=why, ram=size_text(ram))
-    form = "{name}: a window of {window} tokens, {speed}, because {why}."
+    form = "{name}: a window of {window} tokens, {speed}; {why}."
     return Phrase(form, name=profile.name, window=window, speed=speed, why=why)
 
 

@@ -30,6 +30,7 @@ class PullError(Exception):
 def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], None]) -> Path:
     """Download each source that is not here; return the path of the first. Blocks."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")  # the caller shows how far it is
     folder = config.models_folder
     config.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     real = (config.state_dir / "models").resolve()  # the demo's is a link to the user's

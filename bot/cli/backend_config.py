@@ -3,6 +3,7 @@
 Imported only where a backend is started or examined: the bot talks to one, and saves 3 MiB.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
@@ -14,6 +15,7 @@ from backend.config import BackendConfig, ScheduledProfile, ThermalLimits
 from backend.models.found import found_models
 from backend.models.profile import Profile, ProfileError, is_file, locate
 from backend.models.profile import load as load_profile
+from bot.cli.progress import pull_files
 from bot.settings import ConfigurationError, Settings, config_folder, load
 
 log = logging.getLogger(__name__)
@@ -57,25 +59,25 @@ def profile_of(name: str) -> Profile:
     return load_profile(name, profiles_folder())
 
 
-def model_named(given: str, config: BackendConfig, say: Callable[[str], None]) -> str:
+async def model_named(given: str, config: BackendConfig, say: Callable[[str], None]) -> str:
     """What `--model` means: a profile's name, or the path of a GGUF, which may be named by the program that has it.
 
-    Files of a profile that are not here are downloaded; their sizes are told first. Blocks. Raises
-    ProfileError and PullError.
+    Files of a profile that are not here are downloaded; their sizes are told first. Raises ProfileError and
+    PullError.
     """
     path = Path(given).expanduser()
     if path.is_file():
         return str(path.resolve())
     if is_file(given):
         raise ProfileError(f"There is no file {path}.")
-    if found := next((each for each in found_models() if each.name == given), None):
+    if found := next(
+        (each for each in await asyncio.to_thread(found_models) if each.name == given), None
+    ):
         return str(found.path)
     profile = profile_of(given)
     missing = [each for each in profile.needed if not locate(each, config.models_folder).is_file()]
     if missing:
-        from backend.models.pull import pull
-
-        pull(missing, config, say)
+        await pull_files(missing, config, say)
     return profile.name
 
 

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
+from agent.aio import BackgroundTasks
 from agent.chats.assignment import TurnListener
 from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
-from backend.control.sd_notify import notify
+from backend.control.sd_notify import feed_watchdog, notify
 from bot.cli.command import Misused, Options, model_option, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.holder_api import serve_as_bot, serve_command
@@ -45,10 +46,8 @@ async def run(options: Options, model: str) -> None:
     start_logging(options.verbose, service=True)
     await require_sandbox(options.settings)
     settings = options.settings
-    telegram = settings.telegram
-    app = telegram.token.get_secret_value() or telegram.token_file or settings.matrix.homeserver
     async with running_backend(settings, model) as backend:
-        await (serve if app else serve_terminals)(settings, backend)
+        await serve(settings, backend)
 
 
 async def serve_terminals(settings: Settings, backend: BackendClient) -> None:
@@ -57,7 +56,10 @@ async def serve_terminals(settings: Settings, backend: BackendClient) -> None:
         holding_as_bot(settings),
         http_servers(settings, backend),
         serve_command(settings, backend, jobs=True) as released,
+        BackgroundTasks() as tasks,
     ):
+        notify("READY=1", "STATUS=no messaging app; voltaire chat talks in a terminal")
+        tasks.start(feed_watchdog(), "the watchdog of systemd")
         click.echo(
             "No messaging app is set up. Talk in another terminal: voltaire chat."
             " An app: voltaire setup telegram."
@@ -72,16 +74,15 @@ async def serve(
     *,
     demo: bool = False,
 ) -> None:
-    """Run the bot until it is cancelled. `also` hear of every turn; `demo`: the bot says that it is one."""
+    """Run the bot until it is cancelled; without a messaging app, terminals are served. `also` hear of every turn; `demo`: the bot says that it is one."""
     telegram, matrix = settings.telegram, settings.matrix
     if matrix.homeserver and not matrix.user:
         raise Misused("matrix.user is missing: the bot's account, such as @voltaire:example.org.")
     if not telegram.token.get_secret_value() and not matrix.homeserver:
         if kept := telegram.token_file:
             raise Misused(f"telegram.token_file: {kept} cannot be read by this user, or is empty.")
-        raise Misused(
-            "telegram.token is missing: run `voltaire setup`, or put it into the configuration."
-        )
+        await serve_terminals(settings, backend)
+        return
     models, apps = MachineModels(settings, demo), partial(open_apps, demo=demo)
     async with holding_as_bot(settings), http_servers(settings, backend):
         await serve_bot(settings, backend, apps, also, notify, models, serve_as_bot)

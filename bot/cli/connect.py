@@ -86,7 +86,7 @@ async def wanted_model(settings: Settings, model: str, running: BackendClient | 
     from bot.cli.backend_config import backend_config, model_named, profile_of
 
     say = partial(click.echo, err=True)
-    name = await asyncio.to_thread(model_named, model, backend_config(settings), say)
+    name = await model_named(model, backend_config(settings), say)
     if running:
         serves = (await running.status()).backend.profile
         if serves != (await asyncio.to_thread(profile_of, name)).name:

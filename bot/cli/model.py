@@ -29,6 +29,7 @@ from backend.models.outlook import (
     candidates,
     expected_outlook,
     profile_headers,
+    size_of,
     size_text,
 )
 from backend.models.profile import (
@@ -43,7 +44,6 @@ from backend.models.profile import (
 )
 from backend.models.projector import with_projector
 from backend.models.pull import PullError, open_to_sandboxes, speech_folder, speech_sources
-from backend.models.pull import pull as download
 from backend.protocol import ServerStatus
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
 from backend.server.managed import ManualChoice
@@ -58,6 +58,7 @@ from bot.cli.backend_config import (
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.holder_client import record_act
+from bot.cli.progress import pull_files
 from bot.cli.rehearsal import command as rehearsal
 from bot.settings import Settings, find_file
 from bot.state import DATABASE, make_private, open_state_read_only
@@ -76,10 +77,11 @@ command.add_command(rehearsal)
 
 @command.command("list")
 @embedding_option
+@click.option("--all", "every", is_flag=True, help="Describe those that do not fit, too.")
 @json_option
 @runs
-async def list_profiles(options: Options, embedding: bool, as_json: bool) -> None:
-    """Every profile, what it is good and bad at, whether its file is here, and which is in use (*)."""
+async def list_profiles(options: Options, embedding: bool, every: bool, as_json: bool) -> None:
+    """Profiles: what it is good and bad at, whether its file is here, and which is in use (*)."""
     settings, own = options.settings, profiles_folder()
     read, found = (load_embedder, embedders(own)) if embedding else (load, names(own))
     profiles = [read(name, own) for name in found]
@@ -103,7 +105,11 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
     room = {True: "fits this machine", False: "does not fit", None: "fit not known"}
+    left_out: list[str] = []
     for each, row in zip(profiles, rows, strict=True):
+        if row["fits"] is False and not (row["current"] or row["here"] or every):
+            left_out.append(each.name)
+            continue
         mark = "*" if row["current"] else " "
         missing = "" if row["here"] else " to download"
         known = f"{size_text(row['bytes'])}{missing}" if row["bytes"] else "size not known"
@@ -116,6 +122,8 @@ async def list_profiles(options: Options, embedding: bool, as_json: bool) -> Non
             click.echo(f"    sees pictures{projector_missing(each, here)}")
         if each.reference.decode_tok_s:
             click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
+    if left_out:
+        click.echo(f"\nDo not fit this machine (--all describes them): {', '.join(left_out)}.")
 
 
 async def profile_in_use(settings: Settings) -> Profile:
@@ -153,18 +161,10 @@ def projector_missing(profile: Profile, machine: Machine) -> str:
     return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
 
 
-def file_bytes(profile: Profile, machine: Machine) -> int | None:
-    """The size of all its files, of one that is not here as the profile says; None where it is unknown."""
-    paths = [(locate(source, machine.models), source) for source in profile.sources]
-    sizes = [path.stat().st_size if path.is_file() else source.size for path, source in paths]
-    known = [size for size in sizes if size]
-    return sum(known) if len(known) == len(sizes) else None
-
-
 def room_for(profile: Profile, machine: Machine) -> bool | None:
     """Whether it fits by the profile's own figures, else by its size, without the computation of `model fit`."""
     profile = profile.for_machine(gpu=bool(machine.cards))
-    size = file_bytes(profile, machine) or 0
+    size = size_of(profile, machine) or 0
     if not profile.gpu:
         needed, room = max(size, profile.ram_mib * MIB if profile.ram_mib else 0), machine.host
     elif machine.cards:
@@ -190,7 +190,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "source": profile.reference.source,
         "path": str(path),
         "here": path.is_file(),
-        "bytes": file_bytes(profile, machine),
+        "bytes": size_of(profile, machine),
         "fits": room_for(profile, machine),
     }
 
@@ -211,7 +211,7 @@ async def pull(options: Options, model: str) -> None:
         own = profiles_folder()
         known = load_embedder(model, own) if model in embedders(own) else profile_of(model)
         sources = known.sources
-    path = await asyncio.to_thread(download, sources, config, click.echo)
+    path = await pull_files(sources, config)
     if speech:
         await asyncio.to_thread(open_to_sandboxes, config.models_folder)
     click.echo(f"Here: {path}")
@@ -231,7 +231,7 @@ async def use(options: Options, model: str, embedding: bool) -> None:
         raise Failed("The model server is another's (backend.kind): its model is backend.model.")
     config = backend_config(settings)
     make_private(settings.state_dir)
-    name = await asyncio.to_thread(model_named, model, config, click.echo)
+    name = await model_named(model, config, click.echo)
     profile, choice = await asyncio.to_thread(profile_of, name), ManualChoice.of(config)
     async with backend_client(settings) as backend:
         if await backend.answers():

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from agent.errors import AgentError
 from backend.protocol import Status
+from bot.cli.progress import bytes_below
 from bot.commands.context import ModelOffer, Rehearsal
 from bot.settings import Settings
 
@@ -65,12 +66,12 @@ class MachineModels:
             sizes = [source.size for source in profile_of(name).sources]
             size = sum(filter(None, sizes)) if all(sizes) else None
             folder = backend_config(self.settings).models_folder
-            before = on_disk(folder)
+            before = bytes_below(folder)
             process = await self.start("pull", name)
             ending = asyncio.create_task(process.communicate())
             try:
                 while not (await asyncio.wait({ending}, timeout=LOOK_SECONDS))[0]:
-                    yield max(0, await asyncio.to_thread(on_disk, folder) - before), size
+                    yield max(0, await asyncio.to_thread(bytes_below, folder) - before), size
             finally:
                 if process.returncode is None:
                     await stop(process)
@@ -111,15 +112,6 @@ def output_of(process: asyncio.subprocess.Process, ended: tuple[bytes, bytes]) -
     if process.returncode:
         raise AgentError(err.splitlines()[-1] if err else f"exit code {process.returncode}")
     return out
-
-
-def on_disk(folder: Path) -> int:
-    """Bytes of all files in the folder, unfinished downloads too. Blocks."""
-    total = 0
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        with suppress(OSError):  # renamed meanwhile
-            total += path.stat().st_size if path.is_file() else 0
-    return total
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:

@@ -119,9 +119,7 @@ async def trial_agent(settings: Settings, model: str, server: str) -> AsyncItera
     if settings.backend.kind == "managed":
         name = config.profile
         if model:
-            name = await asyncio.to_thread(
-                model_named, model, config, partial(click.echo, err=True)
-            )
+            name = await model_named(model, config, partial(click.echo, err=True))
         model = name
         wanted = (await asyncio.to_thread(profile_of, model)).name
         async with backend_client(settings) as backend:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from backend.build.build import Sources, build, use_server, used_server
-from backend.build.recipe import BuildHost, Capability, Kind, recipe, toolkits, usual_roots
+from backend.build.build import BuiltServer, Sources, build, use_server, used_server
+from backend.build.recipe import BuildHost, Capability, Kind, Recipe, recipe, toolkits, usual_roots
 from backend.build.release import ReleaseKind, get_release
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
@@ -21,6 +21,7 @@ from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.bench import bench_running, own_server
 from bot.cli.command import Failed, Misused, NoBackend, Options, runs
 from bot.cli.connect import backend_client
+from bot.cli.progress import bytes_below, sign_of_life
 from bot.settings import Settings
 from bot.state import make_private
 
@@ -39,7 +40,7 @@ command = click.Group(
 async def get_server(options: Options, kind: ReleaseKind | None) -> None:
     """Fetch the newest server that llama.cpp released, check it, and use it from the next start on."""
     chosen: ReleaseKind = kind or ("vulkan" if (await machine()).cards else "cpu")
-    got = await get_release(chosen, options.settings.state_dir, click.echo)
+    got = await fetch_server(chosen, options.settings.state_dir)
     click.echo(f"{got.version}\n{got.devices}")
     click.echo(
         f"{got.server}, release {got.release}, after {got.seconds:.0f} s;"
@@ -87,7 +88,7 @@ async def build_server(
         return
     state = options.settings.state_dir
     used = used_server(state / "servers") if keep_faster else None
-    built = await build(how, sources, state, click.echo, use=used is None)
+    built = await compile_server(how, sources, state, use=used is None)
     click.echo("\n".join(filter(None, [built.version, built.devices])))
     if used and used != built.server:
         await use_faster(options.settings, used, built.server)
@@ -96,6 +97,21 @@ async def build_server(
         f"{built.server}, {built.size / 1e6:.0f} MB, after {built.seconds / 60:.1f} min;"
         ' it is used from the backend\'s next start on (backend.server = "auto").'
     )
+
+
+async def fetch_server(kind: ReleaseKind, state: Path) -> BuiltServer:
+    """Fetch a released server, and show how far it is."""
+    folder = state / "servers" / "downloads"
+    async with sign_of_life(lambda: f"downloading, {bytes_below(folder) / 1e6:,.0f} MB"):
+        return await get_release(kind, state, click.echo)
+
+
+async def compile_server(
+    how: Recipe, sources: Sources, state: Path, *, use: bool = True
+) -> BuiltServer:
+    """Build a server, and show on a terminal that it goes on between the lines that it prints."""
+    async with sign_of_life(lambda: "working"):
+        return await build(how, sources, state, click.echo, use=use)
 
 
 # -- the faster of two ------------------------------------------------------------

@@ -21,14 +21,14 @@ import aiohttp
 import click
 
 from agent.store.errors import StoreError
-from backend.build.build import Sources, build
+from backend.build.build import Sources
 from backend.build.recipe import CannotBuild, Recipe, recipe
-from backend.build.release import CannotGet, get_release
+from backend.build.release import CannotGet
 from backend.client import default_socket
 from backend.config import BackendConfig
 from backend.models.outlook import Machine, outlook, propose
-from backend.models.profile import ProfileError, locate
-from backend.models.pull import pull
+from backend.models.profile import Profile, ProfileError, locate
+from backend.models.pull import PullError
 from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
@@ -38,7 +38,8 @@ from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import act_as_owner
-from bot.cli.server import machine
+from bot.cli.progress import pull_files
+from bot.cli.server import compile_server, fetch_server, machine
 from bot.secret_values import text_of
 from bot.settings import (
     AgentSection,
@@ -61,6 +62,7 @@ TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
 TELEGRAM, MATRIX, BOTH = "telegram", "matrix", "both"
 BOTFATHER = """A token is a number, a colon and a secret, such as 123456:ABC-DEF. To get one, write /newbot to
 @BotFather in Telegram. `later` goes on without: terminal and page work, and `voltaire setup telegram` adds it."""
+WITHOUT_SETUP = "It works without, too: voltaire chat"
 WITHOUT_APP = """Talk in the terminal: voltaire chat. The owner's page: voltaire page.
 A messaging app later: voltaire setup telegram, or voltaire setup matrix."""
 GET, BUILD, LATER = "get", "build", "later"
@@ -136,10 +138,9 @@ async def command(
                 await (greet(wizard) if started else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
             await record_setup(state, did="configured", file=str(config))
-    except click.Abort:
-        click.echo(
-            "\nStopped. What was answered is kept; `voltaire setup` goes on there.", err=True
-        )
+    except (click.Abort, asyncio.CancelledError):
+        kept = f"What was answered is in {config}" if exists(config) else "Nothing was changed"
+        click.echo(f"\nStopped. {kept}; `voltaire setup` goes on there. {WITHOUT_SETUP}", err=True)
         raise
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
@@ -387,7 +388,10 @@ class Wizard:
                 token = ""
             else:
                 with interruptible():
-                    click.confirm("Try again?", default=True, abort=True)
+                    again = click.confirm("Try again? n goes on without Telegram", default=True)
+                if not again:
+                    self.apps.discard(TELEGRAM)
+                    return
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         config_file.replace_file(self.token_file, f"{token}\n".encode())
@@ -481,8 +485,8 @@ class Wizard:
         if self.given.api_key is not None:
             self.keep("backend.api_key", self.given.api_key)
 
-    async def model(self) -> str:
-        """The profile; its files are downloaded unless the person wants that later."""
+    async def model(self) -> Profile:
+        """The profile, as this machine runs it; its files are downloaded unless the person wants that later."""
         key, default = "backend.profile", ""
         here = await asyncio.to_thread(Machine.here, self.backend.models_folder)
         if self.given.profile is None and self.known(key) is None:
@@ -496,25 +500,33 @@ class Wizard:
             click.echo((await asyncio.to_thread(outlook, profile, here)).line)
         paths = [locate(source, self.backend.models_folder) for source in profile.sources]
         if missing := [path.name for path in paths if not path.is_file()]:
-            wanted = self.given.pull
-            if wanted is None:
-                question = f"Download {', '.join(missing)} now? yes or no"
-                wanted = self.yes or ask(question, "yes").lower() in ("y", "yes")
-            if wanted:
-                await asyncio.to_thread(pull, profile.sources, self.backend, click.echo)
+            while self.wants_download(missing):
+                try:
+                    await pull_files(profile.sources, self.backend)
+                    break
+                except PullError as error:
+                    if self.yes or self.given.pull:
+                        raise
+                    click.echo(str(error))
             else:
                 click.echo(f"Bring it with: voltaire model pull {name}")
         self.keep(key, name)
-        return name
+        return profile.for_machine(gpu=bool(here.cards))
 
-    async def server(self, profile: str) -> None:
+    def wants_download(self, files: list[str]) -> bool:
+        if self.given.pull is not None:
+            return self.given.pull
+        question = f"Download {', '.join(files)} now? yes or no"
+        return self.yes or ask(question, "yes").lower() in ("y", "yes")
+
+    async def server(self, profile: Profile) -> None:
         """The model server: named, found, or fetched or built now."""
         wanted = self.given.server or self.known("backend.server") or "auto"
         if wanted in (GET, BUILD):
             await (self.get() if wanted == GET else self.build())
             wanted = "auto"
         found = await self.server_path(wanted)
-        if not found and wanted == "auto" and profile_of(profile).gpu:
+        if not found and wanted == "auto" and profile.gpu:
             wanted = await self.missing_server()
             found = await self.server_path(wanted)
         click.echo(f"Model server: {found or 'the embedded one, without a card'}")
@@ -558,7 +570,7 @@ class Wizard:
 
     async def get(self) -> None:
         """Fetch a released server; "auto" finds it from then on. Raises CannotGet."""
-        got = await get_release("vulkan", self.state, click.echo)
+        got = await fetch_server("vulkan", self.state)
         click.echo(f"Release {got.release}, after {got.seconds:.0f} s. {got.devices}")
 
     def compile_in_background(self) -> None:
@@ -570,16 +582,12 @@ class Wizard:
 
     async def build(self) -> None:
         """Build a server; "auto" finds it from then on."""
-        await build(await build_recipe(), Sources(), self.state, click.echo)
+        await compile_server(await build_recipe(), Sources(), self.state)
 
     async def start(self) -> bool:
-        """Install and start the units; False where there is no systemd, no messaging app, or no units are wanted."""
-        systemd = units.systemd_runs()
-        if (
-            not self.apps
-            or self.given.units is False
-            or not (systemd or self.scope.systemctl != "systemctl")
-        ):
+        """Install and start the units; False where there is no systemd, or no units are wanted."""
+        systemd = units.systemd_runs() or self.scope.systemctl != "systemctl"
+        if self.given.units is False or not systemd:
             return False
         lingers = await asyncio.to_thread(units.install, self.scope, self.installation())
         self.check_running()

@@ -194,7 +194,10 @@ async def test_nothing_is_compiled_unasked_without_a_card(gram: Localgram, tmp_p
     gram.user("Ada", id=7, started=True)
     words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
     nowhere = {RELEASES_VARIABLE: "http://127.0.0.1:9"}
-    more = ("--profile", "qwen2.5-3b", "--no-pull")
+    folder = tmp_path / "c" / "voltaire" / "profiles"
+    folder.mkdir(parents=True)
+    (folder / "big.toml").write_text(CARD)
+    more = ("--profile", "big", "--no-pull")
     _, out, err = await ended(await voltaire(tmp_path, *words, *more, **nowhere))
     assert "or voltaire server build\n" in out, err
     assert "Fetching the sources" not in out
@@ -327,6 +330,15 @@ def test_the_bots_unit_shows_the_folders_of_mcp_servers(tmp_path: Path) -> None:
     wizard.values = {"agent": {"mcp": {"files": {"command": ["x"], "folders": folders}}}}
     unit = render(scope, wizard.installation())["voltaire-bot.service"].splitlines()
     assert "BindReadOnlyPaths=-/srv/books" in unit and "BindPaths=-/srv/out" in unit
+
+
+async def test_without_a_messaging_app_the_units_serve_the_terminal(tmp_path: Path) -> None:
+    systemctl = program(tmp_path / "systemctl", f'echo "$@" >> {tmp_path}/log; echo active')
+    scope = SystemdScope(False, tmp_path / "units", str(systemctl))
+    wizard = Wizard(tmp_path / "config.toml", tmp_path / "state", Given(units=True), True, scope)
+    assert await wizard.start()
+    assert "restart voltaire.target" in (tmp_path / "log").read_text()
+    assert "LoadCredential" not in (tmp_path / "units" / "voltaire-bot.service").read_text()
 
 
 async def test_a_state_with_a_long_path_is_served_and_purged(
@@ -545,14 +557,13 @@ async def test_what_the_person_wants_later_is_left_to_later(
     gram: Localgram, tmp_path: Path
 ) -> None:
     gram.user("Ada", id=7, started=True)
-    answers = ["1000001:abc", "Nowhere/At/All", "UTC", "no-model", "qwen2.5-3b", "no", "later"]
+    answers = ["1000001:abc", "Nowhere/At/All", "UTC", "no-model", "qwen2.5-3b", "no"]
     process = await voltaire(
         tmp_path, "--base-url", gram.url, "--owner", "7", said="\n".join(answers) + "\n"
     )
     code, out, err = await ended(process)
     assert code == 0, err
     assert "voltaire model pull qwen2.5-3b\n" in out
-    assert "voltaire server build\n" in out
     backend = configured(tmp_path)["backend"]
     assert (backend["profile"], backend["server"]) == ("qwen2.5-3b", "auto")
 

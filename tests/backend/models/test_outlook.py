@@ -36,12 +36,12 @@ def machine(*cards: float, host: int = 8 * GIB) -> Machine:
 
 def test_what_fits_is_told_with_window_speed_and_reason(small: Profile) -> None:
     line = (
-        "small: a window of 16,384 tokens, 45 tokens/s reported (a card), because it takes"
+        "small: a window of 16,384 tokens, 45 tokens/s reported (a card); it takes"
         " 0.7 of 1.0 GiB on the card and 4 MiB of RAM."
     )
     assert outlook(small, machine(1.0, 0.5)) == Outlook("small", True, line)
     without = outlook(replace(small, gpu=False, reference=Reference()), machine())
-    line = "small: a window of 16,384 tokens, no speed reported, because it needs no card, and 73 MiB of memory."
+    line = "small: a window of 16,384 tokens, no speed reported; it needs no card, and 73 MiB of memory."
     assert without == Outlook("small", True, line)
 
 
@@ -74,13 +74,13 @@ def expecting(
         (
             expecting(1024, 2048),
             (1.0,),
-            "far: a window of 8,192 tokens, no speed reported, because its profile expects 1.0 of"
+            "far: a window of 8,192 tokens, no speed reported; its profile expects 1.0 of"
             " 1.0 GiB on the card (its header could not be read) and 2.0 GiB of RAM.",
         ),
         (
             expecting(1500, flags=SPLIT),
             (1.0, 1.0),
-            "far: a window of 8,192 tokens, no speed reported, because its profile expects 1.5 of"
+            "far: a window of 8,192 tokens, no speed reported; its profile expects 1.5 of"
             " 2.0 GiB of 2 cards (its header could not be read).",
         ),
         (

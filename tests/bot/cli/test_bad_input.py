@@ -46,7 +46,6 @@ async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
         (["tool", "bash", "{"], "", "The arguments are not JSON"),
         (["tool", "bash", "[1]"], "", "must be a JSON object"),
         (["sandbox"], "", "Give a command after --"),
-        (["bot"], "", "telegram.token is missing"),
         (["tool", "bash", "{}", "--chat", " "], "", "A chat needs a name."),
         (["tool", "bash", "{}", "--chat", os.fsdecode(b"c\xff")], "", "is not UTF-8"),
         (["model", "fit", "gema"], "", "There is no profile called gema"),

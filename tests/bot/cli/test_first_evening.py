@@ -117,7 +117,9 @@ async def test_a_token_can_be_put_off_and_what_is_none_is_explained_without_a_ne
     assert "voltaire setup telegram" in out, err
 
 
-async def test_run_without_a_token_serves_the_terminal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["run", "bot"])
+async def test_without_a_token_the_terminal_is_served(tmp_path: Path, command: str) -> None:
+    """`voltaire bot` refused, so that no units could be installed."""
     async with ModelServer(says("Forty-two.")) as server:
         config = f'[backend]\nkind = "external"\nurl = "{server.url}"\n'
         environment = {
@@ -125,14 +127,18 @@ async def test_run_without_a_token_serves_the_terminal(tmp_path: Path) -> None:
             "XDG_CONFIG_HOME": str(tmp_path / "x"),
         }
         (tmp_path / "c.toml").write_text(config)
+        systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        systemd.bind(str(tmp_path / "n"))
         process = await asyncio.create_subprocess_exec(
-            VOLTAIRE, "--config", str(tmp_path / "c.toml"), "run",
-            env={**os.environ, **environment}, stdout=asyncio.subprocess.PIPE,
+            VOLTAIRE, "--config", str(tmp_path / "c.toml"), command,
+            env={**os.environ, **environment, "NOTIFY_SOCKET": str(tmp_path / "n")}, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:
             assert process.stdout
             line = await asyncio.wait_for(process.stdout.readline(), SECONDS)
             assert b"voltaire chat" in line
+            with systemd:
+                assert b"READY=1" in systemd.recv(4096, socket.MSG_DONTWAIT)
             assert (await voltaire(tmp_path, "ask", "hi", config=config))[1] == "Forty-two.\n"
             assert server.requests
         finally:

@@ -134,6 +134,15 @@ async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
 
 
+async def test_what_does_not_fit_is_one_line_of_the_list(tmp_path: Path) -> None:
+    """Without a card it was 70 lines."""
+    _, out, _ = await voltaire(tmp_path, "model", "list")
+    assert ("  gpt-oss-20b: " in out, out.count("gpt-oss-20b")) == (False, 1)
+    assert "* pocket: " in out and "qwen2.5-1.5b: " in out
+    _, out, _ = await voltaire(tmp_path, "model", "list", "--all")
+    assert "  gpt-oss-20b: " in out and "--all" not in out
+
+
 async def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:
     """With the backend stopped; a second backend is none the wiser by the configuration."""
     model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")

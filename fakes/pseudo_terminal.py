@@ -1,0 +1,111 @@
+"""A program on a terminal of its own, as a person at a keyboard has it.
+
+async with typing_at([program, "setup"]) as terminal:
+    await terminal.until("Time zone")
+    terminal.type("UTC\n")
+    assert await terminal.ended() == 0
+"""
+
+import asyncio
+import fcntl
+import os
+import re
+import struct
+import termios
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from fakes.patience import SECONDS, soon
+
+CTRL_C, CTRL_D = "\x03", "\x04"
+STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+ROWS, COLUMNS = 40, 200
+
+
+class PseudoTerminal:
+    """`output` is all that was shown so far, without colours and movements of the cursor."""
+
+    def __init__(self, side: int, process: asyncio.subprocess.Process) -> None:
+        self._side, self._process = side, process
+        self._bytes = b""
+        self._seen = 0  # characters of the output that `until` has passed
+        self._more, self._closed = asyncio.Event(), False
+        asyncio.get_running_loop().add_reader(side, self._read)
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._side, 65536)
+        except OSError:  # the last program on the terminal has ended
+            data = b""
+        if not data:
+            self._closed = True
+            asyncio.get_running_loop().remove_reader(self._side)
+        self._bytes += data
+        self._more.set()
+
+    @property
+    def output(self) -> str:
+        return STYLE.sub("", self._bytes.decode("utf-8", "replace")).replace("\r\n", "\n")
+
+    async def until(self, pattern: str) -> re.Match[str]:
+        """Wait until what is shown after the last match matches."""
+        async with asyncio.timeout(SECONDS):
+            while not (found := re.compile(pattern).search(self.output, self._seen)):
+                assert not self._closed, self.output
+                self._more.clear()
+                await self._more.wait()
+        self._seen = found.end()
+        return found
+
+    def type(self, text: str) -> None:
+        os.write(self._side, text.encode())
+
+    async def answer(self, *answers: tuple[str, str]) -> None:
+        """Wait for each question, and type its answer."""
+        for question, text in answers:
+            await self.until(question)
+            await soon(self._reads)
+            self.type(text if text in (CTRL_C, CTRL_D) else f"{text}\n")
+
+    def _reads(self) -> bool:
+        """Whether the program waits for its standard input: Python may miss a Ctrl-C just before that."""
+        call = Path(f"/proc/{self._process.pid}/syscall").read_text("ascii").split()
+        return call[1:2] in (["0x0"], ["0x1"])  # read(0, ...), or select(1, ...)
+
+    async def ended(self) -> int:
+        """The exit code, once all that was printed has been read."""
+        code = await asyncio.wait_for(self._process.wait(), SECONDS)
+        self._read_rest()
+        return code
+
+    def _read_rest(self) -> None:
+        os.set_blocking(self._side, False)
+        with suppress(OSError):
+            while data := os.read(self._side, 65536):
+                self._bytes += data
+
+
+@asynccontextmanager
+async def typing_at(
+    command: Sequence[str | Path], env: Mapping[str, str] | None = None
+) -> AsyncIterator[PseudoTerminal]:
+    """Run the command with a terminal as its standard streams, which is also its controlling one."""
+    side, other = os.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command, stdin=other, stdout=other, stderr=other, env=env, start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+    finally:
+        os.close(other)
+    terminal = PseudoTerminal(side, process)
+    try:
+        yield terminal
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        asyncio.get_running_loop().remove_reader(side)
+        os.close(side)
