@@ -125,6 +125,10 @@ class People(Protocol):
 
     def file_sender(self, chat: str) -> FileSender | None: ...
 
+    def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
+        """Asks an owner to sign in to the MCP server of that name."""
+        ...
+
 
 class Nobody:
     """Nobody is asked, and files go nowhere."""
@@ -133,6 +137,9 @@ class Nobody:
         return None
 
     def file_sender(self, chat: str) -> None:
+        return None
+
+    def sign_in_asker(self) -> None:
         return None
 
 
@@ -449,7 +456,9 @@ async def open_agent(
         if config.mcp:
             from agent.mcp.servers import open_servers
 
-            opened = open_servers(config.mcp, boxes, config.state_dir, store)
+            opened = open_servers(
+                config.mcp, boxes, config.state_dir, store, people.sign_in_asker()
+            )
             servers = await stack.enter_async_context(opened)
         tools = config.tools + await tools_of_servers(servers, config.tools)
         schemas = tuple(tool.schema for tool in tools)

@@ -109,6 +109,9 @@ def server_config(name: str, section: McpSection) -> "ServerConfig":
             SecretBinding(variable, each.file, each.host, each.header.lower())
             for variable, each in section.secrets.items()
         ],
+        client_id=section.client_id,
+        client_secret_file=section.client_secret_file,
+        callback_port=section.callback_port,
     )
 
 

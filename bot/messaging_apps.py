@@ -2,16 +2,14 @@
 
 import asyncio
 import fcntl
-import logging
 import os
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRequest
@@ -28,10 +26,17 @@ from bot.approval_question import OwnerApprovals
 from bot.channel import Channel, ChannelFileSender, OutgoingMessage
 from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
+from bot.commands.servers import have_signed_in
 from bot.delivery import Delivery
 from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
 from bot.texts import TEXTS
+
+if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mcp.servers import ToolServers
+import logging
+import time
+from dataclasses import field
 
 AUTO = "auto"  # each text is in the language of whoever it is for
 LOOK_SECONDS = 15.0  # between two looks at who may talk and what was set aside
@@ -208,6 +213,17 @@ class Apps:
     def file_sender(self, chat: str) -> ChannelFileSender | None:
         app = self.of(chat)
         return ChannelFileSender(app.channel, chat) if app else None
+
+    def ask_to_sign_in(self, servers: "ToolServers", name: str) -> None:
+        """Send the owners the link to sign in to an MCP server."""
+
+        async def tell(text: str) -> None:
+            for chat in self.owner_chats():
+                await self.apps[0].store.outbox.add(chat, [OutgoingMessage(text).to_json()])
+
+        if name not in servers.signing_in:
+            work = have_signed_in(servers, name, TEXTS, tell)
+            servers.tasks.start(work, f"signing in to {name}")
 
     async def event(self, assignment: Assignment, event: Event) -> None:
         """agent.chats.assignment.TurnListener"""

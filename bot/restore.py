@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.files import give
+from agent.mcp.servers import SIGN_INS
 from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
@@ -29,7 +30,7 @@ from bot.state import DATABASE, MATRIX
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 RESERVE = 16 << 20  # bytes that stay free on the disk
-OWN_SECRETS = (totp.KEY_FILE, MATRIX)  # in the state; in a backup only with `secrets`
+OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
 class BackupError(Exception):
@@ -51,7 +52,7 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
     """Put a backup in the place of `state`; the path that the old state was moved to, None where there was none.
 
     Nothing may be running on that state. The backup is unpacked and checked beside it, and gets its owner.
-    What a backup without secrets leaves out (the Matrix session, the second factor) is taken from
+    What a backup without secrets leaves out (the Matrix session, sign-ins, the second factor) is taken from
     the old state. Where `configuration` is a path, the backup's configuration is written there, adapted to
     this state, with its secret files beside it. Raises BackupError, and the state is as it was.
     """

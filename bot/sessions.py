@@ -30,6 +30,7 @@ from agent.turn import texts
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage, discard_file
 
 if TYPE_CHECKING:  # not loaded where no bot runs
+    from agent.mcp.servers import ToolServers
     from bot.messaging_apps import Apps, MessagingApp
 
 log = logging.getLogger(__name__)
@@ -145,6 +146,9 @@ class Sessions:
         if self._apps and self._app(chat):
             return self._apps.file_sender(chat)
         return self._person_at(chat)
+
+    def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
+        return self._apps.ask_to_sign_in if self._apps else None
 
     # -- what the terminals do ---------------------------------------------------
 

@@ -237,6 +237,12 @@ class McpSection(Section):
     """Its tools that every prompt lists as tools of their own, for models that need it; of one server alone, flat arguments alone, and within the 1,500 tokens of the fixed prefix. An owner allows them before (`voltaire mcp test NAME`)."""
     secrets: dict[str, McpSecretSection] = {}
     """Secrets that its program never sees, by the names of its variables: it gets placeholders, and the proxy puts the secret into requests (docs/mcp.md)."""
+    client_id: str = ""
+    """What Voltaire is known as where an owner signs in to `url`, if you have registered it there yourself; empty: it registers itself."""
+    client_secret_file: str = ""
+    """Holds the secret that belongs to `client_id`, if there is one."""
+    callback_port: int = Field(0, ge=0, le=65535)
+    """The port of the redirect address that you have registered, http://127.0.0.1:PORT/callback; 0: any, where the server does not compare it."""
 
     @model_validator(mode="after")
     def _either(self) -> "McpSection":
@@ -244,6 +250,10 @@ class McpSection(Section):
             raise ValueError("needs command or url, and not both")
         if self.secrets and self.url:
             raise ValueError("secrets are for a command; the headers of a url stand in env_file")
+        if self.client_id and not self.url:
+            raise ValueError("client_id is for a url; a command has no sign-in")
+        if (self.client_secret_file or self.callback_port) and not self.client_id:
+            raise ValueError("client_secret_file and callback_port belong to a client_id")
         if not self.secrets:
             return self
         from agent.sandbox.hosts import ListedHost

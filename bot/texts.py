@@ -323,6 +323,12 @@ class Texts(NamedTuple):
     no_servers: str = (
         "There is no MCP server. On my computer, voltaire mcp add NAME -- uvx PACKAGE adds one."
     )
+    sign_in: str = (
+        "The MCP server {name} wants you to sign in at {host}:\n\n{link}\n\nIf the page that follows cannot be opened, "
+        "as on a phone, send me its address: /mcp {name} ADDRESS"
+    )
+    sign_in_moved: str = "Take care: the last time you signed in to {name} at {before}. Now it leads to another place, {host}."
+    signed_in: str = "You are signed in to {name}."
     no_skills: str = "No skill has been added. On my computer, voltaire skills add PATH adds one."
     # the card of /status, each line of parts that are known
     window: str = "window {tokens:,} tokens"

@@ -43,6 +43,7 @@ from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.mcp.config import BrokenServer
 from agent.mcp.connection import Screen, descriptor
 from agent.mcp.connection import parsed as server_message
+from agent.mcp.oauth import SignIn
 from agent.mcp.results import result_of
 from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
 from agent.messages import ToolCall
@@ -701,6 +702,18 @@ def mini_app(user: str) -> None:
             signed_fields(sent, BOT_TOKEN)
 
 
+def answer_of_a_sign_in(text: str) -> None:
+    async def given() -> None:
+        waiting = SignIn("tea", "https://a.example/authorize?state=s")
+        with suppress(ToolError):
+            waiting.give(text)
+        if waiting.answered.done():
+            with suppress(ToolError):
+                waiting.answered.result()
+
+    asyncio.run(given())
+
+
 TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "updates": (JSON, updates),
     "stream": (mutated_bytes(sample_stream(), b"data: [DONE]\n\n"), stream),
@@ -746,6 +759,7 @@ TARGETS: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], None]]] = {
     "picture": (mutated_bytes(JPEG, PNG, WEBP), picture),
     "answer of a server": (mutated_bytes(b'{"data": [{"index": 0, "embedding": [0.5, -1e9]}]}'), answer_of_a_server),
     "mini app": (mutated_text('{"id": 7, "first_name": "A"}', "auth_date=1&user=%7B%22id%22%3A7%7D&hash=ab"), mini_app),
+    "answer of a sign-in": (mutated_text("http://127.0.0.1:9/callback?code=c&state=s&iss=https://[::1]/", "code=c&error=e&state=s"), answer_of_a_sign_in),
     "stored message": (mutated_text('["text", "{\\"calls\\": [[\\"a\\", \\"b\\", \\"c\\"]]}"]'), stored_message),
 }  # fmt: skip
 

@@ -61,6 +61,9 @@ class ServerConfig:
     allow: Sequence[str] = ()
     tools: Sequence[str] = ()
     secrets: Sequence[SecretBinding] = ()
+    client_id: str = ""  # of this program, where an owner has registered it (agent.mcp.oauth)
+    client_secret_file: str = ""
+    callback_port: int = 0
 
     @property
     def source(self) -> str:
@@ -94,6 +97,17 @@ class ServerConfig:
             found[name] = HostRepo(name, Path(path).expanduser(), write)
         return found
 
+    def has_authorization(self) -> bool:
+        """Whether its env_file has an Authorization header, so that no owner signs in."""
+        return any(name.lower() == "authorization" for name in self.variables())
+
+    def client_secret(self) -> str:
+        """ "" without a file; ToolError where it cannot be read."""
+        if not self.client_secret_file:
+            return ""
+        what = f"The client_secret_file of {self.name}"
+        return read_secret_file(self.client_secret_file, what).strip()
+
     def variables(self) -> dict[str, str]:
         """Those of its env_file; ToolError where that cannot be read."""
         if not self.env_file:
@@ -109,3 +123,16 @@ def unquoted(value: str) -> str:
 
 class BrokenServer(ToolError):
     """The session cannot be used any more: it is closed, and a new one begins at the next use."""
+
+
+class SignInNeeded(BrokenServer):
+    """The server's owner has to sign in (agent.mcp.oauth). `forbidden`: the token does not allow enough. `why` is said
+    behind "to sign in"."""
+
+    def __init__(self, name: str, *, forbidden: bool = False, why: str = "") -> None:
+        super().__init__(f"{name} wants its owner to sign in.")
+        self.forbidden, self.why = forbidden, why
+
+
+class SignInFirst(ToolError):
+    """The owner was told to sign in, or nobody can be told; nothing was done."""

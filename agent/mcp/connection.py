@@ -25,7 +25,8 @@ from pydantic import ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
-from agent.mcp.config import BrokenServer
+from agent.mcp.config import BrokenServer, SignInNeeded
+from agent.sandbox.hosts import HostRefused, is_public, resolved
 from agent.sandbox.long_running import LongRunningProcess
 from agent.sandbox.output_buffer import visible
 
@@ -73,8 +74,10 @@ class Screen:
     changed: bool = True  # its list of tools
     tools: list[Any] = field(default_factory=list)  # as they are listed
     reason: str = ""  # why the session was ended
-    refused: int = 0  # its last answer to a request, where it was 401 or 403
+    unauthorized: bool = False  # its last answer to a request was 401
+    forbidden: bool = False  # it was 403: the token does not allow enough
     lost: bool = False  # it was 404: it does not know the session
+    why: Callable[[], str] = str  # it wants a sign-in (SignInNeeded)
 
     def renew(self, longest: int) -> None:
         """A request begins, which messages of at most `longest` bytes answer; 0: as long as any."""
@@ -100,16 +103,14 @@ class Screen:
         raise BrokenServer(why)
 
     def look_at_status(self, request: httpx2.Request, response: httpx2.Response) -> None:
-        self.refused = response.status_code if response.status_code in (401, 403) else 0
+        self.unauthorized = response.status_code == 401
+        self.forbidden = lacks_scope(response)
         self.lost = response.status_code == 404 and SESSION in request.headers
 
     def check_status(self, name: str) -> None:
-        """BrokenServer where its last answer refused the request in this session."""
-        if self.refused:
-            raise BrokenServer(
-                f"{name} refuses the request ({self.refused}): its owner has to put a token into its env_file, as"
-                " Authorization=Bearer TOKEN (docs/mcp.md)."
-            ) from None
+        """SignInNeeded or BrokenServer where its last answer refused the request in this session."""
+        if self.unauthorized or self.forbidden:
+            raise SignInNeeded(name, forbidden=self.forbidden, why=self.why()) from None
         if self.lost:
             raise BrokenServer(
                 f"{name} does not know this session any more, so nothing was done. Try again."
@@ -374,15 +375,18 @@ async def over_http(
     name: str,
     url: str,
     headers: Mapping[str, str],
+    auth: httpx2.Auth | None = None,
+    why: Callable[[], str] = str,
 ) -> AsyncIterator[ServerConnection]:
-    """A session over streamable HTTP, which is never redirected to another host."""
-    screen = Screen()
+    """A session over streamable HTTP, which is never redirected to another host. `why` tells why `auth` wants a sign-in."""
+    screen = Screen(why=why)
     timeout = httpx2.Timeout(30, read=300)
     async with (
         httpx2.AsyncClient(
             headers={**headers, "accept-encoding": "identity"},
             timeout=timeout,
-            transport=BoundedTransport(screen),
+            transport=BoundedTransport(screen, url),
+            auth=auth,
         ) as client,
         streamable_http_client(url, http_client=client) as (read, write),
         BackgroundTasks() as tasks,
@@ -405,16 +409,32 @@ async def pass_on(
                 await incoming.send(message)
 
 
-class BoundedTransport(httpx2.AsyncHTTPTransport):
-    """Counts what comes, and does not decompress it: a small answer could become a large one."""
+def lacks_scope(response: httpx2.Response) -> bool:
+    """Whether a token of a wider scope is wanted (RFC 6750, 3.1)."""
+    challenge = response.headers.get("www-authenticate", "")
+    return response.status_code == 403 and "insufficient_scope" in challenge
 
-    def __init__(self, screen: Screen) -> None:
+
+class BoundedTransport(httpx2.AsyncHTTPTransport):
+    """Counts what comes, and does not decompress it: a small answer could become a large one. Hosts other than the
+    server's are where its owner signs in: they must be public, and are asked over HTTPS."""
+
+    def __init__(self, screen: Screen, url: str) -> None:
         super().__init__(trust_env=True)
         self.screen = screen
+        self.host, self.path = httpx2.URL(url).host, httpx2.URL(url).path
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if (host := request.url.host) != self.host:
+            if request.url.scheme != "https":
+                raise httpx2.UnsupportedProtocol(f"{host} is not asked without HTTPS")
+            try:
+                await resolved(host, request.url.port or 443, is_public)
+            except HostRefused as error:
+                raise httpx2.ConnectError(str(error)) from None
         response = await super().handle_async_request(request)
-        self.screen.look_at_status(request, response)
+        if (host, request.url.path) == (self.host, self.path):
+            self.screen.look_at_status(request, response)
         response.headers.pop("content-encoding", None)
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = CountedStream(response.stream, self.screen)

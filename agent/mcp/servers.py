@@ -14,8 +14,10 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import (
+    AbstractContextManager,
     AsyncExitStack,
     asynccontextmanager,
+    nullcontext,
     suppress,
 )
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +28,7 @@ from agent.aio import BackgroundTasks, set_within
 from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
-from agent.mcp.config import BrokenServer, ServerConfig
+from agent.mcp.config import BrokenServer, ServerConfig, SignInFirst, SignInNeeded
 from agent.mcp.results import ServerResult, result_of
 from agent.mcp.tools import Pins, ServerTool, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public
@@ -41,6 +43,7 @@ from agent.store.key_values import KeyValueTable
 
 if TYPE_CHECKING:  # imported when a server is first used
     from agent.mcp.connection import ServerConnection
+    from agent.mcp.oauth import Show, SignIn
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +54,9 @@ LAST_WORDS_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
+ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
+SIGN_IN_WAIT_SECONDS = 300.0  # a call waits for its owner, as for an approval
+SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
 NO_SDK = "The package for MCP servers is not installed; the owner can install it (docs/mcp.md). Go on without it."
 ENVIRONMENT = {  # of a server's process, besides its own variables; its package is at /program
     "PATH": "/program/bin:/program/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
@@ -59,6 +65,9 @@ ENVIRONMENT = {  # of a server's process, besides its own variables; its package
     "PYTHONUNBUFFERED": "1",
     "NODE_USE_ENV_PROXY": "1",  # else Node's fetch ignores the proxy
 }
+
+Waiting = Callable[[], AbstractContextManager[object]]
+"""A context in which a call waits for an owner: its time does not count, and the wait is shown."""
 
 
 @dataclass
@@ -129,16 +138,22 @@ class ServerNetwork(Observer):
 
 @dataclass
 class ToolServers:
-    """Made by `open_servers`. `places` is the folder of the servers' folders."""
+    """Made by `open_servers`. `places` is the folder of the servers' folders, `sign_ins` that of the tokens.
+    `sign_in_needed` asks an owner to sign in to the server of that name; None where nobody can be asked."""
 
     configs: Mapping[str, ServerConfig]
     config: SandboxConfig
     places: Path
+    sign_ins: Path
     table: KeyValueTable
     tasks: BackgroundTasks
     refused: set[str] = field(default_factory=set)  # digests of tools that an owner did not allow
     running: dict[tuple[str, str], RunningServer] = field(default_factory=dict)
     reachable: Callable[[str], bool] = is_public
+    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None
+    signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
+    _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
+    _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
     _locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
     # How many sessions broke in a row, and when the last one did.
     _ends: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
@@ -185,15 +200,33 @@ class ToolServers:
             count = sum(key[0] == name for key in self.running)
             running = f", {translated('{count} running').format(count=count)}" if count else ""
             raw = f", {server.kept_secrets}" if server.kept_secrets else ""
+            raw += f", {translated('signed in')}" if self.tokens_file(name).exists() else ""
             lines.append(f"- `{name}` (`{visible(server.source)}`{running}{raw}): {seen}")
         return lines
 
     @asynccontextmanager
-    async def session(self, name: str, chat: str) -> AsyncIterator[RunningServer]:
-        """The chat's session with a server, begun where there is none; BrokenServer in the block ends it."""
+    async def session(
+        self, name: str, chat: str, waiting: Waiting = nullcontext
+    ) -> AsyncIterator[RunningServer]:
+        """The chat's session with a server, begun where there is none; BrokenServer in the block ends it. Where the owner has
+        to sign in first, and is sent the link, that is waited for in `waiting`; SignInFirst where it is not done."""
         server = self.named(name)
         await imported_module()
-        key = (name, chat)
+        try:
+            async with AsyncExitStack() as stack:
+                try:
+                    running = await stack.enter_async_context(self._session(server, chat))
+                except SignInNeeded as error:
+                    with waiting():
+                        await self._signed_in(server, chat, error)
+                    running = await stack.enter_async_context(self._session(server, chat))
+                yield running
+        except SignInNeeded as error:
+            raise (await self._ask_to_sign_in(server, chat, error))[0] from None
+
+    @asynccontextmanager
+    async def _session(self, server: ServerConfig, chat: str) -> AsyncIterator[RunningServer]:
+        name, key = server.name, (server.name, chat)
         async with self._locks.setdefault(key, asyncio.Lock()):
             running = self.running.get(key) or await self._start(server, chat)
         if running.network and not running.busy:
@@ -213,6 +246,33 @@ class ToolServers:
             running.busy -= 1
             running.used = time.monotonic()
 
+    async def call(
+        self,
+        running: RunningServer,
+        chat: str,
+        tool: ServerTool,
+        arguments: dict[str, Any],
+        progress: Callable[[str], None],
+        waiting: Waiting = nullcontext,
+    ) -> ServerResult:
+        """Call a tool in the chat's session. A call that the server refuses until its owner signs in has not been done: the
+        sign-in is waited for, and the call is made in a new session."""
+        server = self.named(tool.server)
+        try:
+            return await running.call(tool, arguments, progress)
+        except SignInNeeded as error:
+            self._broke((server.name, chat))
+            running.stop.set()
+            with waiting():
+                await self._signed_in(server, chat, error)
+        async with self._session(server, chat) as again:
+            if tool not in again.tools:
+                raise ToolError(f"{tool.name} of {server.name} has changed meanwhile. Try again.")
+            try:
+                return await again.call(tool, arguments, progress)
+            finally:
+                running.connection.screen.asked += again.connection.screen.asked
+
     async def _start(self, server: ServerConfig, chat: str) -> RunningServer:
         key = (server.name, chat)
         count, last = self._ends.get(key, (0, 0.0))
@@ -229,6 +289,91 @@ class ToolServers:
         except asyncio.CancelledError:
             ready.cancel()
             raise
+
+    async def _signed_in(self, server: ServerConfig, chat: str, error: SignInNeeded) -> None:
+        """Return once the owner, who is sent the link, has signed in; SignInFirst or ToolError where that is not done."""
+        awaited = self._awaited.setdefault(server.name, asyncio.get_running_loop().create_future())
+        told, asked = await self._ask_to_sign_in(server, chat, error)
+        if asked:
+            await asyncio.wait([awaited], timeout=SIGN_IN_WAIT_SECONDS)
+        if not (asked and awaited.done() and awaited.result()):
+            raise told from None
+
+    async def _ask_to_sign_in(
+        self, server: ServerConfig, chat: str, error: SignInNeeded
+    ) -> tuple[ToolError, bool]:
+        """Ask the owner to sign in, at first or for a wider scope, at most once an hour. Returns what the model is told, and
+        whether the owner was asked now."""
+        self._ends.pop((server.name, chat), None)  # it has not failed
+        name = server.name
+        if server.has_authorization():
+            status = 403 if error.forbidden else 401
+            return ToolError(f"{name} refuses the Authorization of its env_file ({status})."), False
+        lacking = await self.lacking(name) if error.forbidden else ""
+        if error.forbidden and not lacking and self.tokens_file(name).exists():
+            told = f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
+            return ToolError(told), False
+        more = f" for more ({lacking})" if lacking else error.why
+        if self.sign_in_needed is None:
+            told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
+            return SignInFirst(told), False
+        if asked := time.monotonic() >= self._ask_again.get(name, 0.0):
+            self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
+            self.sign_in_needed(self, name)
+        told = (
+            f"{name} wants its owner to sign in first{more}, so nothing was done. The owner was sent the link. Say that to the "
+            "person, go on without it, and do this again once they say that they have signed in."
+        )
+        return SignInFirst(told), asked
+
+    async def lacking(self, name: str) -> str:
+        """The scope that a call was refused for lack of, as far as no owner was asked for it; "" for none."""
+        server = self.named(name)
+        if not self.tokens_file(name).exists() or server.has_authorization():
+            return ""
+        oauth = await imported_module("agent.mcp.oauth")
+        kept = oauth.kept_sign_in(self.tokens_file(name), server.url)
+        return visible(kept.lacking)[:SAID] if kept else ""
+
+    def tokens_file(self, name: str) -> Path:
+        return self.sign_ins / f"{name}.json"
+
+    async def sign_in(self, name: str, show: "Show") -> bool:
+        """Have an owner sign in to a server; ToolError says why that failed. There is one sign-in at a time: where one
+        waits already, its link is shown again, and False is returned."""
+        server = self.named(name)
+        if not server.url or server.has_authorization():
+            raise ToolError(f"{name} is no server that an owner signs in to.")
+        if name in self.signing_in:
+            if waiting := self.signing_in[name]:
+                await show(waiting)
+            return False
+        self.signing_in[name] = None
+        done = False
+
+        async def shown(waiting: "SignIn") -> None:
+            self.signing_in[name] = waiting
+            await show(waiting)
+
+        try:
+            oauth = await imported_module("agent.mcp.oauth")
+            await oauth.sign_in(server, self.tokens_file(name), shown)
+            self._ask_again.pop(name, None)
+            for key in [key for key in self.running if key[0] == name]:
+                self.running.pop(key).stop.set()  # a session is bound to who began it
+            done = True
+        finally:
+            del self.signing_in[name]
+            if (awaited := self._awaited.pop(name, None)) and not awaited.done():
+                awaited.set_result(done)
+        return True
+
+    def take_answer(self, name: str, text: str) -> None:
+        """Take the address or the code that an owner gives to end a sign-in; ToolError where it is neither."""
+        waiting = self.signing_in.get(self.named(name).name)
+        if waiting is None:
+            raise ToolError(f"Nobody is signing in to {name}: /mcp {name} gives a link.")
+        waiting.give(text)
 
     def _make_room(self) -> None:
         idle = sorted((r.used, key) for key, r in self.running.items() if not r.busy)
@@ -268,14 +413,23 @@ class ToolServers:
     ) -> RunningServer:
         """A session with the server at an address."""
         module = await imported_module()
+        oauth = await imported_module("agent.mcp.oauth")
         observer, variables = self.config.observe(chat), server.variables()
         host = re.sub(r"^\w+://([^/@]*@)?|[/?].*", "", server.url)
         await observer.connection(host)
         if variables:
             await observer.secret(f"agent.mcp.{server.name}.env_file", host)
-        opening = module.over_http(server.name, server.url, variables)
+        tokens = None
+        if not server.has_authorization():
+            tokens = oauth.tokens_of(server.name, self.tokens_file(server.name), server.url)
+        if tokens:
+            await observer.secret(f"sign-in of the MCP server {server.name}", host)
+        why = (lambda: tokens.why) if tokens else str
+        opening = module.over_http(server.name, server.url, variables, tokens, why)
         connection = await stack.enter_async_context(opening)
-        return RunningServer(connection, list(variables.values()))
+        secrets: list[str] = tokens.secrets if tokens else []  # the list grows with each refresh
+        secrets.extend(variables.values())
+        return RunningServer(connection, secrets)
 
     async def _start_program(
         self, server: ServerConfig, chat: str, stack: AsyncExitStack
@@ -397,10 +551,14 @@ async def open_servers(
     sandboxes: Sandboxes,
     state: Path,
     store: Store,
+    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None,
 ) -> AsyncIterator[ToolServers]:
     """The servers, which a freeze stops; on leaving, all are ended."""
     named = {each.name: each for each in configs}
+    places, table = (state / "mcp", state / SIGN_INS), store.key_values
     async with BackgroundTasks() as tasks:
-        servers = ToolServers(named, sandboxes.config, state / "mcp", store.key_values, tasks)
+        servers = ToolServers(
+            named, sandboxes.config, *places, table, tasks, sign_in_needed=sign_in_needed
+        )
         store.freeze.on_freeze.append(servers.stop_all)
         yield servers

@@ -7,15 +7,18 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from pydantic import ValidationError
 
+from agent.aio import BackgroundTasks
+from agent.errors import ToolError
 from agent.files import give
+from agent.mcp.config import SignInFirst
 from agent.mcp.install import install
 from agent.mcp.listed import listed_tools
-from agent.mcp.servers import ToolServers
+from agent.mcp.servers import SIGN_INS, ToolServers
 from agent.mcp.tools import question
 from agent.sandbox.output_buffer import visible
 from agent.tools.registry import chosen
@@ -26,6 +29,9 @@ from bot.cli.holder_client import change, record_act
 from bot.settings import find_file
 from bot.state import DATABASE, make_private, open_state, open_state_read_only
 from bot.terminal import InputLines
+
+if TYPE_CHECKING:
+    from agent.mcp.oauth import SignIn
 
 CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
@@ -84,8 +90,43 @@ async def test(options: Options, name: str, yes: bool) -> int:
     ):
         if name not in servers.configs:
             raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
-        lines = None if yes else InputLines(sys.stdin)
-        return await look(servers, name, lines, settings.agent.tools)
+        lines = InputLines(sys.stdin)
+        answers = None if yes else lines
+        try:
+            if await servers.lacking(name):
+                await sign_in(servers, name, lines)
+            return await look(servers, name, answers, settings.agent.tools)
+        except SignInFirst:
+            await sign_in(servers, name, lines)
+            return await look(servers, name, answers, settings.agent.tools)
+
+
+async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
+    """Show the link, and wait until the redirect arrives at our listener or its address is pasted."""
+
+    async def paste(waiting: "SignIn") -> None:
+        while not waiting.answered.done():
+            try:
+                waiting.give(await lines.next())
+            except ToolError as error:
+                click.echo(str(error), err=True)
+            except EOFError:
+                return
+
+    async def show(waiting: "SignIn") -> None:
+        if waiting.before:
+            click.echo(
+                f"Take care: the last time you signed in to {name} at {waiting.before}, which is another place."
+            )
+        click.echo(
+            f"{name} wants you to sign in at {waiting.host}:\n\n{visible(waiting.link)}\n\n"
+            "Where that page leads to an address that cannot be opened, paste it here."
+        )
+        pasting.start(paste(waiting), "reading what is pasted")
+
+    async with BackgroundTasks() as pasting:
+        await servers.sign_in(name, show)
+    click.echo(f"You are signed in to {name}.\n")
 
 
 async def look(
@@ -114,7 +155,7 @@ async def look(
 
 
 async def confirmed(lines: InputLines, what: str) -> bool:
-    """Ask yes or no on `lines`. Raises Failed at their end."""
+    """Ask yes or no on `lines`, which a sign-in may have begun to read. Raises Failed at their end."""
     click.echo(f"{what} [y/N]: ", nl=False)
     try:
         return (await lines.next()).strip().lower() in ("y", "yes")
@@ -134,6 +175,9 @@ async def confirmed(lines: InputLines, what: str) -> bool:
     metavar="VARIABLE FILE HOST HEADER",
     help="A secret that it never sees: the proxy puts it into that header of requests to that host.",
 )
+@click.option("--client-id", default="", help="Of Voltaire, where you have registered it yourself.")
+@click.option("--client-secret-file", default="", help="Holds the secret of that client_id.")
+@click.option("--callback-port", default=0, help="Of the redirect address that is registered.")
 @click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
 @click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
 @click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
@@ -145,6 +189,9 @@ async def add(
     url: str,
     env_file: str,
     secret: tuple[tuple[str, str, str, str], ...],
+    client_id: str,
+    client_secret_file: str,
+    callback_port: int,
     network: tuple[str, ...],
     folder: tuple[str, ...],
     new: bool,
@@ -160,6 +207,9 @@ async def add(
         "command": list(words),
         "url": url,
         "env_file": env_file,
+        "client_id": client_id,
+        "client_secret_file": client_secret_file,
+        "callback_port": callback_port,
         "network": list(network),
         "folders": list(folder),
         "secrets": {
@@ -204,6 +254,7 @@ async def remove(options: Options, name: str, data: bool) -> None:
     config_file.write(path, configured)
     place = settings.state_dir / "mcp" / name
     shutil.rmtree(place if data else place / "program", ignore_errors=True)
+    (settings.state_dir / SIGN_INS / f"{name}.json").unlink(missing_ok=True)
     await change(settings, "forget-fact", key=f"mcp:{name}")
     await record_act(settings, act="mcp", removed=name)
     click.echo(f"Removed {name}. {LATER}")

@@ -488,7 +488,7 @@ async def test_what_only_a_backup_with_secrets_holds_stays_where_it_is(
     state: Path, tmp_path: Path
 ) -> None:
     """Restored in its place, as by a rollback over a migration: nobody is logged out, and the state before is whole."""
-    files = ("matrix/session.json", KEY_FILE)
+    files = ("matrix/session.json", "mcp-tokens/x.json", KEY_FILE)
     for name in files:
         (state / name).parent.mkdir(exist_ok=True)
         (state / name).write_text(name)

@@ -89,7 +89,7 @@ async def test_an_address_that_refuses_or_is_away_is_told(
     http.mode = "refuse"
     box = await servers.open(command=(), url=http.url)
     refused = await mcp(box, "tea")
-    assert refused == saying("tea refuses the request (401)", "env_file")
+    assert refused == saying("sign in", "voltaire mcp test tea")
     away = await servers.open(command=(), url="http://127.0.0.1:1/mcp")
     gone = await mcp(away, "tea")
     assert gone.startswith("mcp: tea ") and gone.endswith("exit code: 1")
