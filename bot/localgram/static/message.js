@@ -8,7 +8,7 @@ const PAPER = "M7 3.5h7l4.5 4.5v11A1.5 1.5 0 0117 20.5H7A1.5 1.5 0 015.5 19V5A1.
 const SVG = "http://www.w3.org/2000/svg";
 const BLOCKS = new Set(["pre", "blockquote", "expandable_blockquote"]);
 const TAGS = { bold: "strong", italic: "em", underline: "u", strikethrough: "s", code: "code", blockquote: "blockquote" };
-const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }); // as the bot writes them
 
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);

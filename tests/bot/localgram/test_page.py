@@ -83,6 +83,8 @@ async def test_a_conversation(page: Page, raw: Raw, alice: Person) -> None:
     await expect(bubble(page, "how much <b>space</b>?")).to_be_visible()
     (said,) = alice.messages()
     assert said.text == "how much <b>space</b>?"
+    stamp = bubble(page, "how much").locator("time")
+    await expect(stamp).to_have_text(re.compile(r"^\d\d:\d\d$"))  # not "08:05 PM"
     await raw.ok(
         "setMessageReaction",
         chat_id=5,
