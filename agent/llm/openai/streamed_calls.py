@@ -70,9 +70,14 @@ class _Call:
         except (ValueError, RecursionError):
             return False
 
+    def repeated_in(self, piece: str) -> bool:
+        """Whether `piece` begins with all arguments so far."""
+        return begins_object(piece) and piece.startswith("".join(self.arguments))
+
     def restart(self) -> None:
         self.arguments.clear()
-        self.size = 0
+        self.size = self._depth = 0
+        self._quoted = self._escaped = False
 
 
 class StreamedCalls:
@@ -110,6 +115,8 @@ class StreamedCalls:
             self._calls.append(call)
         elif call.complete and begins_object(piece) and call.empty_object:
             call.restart()  # it stood for arguments that come only now
+        elif goes_on and call.repeated_in(piece):
+            call.restart()  # each part has all arguments so far
         call.id = call.id or id
         if name.startswith(call.name):
             call.name = name
@@ -183,6 +190,8 @@ def begins_new(call: _Call, id: str, name: str, piece: str) -> bool:
         return other_id or bool(name)
     if not name or not call.name:
         return False
+    if name == call.name and call.index is None and begins_object(piece):
+        return other_id
     if name == call.name:
         return other_id and call.blank and not piece
     if other_id or not call.blank:

@@ -58,6 +58,13 @@ OTHER = [("bash", ONE), ("grep", TWO)]
         ([(0, "a", "bash", ONE), (0, "b", "now", ""), (0, "c", "grep", TWO)],
          [("bash", ONE), ("now", ""), ("grep", TWO)]),
         ([(0, "a", "now", "{}"), (0, "b", "bash", ONE)], [("now", "{}"), ("bash", ONE)]),
+        # Ids alone, and the parts of two calls in turn.
+        ([(None, "a", "bash", ONE[:5]), (None, "b", "bash", TWO[:9]), (None, "a", None, ONE[5:]), (None, "b", None, TWO[9:])], BOTH),
+        ([(None, "a", "bash", ONE[:5]), (None, "b", "grep", TWO[:9]), (None, "a", None, ONE[5:]), (None, "b", None, TWO[9:])], OTHER),
+        # Each part has all that came before it.
+        ([(0, "a", "bash", ONE[:5]), (0, "a", "bash", ONE[:14]), (0, "a", "bash", ONE), (1, "b", "bash", TWO)], BOTH),
+        ([(0, "a", "bash", ONE[:5]), (0, "a", None, ONE[:14]), (0, "a", None, ONE), (1, "b", "grep", TWO)], OTHER),
+        ([(None, "a", "bash", ONE[:1]), (None, None, None, ONE[:14]), (None, None, None, ONE)], BOTH[:1]),
         # The same, in parts.
         ([(0, "a", "bash", ""), (0, None, None, ONE), (0, "b", "bash", ""), (0, None, None, TWO)], BOTH),
         ([(0, "a", "bash", ONE[:4]), (0, "a", "bash", ONE[4:]), (0, "b", "grep", TWO[:4]),
