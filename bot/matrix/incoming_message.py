@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html.parser import HTMLParser
 from typing import Any, Literal
 
 from agent.store import Incoming
@@ -13,6 +14,7 @@ from bot.matrix.rooms import SOURCE, RoomKey
 from bot.quotation import Quotation
 
 FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
+MOST_HTML = 60_000  # characters; an event has 65,536 bytes
 FALLBACK = re.compile(r"\A(?:> ?[^\n]*\n)+\n?")  # what older apps put above a reply
 COMMAND = re.compile(r"[/!]([a-z_]+)(?:\s+(.*))?\Z", re.DOTALL)
 KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
@@ -56,8 +58,7 @@ class RoomMessage:
         told = self.content.get("m.mentions")
         if isinstance(told, dict) and isinstance(users := told.get("user_ids"), list):
             return me in users
-        said = self.body.lower()
-        return me.lower() in said or said.startswith((name.lower(), f"@{name.lower()}"))
+        return me.lower() in self.body.lower() or spoken_to(self.body, name) is not None
 
 
 def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
@@ -70,11 +71,13 @@ def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
         content = content["m.new_content"]
     in_thread = kind == "m.thread"
     reply = (relation.get("m.in_reply_to") or {}).get("event_id", "")
-    if in_thread and relation.get("is_falling_back", True):
+    if in_thread and relation.get("is_falling_back"):
         reply = ""  # the newest of the thread, for apps that know no threads
     body = str(content.get("body", ""))
     if reply:
         body = FALLBACK.sub("", body, count=1)
+    if content.get("format") == "org.matrix.custom.html":
+        body = with_links(body, str(content.get("formatted_body", "")))
     message = RoomMessage(
         room,
         str(event["event_id"]),
@@ -128,10 +131,59 @@ def words(message: RoomMessage, me: tuple[str, ...]) -> str:
         case "m.emote":
             return f"* {message.body}"
     for name in me:
-        if name and message.body.lower().startswith((name.lower(), f"@{name.lower()}")):
-            rest = message.body[len(name) + message.body.startswith("@") * (name[0] != "@") :]
-            return rest.lstrip(" ,:")
+        if called := spoken_to(message.body, name):
+            return message.body[called.end() :]
     return message.body
+
+
+def spoken_to(body: str, name: str) -> re.Match[str] | None:
+    """The name at the beginning of a message, with what follows it; a longer word is not the name."""
+    form = rf"@?{re.escape(name)}(?![\w'’-]|\.\w)[ ,:]*"
+    return re.match(form, body, re.IGNORECASE) if name else None
+
+
+class Links(HTMLParser):
+    """The words and addresses of the links of a formatted body, without those of people and of the quoted message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self._address = ""
+        self._words: list[str] = []
+        self._quoted = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "mx-reply":
+            self._quoted = True
+        if tag == "a" and not self._quoted:
+            self._address, self._words = dict(attrs).get("href") or "", []
+
+    def handle_data(self, data: str) -> None:
+        self._words.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "mx-reply":
+            self._quoted = False
+        if tag == "a" and self._address:
+            if not self._address.startswith(("https://matrix.to/#/@", "matrix:u/")):
+                self.found.append((" ".join("".join(self._words).split()), self._address))
+            self._address = ""
+
+
+def with_links(body: str, html: str) -> str:
+    """The plain body, with addresses that stand in the formatted one alone behind their words."""
+    links, at = Links(), 0
+    if len(html) <= MOST_HTML:
+        links.feed(html)
+    for words, address in links.found:
+        found = body.find(words, at)
+        if address.rstrip("/") in body:
+            at = max(at, found + len(words))
+            continue
+        end = found + len(words) if found >= 0 and words else len(body)
+        body = f"{body[:end]} ({address}){body[end:]}"
+        at = end
+    return body
 
 
 def caption(message: RoomMessage) -> str:

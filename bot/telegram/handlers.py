@@ -382,6 +382,9 @@ def addressing_sender(context: HandlerContext, message: Message) -> Sender | Non
     else:
         meant = message.chat.id > 0 or context.access.groups == "all"
         meant = meant or addressed(message, message.get_bot().bot)
+    other = COMMAND.match(message.caption or "")
+    if other and other[2] and other[2][1:].lower() != (message.get_bot().username or "").lower():
+        return None  # a command for another bot, under a picture
     return sender_of(message, user) if meant else None
 
 

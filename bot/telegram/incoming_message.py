@@ -1,6 +1,7 @@
 """A Telegram message as a row of the inbox: text, quote, forward, sender, attachments."""
 
 import mimetypes
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -114,16 +115,17 @@ def message_text(message: Message, me: User) -> str:
     """The text with its links' targets, without a leading mention of the bot; what is neither
     text nor file in brackets. Never empty where no file came along."""
     words = linked_text(message)
-    mention = f"@{me.username}".lower()
-    if message.chat.id < 0 and me.username and words.lower().startswith(mention):
-        words = words[len(mention) :].lstrip(" ,:")
+    if message.chat.id < 0 and me.username:
+        words = re.sub(rf"(?i)\A@{me.username}(?!\w)[ ,:]*", "", words)
     lines = [words]
     if message.venue:
         lines.append(f"[venue {message.venue.title}, {message.venue.address}]")
     if message.location:
         lines.append(f"[location {message.location.latitude}, {message.location.longitude}]")
     if message.contact:
-        lines.append(f"[contact {message.contact.first_name}, {message.contact.phone_number}]")
+        contact = message.contact
+        name = " ".join(filter(None, [contact.first_name, contact.last_name]))
+        lines.append(f"[contact {name}, {contact.phone_number}]")
     if message.sticker:
         lines.append(f"[{' '.join(filter(None, ['sticker', message.sticker.emoji]))}]")
     if message.poll:

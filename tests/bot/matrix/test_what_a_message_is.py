@@ -57,6 +57,62 @@ def test_what_is_answered_comes_whole_or_the_cut_is_marked(
     assert row.body.count('"answered": true') == files
 
 
+HTML = "org.matrix.custom.html"
+A = '<a href="https://a.b/1">here</a>'
+
+
+@pytest.mark.parametrize(
+    ("body", "html", "read"),
+    [
+        ("see here", f"see {A}", "see here (https://a.b/1)"),
+        ("here or here", f'{A} or <a href="c:2">here</a>', "here (https://a.b/1) or here (c:2)"),
+        ("[here](https://a.b/1)", A, "[here](https://a.b/1)"),
+        ("here: https://a.b/1", f"here: {A}", "here: https://a.b/1"),
+        ("a bold word", 'a <a href="c:2"><b>bold</b> word</a>', "a bold word (c:2)"),
+        ("**here**", f"<b>{A}</b>", "**here (https://a.b/1)**"),
+        ("Ada: look", '<a href="https://matrix.to/#/@ada:x">Ada</a>: look', "Ada: look"),
+        ("join us", 'join <a href="https://matrix.to/#/#r:x">us</a>', "join us (https://matrix.to/#/#r:x)"),
+        ("other words", A, "other words (https://a.b/1)"),
+        ("answer", f"<mx-reply>{A}</mx-reply>answer", "answer"),
+        ("a &amp; b", 'a &amp; <a href="c:2?x=1&amp;y=2">b</a>', "a &amp; b (c:2?x=1&y=2)"),
+        ("here", "<a>here</a> <a href>here</a> <a href=", "here"),
+    ],
+)  # fmt: skip
+def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
+    message = parsed("!r:x", event(body=body, format=HTML, formatted_body=html))
+    assert words(message, ()) == read
+
+
+@pytest.mark.parametrize(
+    ("body", "read"),
+    [
+        ("Voltaire, look", "look"),
+        ("@Voltaire: look", "look"),
+        ("voltaire look", "look"),
+        ("@v:x look", "look"),
+        ("Voltaire", ""),
+        ("Voltaires look", "Voltaires look"),
+        ("Voltaire's look", "Voltaire's look"),
+        ("Voltaire-fan look", "Voltaire-fan look"),
+        ("@v:x.org look", "@v:x.org look"),
+        ("@v:xy look", "@v:xy look"),
+        ("look, Voltaire", "look, Voltaire"),
+    ],
+)
+def test_a_longer_word_is_not_the_bots_name(body: str, read: str) -> None:
+    message = parsed("!r:x", event(body=body))
+    assert words(message, ("@v:x", "Voltaire")) == read
+    if "Voltaire" in body and not body.startswith("look"):
+        assert message.mentions("@v:x", "Voltaire") == (read != body)
+
+
+def test_an_answer_in_a_thread_is_one_unless_it_says_otherwise() -> None:
+    relation = {"rel_type": "m.thread", "event_id": "$0", "m.in_reply_to": {"event_id": "$1"}}
+    assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == "$1"
+    relation["is_falling_back"] = True
+    assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == ""
+
+
 MESSAGES = [
     "/home is 98 % full, what can I delete?",
     "/etc/hosts what is it?",

@@ -48,6 +48,25 @@ def linked(text: str, words: str, *urls: str, more: tuple[dict[str, Any], ...] =
     return text, found
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("@voltaire_bot look", "look"),
+        ("@Voltaire_Bot: look", "look"),
+        ("@voltaire_bot2 look", "@voltaire_bot2 look"),
+        ("@voltaire_bots, @voltaire_bot look", "@voltaire_bots, @voltaire_bot look"),
+        ("@voltaire_botЖ look", "@voltaire_botЖ look"),
+    ],
+)
+def test_a_longer_name_is_another_bots(text: str, read: str) -> None:
+    assert message_text(message(text=text), ME) == read
+
+
+def test_a_contact_has_both_names() -> None:
+    card = {"first_name": "Ada", "last_name": "King", "phone_number": "+44"}
+    assert message_text(message(contact=card), ME) == "[contact Ada King, +44]"
+
+
 LINKS = [
     (linked("here, here and here", "here", "a:1", "b:2", "c:3"), "here (a:1), here (b:2) and here (c:3)"),
     (linked("👍🏽 here 👩‍👩‍👧 here", "here", "a:1", "b:2"), "👍🏽 here (a:1) 👩‍👩‍👧 here (b:2)"),
