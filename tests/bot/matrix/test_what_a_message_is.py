@@ -107,7 +107,11 @@ def test_a_longer_word_is_not_the_bots_name(body: str, read: str) -> None:
 
 
 def test_an_answer_in_a_thread_is_one_unless_it_says_otherwise() -> None:
-    relation = {"rel_type": "m.thread", "event_id": "$0", "m.in_reply_to": {"event_id": "$1"}}
+    relation: dict[str, Any] = {
+        "rel_type": "m.thread",
+        "event_id": "$0",
+        "m.in_reply_to": {"event_id": "$1"},
+    }
     assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == "$1"
     relation["is_falling_back"] = True
     assert parsed("!r:x", event(**{"m.relates_to": relation})).answers == ""
