@@ -21,7 +21,7 @@ class Request:
     way that leaves the beginning of the prompt as it is. `raw`: the server is not to
     look for calls and thoughts in the answer, because its parser has failed with it.
     `constrained`: calls are kept readable by a grammar, where the server decodes under one; there alone
-    "required" is kept as well.
+    "required" is kept as well, and calls are to the tools named in `only`, or to any where it is empty.
     `prompt`: this is read as it is and nothing is generated; `messages` only tell what
     it was made of, with its pictures (`Model.ahead`).
     """
@@ -35,6 +35,7 @@ class Request:
     brief: bool = False
     raw: bool = False
     constrained: bool = False
+    only: frozenset[str] = frozenset()
     prompt: tuple[int, ...] | str = ()
 
 

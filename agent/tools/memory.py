@@ -23,7 +23,8 @@ async def recall(call: Call, query: str) -> Output:
     """Search notes and past conversations."""
     matches = await notes_of(call).recall(query, MOST_MATCHES)
     call.strangers.extend(match.stranger for match in matches if match.stranger)
-    return Output("\n".join(f"{m.when} {m.text}" for m in matches) or "nothing found")
+    found = "\n".join(f"{m.when} {m.text}" for m in matches)
+    return Output(found or "nothing found", found=bool(found))
 
 
 def notes_of(call: Call) -> Notes:

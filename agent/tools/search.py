@@ -84,11 +84,11 @@ async def list_files(
         told = f"No file matches {pattern} in {place.name}."
         count, *names = await search(call, place, "newest", beneath(place.path, ""))
         if not names:
-            return Output(told)
+            return Output(told, found=False)
         told = f"{told} There are others: "
     lines = [sized(place, *entry.split("\t", 1)) for entry in names[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
-    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
+    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}", found=not told)
 
 
 def sized(place: SandboxPath, size: str, name: str) -> str:
@@ -123,7 +123,7 @@ async def grep(
         text = f"{told}{counted(min(len(lines), MOST_LINES), 'line')}{more}:\n{shown}"
     if kind == "-F":
         text += "\n[pattern is not a regular expression, so it was searched as plain text]"
-    return Output(text)
+    return Output(text, found=bool(lines))
 
 
 async def split_pattern(call: Call, path: str, pattern: str) -> tuple[SandboxPath, str]:

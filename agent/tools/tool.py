@@ -43,12 +43,13 @@ KEY = "{where} contains {what}, which would be sent or kept:\n\n{text}"
 @dataclass(frozen=True, slots=True)
 class Output:
     """A tool's result: `text` for the model, `shown` for the person where it differs, `images` (data URLs)
-    for a model that sees."""
+    for a model that sees. `found`: False where it was searched for something that is not there."""
 
     text: str
     ok: bool = True
     shown: str = ""
     images: tuple[str, ...] = ()
+    found: bool = True
 
 
 async def untouched() -> Sequence[Taint]:

@@ -101,6 +101,12 @@ def instructs(text: str) -> bool:
     return bool(CODE_BLOCK.search(text) or TOOL_NAMES.search(text))
 
 
+def echoes(text: str, message: str) -> bool:
+    """Whether an answer says nothing but what the message says, as small models do that know nothing else."""
+    said, asked = (re.findall(r"\w+", each.lower()) for each in (text, message))
+    return len(said) >= max(4, len(asked) // 2) and set(said) <= set(asked)
+
+
 def pattern(*words: str) -> re.Pattern[str]:
     return re.compile("|".join(words), re.IGNORECASE)
 

@@ -131,6 +131,11 @@ class Conversation:
         texts = {m.call: m.text for m in self.own if isinstance(m, ToolResult)}
         return [(call, texts[call.id]) for call in calls_of(self.own) if call.id in texts]
 
+    def asked(self) -> tuple[Message, ...]:
+        """The messages without what was done in this turn."""
+        before = self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]
+        return (*before, *filter(said_in, self.own))
+
     def last_exchange(self) -> tuple[Message, ...]:
         """The person's message before this turn, and the answer to it."""
         before = self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]

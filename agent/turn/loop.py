@@ -20,7 +20,7 @@ from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import AnswerChecks, instructs
+from agent.turn.answer_checks import AnswerChecks, echoes, instructs
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
@@ -96,6 +96,7 @@ class TurnLoop:
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
+        self.shelled = False  # whether a small model was asked for a command of the shell
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
@@ -104,11 +105,9 @@ class TurnLoop:
         await self.resume()
         while not (limit := self.limit_reached()):
             step = await self.ask()
-            if self.constrained and not step.calls:  # what it said is forgotten
-                if self.tools.done:
-                    step = await self.ask(tool_choice="none", results=self.tools.results())
-                elif self.tools.outcomes or instructs(step.text):
-                    step = await self.ask(tool_choice="required")
+            if self.constrained:
+                self.tools.careful = True
+                step = await self.settled(step)
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])
                 return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
@@ -132,6 +131,27 @@ class TurnLoop:
                 return Ending.said(translated(texts.NO_ANSWER), "error")
         return await self.last_word(limit)
 
+    async def settled(self, step: Step) -> Step:
+        """The step of a small model, from whose words nothing is kept but an answer that it gives from results.
+
+        Where it has none, or goes round in a circle, it is asked once from the beginning for a command of the
+        shell, which models of code know best, and then for any call.
+        """
+        again = bool(step.calls) and self.tools.repeats(step.calls[0])
+        if step.calls and not again:
+            return step
+        if found := any(self.tools.outcomes.values()):
+            step = await self.ask(tool_choice="none", results=self.tools.results())
+            if not (instructs(step.text) or echoes(step.text, self.transcript.words())):
+                return step
+        elif not (again or self.tools.outcomes or instructs(step.text)):
+            return step
+        if self.shelled:
+            return step if found or again else await self.ask(tool_choice="required")
+        self.shelled = True
+        command = await self.ask(tool_choice="required", afresh=True)
+        return step if command.calls and self.tools.repeats(command.calls[0]) else command
+
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""
         self.last_step_at = asyncio.get_running_loop().time() + SOON * self.limits.seconds
@@ -145,11 +165,14 @@ class TurnLoop:
         elif self.transcript.own and isinstance(self.transcript.own[-1], Assistant):
             await self.transcript.note(texts.GO_ON)
 
-    async def ask(self, *, tool_choice: ToolChoice = "auto", results: str = "") -> Step:
+    async def ask(
+        self, *, tool_choice: ToolChoice = "auto", results: str = "", afresh: bool = False
+    ) -> Step:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought. With
-        `results` the model reads nothing but them, the turn's pictures and the person's words.
+        `results` the model reads nothing but them, the turn's pictures and the person's words; `afresh`: nothing
+        of what was done in this turn, and it can call bash alone.
         """
         await self.compact()
         compactions, request = 0, self.request(tool_choice)
@@ -158,17 +181,24 @@ class TurnLoop:
             asked = User(told, self.transcript.pictures())
             messages = (System(texts.ANSWER_FROM), *self.transcript.last_exchange(), asked)
             request = replace(request, messages=messages, tools=(), constrained=False)
+        elif afresh:
+            request = replace(request, messages=self.transcript.asked(), only=frozenset({"bash"}))
         while True:
             try:
                 draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
                 completion, parser = await self.caller.complete(request, shown=not draft)
             except ContextFull:
-                if results or compactions == COMPACTIONS or not await self.compact(full=True):
+                if (
+                    results
+                    or afresh
+                    or compactions == COMPACTIONS
+                    or not await self.compact(full=True)
+                ):
                     raise
                 compactions += 1
                 request = replace(request, messages=self.transcript.messages)
             else:
-                await self.transcript.called(completion, aside=bool(results))
+                await self.transcript.called(completion, aside=bool(results) or afresh)
                 if not request.brief and thought_alone(completion, parser):
                     request = replace(request, brief=True)
                     continue

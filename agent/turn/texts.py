@@ -59,6 +59,10 @@ UNKNOWN_TOOL = "There is no tool {name}. The tools are: {tools}."
 UNREADABLE = (
     "This call could not be read, so it was not run. Write the arguments as one JSON object. {form}"
 )
+UNREAD = (
+    "{path} is there already and was not read, so it was not replaced. To add to its end, set append to true; "
+    "to replace it, read it first."
+)
 ANSWER_FROM = (
     "Answer the person's message from what tools have found for it: in one or two sentences, unless it asks for "
     "more, in the person's language, with names, numbers and units as they stand there. Say so if the answer is "

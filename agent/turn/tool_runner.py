@@ -1,6 +1,7 @@
 """Runs the calls of a step, once the tool is known and its arguments valid."""
 
 import asyncio
+import posixpath
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -31,7 +32,9 @@ class ToolRunner:
     """Runs one call at a time, and remembers what a turn has done.
 
     `calls` counts the calls that were run; `done` holds the names of
-    tools that ran without an error, `outcomes` whether each call (by id) that ran did so; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call.
+    tools that ran without an error, `outcomes` whether each call (by id) that ran did so and
+    found what it searched for; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call; `careful`:
+    no file is replaced that this turn has not seen.
     """
 
     turn: Turn
@@ -39,6 +42,7 @@ class ToolRunner:
     emit: Emit
     withhold: Withhold
     output_bytes: int = 0
+    careful: bool = False
     calls: int = 0
     done: set[str] = field(default_factory=set)
     outcomes: dict[str, bool] = field(default_factory=dict)
@@ -159,6 +163,7 @@ class ToolRunner:
         began = asyncio.get_running_loop().time()
         reserved = False
         try:
+            await self._unseen(tool, context, arguments)
             await budget.reserve({"calls": 1, **costs})
             reserved = True
             output = await tool.run(context, arguments)
@@ -171,11 +176,29 @@ class ToolRunner:
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text, seconds)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
-        self.outcomes[call.id] = output.ok
+        self.outcomes[call.id] = output.ok and output.found
         if output.ok:
             self.done.add(call.name)
         self._finished(call, output, seconds)
         return output, list(dict.fromkeys(context.strangers))
+
+    async def _unseen(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
+        """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition."""
+        path = arguments.get("path", "")
+        if not self.careful or tool.name != "write_file" or arguments.get("append"):
+            return
+        if any(
+            posixpath.basename(path) in earlier.arguments
+            for earlier, _ in self.transcript.results()
+        ):
+            return
+        try:
+            with await call.sandbox.files.open(path) as file:
+                holds_text = bool(file.read(1))
+        except ToolError:  # there is none yet
+            return
+        if holds_text:
+            raise ToolError(texts.UNREAD.format(path=path))
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
         milliseconds = round(seconds * 1000)

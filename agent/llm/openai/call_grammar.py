@@ -45,7 +45,8 @@ def fields(request: Request) -> Json:
     """The fields that bind a completion to what the request may be answered with."""
     if request.tool_choice == "none":
         return words()
-    return calls(request.tools, required=request.tool_choice == "required")
+    named = [t for t in request.tools if t["function"]["name"] in request.only] or request.tools
+    return calls(named, required=request.tool_choice == "required")
 
 
 def words() -> Json:

@@ -295,10 +295,12 @@ class TestRepetition:
     ) -> None:
         bench.constrain = "always"
         call = calls("bash", command="ls")
-        finished = await bench.run(call, call, says("Use `list_files`."), says("One file."))
+        command, words = calls("bash", command="ls *"), says("Use `list_files`.")
+        finished = await bench.run(call, call, words, command, says(""), says("One file."))
         assert (finished.text, finished.reason) == ("One file.", "done")
-        assert bench.model.requests[-1].messages == bench.model.requests[1].messages
-        assert bench.model.requests[-1].tool_choice == "none"
+        afresh = bench.model.requests[3]
+        assert afresh.messages == bench.model.requests[0].messages  # nothing that it could repeat
+        assert (afresh.tool_choice, afresh.only) == ("required", frozenset({"bash"}))
 
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
@@ -371,6 +373,32 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(wrong, says("It failed."), right, says("Hm."), says("One file."))
         assert (finished.text, finished.tool_calls) == ("One file.", 2)
         assert [r.tool_choice for r in bench.model.requests][2] == "required"
+
+    async def test_a_circle_without_a_result_is_left_by_a_command(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        wrong, right = calls("bash", command="fail"), calls("bash", command="ls")
+        finished = await bench.run(wrong, wrong, right, says(""), says("One file."))
+        assert (finished.text, finished.tool_calls) == ("One file.", 2)
+        assert bench.model.requests[2].only == {"bash"}
+
+    @pytest.mark.parametrize("echo", ["Count the lines of a.txt.", "yes: count the lines of a.txt"])
+    async def test_an_answer_that_repeats_the_message_is_none(
+        self, bench: Bench, echo: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Yes, count the lines of a.txt, and say how many")
+        command = calls("bash", command="wc -l a.txt")
+        finished = await bench.run(
+            calls("bash", command="ls"), says(""), says(echo), command, says(""), says("Seven.")
+        )
+        assert (finished.text, finished.tool_calls) == ("Seven.", 2)
+
+    async def test_but_an_echo_is_better_than_the_same_command_again(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        call = calls("bash", command="ls")
+        bench.journal.messages[-1] = User("say the name of the file")
+        finished = await bench.run(call, says(""), says("The name of the file."), call)
+        assert (finished.text, finished.tool_calls) == ("The name of the file.", 1)
 
     async def test_other_models_answer_as_they_do(self, bench: Bench) -> None:
         await bench.run(calls("bash", command="ls"), says("One file."))
