@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,23 @@ async def test_every_task_can_be_done(stage: Any) -> None:
         if score.fault or score.reason != "done":
             faults[task.name] = (score.fault, score.reason)
     assert faults == {}
+
+
+async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -> None:
+    task = next(task for task in suite() if task.name == "append-line")
+    over = calls("write_file", path="shopping.txt", content="eggs\n")
+    add = calls("write_file", path="/workspace/shopping.txt", content="eggs\n", append=True)
+    read = calls("read_file", path="shopping.txt")
+    whole = calls("write_file", path="shopping.txt", content="milk\nbread\neggs\n")
+    for steps in (
+        (over, add),
+        (read, whole),
+        (over, over, calls("bash", command="echo eggs >> *.txt")),
+    ):
+        model = ScriptedModel.of(*steps, says(""), says("Added."))
+        setup = replace(stage(model), constrain="always")
+        score = await run_task(setup, task)
+        assert (score.fault, score.reason) == ("", "done"), steps
 
 
 async def test_abilities_are_the_same_as_listed_tools(stage: Any) -> None:
