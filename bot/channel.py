@@ -6,9 +6,8 @@ Texts are Markdown. docs/channels.md tells how to add an app; examples/channel.p
 
 import asyncio
 import logging
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, BinaryIO, Generic, Literal, NamedTuple, Protocol, TypeVar
@@ -130,7 +129,9 @@ PAYLOAD = TypeAdapter(OutgoingMessage)
 def discard_file(message: OutgoingMessage) -> None:
     """Delete the copy that was sent, and its folder."""
     if message.file:
-        shutil.rmtree(Path(message.file).parent, ignore_errors=True)
+        with suppress(OSError):
+            Path(message.file).unlink()
+            Path(message.file).parent.rmdir()
 
 
 class LiveView(Protocol):
