@@ -65,7 +65,7 @@ def call(box: Box) -> Call:
 async def test_notes_are_saved_and_found(call: Call) -> None:
     assert await remember.run(call, {"note": " Likes tea. "}) == Output("saved note 1")
     assert await recall.run(call, {"query": "tea"}) == Output("2026-11-20 Likes tea.")
-    assert await recall.run(call, {"query": "coffee"}) == Output("nothing found")
+    assert await recall.run(call, {"query": "coffee"}) == Output("nothing found", found=False)
     assert call.context.notes == Notebook([("Likes tea.", "turn-7")])
 
 
