@@ -133,15 +133,17 @@ class Conversation:
 
     def asked(self) -> tuple[Message, ...]:
         """The messages without what was done in this turn."""
-        before = self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]
-        return (*before, *filter(said_in, self.own))
+        return (*self._before(), *filter(said_in, self.own))
 
     def last_exchange(self) -> tuple[Message, ...]:
         """The person's message before this turn, and the answer to it."""
-        before = self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]
+        before = self._before()
         said = list(filter(None, map(said_in, before)))
         answered = [m.text for m in before if isinstance(m, Assistant) and m.text and not m.calls]
         return (User(said[-1]), Assistant(answered[-1])) if said and answered else ()
+
+    def _before(self) -> tuple[Message, ...]:
+        return self.messages[: next((n for n, m in enumerate(self.messages) if m in self.own), 0)]
 
     def pictures(self) -> tuple[str, ...]:
         """Those that the person sent in this turn, and those that its calls showed."""

@@ -105,8 +105,8 @@ class TurnLoop:
         await self.resume()
         while not (limit := self.limit_reached()):
             step = await self.ask()
+            self.tools.careful = self.constrained
             if self.constrained:
-                self.tools.careful = True
                 step = await self.settled(step)
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])
@@ -188,12 +188,7 @@ class TurnLoop:
                 draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
                 completion, parser = await self.caller.complete(request, shown=not draft)
             except ContextFull:
-                if (
-                    results
-                    or afresh
-                    or compactions == COMPACTIONS
-                    or not await self.compact(full=True)
-                ):
+                if results or compactions == COMPACTIONS or not await self.compact(full=True):
                     raise
                 compactions += 1
                 request = replace(request, messages=self.transcript.messages)

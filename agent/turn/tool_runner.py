@@ -31,10 +31,10 @@ _REPORTED = 8  # lines of a report
 class ToolRunner:
     """Runs one call at a time, and remembers what a turn has done.
 
-    `calls` counts the calls that were run; `done` holds the names of
-    tools that ran without an error, `outcomes` whether each call (by id) that ran did so and
-    found what it searched for; `malformed` counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call; `careful`:
-    no file is replaced that this turn has not seen.
+    `calls` counts the calls that were run; `done` holds the names of tools that ran without an error,
+    `outcomes` whether each call (by id) that ran did so and found what it searched for; `malformed`
+    counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
+    `careful`: no file is replaced that this turn has not seen.
     """
 
     turn: Turn
@@ -187,10 +187,9 @@ class ToolRunner:
         path = arguments.get("path", "")
         if not self.careful or tool.name != "write_file" or arguments.get("append"):
             return
-        if any(
-            posixpath.basename(path) in earlier.arguments
-            for earlier, _ in self.transcript.results()
-        ):
+        name = posixpath.basename(path)
+        ran = [earlier for earlier, _ in self.transcript.results() if self.outcomes.get(earlier.id)]
+        if any(name in earlier.arguments for earlier in ran):
             return
         try:
             with await call.sandbox.files.open(path) as file:

@@ -75,10 +75,12 @@ async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -
     over = calls("write_file", path="shopping.txt", content="eggs\n")
     add = calls("write_file", path="/workspace/shopping.txt", content="eggs\n", append=True)
     read = calls("read_file", path="shopping.txt")
+    again = calls("write_file", path="shopping.txt", content="eggs")
     whole = calls("write_file", path="shopping.txt", content="milk\nbread\neggs\n")
     for steps in (
         (over, add),
         (read, whole),
+        (over, again, add),
         (over, over, calls("bash", command="echo eggs >> *.txt")),
     ):
         model = ScriptedModel.of(*steps, says(""), says("Added."))
