@@ -5,6 +5,9 @@ import os
 import posixpath
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.language import translated
@@ -14,6 +17,7 @@ from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
 from backend.protocol import Phrase
 
+CHUNK = 1 << 20
 SHOWN_BYTES = 100_000  # of a file, to an owner who is asked about it
 
 
@@ -33,9 +37,12 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
                 raise
             paths = await matching(files, path)
             opened = [stack.enter_context(await files.open(each)) for each in paths]
-        size = sum(file.seek(0, os.SEEK_END) for file in opened)
-        for file in opened:
-            file.seek(0)
+        kept = call.sandbox.workspace.parent
+        opened = [
+            stack.enter_context(await asyncio.to_thread(private_copy, file, kept))
+            for file in opened
+        ]
+        size = sum(os.fstat(file.fileno()).st_size for file in opened)
         places = [files.resolve(each, reading=True) for each in paths]
         what = ", ".join(place.name for place in places)
         if repo := places[0].repo:
@@ -45,11 +52,28 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             await call.leaves(Phrase("A file's name"), place.name)
             if leak := await asyncio.to_thread(call.context.leaks.find_in_file, file):
                 beginning = file.read(SHOWN_BYTES).decode("utf-8", "replace")
+                file.seek(0)
                 await call.leaves(Phrase("The file {name}", name=place.name), beginning, leak)
         await call.budget.reserve({"bytes": size})
         names = [posixpath.basename(place.path) for place in places]
         await sender.send_files(list(zip(opened, names, strict=True)), caption)
     return Output(f"sent {what}, {size:,} bytes")
+
+
+def private_copy(file: BinaryIO, folder: Path) -> BinaryIO:
+    """A nameless copy in a folder that no sandbox sees: a job that still writes the file cannot change what was searched
+    and allowed. Bytes that are added meanwhile are left out. Raises ToolError."""
+    left = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    try:
+        copy = TemporaryFile(dir=folder)  # noqa: SIM115 - closed by the caller
+        while chunk := file.read(min(left, CHUNK)):
+            copy.write(chunk)
+            left -= len(chunk)
+        copy.seek(0)
+    except OSError as error:
+        raise ToolError(f"There is no room to prepare the file: {error.strerror}.") from None
+    return copy
 
 
 async def matching(files: Files, pattern: str) -> list[str]:

@@ -20,6 +20,8 @@ from agent.trust import Taint, asks
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
 
+KEY = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
+
 
 @dataclass
 class Notebook:
@@ -144,6 +146,22 @@ async def test_a_file_of_a_repository_is_sent_when_the_owner_allows(with_repo: B
     assert await with_repo.error(send_file, path="/repos/site/a.txt") == "The owner said no."
     assert with_repo.sent == [("a.txt", b"one\n", "")]
     assert with_repo.asked == [("Send /repos/site/a.txt (4 bytes)", "send:site")] * 2
+
+
+async def test_what_is_sent_is_what_was_allowed(with_repo: Box) -> None:
+    """A job of the sandbox may write the file while the owner thinks."""
+    await with_repo.use(write_file, path="out.txt", content=f"It is {KEY}.")
+
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+        assert (scope, KEY in what) == ("key", True)
+        with (with_repo.sandbox.workspace / "out.txt").open("r+b") as file:
+            file.write(b"Something else, and longer than what was shown before.")
+
+    with_repo.approve = approve
+    told = await with_repo.text(send_file, path="out.txt")
+    assert with_repo.sent == [("out.txt", f"It is {KEY}.".encode(), "")]
+    assert told == saying(f"{len(KEY) + 7} bytes")
+    assert not [*with_repo.sandbox.workspace.parent.glob("[!w]*")]  # the copy has no name
 
 
 async def test_what_cannot_be_sent(with_repo: Box) -> None:
