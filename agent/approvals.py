@@ -25,7 +25,7 @@ TOO_LONG = (
     "shown. Do it in smaller parts."
 )
 LONGEST = 200_000  # characters of a step that somebody can still look through
-NOBODY = "This step needs the owner's approval, and nobody can be asked here, so it is denied."
+NOBODY = "An owner has to approve this step.\nNobody can be asked here, so it is denied."
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,7 @@ from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
 from agent.timezones import local_time
 from agent.tools.context import Approver
 
-NOTHING_RUNS = (
-    "Nothing runs jobs now; this comes once the bot or `voltaire chat` runs, so say that first."
-)
+NOTHING_RUNS = "Nothing runs jobs now: it comes once the bot or voltaire chat runs."
 Maker = Literal["person", "model"]
 CATCH_UP_POLICY = {
     "once": "When times were missed, it runs once.",
@@ -207,8 +205,7 @@ class Planner:
         scope = "schedule" if proposal.needs_approval else "plan"
         await approve(self.describe_spec(proposal.spec, 3), scope=scope)
         job = await self.add(replace(proposal.spec, stranger=stranger))
-        planned = f"Planned as job {job.id}: {proposal.description}."
-        return f"{self.note} {planned}".strip()
+        return f"Planned as job {job.id}: {proposal.description}.\n{self.note}".strip()
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)
