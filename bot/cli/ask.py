@@ -1,14 +1,16 @@
 """voltaire ask: one turn in the terminal, as plain text or as JSON Lines."""
 
+import asyncio
 import json
 import secrets
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Self
 
 import click
 
+from agent.aio import BackgroundTasks
 from agent.events import (
     Event,
     ModelFinished,
@@ -23,10 +25,11 @@ from agent.events import (
     from_wire,
 )
 from bot.cli.command import Misused, Options, chat_option, json_option, model_option, runs
-from bot.cli.connect import SILENT_SECONDS, running_backend, telling_what_keeps
+from bot.cli.connect import SILENT_SECONDS, running_backend, tell_on_stderr, telling_what_keeps
 from bot.cli.holder_client import HolderClient, with_holder
 from bot.settings import Settings
 
+SAVE_CURSOR, RESTORE_CURSOR, CLEAR = "\x1b7", "\x1b8", "\x1b[J"  # CLEAR: to the screen's end
 EXIT_CODES = {"done": 0, "backend": 3, "cancelled": 130}  # by the reason that the turn ended
 
 
@@ -40,8 +43,13 @@ async def command(options: Options, text: str, chat: str, model: str, as_json: b
     text = (sys.stdin.read() if text == "-" else text).strip()
     if not text:
         raise Misused("There is nothing to ask: the text is empty.")
-    show = print_json if as_json else TextPrinter().print
-    finished = await run_one_turn(options.settings, chat, text, show, model=model)
+    if as_json:
+        finished = await run_one_turn(options.settings, chat, text, print_json, model=model)
+    else:
+        async with TextPrinter() as printer:
+            finished = await run_one_turn(
+                options.settings, chat, text, printer.print, model=model, say=printer.step
+            )
     return EXIT_CODES.get(finished.reason, 1)
 
 
@@ -52,8 +60,10 @@ async def run_one_turn(
     show: Callable[[Event], None],
     stranger: str = "",
     model: str = "",
+    say: Callable[[str], None] = tell_on_stderr,
 ) -> TurnFinished:
-    """Run one turn of a chat. `stranger` names the source of a text that the user did not write."""
+    """Run one turn of a chat. `stranger` names the source of a text that the user did not write; `say` gets what
+    the model server does before it is ready."""
     update = new_update()
 
     async def turn(client: HolderClient) -> TurnFinished:
@@ -65,7 +75,7 @@ async def run_one_turn(
                 if isinstance(event, TurnFinished):
                     return event
 
-    async with running_backend(settings, model) as backend, telling_what_keeps(backend):
+    async with running_backend(settings, model) as backend, telling_what_keeps(backend, say):
         return await with_holder(settings, backend, turn)
 
 
@@ -81,42 +91,60 @@ def print_json(event: Event) -> None:
         click.echo(json.dumps(fields, ensure_ascii=False))
 
 
-@dataclass
 class TextPrinter:
-    """The answer on stdout as it grows; tool calls and notices on stderr, or there too (`steps_out`)."""
+    """The answer on stdout as it grows; tool calls and notices on stderr, or there too (`steps_out`).
 
-    steps_out: bool = False
-    _line: str = ""  # of the answer, so far
-    _sign: str = ""  # of life, that was printed last
-    _at: float = field(default_factory=time.monotonic)  # when something was printed last
+    Within its context a model that reads, thinks or writes what is not shown (a tool call) is told after
+    SILENT_SECONDS: each second at the cursor of a terminal, elsewhere by one line.
+    """
+
+    def __init__(self, *, steps_out: bool = False) -> None:
+        self._steps_out = steps_out
+        self._line = ""  # of the answer, so far
+        self._doing = "waiting for the model"  # what goes on since `_since`
+        self._since = self._at = time.monotonic()  # `_at`: when something was printed last
+        self._told = ""  # the last sign of life
+        self._tasks = BackgroundTasks()
+
+    async def __aenter__(self) -> Self:
+        self._tasks.start(self._tick(), "signs of life")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._tasks.stop()
+        self._wipe()
 
     def print(self, event: Event) -> None:
         match event:
-            case ModelProgress(total=total):
-                self._alive(f"· reading {total:,} tokens …")
+            case ModelProgress(processed=done, total=total):
+                self._does("writing" if done >= total else f"reading {total:,} tokens")
             case ThoughtDelta():
-                self._alive("· thinking …")
+                self._does("thinking")
             case TextDelta(text):
+                self._wipe()
                 self._line += text
+                self._does("writing")
                 click.echo(text, nl=False)
                 sys.stdout.flush()
+                self._at = time.monotonic()
             case ToolCalled(_, name, arguments):
-                self._end_line()
-                self._step(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}")
+                self._does(f"running {name}")
+                self.step(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}")
             case ToolFinished(ok=ok, output=output, shown=shown):
+                self._does("")
                 lines = (shown or output).splitlines()
                 for line in lines[:8]:
-                    self._step(f"  {line}")
+                    self.step(f"  {line}")
                 if len(lines) > 8:
-                    self._step(f"  … {len(lines) - 8} more lines")
+                    self.step(f"  … {len(lines) - 8} more lines")
                 if not ok:
-                    self._step("  (failed)")
+                    self.step("  (failed)")
             case Notice(text):
-                self._end_line()
-                self._step(f"· {text}")
+                self.step(f"· {text}")
             case ModelFinished(finish_reason="tool_calls"):
                 self._end_line()
             case TurnFinished(text):
+                self._does("")
                 shown, text = self._line.strip(), text.strip()
                 rest = (
                     text.removeprefix(shown) if text.startswith(shown) else text.removesuffix(shown)
@@ -126,17 +154,42 @@ class TextPrinter:
                     click.echo(rest.strip(), nl=False)
                 click.echo()
 
-    def _alive(self, sign: str) -> None:
-        """Say what goes on, once, where nothing was printed for SILENT_SECONDS."""
-        if sign != self._sign and time.monotonic() - self._at > SILENT_SECONDS:
-            self._step(sign)
-            self._sign = sign
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(1)
+            self.tell()
 
-    def _step(self, line: str) -> None:
-        click.echo(line, err=not self.steps_out)
-        self._at, self._sign = time.monotonic(), ""
+    def tell(self) -> None:
+        """Say what the model does, where nothing was printed for SILENT_SECONDS."""
+        now = time.monotonic()
+        if not self._doing or now - self._at < SILENT_SECONDS:
+            return
+        if sys.stderr.isatty():
+            self._told = f"· {self._doing}, {now - self._since:.0f} s"
+            click.echo(f"{SAVE_CURSOR}{CLEAR} {self._told}{RESTORE_CURSOR}", nl=False, err=True)
+        elif self._told != self._doing and not self._line:
+            self._told = self._doing
+            click.echo(f"· {self._doing} …", err=True)
+
+    def _does(self, doing: str) -> None:
+        if doing != self._doing:
+            self._wipe()
+            self._doing, self._since = doing, time.monotonic()
+
+    def _wipe(self) -> None:
+        """Take the sign of life from the terminal."""
+        if self._told and sys.stderr.isatty():
+            click.echo(CLEAR, nl=False, err=True)
+        self._told = ""
+
+    def step(self, line: str) -> None:
+        self._wipe()
+        self._end_line()
+        click.echo(line, err=not self._steps_out)
+        self._at = time.monotonic()
 
     def _end_line(self) -> None:
         if self._line:
+            self._wipe()
             click.echo()
         self._line = ""

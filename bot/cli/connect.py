@@ -59,11 +59,17 @@ async def running_backend(settings: Settings, model: str = "") -> AsyncIterator[
             yield client
 
 
+def tell_on_stderr(line: str) -> None:
+    click.echo(line, err=True)
+
+
 @asynccontextmanager
 async def telling_what_keeps(
-    backend: BackendClient, seconds: float = SILENT_SECONDS
+    backend: BackendClient,
+    say: Callable[[str], None] = tell_on_stderr,
+    seconds: float = SILENT_SECONDS,
 ) -> AsyncIterator[None]:
-    """Within the block, say on stderr what the model server does, where it is not ready after `seconds`."""
+    """Within the block, say what the model server does, where it is not ready after `seconds`."""
 
     async def tell() -> None:
         with suppress(BackendUnavailable, TimeoutError):
@@ -72,9 +78,11 @@ async def telling_what_keeps(
                     pass
             return
         with suppress(BackendUnavailable):
+            told = ""
             async for state in backend.ready():
-                if not state.serving:
-                    click.echo(f"· the model: {state.state} …", err=True)
+                if not state.serving and state.state != told:
+                    told = state.state
+                    say(f"· the model: {told} …")
 
     async with BackgroundTasks() as tasks:
         tasks.start(tell(), "telling what the model server does")
@@ -85,8 +93,7 @@ async def wanted_model(settings: Settings, model: str, running: BackendClient | 
     """The profile or file that `model` names, downloaded first; it is what a running backend has to serve."""
     from bot.cli.backend_config import backend_config, model_named, profile_of
 
-    say = partial(click.echo, err=True)
-    name = await model_named(model, backend_config(settings), say)
+    name = await model_named(model, backend_config(settings), tell_on_stderr)
     if running:
         serves = (await running.status()).backend.profile
         if serves != (await asyncio.to_thread(profile_of, name)).name:

@@ -123,10 +123,11 @@ async def own_state() -> AsyncIterator[Path]:
 
 async def one_answer(settings: Settings, owner: Person, text: str, model: str) -> int:
     """Send the message as an update, and print the turn until the bot's message comes back."""
-    printer = TurnPrinter(TextPrinter(steps_out=True).print)
+    text_printer = TextPrinter(steps_out=True)
+    printer = TurnPrinter(text_printer.print)
 
     async def answer() -> TurnFinished:
-        async with asyncio.timeout(ANSWER_SECONDS):
+        async with asyncio.timeout(ANSWER_SECONDS), text_printer:
             await owner.send(text)
             finished = await printer.finished
             await owner.next_message(where=lambda message: not message.silent)  # buttons or none

@@ -39,7 +39,7 @@ from bot.state import open_state
 log = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 << 20
-WHILE_OPEN = "It comes while this chat is open or the bot runs, so say that first."
+WHILE_OPEN = "It comes while this chat is open or the bot runs."
 
 
 class FromTerminal(BaseModel):

@@ -38,7 +38,7 @@ from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.owner import act_as_owner
-from bot.cli.progress import pull_files
+from bot.cli.progress import pull_files, sign_of_life
 from bot.cli.server import compile_server, fetch_server, machine
 from bot.secret_values import text_of
 from bot.settings import (
@@ -149,7 +149,8 @@ async def command(
 async def check_sandbox() -> None:
     """Raise Failed, before anything is asked, where this machine cannot isolate tools."""
     with tempfile.TemporaryDirectory(prefix="voltaire-setup-") as folder:
-        await require_sandbox(settings_at(Path(folder)))
+        async with sign_of_life(lambda: "trying the sandbox"):
+            await require_sandbox(settings_at(Path(folder)))
 
 
 def settings_at(state: Path) -> Settings:

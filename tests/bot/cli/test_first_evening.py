@@ -3,17 +3,20 @@
 import asyncio
 import json
 import os
+import re
 import socket
 import subprocess
-from collections.abc import AsyncGenerator
+import sys
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 
 import pytest
 
-from agent.events import ModelProgress, TextDelta, ThoughtDelta
+from agent.approvals import NOBODY
+from agent.events import ModelProgress, ThoughtDelta, ToolCalled, ToolFinished
 from backend.client import BackendClient
 from backend.protocol import ServerState
-from bot.cli.ask import TextPrinter
+from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
 from bot.installed_program import ROOT, UpgradeError, run
@@ -172,18 +175,69 @@ async def test_a_model_that_is_not_ready_yet_is_told(capsys: pytest.CaptureFixtu
     assert "loading" in capsys.readouterr().err
 
 
-def test_a_long_thought_is_a_sign_of_life_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_model_does_unseen_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     printer = TextPrinter()
-    printer._at -= 60
+    told = []
     for event in (
         ModelProgress(1, 3000, 0),
+        ModelProgress(3000, 3000, 0),  # and then a tool call, which is not shown
         ThoughtDelta("Hm."),
-        ThoughtDelta("Well."),
-        TextDelta("So"),
+        ToolCalled("a", "bash", {}),
     ):
         printer.print(event)
-    assert capsys.readouterr().err.splitlines() == ["· reading 3,000 tokens …"]
+        capsys.readouterr()
+        for _ in range(2):
+            printer._at -= 60
+            printer.tell()
+        told.append(capsys.readouterr().err)
+    doing = ["reading 3,000 tokens", "writing", "thinking", "running bash"]
+    assert told == [f"· {each} …\n" for each in doing]
+    printer.print(ToolFinished("a", "bash", True, "", 1))
     printer._at -= 60
-    printer.print(ThoughtDelta("Hm."))
-    printer.print(ThoughtDelta("Hm."))
-    assert capsys.readouterr().err.splitlines() == ["· thinking …"]
+    printer.tell()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Both ends of a pseudo-terminal: ours, and a program's."""
+    ours, theirs = os.openpty()
+    yield ours, theirs
+    os.close(theirs)
+    os.close(ours)
+
+
+def test_a_sign_of_life_leaves_the_terminal_again(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = terminal
+    with open(theirs, "w", closefd=False) as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        printer = TextPrinter(steps_out=True)
+        printer._at -= 60
+        printer.print(ModelProgress(3000, 3000, 0))
+        printer.tell()
+        assert "writing, 0 s" in os.read(ours, 1000).decode()
+        printer.step("→ bash")
+        assert os.read(ours, 1000).decode() == CLEAR
+
+
+def test_what_make_installs_shows_that_it_goes_on(terminal: tuple[int, int]) -> None:
+    ours, theirs = terminal
+    script = ROOT / "with-dots.sh"
+    work = subprocess.Popen([script, "Installing", "cat"], stdin=subprocess.PIPE, stderr=theirs)
+    seen = ""
+    while seen.count(".") < 2:
+        seen += os.read(ours, 100).decode()
+    work.communicate(b"", timeout=SECONDS)
+    assert (work.returncode, seen[:11]) == (0, "Installing ")
+    quiet = subprocess.run([script, "Installing", "false"], stderr=subprocess.PIPE, check=False)
+    assert (quiet.returncode, quiet.stderr) == (1, b"Installing\n"), "no dots where nobody looks"
+
+
+async def test_pocket_tells_a_reminder_whole_where_nothing_will_run_it(tmp_path: Path) -> None:
+    code, out, err = await voltaire(tmp_path, "ask", "in 2 hours remind me to stretch")
+    assert (code, "Nothing runs jobs now" in err) == (0, True), out + err
+    assert re.fullmatch(r"Done: Planned as job 1: .*stretch.* \d\d:\d\d\.", out.strip()), out
+    code, out, err = await voltaire(tmp_path, "ask", "every day at 7 remind me to stretch")
+    assert out.strip() == f"Done: {NOBODY.splitlines()[0]}", out + err
