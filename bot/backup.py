@@ -125,7 +125,8 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
                 continue
             if entry.name == MATRIX:
                 entry = copy_keys(entry, copy.parent / MATRIX)
-            archive.add(entry, f"state/{entry.name}")
+            # A folder that the owner keeps on another disk is one in a backup.
+            archive.add(entry.resolve(), f"state/{entry.name}")
         made_at = datetime.now(UTC).isoformat(timespec="seconds")
         manifest = Manifest(
             version("voltaire-agent"), len(migrations()), made_at, secrets, archive.files

@@ -168,13 +168,21 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         raise OutsideError(f"{member.name} is neither a file nor a folder")
-    place = (folder / placed.name).parent.resolve()
-    if (member.issym() or member.islnk()) and not place.is_relative_to(folder.resolve() / "state"):
-        raise OutsideError(f"{member.name} is a link")
-    for name in (placed.name, placed.linkname if member.islnk() else ""):
-        if not (folder / name).resolve().is_relative_to(folder.resolve()):
-            raise OutsideError(f"{name} points out of it")
+    if not (folder / placed.name).resolve().is_relative_to(folder.resolve()):
+        raise OutsideError(f"{placed.name} points out of it")
+    if member.issym() or member.islnk():
+        home = isolated_folder(folder, placed.name)
+        if not home or (member.islnk() and home != isolated_folder(folder, placed.linkname)):
+            raise OutsideError(f"{member.name} is a link")
     return placed
+
+
+def isolated_folder(folder: Path, name: str) -> tuple[str, ...]:
+    """The parts of the folder of a sandbox in which a member lies, where links may lead anywhere; () for a place in
+    which the program itself would follow them."""
+    place, state = (folder / name).parent.resolve(), folder.resolve() / "state"
+    parts = place.relative_to(state).parts if place.is_relative_to(state) else ()
+    return parts[:3] if parts[::2][:2] in (("chats", "work"), ("mcp", "program")) else ()
 
 
 def swap(new: Path, state: Path) -> Path | None:

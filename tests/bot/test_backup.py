@@ -255,7 +255,18 @@ LINKS = [
     ("secrets/telegram.token_file/token", "OUTSIDE/secret"),
     ("state/../voltaire.db", "OUTSIDE/voltaire.db"),
     ("other", "state"),
+    ("state/chats", "OUTSIDE"),
+    ("state/run", "OUTSIDE"),
+    ("state/chats/cli", "OUTSIDE"),
+    ("state/chats/cli/work", "OUTSIDE"),
+    ("state/chats/cli/work/../work", "OUTSIDE"),
+    ("state/chats/cli/other/notes", "OUTSIDE/notes"),
+    ("state/mcp", "OUTSIDE"),
+    ("state/mcp/time/program", "OUTSIDE"),
+    ("state/outgoing", "chats"),
+    ("state/thaw.key", "OUTSIDE/key"),
 ]
+HARD_LINKS = ["voltaire.db", "config.toml", "state/thaw.key", "state/chats/other/work/notes"]
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
@@ -274,6 +285,27 @@ def test_a_link_takes_the_place_of_no_file_of_the_program(
     with pytest.raises(BackupError, match="is a link"):
         unpack(tmp_path / "bad", tmp_path / "new")
     assert not [*outside.iterdir()]
+
+
+@pytest.mark.parametrize("target", HARD_LINKS)
+def test_a_workspace_shares_no_file_with_the_program(tmp_path: Path, target: str) -> None:
+    with tarfile.open(tmp_path / "bad", "w:gz") as tar:
+        tar.addfile(tarfile.TarInfo(target))
+        member = tarfile.TarInfo("state/chats/cli/work/shared")
+        member.type, member.linkname = tarfile.LNKTYPE, target
+        tar.addfile(member)
+    (tmp_path / "new").mkdir()
+    with pytest.raises(BackupError, match="is a link"):
+        unpack(tmp_path / "bad", tmp_path / "new")
+
+
+async def test_a_folder_on_another_disk_is_backed_up(state: Path, tmp_path: Path) -> None:
+    (state / "chats").rename(tmp_path / "disk")
+    (state / "chats").symlink_to(tmp_path / "disk")
+    await backup(state, tmp_path / "good", None, secrets=False)
+    await restore(tmp_path / "good", tmp_path / "elsewhere")
+    work = tmp_path / "elsewhere" / "chats" / "cli" / "work"
+    assert (work / "notes.txt").read_text() == "kept" and not work.parents[1].is_symlink()
 
 
 def test_what_would_fill_the_disk_is_not_unpacked(tmp_path: Path) -> None:
