@@ -26,6 +26,8 @@ _REASONS: dict[str, FinishReason] = {
     **dict.fromkeys(("abort", "aborted", "cancelled", "canceled", "error", "network_error"), "cut"),
     **dict.fromkeys(("timeout", "insufficient_system_resource"), "cut"),
 }
+# Of llama-server and vLLM; of newer vLLM, Ollama and OpenRouter; of others, and of OpenRouter in parts.
+THOUGHTS = ["reasoning_content", "reasoning", "thinking", "reasoning_details"]
 LONGEST_REASON = 60  # characters of an unknown one that a person is told
 
 
@@ -131,13 +133,14 @@ class Chunks:
         if processed is not None and total is not None:
             yield PrefillProgress(processed, total, whole(progress.get("cache")) or 0)
         choices = sequence(chunk.get("choices"))[:1]
-        if "stop" in chunk:  # llama-server's own form
+        if "stop" in chunk and "choices" not in chunk:  # llama-server's own form
             choices = [native_choice(chunk)]
         for choice in map(mapping, choices):
             plain = {"content": choice.get("text")}  # a completion of a plain prompt
             message = choice.get("message")
-            if self._text and isinstance(message, dict):  # what was streamed, once more as a whole
-                message = {"tool_calls": message.get("tool_calls")}
+            if isinstance(message, dict):  # perhaps what was streamed, once more as a whole
+                told = [*(["content"] * bool(self._text)), *(THOUGHTS * bool(self._reasoning))]
+                message = {key: value for key, value in message.items() if key not in told}
             yield from self._delta(mapping(choice.get("delta") or message or plain))
             if reason := text(choice.get("finish_reason")):
                 known = _REASONS.get(reason.strip().lower())
@@ -146,17 +149,23 @@ class Chunks:
 
     def _delta(self, delta: Mapping[str, Any]) -> Iterator[Piece]:
         """Raises StreamTooLong."""
-        thought = text(delta.get("reasoning_content")) or text(delta.get("reasoning"))
-        if thought:
+        content = delta.get("content")
+        parts = [each for each in map(mapping, sequence(content)) if "thinking" in each]
+        thoughts = [text(delta.get(key)) for key in THOUGHTS] + [
+            "".join(text(part["thinking"]) for part in parts)
+        ]
+        if thought := next(filter(None, thoughts), ""):
             self._reasoning.append(self._counted(thought))
             yield ReasoningPiece(thought)
-        if words := text(delta.get("content")):
+        if words := text(content) or text(delta.get("refusal")):
             self._text.append(self._counted(words))
             yield TextPiece(words)
-        calls = sequence(delta.get("tool_calls"))
+        calls = delta.get("tool_calls") or [{"function": delta.get("function_call")}]
+        calls = [calls] if isinstance(calls, dict) else sequence(calls)
+        calls = [call for call in map(mapping, calls) if any(call.values())]
         if len(calls) + len(self._calls) > MOST_CALLS:
             raise StreamTooLong
-        for place, call in enumerate(map(mapping, calls)):
+        for place, call in enumerate(calls):
             name, arguments = self._calls.feed(call, place if len(calls) > 1 else None)
             self._counted(arguments)
             yield ToolCallPiece(name)

@@ -95,9 +95,10 @@ class StreamedCalls:
 
         `place` is the part's place among several of one chunk, None for a part that came alone.
         """
-        function = mapping(delta.get("function"))
+        function = mapping(delta.get("function")) or delta  # some servers leave that level out
         id, name = text(delta.get("id")), text(function.get("name"))
-        index, arguments = whole(delta.get("index")), function.get("arguments")
+        index = whole(delta.get("index"))
+        arguments = function.get("arguments", function.get("parameters"))
         if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
         piece = text(arguments)

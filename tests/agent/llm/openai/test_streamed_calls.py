@@ -155,3 +155,47 @@ def test_a_message_that_repeats_the_stream_is_read_once() -> None:
 def test_ends(reason: str, understood: str, told: str) -> None:
     done = completed({"content": "Half an"}, reason=reason)
     assert (done.finish_reason, done.ended) == (understood, told)
+
+
+FLAT = {"index": 0, "id": "a", "name": "bash", "arguments": ONE}
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+TEXT = {"type": "text", "text": "Hi."}
+DETAILS = [{"type": "reasoning.text", "text": "Hm."}]
+
+
+@pytest.mark.parametrize(
+    ("deltas", "read"),
+    [
+        # Calls: the form before `tools`, one that is no list, without the level `function`, with Llama's key.
+        ([{"function_call": {"name": "bash", "arguments": ""}},
+          {"function_call": {"arguments": ONE}}], (BOTH[:1], "", "")),
+        ([{"tool_calls": part(0, "a", "bash", ONE)}], (BOTH[:1], "", "")),
+        ([{"tool_calls": [FLAT]}], (BOTH[:1], "", "")),
+        ([{"tool_calls": [{"function": {"name": "bash", "parameters": json.loads(ONE)}}]}],
+         (BOTH[:1], "", "")),
+        ([{"content": "Hi.", "tool_calls": None, "function_call": None}], ([], "Hi.", "")),
+        ([{"content": "Hi.", "tool_calls": {}, "function_call": {}}], ([], "Hi.", "")),
+        # Thoughts: Mistral's parts, OpenRouter's details, once where two keys hold the same.
+        ([{"content": [THOUGHT]}, {"content": [TEXT]}], ([], "Hi.", "Hm.")),
+        ([{"content": [{"type": "thinking", "thinking": "Hm."}, TEXT]}], ([], "Hi.", "Hm.")),
+        ([{"content": "", "reasoning_details": DETAILS}, {"content": "Hi."}], ([], "Hi.", "Hm.")),
+        ([{"reasoning": "Hm.", "reasoning_details": DETAILS}], ([], "", "Hm.")),
+        ([{"thinking": "Hm."}, {"content": "Hi."}], ([], "Hi.", "Hm.")),
+        ([{"reasoning_content": None, "reasoning": "Hm."}], ([], "", "Hm.")),
+        ([{"refusal": "I cannot"}, {"refusal": " do that."}], ([], "I cannot do that.", "")),
+    ],
+)  # fmt: skip
+def test_other_servers_forms(deltas: list[Any], read: tuple[list[Any], str, str]) -> None:
+    done = completed(*deltas)
+    calls = [(call.name, json.loads(call.arguments)) for call in done.calls]
+    expected = [(name, json.loads(arguments)) for name, arguments in read[0]]
+    assert (calls, done.text, done.reasoning) == (expected, *read[1:])
+
+
+def test_thoughts_that_a_message_repeats_are_read_once() -> None:
+    chunks = Chunks()
+    list(chunks.feed({"choices": [{"delta": {"reasoning_content": "Hm."}}]}))
+    message = {"content": "Hi.", "reasoning_content": "Hm."}
+    list(chunks.feed({"choices": [{"message": message}], "stop": True}))
+    done = chunks.completion("stop", None)
+    assert (done.text, done.reasoning) == ("Hi.", "Hm.")
