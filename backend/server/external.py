@@ -6,6 +6,7 @@ although it still lists its models.
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -35,20 +36,16 @@ FRESH_SECONDS = 5.0  # an endpoint is reused for this long: querying is a quarte
 DEFAULT_CONTEXT = 8192
 LIST_SECONDS = 2.0  # a server that has no such route may leave it unanswered
 LEAST_WINDOW = 256  # tokens; less, such as 0 or -1, stands for "not known"
+LARGEST_WINDOW = 1 << 27
 # What is in use comes before what is possible. Of llama.cpp, vLLM, OpenRouter, Groq, Mistral, Novita, TabbyAPI,
-# LiteLLM, GitHub Models and Gemini.
+# LiteLLM, GitHub Models, Gemini, Jan, Lemonade and Copilot, as letters alone: each is also written in other ways.
 WINDOW_KEYS = (
-    *("loaded_context_length", "n_ctx", "max_model_len", "context_length", "context_window"),
-    *(
-        "max_context_length",
-        "context_size",
-        "max_seq_len",
-        "max_context_window",
-        "max_input_tokens",
-    ),
-    "inputTokenLimit",
+    *("loadedcontextlength", "nctx", "maxmodellen", "contextlength", "contextwindow"),
+    *("maxcontextlength", "contextsize", "ctxsize", "ctxlen", "maxseqlen", "maxseqlength"),
+    *("maxsequencelength", "maxcontextwindow", "maxcontextwindowtokens", "maxcontexttokens"),
+    *("maxinputtokens", "inputtokenlimit"),
 )
-PARTS = ("meta", "metadata", "model_info", "limits", "parameters", "top_provider", "capabilities")
+DEEPEST = 3  # levels of a row that are looked at
 USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
 NEAR = 0.8  # of a window, that a prompt cut to it fills
 LEAST_DENSITY = 0.7  # English has 4 bytes to a token, and the client counts 3
@@ -293,23 +290,32 @@ def window_of(row: JsonObject) -> int:
     llama-server and llama-swap give `meta.n_ctx`, a router its arguments, vLLM and SGLang `max_model_len`,
     others a limit by one of WINDOW_KEYS. What the model was trained for (`n_ctx_train`) is no window.
     """
-    parts = [row, *(part for name in PARTS if isinstance(part := row.get(name), dict))]
-    parts += [part for part in (part.get("llamaswap") for part in parts) if isinstance(part, dict)]
-    found = (whole(part.get(key)) for key in WINDOW_KEYS for part in parts)
+    parts: list[JsonObject] = [row]
+    level = parts
+    for _ in range(DEEPEST):
+        level = [value for part in level for value in part.values() if isinstance(value, dict)]
+        parts = [*parts, *level]
+    named = [(re.sub(r"[\W_]", "", key).lower(), part[key]) for part in parts for key in part]
+    found = (whole(value) for wanted in WINDOW_KEYS for key, value in named if key == wanted)
     status = row.get("status")
     arguments = status.get("args") if isinstance(status, dict) else None
-    words = arguments if isinstance(arguments, list) else []
+    listed = arguments if isinstance(arguments, list) else []
+    words = [word for each in listed for word in str(each).split("=", 1)]
     given = (whole(value) for name, value in pairwise(words) if name in ("-c", "--ctx-size"))
     return next((number for number in (*found, *given) if number), 0)
 
 
 def whole(value: object) -> int:
-    """A number of tokens, also as text; 0 for anything else."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
-        value = int(value)
+    """A number of tokens, also as text ("131,072", "128k"); 0 for anything else."""
+    if isinstance(value, str) and (
+        digits := re.fullmatch(
+            r"\s*(\d{1,3}(?:[,_]?\d{3}){0,3}|\d{1,9})\s*(k?)\s*", value, re.I | re.A
+        )
+    ):
+        value = int(re.sub(r"\D", "", digits[1])) * (1000 if digits[2] else 1)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if type(value) is int and value >= LEAST_WINDOW else 0
+    return value if type(value) is int and LEAST_WINDOW <= value <= LARGEST_WINDOW else 0
 
 
 async def accepts_connections(url: str) -> bool:

@@ -56,6 +56,21 @@ ROWS = {
     "not known": ({"max_model_len": -1, "context_length": 0, "context_window": None}, 0),
     "odd": ({"meta": [1], "context_length": True, "max_model_len": {}, "n_ctx": "many"}, 0),
     "a fraction": ({"context_length": 8192.0}, 8192),
+    "Jan": ({"settings": {"ctx_len": 4096}}, 4096),
+    "Lemonade": ({"recipe_options": {"ctx_size": 16384}}, 16384),
+    "Copilot": ({"capabilities": {"limits": {"max_context_window_tokens": 65536}}}, 65536),
+    "a backend's configuration": ({"config": {"context_length": 8192}}, 8192),
+    "mlx": ({"max_sequence_length": 40960}, 40960),
+    "another of mlx": ({"max_seq_length": "40960"}, 40960),
+    "a proxy": ({"max_context_tokens": 16384, "max_tokens": 2048}, 16384),
+    "JavaScript": ({"contextWindow": 32768}, 32768),
+    "JavaScript, possible": ({"maxContextLength": 32768, "details": {"nCtx": 8192}}, 8192),
+    "commas": ({"context_window": "131,072"}, 131072),
+    "thousands": ({"context_window": "128K"}, 128_000),
+    "router, one word": ({"status": {"args": ["llama-server", "--ctx-size=16384"]}}, 16384),
+    "trained for": ({"max_position_embeddings": 40960, "meta": {"n_ctx_train": 40960}}, 0),
+    "too deep": ({"a": {"b": {"c": {"d": {"n_ctx": 4096}}}}}, 0),
+    "no honest number": ({"context_length": 1e308, "n_ctx": 10**12, "ctx_len": "9" * 9999}, 0),
 }
 
 
