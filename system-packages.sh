@@ -14,6 +14,8 @@ case "$1" in
 run)
     need bwrap bubblewrap
     need git git
+    # The embedded model server is linked with it.
+    compgen -G '/usr/lib*/libgomp.so.1' >/dev/null || compgen -G '/usr/lib/*/libgomp.so.1' >/dev/null || missing+=(libgomp1)
     # Pictures are written with it.
     find /usr/share/fonts /usr/local/share/fonts -name '*Sans*.ttf' 2>/dev/null | grep -q . || wanted+=(fonts-dejavu-core)
     # PDFs are read with it.

@@ -52,7 +52,7 @@ class Cause:
 # anywhere in the log wins, so causes are listed before their consequences.
 SIGNS: tuple[tuple[str, CauseKind, Phrase], ...] = (
     (
-        r"error while loading shared libraries: (?P<name>[^\s:]+)",
+        r"(?:error while loading shared libraries|ImportError): (?P<name>lib[^\s:]+)",
         "library missing",
         Phrase("The model server cannot start: the shared library {name} is missing."),
     ),

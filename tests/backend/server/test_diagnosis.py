@@ -7,6 +7,7 @@ from fakes.words import saying
 
 ENDS = [
     (127, "llama-server: error while loading shared libraries: libcudart.so.12: cannot open shared object file", "library missing", "The model server cannot start: the shared library libcudart.so.12 is missing."),
+    (1, "ImportError: libgomp.so.1: cannot open shared object file: No such file or directory", "library missing", "The model server cannot start: the shared library libgomp.so.1 is missing."),
     (1, "ggml_cuda_init: failed to initialize CUDA: CUDA driver version is insufficient for CUDA runtime version", "driver too old", "The NVIDIA driver is too old for this model server's CUDA."),
     (-6, "CUDA error: device kernel image is invalid", "kernel image", None),
     (-6, "CUDA error: no kernel image is available for execution on the device", "kernel image", None),
