@@ -6,7 +6,7 @@ Texts are Markdown. docs/channels.md tells how to add an app; examples/channel.p
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -265,10 +265,11 @@ async def refuse_secret_files(leaks: LeakDetector, files: Sequence[NamedFile]) -
 
 @dataclass(frozen=True)
 class ChannelFileSender:
-    """Sends the agent's files to one chat (agent.tools.context.FileSender)."""
+    """Sends the agent's files to one chat (agent.tools.context.FileSender), each after `before(chat)`."""
 
     channel: Channel
     chat: str
+    before: Callable[[str], Awaitable[None]]
 
     async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
         limit = self.channel.limits(self.chat).upload
@@ -277,6 +278,7 @@ class ChannelFileSender:
                 most = f"at most {limit:,} can be sent here. Split or compress it."
                 raise ToolError(f"{name} has {size:,} bytes; {most}")
             file.seek(0)
+        await self.before(self.chat)
         try:
             await self.channel.send_files(self.chat, files, caption)
         except ChannelError as error:

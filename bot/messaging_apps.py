@@ -212,7 +212,7 @@ class Apps:
 
     def file_sender(self, chat: str) -> ChannelFileSender | None:
         app = self.of(chat)
-        return ChannelFileSender(app.channel, chat) if app else None
+        return ChannelFileSender(app.channel, chat, app.replies.show_calls) if app else None
 
     def ask_to_sign_in(self, servers: "ToolServers", name: str) -> None:
         """Send the owners the link to sign in to an MCP server."""

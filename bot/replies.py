@@ -5,6 +5,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -132,6 +133,11 @@ class Replies:
         if reply is not None:
             await reply.final()
 
+    async def show_calls(self, chat: str) -> None:
+        """Wait until the tool lines of the chat's open turn are shown, before a file is sent below them."""
+        for reply in [reply for reply in self._open.values() if reply.chat == chat]:
+            await reply.show_calls()
+
     def sent(self, turn: str) -> None:
         """Called once the turn's text, or its first part, is sent."""
         if turn in self._sent:
@@ -153,11 +159,14 @@ class LiveReply:
 
     def __init__(self, channel: Channel, chat: str, progress: "TurnViewBuilder") -> None:
         self._channel = channel
-        self._chat = chat
+        self.chat = chat
         self._progress = progress
         self._live = channel.live_view(chat)
         self._changed = asyncio.Event()
         self._due = asyncio.Event()  # show now: a tool's line must precede the answer
+        self._hurry = asyncio.Event()  # the pause between two updates ends
+        self._updated = asyncio.Event()
+        self._calls_shown = 0
         self._ended = asyncio.Event()
         self._settled = asyncio.Event()  # nothing is being sent beside `run`
         self._settled.set()
@@ -174,6 +183,17 @@ class LiveReply:
         self._progress.asked = await whom
         self._changed.set()
 
+    async def show_calls(self) -> None:
+        """Wait until the tool lines are shown, at most LONGEST_PAUSE: something is to be sent below them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_PAUSE):
+                while (
+                    self._calls_shown < len(self._progress.view.calls) and not self._ended.is_set()
+                ):
+                    self._updated.clear()
+                    self._hurry.set()
+                    await self._updated.wait()
+
     async def final(self) -> None:
         """End the live view. Called within the chat's permit, so it must not wait for `run`, which may need it."""
         self.end()
@@ -188,7 +208,7 @@ class LiveReply:
         if self._ended.is_set():
             return  # a second `close` would undo what `finish` does
         self._live.close(self._progress.view)
-        for event in (self._ended, self._due, self._changed):
+        for event in (self._ended, self._due, self._changed, self._hurry, self._updated):
             event.set()
 
     async def run(self) -> None:
@@ -205,10 +225,14 @@ class LiveReply:
                 await set_within(self._changed, REFRESH_SECONDS)
                 self._progress.waiting()
                 self._changed.clear()
-                await self._live.show(self._progress.view)
-                shortest = self._channel.limits(self._chat).update_seconds
+                view = self._progress.view
+                await self._live.show(view)
+                self._calls_shown = len(view.calls)
+                self._updated.set()
+                shortest = self._channel.limits(self.chat).update_seconds
                 pause = min(max(shortest, pause * 1.1), max(shortest, LONGEST_PAUSE))
-                await set_within(self._ended, pause)
+                if await set_within(self._hurry, pause) and not self._ended.is_set():
+                    self._hurry.clear()
         finally:
             typing.cancel()
             await asyncio.wait([typing])
@@ -221,7 +245,7 @@ class LiveReply:
     async def _type(self) -> None:
         while True:
             if not self._progress.awaits_owner:
-                await self._channel.typing(self._chat)
+                await self._channel.typing(self.chat)
             await asyncio.sleep(TYPING_SECONDS)
 
 

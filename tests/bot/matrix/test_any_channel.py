@@ -39,6 +39,10 @@ Fault = Literal["lost", "never", "flood"]
 SEND = r"PUT .*/send/m\.room\.encrypted/"
 
 
+async def at_once(chat: str) -> None:
+    """Nothing has to be shown before a file is sent."""
+
+
 @dataclass
 class ChannelUnderTest:
     """`shown` gives the texts that the person at the other end sees now, `files` the names of files.
@@ -196,7 +200,7 @@ async def test_texts_edits_files_and_views(case: ChannelUnderTest) -> None:
     assert isinstance(await channel.name(chat), str)
     # a file
     file = io.BytesIO(b"content"), "file.txt"
-    await ChannelFileSender(channel, chat).send_files([file], "A file.")
+    await ChannelFileSender(channel, chat, at_once).send_files([file], "A file.")
     await soon(lambda: any("file.txt" in name for name in case.files()))
     # a turn's view raises nothing, and its tools' lines and the plan stay
     live = channel.live_view(chat)

@@ -24,6 +24,10 @@ from fakes.synapse import Synapse
 from fakes.words import saying
 
 
+async def at_once(chat: str) -> None:
+    """Nothing has to be shown before a file is sent."""
+
+
 def said(run: RunningBot[Any]) -> str:
     """The last message that the model got."""
     return str(run.model.requests[-1].messages[-1]) if run.model.requests else ""
@@ -180,7 +184,7 @@ async def test_files_are_encrypted_both_ways(
             with pytest.raises(MessageRefused):
                 await channel.download(json.dumps(bent))
 
-            sender = ChannelFileSender(channel, str(RoomKey(room)))
+            sender = ChannelFileSender(channel, str(RoomKey(room)), at_once)
             await sender.send_files([(io.BytesIO(content), "a.pdf")], "Here it is.")
             sent = await olga.next(lambda e: e.content.get("msgtype") == "m.file")
             server_name, _, media = (

@@ -89,6 +89,25 @@ async def test_several_charts_arrive_as_an_album(drawing: TelegramScenario) -> N
     assert len({photo.album for photo in album}) == 1 and album[0].album
 
 
+async def test_a_file_stands_below_the_line_of_its_call(drawing: TelegramScenario) -> None:
+    drawing.script = in_order(
+        [
+            calls("bash", command="echo milk >list.txt"),
+            says("Written."),
+            calls("send_file", path="list.txt"),
+            says("Sent."),
+        ]
+    )
+    async with drawing.open():
+        await drawing.owner.send("write a list")
+        await drawing.owner.next_message(where=lambda m: m.text == "Written.")
+        await drawing.owner.send("send it")
+        await drawing.owner.next_message(where=lambda m: m.text == "Sent.")
+        shown = drawing.owner.messages()[-3:]
+    assert ["send_file" in message.text for message in shown] == [True, False, False]
+    assert [bool(message.media) for message in shown] == [False, True, False]
+
+
 def importable() -> bool:
     look = [SYSTEM_PYTHON, "-c", "import matplotlib"]
     return subprocess.run(look, capture_output=True, check=False).returncode == 0
