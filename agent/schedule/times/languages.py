@@ -146,6 +146,7 @@ def german() -> Iterator[Rewriting]:
     days = "montag dienstag mittwoch donnerstag freitag (?:samstag|sonnabend) sonntag"
     yield from named(days, EVERY_WEEKDAY, r"s\b")
     yield from named(days, WEEKDAYS)
+    yield r"\bvon (\w+day) bis (\w+day)\b", r"\1 to \2"
     yield from named(
         "(?:januar|jänner) februar märz april mai juni juli august september oktober november dezember",
         MONTHS,
@@ -334,6 +335,9 @@ def russian() -> Iterator[Rewriting]:
     yield r"\b(\d{1,2})\.(\d{1,2})(?= в\b)", r"\1.\2."
     yield r"\bполтора часа\b", "90 minutes"
     yield r"\bполчаса\b", "half an hour"
+    yield r"\b(?:1 )?четверть часа\b", "15 минут"
+    # Every other day to most, tomorrow to some: left as it is, it is asked about.
+    yield r"\bчерез день(?= [\w:]*\d| утром| вечером| в\b| к\b)", "через_день"
     yield r"\bчерез (?=минуту|час\b|день|неделю|месяц|год)", "in 1 "
     yield r"\bчерез\b", "in"
     # "через 3 дня" and "раз в 3 дня" are no times of day
@@ -422,6 +426,8 @@ def chinese() -> Iterator[Rewriting]:
     )
     yield r"(?<=点)[一二三四五六七八九十]+", chinese_number
     yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
+    yield r"[1一]刻钟", "15分钟"
+    yield r"[3三]刻钟", "45分钟"
     yield r"(\d+)个半小时(?:之|以)?后", r" in \1.5 hours "
     yield r"半个?小时(?:之|以)?后", " in half an hour "
     yield r"每半个?小时", " every half hour "
