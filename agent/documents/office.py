@@ -157,7 +157,7 @@ class Flow:
     def taken(self) -> str:
         """What was read since the last block or cell."""
         text, self._pieces = "".join(self._pieces), []
-        return text
+        return text.replace("~~~~", "")  # between two runs that are struck out
 
     def finish(self) -> None:
         """End a paragraph, or one within a cell."""
@@ -314,6 +314,19 @@ SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "�
            "wingdings": {0xFE: "☒", 0xFD: "☒", 0xA8: "☐", 0x6F: "☐", 0xFC: "✓", 0xFB: "✗", 0xE0: "→", 0xA7: "•"}}  # fmt: skip
 
 
+# Fractions, powers and roots of a formula on one line.
+MATH = {("start", "num"): "(", ("end", "num"): ")/", ("start", "den"): "(", ("end", "den"): ")", ("start", "sup"): "^(",
+        ("end", "sup"): ")", ("start", "sub"): "_(", ("end", "sub"): ")", ("start", "rad"): "√(", ("end", "rad"): ")"}  # fmt: skip
+RAISED = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
+
+
+def marked(text: str, *, raised: bool, struck: bool) -> str:
+    """Text with what its place and lines mean: 10² is not 102, and what is struck out does not hold."""
+    if raised and re.fullmatch(r"[\d+\-−=()n\s]+", text):
+        text = text.translate(RAISED)
+    return f"~~{text}~~" if struck and text.strip() else text
+
+
 @dataclass
 class Style:
     """A style of paragraphs: `level` of a heading; the list and its level that number it."""
@@ -390,10 +403,20 @@ def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
     """Its blocks, and whether they have pages: these begin where Word itself has noted it. Notes stand in
     brackets where the text refers to them."""
     styles, lists = word_styles(files), WordLists(files)
-    notes = {part: word_notes(files, part, styles) for part in ("footnote", "endnote")}
+    notes = {part: word_notes(files, part, styles) for part in ("footnote", "endnote", "comment")}
     flow = Flow()
     word_text(flow, files, word_part(files), styles, lists, notes)
-    return flow.blocks, flow.page > 1
+    frames = {"header": Flow(), "footer": Flow()}
+    for name in sorted(files.namelist()):
+        if found := re.fullmatch(r"word/(header|footer)\d*\.xml", name):
+            word_text(frames[found[1]], files, name, styles, None, {})
+    return framed(frames["header"], flow, frames["footer"]), flow.page > 1
+
+
+def framed(header: Flow, flow: Flow, footer: Flow) -> list[Block]:
+    """The text between what its pages repeat, each line of which is told once."""
+    above, below = (list(dict.fromkeys(each.blocks)) for each in (header, footer))
+    return [*above, *flow.blocks, *below]
 
 
 def word_part(files: zipfile.ZipFile) -> str:
@@ -403,7 +426,7 @@ def word_part(files: zipfile.ZipFile) -> str:
 
 
 def word_notes(files: zipfile.ZipFile, kind: str, styles: Mapping[str, Style]) -> dict[str, str]:
-    """The texts of the footnotes or endnotes, by id."""
+    """The texts of the footnotes, endnotes or comments, by id."""
     flow = Flow()
     flow.inside = 1
     found: dict[str, str] = {}
@@ -420,7 +443,7 @@ def word_text(
     notes: Mapping[str, Mapping[str, str]],
     found_notes: dict[str, str] | None = None,
 ) -> None:
-    in_text = hidden = in_properties = False
+    in_text = hidden = in_properties = raised = struck = False
     style = name = note = ""
     at: int | None = None
     columns, merged = 1, ""
@@ -429,11 +452,17 @@ def word_text(
         value = given.get("val", "")
         match edge, element:
             case "text", _ if in_text and not hidden:
-                flow.add(element)
+                flow.add(marked(element, raised=raised, struck=struck))
             case "start" | "end", "t":
                 in_text = edge == "start"
             case "start" | "end", "r":
-                hidden = False
+                hidden = raised = struck = False
+            case "start", "vertAlign" if not in_properties:
+                raised = value == "superscript"
+            case "start", "strike" | "dstrike" if not in_properties:
+                struck = struck or value not in ("0", "false", "off")
+            case (("start" | "end"), ("num" | "den" | "sup" | "sub" | "rad")):
+                flow.add(MATH[edge, element])
             case "start", "vanish":
                 hidden = not in_properties and value not in ("0", "false", "off")
             case "start", "pPr":
@@ -465,9 +494,12 @@ def word_text(
                     numbered[kind] += 1
                     number = numeral(numbered[kind], "decimal" if kind == "footnote" else "i")
                     flow.add(f" [{number}: {text}]")
-            case "start", "footnote" | "endnote":
+            case "start", "commentReference":
+                if text := notes.get("comment", {}).get(given.get("id", "")):
+                    flow.add(f" [comment: {text}]")
+            case "start", "footnote" | "endnote" | "comment":
                 note = given.get("id", "")
-            case "end", "footnote" | "endnote" if found_notes is not None:
+            case "end", "footnote" | "endnote" | "comment" if found_notes is not None:
                 found_notes[note] = " ".join(flow.taken().split())
             case "start", "lastRenderedPageBreak":
                 flow.new_page()
@@ -561,15 +593,35 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
     lists, flow, slides = OpenLists(files), Flow(), 0
     rows = repeated = high = 1
     in_body = sheets = False
-    not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change"]
+    style, raised, struck = "", set[str](), set[str]()  # styles of letters
+    spans = [""]
+    not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change", "page-number"]  # fmt: skip
     for edge, element, given in part_events(files, "content.xml", not_text):
         match edge, element:
             case "start" | "end", "body":
                 in_body = edge == "start"
+            case "start", "style":
+                style = given.get("name", "")
+            case "start", "text-properties":
+                if re.match(r"super|[1-9]", given.get("text-position", "")):
+                    raised.add(style)
+                if given.get("text-line-through-style", "none") != "none":
+                    struck.add(style)
             case _ if not in_body:
                 continue
             case "text", _:
-                flow.add(element)
+                flow.add(marked(element, raised=spans[-1] in raised, struck=spans[-1] in struck))
+            case "start", "span":
+                spans.append(given.get("style-name", ""))
+            case "end", "span":
+                spans.pop()
+            case "start", "object":
+                flow.add(formula(files, given.get("href", "")))
+            case "start", "notes":
+                flow.add("Notes:")
+                flow.finish()
+            case "end", "notes" if flow.blocks[-1] == ("text", 0, "Notes:"):
+                flow.blocks.pop()
             case "start", "h":
                 level = whole(given.get("outline-level"))
                 flow.level = level
@@ -622,7 +674,33 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
                 flow.end_row(high)
             case "end", "p" | "h":
                 flow.finish()
-    return flow.blocks, flow.page > 1 or bool(slides)
+    header, footer = master_frames(files) if not slides and not sheets else (Flow(), Flow())
+    return framed(header, flow, footer), flow.page > 1 or bool(slides)
+
+
+def formula(files: zipfile.ZipFile, place: str) -> str:
+    """A formula as it is typed in LibreOffice ("{a} over {b}"); "" for another object, such as a chart."""
+    events = part_events(files, f"{normpath(place)}/content.xml")
+    noted = False
+    for edge, element, _ in events:
+        if noted and edge == "text":
+            return element
+        noted = (edge, element) == ("start", "annotation")
+    return ""
+
+
+def master_frames(files: zipfile.ZipFile) -> tuple[Flow, Flow]:
+    """What the pages of a text have above and below."""
+    frames, place = {"header": Flow(), "footer": Flow()}, ""
+    for edge, element, _ in part_events(files, "styles.xml", ["page-number"]):
+        kind = element.removesuffix("-first").removesuffix("-left")
+        if edge != "text" and kind in frames:
+            place = kind if edge == "start" else ""
+        elif place and edge == "text":
+            frames[place].add(element)
+        elif place and (edge, element) == ("end", "p"):
+            frames[place].finish()
+    return frames["header"], frames["footer"]
 
 
 class OpenLists:
@@ -748,6 +826,11 @@ def shared_strings(files: zipfile.ZipFile) -> list[str]:
     return found
 
 
+def unescaped(text: str) -> str:
+    """Excel writes signs that XML cannot hold as _x000D_, and an underscore before such text as _x005F_."""
+    return re.sub(r"_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), text)
+
+
 def cell_forms(files: zipfile.ZipFile) -> list[str]:
     """By style of a cell: "d" for a date, "h" for a time, both for both, "%" for a percentage; else what stands
     around the number, such as "{} kg", and how many digits it has at least ("{:0>5}")."""
@@ -855,13 +938,13 @@ def repeat_below(rows: dict[int, dict[int, str]], ref: str) -> None:
 
 def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: datetime) -> str:
     if kind == "s":
-        return strings[int(raw)] if raw.isdigit() and int(raw) < len(strings) else ""
+        return unescaped(strings[int(raw)]) if raw.isdigit() and int(raw) < len(strings) else ""
     if kind == "b":
         return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
     if kind == "d":
         return raw.removesuffix("T00:00:00")
     if kind != "n" or not raw:
-        return raw
+        return unescaped(raw)
     value = float(raw)
     if form == "%":
         return f"{value * 100:.10g}%"

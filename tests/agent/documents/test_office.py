@@ -64,13 +64,14 @@ WIDE = '<w:gridSpan w:val="2"/>'
 HIGH = '<w:vMerge w:val="restart"/>'
 
 
-def docx(body: str) -> bytes:
+def docx(body: str, **parts: str) -> bytes:
     return archive(
         {
             "word/document.xml": f"<w:document {W}><w:body>{body}</w:body></w:document>",
             "word/numbering.xml": NUMBERING,
             "word/styles.xml": STYLES,
             "word/footnotes.xml": NOTES,
+            **{f"word/{name}.xml": text for name, text in parts.items()},
         }
     )
 
@@ -86,6 +87,26 @@ def run(inner: str) -> str:
 def note(number: int) -> str:
     return run(f'<w:footnoteReference w:id="{number}"/>')
 
+
+def formatted(text: str, properties: str) -> str:
+    return run(f"<w:rPr>{properties}</w:rPr><w:t>{text}</w:t>")
+
+
+RAISED = '<w:vertAlign w:val="superscript"/>'
+FRACTION = "<m:oMath xmlns:m='m'><m:f><m:num><m:r><m:t>a + b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>"
+POWER = "<m:oMath xmlns:m='m'><m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><m:r><m:t>n+1</m:t></m:r></m:sup></m:sSup></m:oMath>"
+COMMENTS = f'<w:comments {W}><w:comment w:id="4">{words("Is that so?")}</w:comment></w:comments>'
+PARTS = {
+    "powers": (docx(words("10", formatted("6", RAISED), " m", formatted("-2", RAISED), " on the 1", formatted("st", RAISED))), ["10⁶ m⁻² on the 1st"]),
+    "indices": (docx(words("H", formatted("2", '<w:vertAlign w:val="subscript"/>'), "O")), ["H2O"]),
+    "powers of a paragraph's mark": (docx(words("10", "6", properties=f"<w:rPr>{RAISED}</w:rPr>")), ["106"]),
+    "struck out": (docx(words("Rent ", formatted("900 ", "<w:strike/>"), formatted("€", "<w:dstrike/>"), " 950 €")), ["Rent ~~900 €~~ 950 €"]),
+    "struck out no more": (docx(words(formatted("900", '<w:strike w:val="0"/>'))), ["900"]),
+    "a fraction": (docx(words(FRACTION)), ["(a + b)/(2)"]),
+    "a power in a formula": (docx(words(POWER)), ["x^(n+1)"]),
+    "comments": (docx(words("a", run('<w:commentReference w:id="4"/>'), " b"), comments=COMMENTS), ["a [comment: Is that so?] b"]),
+    "the head of a letter": (docx(words("Dear Ann"), header2=f"<w:hdr {W}>{words('Bob Ltd')}</w:hdr>", header1=f"<w:hdr {W}>{words('Bob Ltd')}{words('')}</w:hdr>", footer1=f"<w:ftr {W}>{words('IBAN 1')}</w:ftr>"), ["Bob Ltd", "Dear Ann", "IBAN 1"]),
+}  # fmt: skip
 
 WORD = {
     "no-break hyphen": (words("1", run("<w:noBreakHyphen/>"), "2 tablets"), ["1\u20112 tablets"]),
@@ -122,7 +143,7 @@ WORD = {
 
 OFFICE = "urn:oasis:names:tc:opendocument:xmlns"
 SPACES = " ".join(
-    f'xmlns:{name}="{OFFICE}:{name}:1.0"' for name in ("office", "text", "table", "style", "number", "draw")
+    f'xmlns:{name}="{OFFICE}:{name}:1.0"' for name in ("office", "text", "table", "style", "number", "draw", "presentation")
 )  # fmt: skip
 
 
@@ -193,6 +214,37 @@ OPEN = {
     "slides": (open_document("presentation", "<draw:page><text:p>a</text:p></draw:page><draw:page><text:p>b</text:p></draw:page>"), ["a", "--- 2", "b"]),
 }  # fmt: skip
 
+STYLED = """<style:style style:name="T1"><style:text-properties style:text-position="super 58%"/></style:style>
+<style:style style:name="T2"><style:text-properties style:text-position="-33% 58%"/></style:style>
+<style:style style:name="T3"><style:text-properties style:text-line-through-style="solid"/></style:style>"""
+
+
+def span(style: str, text: str) -> str:
+    return f'<text:span text:style-name="{style}">{text}</text:span>'
+
+
+def written(body: str, **parts: str) -> bytes:
+    content = f"<office:document-content {SPACES}>{STYLED}<office:body>{body}</office:body></office:document-content>"
+    made = {
+        "mimetype": "application/vnd.oasis.opendocument.text",
+        "content.xml": content,
+        "styles.xml": f"<office:document-styles {SPACES}><style:master-page><style:header><text:p>Bob Ltd</text:p></style:header><style:footer><text:p>IBAN <text:page-number>1</text:page-number></text:p></style:footer></style:master-page></office:document-styles>",
+        "Object 1/content.xml": "<math><semantics><mfrac><mi>a</mi><mi>b</mi></mfrac><annotation>{a} over {b}</annotation></semantics></math>",
+        "Object 2/content.xml": f"<office:document-content {SPACES}><text:p>East</text:p></office:document-content>",
+    }
+    return archive({**made, **parts})
+
+
+NOTED = "<draw:page><text:p>a</text:p><presentation:notes>{}</presentation:notes></draw:page>"
+OPEN_PARTS = {
+    "powers and indices": (written(f"<text:p>10{span('T1', '6')} H{span('T2', '2')}O 1{span('T1', 'st')}</text:p>"), ["Bob Ltd", "10⁶ H2O 1st", "IBAN"]),
+    "struck out": (written(f"<text:p>{span('T3', '900')} 950</text:p>"), ["Bob Ltd", "~~900~~ 950", "IBAN"]),
+    "a formula": (written('<text:p>x = <draw:object xmlns:xlink="x" xlink:href="./Object 1"/></text:p>'), ["Bob Ltd", "x = {a} over {b}", "IBAN"]),
+    "a chart is no formula": (written('<text:p>x<draw:object xmlns:xlink="x" xlink:href="./Object 2"/><draw:object xmlns:xlink="x" xlink:href="../a"/></text:p>'), ["Bob Ltd", "x", "IBAN"]),
+    "notes of the speaker": (open_document("presentation", NOTED.format("<text:p>say it</text:p><text:p><text:page-number>1</text:page-number></text:p>")), ["a", "Notes:", "say it"]),
+    "no notes": (open_document("presentation", NOTED.format("<text:p/>")), ["a"]),
+}  # fmt: skip
+
 FORMATS = (0, 14, 22, 20, 9, 165, 166, 46, 167, 31, 168, 169, 170, 171, 172)
 CODES = """<numFmts><numFmt numFmtId="165" formatCode="dd\\.mm\\.yyyy;@"/><numFmt numFmtId="166" formatCode="[$-407]hh:mm &quot;Uhr&quot;"/>
 <numFmt numFmtId="167" formatCode="#,##0.00\\ &quot;days&quot;"/><numFmt numFmtId="168" formatCode="00000"/>
@@ -234,6 +286,7 @@ EXCEL = {
     "a formula without a result": (xlsx("<row><c r='A1'><f>SUM(B1:B3)</f></c><c r='B1'><f>A1*2</f><v></v></c><c r='C1'><f>1+1</f><v>2</v></c></row>"), ["# One", "=SUM(B1:B3) | =A1*2 | 2"]),
     "spans": (xlsx(f"<row>{v('A1', '1.5', 7)}</row>"), ["# One", "36:00"]),
     "dates from 1904": (xlsx(f"<row>{v('A1', '44620', 1)}</row>", workbook='<workbookPr date1904="1"/>'), ["# One", "2026-03-01"]),
+    "signs that XML cannot hold": (xlsx(f"<row>{v('A1', 'a_x000A_b', kind='str')}{v('B1', '_x005F_x000D_', kind='str')}</row>"), ["# One", "a b | _x000D_"]),
     "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
     "numbers": (xlsx(f"<row>{v('A1', '0.30000000000000004')}{v('B1', '1E3')}{v('C1', '12345678')}</row>"), ["# One", "0.3 | 1000 | 12345678"]),
     "truth, errors, formulas": (xlsx(f"<row>{v('A1', '1', kind='b')}{v('B1', '#N/A', kind='e')}<c r='C1' t='str'><f>A1&amp;B1</f><v>ab</v></c></row>"), ["# One", "TRUE | #N/A | ab"]),
@@ -309,6 +362,7 @@ POWERPOINT = {
               ["--- 1", "both |  | c", "tall | b | c", "tall | e | f"]),
 }  # fmt: skip
 ALL = {
+    **{f"docx: {name}": case for name, case in PARTS.items()},
     **{f"docx: {name}": (docx(body), shown) for name, (body, shown) in WORD.items()},
     **{f"open: {name}": case for name, case in OPEN.items()},
     **{f"xlsx: {name}": case for name, case in EXCEL.items()},
