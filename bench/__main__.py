@@ -58,7 +58,6 @@ ROWS = (
     Row("first picture (/gpu)", "", "", "", "at most 0.3 s", "first_picture_s", "{:.2f} s"),
     Row("killed mid-answer: answered after restart", "0 of 4", "2 of 4", "4 of 4", "50 of 50", "killed_mid_answer_answered"),
     Row("window of 8,192 tokens", "fails", "refuses", "fails", "works", "small_window"),
-    Row("decode speed, whole path to bare server", "", "", "", "at least 0.98", "decode_ratio", "{:.3f}"),
     Row("warm turn, more than the bare request", "", "", "", "at most 20 ms", "warm_turn_more_ms", "{:.0f} ms"),
     Row("messages a second, instant model", "", "", "", "", "messages_per_second", "{:.1f}"),
 )  # fmt: skip
