@@ -42,7 +42,7 @@ from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.mcp.config import BrokenServer
 from agent.mcp.connection import Screen, descriptor
-from agent.mcp.connection import parsed as server_message
+from agent.mcp.connection import parsed as server_messages
 from agent.mcp.oauth import SignIn
 from agent.mcp.results import result_of
 from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
@@ -228,7 +228,7 @@ def printed_passages(raw: bytes) -> None:
 def message_of_server(raw: bytes) -> None:
     screen = Screen()
     with suppress(BrokenServer):
-        if (message := server_message(raw, screen)) is not None:
+        for message in server_messages(raw, screen):
             screen.look(message)
 
 

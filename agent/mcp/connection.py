@@ -6,6 +6,7 @@ bytes between two requests. Sampling, elicitation and roots are not offered, and
 """
 
 import asyncio
+import json
 import logging
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
@@ -52,6 +53,7 @@ MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
 STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON, also one without an end
 BEGUN = re.compile(rb'\s*\{\s*"jsonrpc"\s*:')  # a JSON-RPC message
+MARK = re.compile(r"^(?:\ufeff|\x1b\[[\d;]*m|\s)+")
 PIECE = 1 << 16  # bytes that are looked through at once
 SESSION = "mcp-session-id"
 ASKED = {
@@ -269,7 +271,7 @@ async def receive(process: LongRunningProcess, incoming: ReceivedMessages, scree
             while line := await process.reader.readuntil(b"\n"):
                 screen.accept(len(line))
                 await screen.accept_values(line)
-                if (message := parsed(line, screen)) is not None:
+                for message in parsed(line, screen):
                     screen.look(message)
                     await incoming.send(message)
     except (BrokenServer, asyncio.IncompleteReadError, OSError):
@@ -328,15 +330,48 @@ def entries(value: object) -> int:
     return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
 
 
-def parsed(line: bytes, screen: Screen) -> SessionMessage | None:
-    """A message; None for a line that a server printed beside the protocol, JSON or not; BrokenServer for a message
-    that is broken."""
+def parsed(line: bytes, screen: Screen) -> list[SessionMessage]:
+    """The messages of a line, none in one that a server printed beside the protocol, JSON or not; BrokenServer for a
+    message that is broken."""
     try:
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return [SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))]
     except ValueError:
-        if BEGUN.match(line):
+        values = [value for value in leading_values(line) if "jsonrpc" in value]
+        if not values and BEGUN.match(line):
             screen.refuse("sent what is no message of MCP")
-        return None
+    try:
+        accept = types.jsonrpc_message_adapter.validate_python
+        return [SessionMessage(accept(repaired(value), by_name=False)) for value in values]
+    except ValueError:
+        screen.refuse("sent what is no message of MCP")
+        return []
+
+
+def leading_values(line: bytes) -> list[dict[str, Any]]:
+    """The objects with which a line begins, or those of a batch, behind a mark of the encoding or a colour. What stands
+    before or behind them is noise: a log of the traffic must not be taken for it."""
+    text = MARK.sub("", line.decode("utf-8", "replace"))
+    found: list[Any] = []
+    try:
+        while text := text.lstrip():
+            value, end = json.JSONDecoder().raw_decode(text)
+            found += value if isinstance(value, list) else [value]
+            text = text[end:]
+    except (ValueError, RecursionError):
+        pass
+    return [value for value in found if isinstance(value, dict)]
+
+
+def repaired(value: dict[str, Any]) -> dict[str, Any]:
+    """A message with what servers get wrong in it put right: no result, an error without its code, half an emoji."""
+    error = value.get("error")
+    if isinstance(error, str) or (isinstance(error, dict) and "code" not in error):
+        said = error if isinstance(error, str) else str(error.get("message") or error)
+        value = {**value, "error": {"code": types.INTERNAL_ERROR, "message": said}}
+    elif value.get("result", ...) is None:
+        value = {**value, "result": {}}
+    raw = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return dict(json.loads(raw))
 
 
 async def send(

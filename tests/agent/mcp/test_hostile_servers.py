@@ -307,11 +307,49 @@ NOISE = [
 ]
 
 
+ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}'
+NOTE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+MESSAGES = {
+    "as it should be": (ANSWER, 1),
+    "a mark of the encoding": (b"\xef\xbb\xbf" + ANSWER, 1),
+    "a colour": (b"\x1b[32m" + ANSWER + b"\x1b[0m", 1),
+    "noise behind it": (ANSWER + b" { metadata: undefined }", 1),
+    "a NUL behind it": (ANSWER + b"\0", 1),
+    "two on a line": (ANSWER + NOTE, 2),
+    "two and noise": (ANSWER + b"  " + NOTE + b"[INFO]", 2),
+    "a batch": (b"[" + ANSWER + b"," + NOTE + b"]", 2),
+    "Latin-1": (b'{"jsonrpc":"2.0","id":1,"result":{"x":"caf\xe9"}}', 1),
+    "half an emoji": (b'{"jsonrpc":"2.0","id":1,"result":{"x":"\\ud83d"}}', 1),
+    "no result": (b'{"jsonrpc":"2.0","id":1,"result":null}', 1),
+    "an error of one word": (b'{"jsonrpc":"2.0","id":1,"error":"boom"}', 1),
+    "an error without a code": (b'{"jsonrpc":"2.0","id":1,"error":{"message":"boom"}}', 1),
+    "a log of an answer": (b"DEBUG sent " + ANSWER, 0),
+    "a log of a request": (b'[rpc] {"jsonrpc":"2.0","id":2,"method":"tools/call"}', 0),
+}
+
+
+@pytest.mark.parametrize(("line", "count"), MESSAGES.values(), ids=MESSAGES)
+def test_the_messages_of_a_line(line: bytes, count: int) -> None:
+    screen = connection.Screen()
+    found = connection.parsed(line + b"\n", screen)
+    assert len(found) == count and not screen.reason
+    for each in found:
+        each.message.model_dump_json().encode()
+
+
+@pytest.mark.parametrize(
+    "end", [b'"result":[]}', b'"result":"ok"}', b'"id":{}}', b'"params":[', b"}"]
+)
+def test_a_broken_message_ends_its_server(end: bytes) -> None:
+    with pytest.raises(BrokenServer):
+        connection.parsed(b'{"jsonrpc":"2.0","id":1,' + end + b"\n", connection.Screen())
+
+
 @pytest.mark.parametrize("line", NOISE, ids=ascii)
 def test_a_line_that_is_no_message_is_noise(line: bytes) -> None:
     screen = connection.Screen()
     for _ in range(200):
-        assert connection.parsed(line + b"\n", screen) is None
+        assert connection.parsed(line + b"\n", screen) == []
     assert not screen.reason
 
 
