@@ -28,9 +28,10 @@ LEAST_SECONDS = 0.1  # of sound; nobody says anything in less
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"  # programs of the machine that the sandbox sees
 INSTALL_FFMPEG = "apt-get install ffmpeg"
 
-# A recording cannot make ffmpeg read something else: only files are read, and of these only this one.
-DECODE = """\
-exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -ss "$2" -i "file:$1" -t "$3" \
+# A recording cannot make ffmpeg read something else: only files are read, and no playlist or script names another.
+FORMATS = "ogg,mov,mp3,wav,w64,flac,aac,matroska,caf,aiff,amr,amrnb,amrwb,asf,au,avi,mpeg,mpegts,ac3,ape,wv,flv"
+DECODE = f"""\
+exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -format_whitelist {FORMATS} -ss "$2" -i "file:$1" -t "$3" \
 -vn -sn -dn -ac 1 -ar "$4" -f s16le pipe:1 2>/dev/null"""
 ENCODE = """\
 exec ffmpeg -nostdin -v quiet -threads 1 -f s16le -ar "$1" -ac 1 -i /tmp/samples \

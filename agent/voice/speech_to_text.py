@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 HEARING_SECONDS = 1800.0  # of work for one recording; the rest is left out
 PIECE_SECONDS = 300.0  # of work for a piece
+SILENT_SECONDS = 1200.0  # of a recording in which nobody speaks; the rest is left out
 ANSWER_TOKENS = 800
 THREADS = 4  # of whisper.cpp, at most: all of them spin while one waits for a core
 MIB = 1 << 20
@@ -207,7 +208,7 @@ class SpeechToText:
         if isinstance(recognizer, ServerRecognizer) and not has_ffmpeg():
             return await post_unconverted(recognizer, box, path)
         words: list[str] = []
-        seconds, end = 0.0, time.monotonic() + HEARING_SECONDS
+        seconds, spoken_at, end = 0.0, 0.0, time.monotonic() + HEARING_SECONDS
         problem = ""
         try:
             async with aclosing(pieces(box, path, recognizer.piece_seconds)) as found:
@@ -216,10 +217,14 @@ class SpeechToText:
                         async with asyncio.timeout(PIECE_SECONDS):
                             said = await recognizer.words(box, wav(samples))
                         words.append(spoken_words(said))
+                        spoken_at = at if words[-1] else spoken_at
                     seconds = at
                     await progress(seconds)
                     if time.monotonic() > end:
                         problem = f"The rest was left out after {HEARING_SECONDS / 60:.0f} minutes of work."
+                    elif at - spoken_at > SILENT_SECONDS:
+                        problem = f"The rest was left out: nobody spoke for {SILENT_SECONDS / 60:.0f} minutes."
+                    if problem:
                         break
         except (NoSound, AgentError, TimeoutError) as error:
             problem = str(error) or "It took too long."

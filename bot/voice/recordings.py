@@ -31,10 +31,12 @@ class Listening:
     view: LiveView | None = None
 
     async def show(self, heard: float) -> None:
-        if self.seconds < LONG_SECONDS or heard >= self.seconds - 1:
+        """Show how much was heard, unless nearly all of it was; a recording may be longer than its message says."""
+        if max(self.seconds, heard) < LONG_SECONDS or abs(self.seconds - heard) <= 1:
             return
         self.view = self.view or self.channel.live_view(self.chat)
-        status = self.texts.listening.format(done=clock(heard), total=clock(self.seconds))
+        total = clock(self.seconds) if heard < self.seconds else "?"
+        status = self.texts.listening.format(done=clock(heard), total=total)
         await self.view.show(TurnView(status=status))
 
     async def end(self) -> None:

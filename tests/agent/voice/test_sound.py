@@ -58,6 +58,24 @@ async def test_what_is_no_sound_is_one_sentence(box: Sandbox) -> None:
             await cut(box, content or b"\0")
 
 
+LISTS = {
+    "a script": "ffconcat version 1.0\nfile other.oga\n",
+    "a script without its mark": "file 'other.oga'\n",
+    "a playlist": "#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\nother.oga\n#EXT-X-ENDLIST\n",
+    "a manifest": '<?xml version="1.0"?><MPD type="static"><Period><AdaptationSet><Representation id="1"><BaseURL>other.oga</BaseURL></Representation></AdaptationSet></Period></MPD>',
+    "a session": "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nt=0 0\nm=audio 5004 RTP/AVP 0\n",
+}
+
+
+@pytest.mark.parametrize("content", LISTS.values(), ids=LISTS)
+async def test_a_recording_that_names_another_file_reads_nothing(
+    box: Sandbox, content: str
+) -> None:
+    await box.files.write("received/other.oga", recordings.tones(2))
+    with pytest.raises(NoSound):
+        await cut(box, content.encode())
+
+
 async def test_what_is_damaged_in_the_middle_is_heard_as_far_as_it_goes(box: Sandbox) -> None:
     whole = recordings.tones(6)
     found = await cut(box, whole[: len(whole) // 2])

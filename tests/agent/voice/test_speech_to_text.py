@@ -162,6 +162,24 @@ async def test_of_silence_nobody_is_asked(box: Sandbox, tmp_path: Path) -> None:
     assert (found.words, found.problem, server.names) == ("", "", [])
 
 
+async def test_a_recording_that_never_ends_and_says_nothing_is_left(
+    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header of 8 samples a second makes half a day of 400 kB."""
+    monkeypatch.setattr(speech_to_text_module, "SILENT_SECONDS", 100.0)
+    sound = io.BytesIO()
+    with wave.open(sound, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8)
+        file.writeframes(bytes(400_000))
+    await box.files.write("slow.wav", sound.getvalue())
+    async with WhisperServer() as url:
+        found, seen = await heard(SpeechToText(tmp_path, url), box, "slow.wav")
+    assert found.words == "" and 100 < found.seconds < 200 and len(seen) < 5
+    assert found.problem == saying("left out", "nobody spoke")
+
+
 async def test_what_nobody_said_is_not_heard(box: Sandbox, tmp_path: Path) -> None:
     async with WhisperServer(text="Thanks for watching!") as url:
         found, _ = await heard(SpeechToText(tmp_path, url), box)
