@@ -10,6 +10,7 @@ from agent.store.people import PeopleTable
 
 BURST = 40  # messages of one person at once, then one every SECONDS
 SECONDS = 2.0
+MOST_GUARDED = 10_000  # people whose rate is kept
 
 AccessLevel = Literal["owner", "member", "stranger"]
 GroupPolicy = Literal["mention", "all", "off"]
@@ -70,6 +71,8 @@ class Access:
         """Whether somebody writes more than is answered; "first": tell them now."""
         if sender.user in self.owners:
             return "no"
+        if sender.user not in self._floods and len(self._floods) >= MOST_GUARDED:
+            del self._floods[next(iter(self._floods))]
         guard = self._floods.setdefault(sender.user, FloodGuard(float(BURST), self._clock()))
         return guard.take(self._clock())
 

@@ -166,13 +166,18 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
 
 
 async def may_write(context: HandlerContext, chat: str, sender: Sender, level: AccessLevel) -> bool:
-    """Whether this person is answered; a stranger gets one fixed line a day, a flood one warning."""
+    """Whether this person is answered; a stranger gets one fixed line a day."""
     if sender.group is not None and context.access.groups == "off":
         return False
     if level == "stranger":
         if sender.group is None and await context.access.stranger_notice_due(sender):
             await context.send(chat, context.texts.stranger)
         return False
+    return await is_bearable(context, chat, sender)
+
+
+async def is_bearable(context: HandlerContext, chat: str, sender: Sender) -> bool:
+    """Whether this person writes no more than is answered; who begins to is warned."""
     flood = context.access.flood(sender)
     if flood == "first":
         await context.send(chat, context.texts.slower)

@@ -147,11 +147,14 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
         except (AgentError, BackendUnavailable) as error:
             await context.send(chat, translate_phrase(Phrase.of(error)))
 
-    pairs = call.level == "stranger" and sender.group is None
-    if not (pairs and (command.name == "pair" or (command.name == "start" and call.argument))):
-        if not await intake.may_write(context, chat, sender, call.level):
+    pairs = command.name == "pair" or (command.name == "start" and call.argument)
+    if pairs and call.level == "stranger" and sender.group is None:
+        if not await intake.is_bearable(context, chat, sender):  # a guess costs a write and a reply
             return
+    elif await intake.may_write(context, chat, sender, call.level):
         language = await unblock(context, chat)
+    else:
+        return
     with speaking(language):
         if command.level == "owner" and call.level != "owner":
             await context.send(chat, context.texts.only_owners)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.store import open_store
-from bot.access import BURST, Access, Sender
+from bot.access import BURST, MOST_GUARDED, Access, Sender
 from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
 from bot.texts import Texts
@@ -68,6 +68,21 @@ async def test_a_pairing_link_makes_the_first_owner_once(scenario: TelegramScena
     assert used.text == wrong.text
     assert used.text == TEXTS.bad_code
     assert answer.text == "Hello."
+
+
+async def test_guesses_of_a_code_are_a_flood(scenario: TelegramScenario) -> None:
+    """Each costs a write and a reply; the code itself has 128 bits."""
+    sam = scenario.gram.user("Sam Stranger")
+    async with scenario.open() as run:
+        run.bot.access._clock = Hand()
+        for number in range(BURST + 5):
+            await sam.send(f"/start guess{number}")
+        code = await run.store.people.make_code("member", 600)
+        await sam.send(f"/start {code}")
+        await scenario.owner.ask("hi")
+        assert await run.store.people.use_code("telegram", "7", "Zoe", code) == "member"
+        sql = "SELECT count(*) FROM outbox WHERE chat = ?"
+        assert await run.store.database.value(sql, f"tg:{sam.id}") == BURST + 1
 
 
 async def test_strangers_cannot_press_buttons_or_edit_their_way_in(
@@ -157,3 +172,6 @@ async def test_a_flood_is_told_once_and_ebbs(tmp_path: Path) -> None:
         assert [access.flood(owner) for _ in range(BURST + 5)] == ["no"] * (BURST + 5)
         clock.now += 2.0
         assert [access.flood(member) for _ in range(2)] == ["no", "first"]
+        for number in range(MOST_GUARDED + 5):
+            access.flood(Sender(f"s{number}", "Sam"))
+        assert len(access._floods) == MOST_GUARDED

@@ -415,6 +415,24 @@ async def test_commands_work_in_groups_when_addressed(scenario: TelegramScenario
     assert len(sent) == 2
 
 
+@pytest.mark.parametrize(
+    "caption", ["/look@another_bot", "/look@Another_Bot at this", "/help@another_bot"]
+)
+async def test_a_caption_for_another_bot_is_not_answered(
+    scenario: TelegramScenario, caption: str
+) -> None:
+    scenario.config = {"groups": "all"}
+    group = scenario.gram.group("Team", scenario.owner)
+    async with scenario.open() as run:
+        await scenario.owner.send_file("document", b"a", name="a.txt", caption=caption, chat=group)
+        own = caption.replace("another_bot", "voltaire_bot").replace("Another_Bot", "Voltaire_Bot")
+        await scenario.owner.send_file("document", b"a", name="b.txt", caption=own, chat=group)
+        await scenario.owner.next_message(chat=group, where=is_final)
+        await scenario.owner.ask("hi")
+        told = [str(request.messages[-1].text) for request in run.model.requests]
+    assert len(told) == 2 and told[0].endswith(own)
+
+
 @pytest.mark.parametrize("number", ["", "x", "²", "-1", "7" * 23, "7" * 4000, "1:2:3"])
 async def test_a_button_of_a_made_up_key_has_expired(
     scenario: TelegramScenario, number: str
