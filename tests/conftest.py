@@ -9,10 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+import bot.settings
 from bot.installed_program import MAKE
 
 for variable in MAKE:  # of `make test`: programs say what they would be given under make
     os.environ.pop(variable, None)
+
+# Not what is installed on this machine; commands that are forked from here (fakes/command_line.py) inherit it.
+bot.settings.MACHINE = Path("/nonexistent/voltaire/config.toml")
 
 settings.register_profile(
     "untimed", deadline=None

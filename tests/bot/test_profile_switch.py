@@ -23,8 +23,8 @@ from bot.job_actions import ProfileSwitch
 from bot.settings import load
 from fakes import gguf_maker, llama_server
 from fakes.backend_running import QUICK, Running, running
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.words import saying
-from tests.bot.cli.test_bad_input import voltaire
 
 HAND = '# mine\n[agent]\ntimezone = "Europe/Paris"  # at home\n\n[backend]\nprofile = "fake"\n'
 

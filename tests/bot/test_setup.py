@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -36,6 +35,7 @@ from bot.setup.units import (
     transient_unit,
 )
 from fakes import gguf_maker
+from fakes.command_line import start_voltaire
 from fakes.hub import Hub
 from fakes.patience import SECONDS, soon
 from fakes.release_server import TAG, ReleaseServer
@@ -43,7 +43,6 @@ from fakes.toolkits import cuda, gcc, program
 from fakes.words import saying
 
 NVML = Path(__file__).parents[2] / "fakes" / "nvml.c"
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
 @pytest.fixture
@@ -59,8 +58,8 @@ async def voltaire(
     folders = {"XDG_CONFIG_HOME": str(home / "c"), "XDG_STATE_HOME": str(home / "s")}
     config = home / "c" / "voltaire" / "config.toml"
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "--config", config, "setup", "--no-units", *words,
+    process = await start_voltaire(
+        "--config", config, "setup", "--no-units", *words,
         env={**os.environ, **folders, **more}, stdin=pipe, stdout=pipe, stderr=pipe,
     )  # fmt: skip
     assert process.stdin

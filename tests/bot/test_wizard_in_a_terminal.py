@@ -12,12 +12,13 @@ from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot.localgram import Localgram
 from fakes import gguf_maker
+from fakes.command_line import VOLTAIRE
 from fakes.hub import Hub
 from fakes.patience import SECONDS
 from fakes.pseudo_terminal import CTRL_C, CTRL_D, PseudoTerminal, typing_at
 from fakes.release_server import ReleaseServer
 from fakes.toolkits import program
-from tests.bot.test_setup import TINY, VOLTAIRE, builder, configured, v100
+from tests.bot.test_setup import TINY, builder, configured, v100
 
 __all__ = ["v100"]  # a fixture
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from agent.evaluate.tasks import suite
+from fakes.command_line import start_voltaire
 from fakes.model_scripted import Line, ModelServer, calls, says
 from fakes.patience import SECONDS
 from fakes.task_solutions import SOLUTIONS
@@ -45,8 +45,7 @@ async def evaluated(folder: Path, url: str, *options: str) -> tuple[int, str, st
     config.write_text(
         f'[backend]\nkind = "external"\nurl = "{url}"\n[state]\ndir = "{folder / "s"}"\n'
     )
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from bot.cli import main; main()"),
+    process = await start_voltaire(
         *("--config", str(config), "eval", *options),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

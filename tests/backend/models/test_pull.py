@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fakes import gguf_kinds
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.hub import Hub
 from fakes.words import saying
-from tests.bot.cli.test_model_commands import voltaire
 
 CONTENT = bytes(range(256)) * 200_000  # 51 MB: the library writes pieces of 10
 

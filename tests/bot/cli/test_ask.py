@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
-from tests.bot.cli.test_bad_input import voltaire
 
 
 @pytest.mark.parametrize(

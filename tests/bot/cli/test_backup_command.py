@@ -10,6 +10,7 @@ import pytest
 
 from agent.store import Incoming, open_store
 from backend.client import BackendClient
+from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS
 from fakes.words import saying
 
@@ -30,8 +31,8 @@ def environment(home: Path) -> dict[str, str]:
 async def start(
     home: Path, *words: str, stdin: int = asyncio.subprocess.DEVNULL
 ) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        VOLTAIRE, *words, env=environment(home), stdin=stdin, stdout=PIPE, stderr=PIPE
+    return await start_voltaire(
+        *words, env=environment(home), stdin=stdin, stdout=PIPE, stderr=PIPE
     )
 
 

@@ -1,44 +1,33 @@
 """Bad input gets one plain sentence and the right exit code, and nothing is lost."""
 
 import asyncio
-import os
 import signal
 import socket
-import sys
 from pathlib import Path
 
 from bot.localgram import Localgram
+from fakes.command_line import (
+    folders,
+    own_environment,
+    start_voltaire,
+    voltaire,
+    voltaire_beside,
+)
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
-
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
-
-
-async def voltaire(
-    home: Path, *words: str, config: str = "", stdin: bytes = b""
-) -> tuple[int, str, str]:
-    file = home / "c.toml"
-    file.write_text(config)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
-    env |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "--config", file, *words, env=env, stdin=pipe, stdout=pipe, stderr=pipe
-    )
-    out, err = await asyncio.wait_for(process.communicate(stdin), SECONDS)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
 
 
 def one_sentence(text: str) -> str:
     lines = [
-        line for line in text.splitlines() if not line.startswith(("WARNING", "INFO", "ERROR"))
+        line
+        for line in text.splitlines()
+        if not line.startswith(("WARNING", "INFO", "ERROR", "· "))
     ]
     assert len(lines) == 1 and "Traceback" not in text, text
     return lines[0]
 
 
-async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
+def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
     for words, config, sentence in (
         (["ask", "hi"], "[agent]\nmax_tool_cals = 3", "Unknown key agent.max_tool_cals"),
         (["ask", "hi"], "[telegram", "is not valid TOML"),
@@ -47,20 +36,20 @@ async def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
         (["tool", "bash", "[1]"], "", "must be a JSON object"),
         (["sandbox"], "", "Give a command after --"),
         (["tool", "bash", "{}", "--chat", " "], "", "A chat needs a name."),
-        (["tool", "bash", "{}", "--chat", os.fsdecode(b"c\xff")], "", "is not UTF-8"),
+        (["tool", "bash", "{}", "--chat", "c\udcff"], "", "is not UTF-8"),
         (["model", "fit", "gema"], "", "There is no profile called gema"),
         (["ask", "hi"], "[agent]\ntools = ['bsh']", "bsh"),
     ):
-        code, _, err = await voltaire(tmp_path, *words, config=config)
+        code, _, err = voltaire(tmp_path, *words, config=config)
         assert (code, sentence in one_sentence(err)) == (2, True), (words, err)
 
 
 async def test_an_interrupt_ends_a_question(tmp_path: Path) -> None:
     """It was heard when the question was answered: Return then was taken for a yes."""
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *(VOLTAIRE, "jobs", "add", "every day at 8 stretch"),
-        env={**os.environ, "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)},
+    process = await start_voltaire(
+        *("jobs", "add", "every day at 8 stretch"),
+        env={**own_environment(), **folders(tmp_path)},
         stdin=pipe,
         stdout=pipe,
     )
@@ -72,25 +61,25 @@ async def test_an_interrupt_ends_a_question(tmp_path: Path) -> None:
     assert await asyncio.wait_for(process.wait(), SECONDS) == 130
 
 
-async def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
-    code, _, err = await voltaire(tmp_path, "demo", "--port", "99999")
+def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
+    code, _, err = voltaire(tmp_path, "demo", "--port", "99999")
     assert (code, err) == (2, saying("99999", "not in the range"))
 
 
-async def test_an_unreadable_configuration_is_told(tmp_path: Path) -> None:
-    code, _, err = await voltaire(tmp_path, "--config", str(tmp_path), "status")
+def test_an_unreadable_configuration_is_told(tmp_path: Path) -> None:
+    code, _, err = voltaire(tmp_path, "--config", str(tmp_path), "status")
     assert code == 2 and "directory" in err.lower()
-    code, _, err = await voltaire(tmp_path, "--config", str(tmp_path / "absent.toml"), "status")
+    code, _, err = voltaire(tmp_path, "--config", str(tmp_path / "absent.toml"), "status")
     assert code == 2 and "cannot be read" in one_sentence(err)
 
 
-async def test_an_external_server_that_is_not_there_is_exit_3(tmp_path: Path) -> None:
+def test_an_external_server_that_is_not_there_is_exit_3(tmp_path: Path) -> None:
     config = "[backend]\nkind = 'external'\nurl = 'http://127.0.0.1:9'\nconnect_seconds = 2"
-    code, out, err = await voltaire(tmp_path, "ask", "hi", config=config)
+    code, out, err = voltaire(tmp_path, "ask", "hi", config=config)
     assert (code, out) == (3, "") and "127.0.0.1:9" in one_sentence(err)
 
 
-async def test_a_missing_or_damaged_model_is_exit_3(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_model_is_exit_3(tmp_path: Path) -> None:
     profiles = tmp_path / "x" / "voltaire" / "profiles"
     profiles.mkdir(parents=True)
     (tmp_path / "damaged.gguf").write_bytes(b"GGUF" + b"\0" * 100)
@@ -98,47 +87,45 @@ async def test_a_missing_or_damaged_model_is_exit_3(tmp_path: Path) -> None:
         (profiles / f"{name}.toml").write_text(
             f"title = 'x'\ncontext = 4096\ngpu = false\n[model]\npath = '{tmp_path}/{name}.gguf'\n"
         )
-        code, out, err = await voltaire(
-            tmp_path, "ask", "hi", config=f"[backend]\nprofile = '{name}'"
-        )
+        code, out, err = voltaire(tmp_path, "ask", "hi", config=f"[backend]\nprofile = '{name}'")
         assert (code, out, sentence in one_sentence(err)) == (3, "", True)
 
 
-async def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        code, _, err = await voltaire(tmp_path, "demo", "--port", str(port))
+        code, _, err = voltaire(tmp_path, "demo", "--port", str(port))
     assert (code, one_sentence(err)) == (1, saying(f"{port}", "already in use", "--port"))
 
 
 async def test_a_wrong_token(tmp_path: Path) -> None:
     async with Localgram("1000001:right") as gram:
         config = f"[telegram]\ntoken = '1000002:wrong-one'\nbase_url = '{gram.url}'"
-        code, _, err = await voltaire(tmp_path, "bot", config=config)
-        assert (code, one_sentence(err)) == (2, saying("token", "@BotFather"))
-        assert "wrong-one" not in err
+        code, _, err = await voltaire_beside(tmp_path, "bot", config=config)
+    assert (code, one_sentence(err)) == (2, saying("token", "@BotFather"))
+    assert "wrong-one" not in err
 
 
-async def test_a_tool_that_fails_is_exit_1_and_a_command_passes_its_own(tmp_path: Path) -> None:
-    code, out, _ = await voltaire(tmp_path, "tool", "read_file", '{"path": "absent.txt"}')
+def test_a_tool_that_fails_is_exit_1_and_a_command_passes_its_own(tmp_path: Path) -> None:
+    code, out, _ = voltaire(tmp_path, "tool", "read_file", '{"path": "absent.txt"}')
     assert code == 1 and out.startswith("Error: ") and "absent.txt" in out
-    code, out, _ = await voltaire(tmp_path, "tool", "read_file", "{}")
+    code, out, _ = voltaire(tmp_path, "tool", "read_file", "{}")
     assert (code, out) == (1, saying("Error: path", "read_file(path, first?, last?)"))
-    code, _, _ = await voltaire(tmp_path, "sandbox", "--", "bash", "-c", "exit 42")
+    code, _, _ = voltaire(tmp_path, "sandbox", "--", "bash", "-c", "exit 42")
     assert code == 42
-    code, out, err = await voltaire(tmp_path, "sandbox", "--", "nosuch", "-x")
+    code, out, err = voltaire(tmp_path, "sandbox", "--", "nosuch", "-x")
     assert (code, out, err) == (127, "nosuch: command not found\n", "")
-    code, out, _ = await voltaire(tmp_path, "sandbox", "--", "printf", "%s,", "a b", "--", "$HOME")
+    code, out, _ = voltaire(tmp_path, "sandbox", "--", "printf", "%s,", "a b", "--", "$HOME")
     assert (code, out) == (0, "a b,--,$HOME,\n")
 
 
-async def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
+def test_a_damaged_database_is_told_and_kept(tmp_path: Path) -> None:
     state = tmp_path / "s" / "voltaire"
     state.mkdir(parents=True, mode=0o700)
     (state / "voltaire.db").write_bytes(b"this is no database at all, but somebody's file\n" * 100)
     before = (state / "voltaire.db").read_bytes()
-    code, _, err = await voltaire(tmp_path, "jobs", "list")
+    code, _, err = voltaire(tmp_path, "jobs", "list")
     assert code == 1 and "voltaire.db" in one_sentence(err)
     assert (state / "voltaire.db").read_bytes() == before

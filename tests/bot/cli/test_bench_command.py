@@ -4,15 +4,13 @@ import json
 import sys
 from pathlib import Path
 
-from tests.bot.cli.test_model_commands import voltaire
+from fakes.command_line import voltaire
 
 SMALL = {"VOLTAIRE_BACKEND__CONTEXT": "1024", "VOLTAIRE_BACKEND__SERVER": "embedded"}
 
 
-async def test_a_machine_is_measured_with_a_picture(tmp_path: Path) -> None:
-    code, out, err = await voltaire(
-        tmp_path, "bench", "--picture", str(tmp_path / "b.png"), env=SMALL
-    )
+def test_a_machine_is_measured_with_a_picture(tmp_path: Path) -> None:
+    code, out, err = voltaire(tmp_path, "bench", "--picture", str(tmp_path / "b.png"), env=SMALL)
     assert (code, err) == (0, "")
     server, flags, titles, units, *rows = out.splitlines()
     assert server.startswith("pocket: embedded xllamacpp ")
@@ -29,16 +27,14 @@ async def test_a_machine_is_measured_with_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
-async def test_two_servers_are_compared(tmp_path: Path) -> None:
+def test_two_servers_are_compared(tmp_path: Path) -> None:
     for name in ("a", "b"):
         program = tmp_path / name
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m backend.embedded "$@"\n')
         program.chmod(0o755)
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     env = SMALL | {"PYTHONPATH": str(Path(__file__).parents[3])}
-    code, out, _ = await voltaire(
-        tmp_path, "bench", "--server", a, "--server", b, "--json", env=env
-    )
+    code, out, _ = voltaire(tmp_path, "bench", "--server", a, "--server", b, "--json", env=env)
     found = json.loads(out)
     assert code == 0
     assert [row["setting"]["server"] for row in found["rows"]] == [a, a, b, b] * 2
@@ -50,8 +46,8 @@ async def test_two_servers_are_compared(tmp_path: Path) -> None:
     ]
 
 
-async def test_flags_are_swept_and_the_best_proposed(tmp_path: Path) -> None:
-    code, out, _ = await voltaire(tmp_path, "bench", "sweep", "--json", env=SMALL)
+def test_flags_are_swept_and_the_best_proposed(tmp_path: Path) -> None:
+    code, out, _ = voltaire(tmp_path, "bench", "sweep", "--json", env=SMALL)
     found = json.loads(out)
     assert code == 0
     first = [tried["words"] for tried in found["tried"] if not tried["again"]]

@@ -4,7 +4,6 @@ import asyncio
 import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from bot.texts import Texts
+from fakes.command_line import start_voltaire
 from fakes.gguf_chain import make_chain
 from fakes.hub import Hub
 from fakes.patience import SECONDS
 
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
 POCKET = Path(__file__).parents[3] / "backend" / "embedded" / "pocket.gguf"
 QUESTION = "how much disk space is free?"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -29,8 +28,8 @@ async def demo(
     own = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
     env = {**own, "XDG_STATE_HOME": str(home), **(env or {})}
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "demo", *words, env=env, stdout=pipe, stderr=pipe, start_new_session=True
+    process = await start_voltaire(
+        "demo", *words, env=env, stdout=pipe, stderr=pipe, start_new_session=True
     )
     try:
         yield process

@@ -6,7 +6,6 @@ import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -17,10 +16,10 @@ from agent.store import open_store
 from agent.store.database import migrations
 from bot.localgram import Localgram
 from fakes import gguf_maker
+from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS
 from fakes.words import saying
 
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
 NVML = Path(__file__).parents[3] / "fakes" / "nvml.c"
 
 Found = dict[str, tuple[str, str, str]]  # check: status, detail, remedy
@@ -38,9 +37,7 @@ async def doctor(home: Path, **settings: object) -> tuple[int | None, Found]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
     env |= {"XDG_CONFIG_HOME": str(home / "c"), "VOLTAIRE_STATE__DIR": str(home / "s")}
     env |= {name: str(value) for name, value in settings.items()}
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "doctor", "--json", env=env, stdout=asyncio.subprocess.PIPE
-    )
+    process = await start_voltaire("doctor", "--json", env=env, stdout=asyncio.subprocess.PIPE)
     out, _ = await asyncio.wait_for(process.communicate(), SECONDS)
     rows = [
         tuple(row[k] for k in ("check", "status", "detail", "remedy")) for row in json.loads(out)

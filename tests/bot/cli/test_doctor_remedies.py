@@ -22,6 +22,7 @@ from bot.backup import rotate
 from bot.cli.doctor import CHECKS, findings_of
 from bot.localgram import Localgram
 from bot.settings import load
+from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS, soon
 
 CODE = Path(__file__).parents[3]
@@ -142,9 +143,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
 @asynccontextmanager
 async def bot(env: dict[str, str]) -> AsyncIterator[asyncio.subprocess.Process]:
     quiet = asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "bot", env=env, stdout=quiet, stderr=quiet
-    )
+    process = await start_voltaire("bot", env=env, stdout=quiet, stderr=quiet)
     try:
         yield process
     finally:

@@ -20,9 +20,10 @@ from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
 from bot.installed_program import ROOT, UpgradeError, run
+from fakes.command_line import start_voltaire
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS
-from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
 
 
 async def test_a_command_that_does_not_exist_gets_the_nearest_one(tmp_path: Path) -> None:
@@ -83,8 +84,8 @@ async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        process = await asyncio.create_subprocess_exec(
-            VOLTAIRE, "demo", "--port", str(port),
+        process = await start_voltaire(
+            "demo", "--port", str(port),
             env={**os.environ, "MAKELEVEL": level}, stderr=asyncio.subprocess.PIPE,
         )  # fmt: skip
         _, err = await asyncio.wait_for(process.communicate(), SECONDS)
@@ -132,8 +133,8 @@ async def test_without_a_token_the_terminal_is_served(tmp_path: Path, command: s
         (tmp_path / "c.toml").write_text(config)
         systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         systemd.bind(str(tmp_path / "n"))
-        process = await asyncio.create_subprocess_exec(
-            VOLTAIRE, "--config", str(tmp_path / "c.toml"), command,
+        process = await start_voltaire(
+            "--config", str(tmp_path / "c.toml"), command,
             env={**os.environ, **environment, "NOTIFY_SOCKET": str(tmp_path / "n")}, stdout=asyncio.subprocess.PIPE,
         )  # fmt: skip
         try:

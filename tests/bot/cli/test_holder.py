@@ -20,9 +20,9 @@ from bot.localgram import Localgram, Person
 from bot.setup import telegram
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
+from fakes.command_line import start_voltaire
 from fakes.model_scripted import ModelServer, Reply, calls, says
 from fakes.patience import SECONDS, soon
-from tests.bot.cli.test_bad_input import VOLTAIRE
 
 PIPE = asyncio.subprocess.PIPE
 
@@ -63,8 +63,8 @@ class House:
     started: list[Typed] = field(default_factory=list)
 
     async def start(self, *words: str) -> Typed:
-        process = await asyncio.create_subprocess_exec(
-            VOLTAIRE, *words, env=self.bot._environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
+        process = await start_voltaire(
+            *words, env=self.bot._environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
         )
         typed = Typed(process)
         self.started.append(typed)
@@ -270,8 +270,8 @@ async def test_a_reminder_comes_into_the_terminal(house: House, beside: bool) ->
         chat = await house.start("chat")
         chat.type("hello")
         await chat.says("Forty-two.")
-        code, out, err = await house.run("jobs", "add", "--yes", "remind me to drink in 2 seconds")
-        assert code == 0, out + err
+        await house.run("jobs", "add", "--yes", "remind me to drink in 2 hours")
+        assert (await house.run("jobs", "run", "1"))[0] == 0
         await chat.says("⏰ drink")
         await soon(lambda: house.rows("SELECT 1 FROM outbox WHERE state = 'delivered'"))
         assert house.rows("SELECT state FROM occurrences") == [("done",)]
@@ -280,7 +280,8 @@ async def test_a_reminder_comes_into_the_terminal(house: House, beside: bool) ->
 async def test_what_a_job_posted_meanwhile_waits_for_the_terminal(house: House) -> None:
     async with house.bot.running():
         await house.listening()
-        await house.run("jobs", "add", "--yes", "remind me to drink in 1 second")
+        await house.run("jobs", "add", "--yes", "remind me to drink in 2 hours")
+        assert (await house.run("jobs", "run", "1"))[0] == 0
         await soon(lambda: house.rows("SELECT 1 FROM outbox WHERE chat = 'cli'"))
         chat = await house.start("chat")
         await chat.says("⏰ drink")
@@ -294,9 +295,9 @@ async def test_a_job_of_a_chat_that_nobody_has_is_refused(house: House) -> None:
 
 
 async def test_a_job_whose_time_passed_is_shown_as_overdue(house: House) -> None:
-    await house.run("jobs", "add", "--yes", "remind me to drink in 1 second")
+    await house.run("jobs", "add", "--yes", "remind me to drink in 2 hours")
     with closing(sqlite3.connect(house.bot.database)) as database, database:
-        database.execute("UPDATE jobs SET next_at = next_at - 3600")
+        database.execute("UPDATE jobs SET next_at = next_at - 10800")
     _, out, _ = await house.run("jobs", "list")
     assert "overdue" in out
     [job] = json.loads((await house.run("jobs", "list", "--json"))[1])

@@ -1,25 +1,30 @@
 """voltaire jobs: made in words, shown with the next times, and where its messages come."""
 
+import asyncio
 from pathlib import Path
 
 from agent.store import open_store
 from bot.state import DATABASE
+from fakes.command_line import voltaire
 from fakes.words import saying
-from tests.bot.cli.test_bad_input import voltaire
 
 
-async def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
+def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
     words = ("jobs", "add", "--yes", "in 3 hours remind me of tea")
-    own = (await voltaire(tmp_path, *words))[1].splitlines()[-1]
+    own = voltaire(tmp_path, *words)[1].splitlines()[-1]
     assert own.startswith("Job 1 made.") and "`voltaire chat --chat cli`" in own
-    assert (await voltaire(tmp_path, *words, "--chat", "tg:1"))[0] == 1, "nobody has that chat"
-    async with open_store(tmp_path / "s" / "voltaire" / DATABASE) as store:
-        await store.chats.open("tg:1")
-    app = (await voltaire(tmp_path, *words, "--chat", "tg:1"))[1].splitlines()[-1]
+    assert voltaire(tmp_path, *words, "--chat", "tg:1")[0] == 1, "nobody has that chat"
+    asyncio.run(open_chat(tmp_path / "s" / "voltaire" / DATABASE, "tg:1"))
+    app = voltaire(tmp_path, *words, "--chat", "tg:1")[1].splitlines()[-1]
     assert app.startswith("Job 2 made.") and "voltaire chat" not in app
 
 
-async def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
-    code, out, _ = await voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin=b"n\n")
+def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
+    code, out, _ = voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin="n\n")
     assert (code, out) == (1, saying("task “stretch”", "every day at 09:00", "next: "))
-    assert (await voltaire(tmp_path, "jobs", "list"))[1] == "No jobs in cli.\n"
+    assert voltaire(tmp_path, "jobs", "list")[1] == "No jobs in cli.\n"
+
+
+async def open_chat(database: Path, name: str) -> None:
+    async with open_store(database) as store:
+        await store.chats.open(name)

@@ -12,10 +12,11 @@ from mcp import Client
 from backend.client import default_socket
 from backend.config import BackendConfig
 from backend.service import serve_backend
+from fakes.command_line import start_voltaire
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
-from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
 
 
 async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ async def test_it_is_offered_on_the_control_socket(tmp_path: Path) -> None:
             (tmp_path / "c.toml").write_text(text)
             words = ("--config", tmp_path / "c.toml", "mcp", "serve", "--socket", "--chat", "tea")
             said = asyncio.subprocess.PIPE
-            process = await asyncio.create_subprocess_exec(VOLTAIRE, *words, stderr=said)
+            process = await start_voltaire(*words, stderr=said)
             try:
                 socket = control.with_name("mcp.sock")
                 await soon(socket.is_socket)

@@ -12,9 +12,9 @@ from agent.mcp.install import InstallError, install, package
 from bot.cli import doctor_machine
 from bot.settings import AgentSection, McpSection, StateSection, load
 from fakes import mcp_server
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
 from fakes.words import saying
-from tests.bot.cli.test_bad_input import voltaire
 
 
 async def test_a_server_from_its_adding_to_its_removal(tmp_path: Path) -> None:

@@ -6,17 +6,18 @@ import stat
 import tarfile
 from pathlib import Path
 
+from fakes.command_line import start_voltaire
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.mcp_oauth import SignInServer, sign_in_server
 from fakes.patience import SECONDS
 from fakes.words import saying
-from tests.bot.cli.test_bad_input import VOLTAIRE, voltaire
 
 
 async def signed_in(home: Path, server: SignInServer, *, paste: bool) -> str:
     """What `voltaire mcp test tea` prints once an owner has opened its link and allowed the tools."""
     env = {**os.environ, "XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
-    process = await asyncio.create_subprocess_exec(
-        *(VOLTAIRE, "--config", home / "c.toml", "mcp", "test", "tea"),
+    process = await start_voltaire(
+        *("--config", home / "c.toml", "mcp", "test", "tea"),
         env=env,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

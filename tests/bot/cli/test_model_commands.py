@@ -1,95 +1,77 @@
 """The commands around models, as a person calls them."""
 
-import asyncio
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
+
+import pytest
 
 from backend.service import serve_backend
 from bot.cli.backend_config import backend_config
 from bot.settings import Settings, StateSection
 from fakes import gguf_kinds
+from fakes.command_line import voltaire, voltaire_beside
 from fakes.gguf_chain import make_chain
 from fakes.toolkits import cuda, gcc
 from fakes.words import saying
 
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
-
-async def voltaire(
-    home: Path, *words: str, path: str | None = None, env: Mapping[str, str] | None = None
-) -> tuple[int, str, str]:
-    own = {k: v for k, v in os.environ.items() if not k.startswith(("VOLTAIRE_", "CUDA_"))}
-    own |= {"XDG_STATE_HOME": str(home / "s"), "XDG_CONFIG_HOME": str(home / "x")}
-    own |= {"PATH": path} if path else {}
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, *words, env={**own, **(env or {})}, stdout=pipe, stderr=pipe
-    )
-    out, err = await asyncio.wait_for(process.communicate(), 200)
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
-
-
-async def test_how_a_server_would_be_built_is_shown(tmp_path: Path) -> None:
+def test_how_a_server_would_be_built_is_shown(tmp_path: Path) -> None:
     gcc(tmp_path / "bin", 12)
-    code, out, err = await voltaire(
-        tmp_path, "server", "build", "--cpu", "--check", path=str(tmp_path / "bin")
+    code, out, err = voltaire(
+        tmp_path, "server", "build", "--cpu", "--check", env={"PATH": str(tmp_path / "bin")}
     )
     assert (code, err) == (0, "")
     assert out.splitlines()[:2] == ["CPU, gcc 12", f"PATH={tmp_path / 'bin'}"]
 
 
-async def test_what_is_shown_of_ik_llama_cpp_builds_its_server_too(tmp_path: Path) -> None:
+def test_what_is_shown_of_ik_llama_cpp_builds_its_server_too(tmp_path: Path) -> None:
     gcc(tmp_path / "bin", 12)
     words = ("--engine", "ik", "--source", str(tmp_path), "--check")
-    code, out, err = await voltaire(
-        tmp_path, "server", "build", "--cpu", *words, path=str(tmp_path / "bin")
+    code, out, err = voltaire(
+        tmp_path, "server", "build", "--cpu", *words, env={"PATH": str(tmp_path / "bin")}
     )
     assert (code, err) == (0, "")
     assert out.split()[-1] == "-DLLAMA_BUILD_EXAMPLES=ON"  # the last one counts
 
 
-async def test_a_toolkit_without_the_card_is_exit_1_with_what_to_install(tmp_path: Path) -> None:
+def test_a_toolkit_without_the_card_is_exit_1_with_what_to_install(tmp_path: Path) -> None:
     gcc(tmp_path / "bin", 12)
     nvcc = cuda(tmp_path / "cuda", "99.0", "sm_200")
     path = os.pathsep.join([str(nvcc.parent), str(tmp_path / "bin")])
-    code, out, err = await voltaire(
-        tmp_path, "server", "build", "--cuda", "--capability", "9.9", "--check", path=path
+    code, out, err = voltaire(
+        tmp_path, "server", "build", "--cuda", "--capability", "9.9", "--check", env={"PATH": path}
     )
     assert (code, out) == (1, "")
     assert err == saying("capability 9.9", "install CUDA 12")
 
 
-async def test_wrong_usage_of_build_and_bench_is_exit_2(tmp_path: Path) -> None:
+def test_wrong_usage_of_build_and_bench_is_exit_2(tmp_path: Path) -> None:
     for words, sentence in (
         (["server", "build", "--capability", "seven"], "--capability looks like 7.0"),
         (["server", "build", "--engine", "ik"], "ik_llama.cpp is built from a checkout"),
         (["bench", "--server", "/x"], "--server is given twice"),
     ):
-        code, _, err = await voltaire(tmp_path, *words)
+        code, _, err = voltaire(tmp_path, *words)
         assert (code, sentence in err) == (2, True), err
 
 
-async def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
+def test_what_fits_a_card_that_is_not_here(tmp_path: Path) -> None:
     path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
-    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--vram", "1", "--json")
+    code, out, _ = voltaire(tmp_path, "model", "fit", str(path), "--vram", "1", "--json")
     found = json.loads(out)
     assert (code, found["fits"], found["card"]) == (0, True, 2**30)
-    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--vram", "0.5")
+    code, out, _ = voltaire(tmp_path, "model", "fit", str(path), "--vram", "0.5")
     assert code == 1
     assert out.splitlines()[-1] == saying("small with a window", "MiB more on the card")
 
 
-async def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
+def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
     own = tmp_path / ".cache" / "llama.cpp" / "own model.gguf"
     own.parent.mkdir(parents=True)
     gguf_kinds.make(own, "llama")
     env = {"HOME": str(tmp_path)}
-    code, out, err = await voltaire(tmp_path, "model", "fit", "--vram", "16", env=env)
+    code, out, err = voltaire(tmp_path, "model", "fit", "--vram", "16", env=env)
     assert code == 0, err
     fits, _, rest = out.partition("\nDoes not fit:\n")
     assert out.splitlines()[0] == saying("cards of 16 GiB")
@@ -98,35 +80,33 @@ async def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> N
     assert "voltaire model pull gemma4-26b-a4b  (14.5 GiB)" in fits
     assert fits.index("gpt-oss-20b: a window") < fits.index("qwen2.5-3b: a window")
     assert "llama3.3-70b-2x" in rest.splitlines()[0], "names alone: each would be a line"
-    code, out, _ = await voltaire(tmp_path, "model", "fit", "--vram", "16", "--vram", "16", env=env)
+    code, out, _ = voltaire(tmp_path, "model", "fit", "--vram", "16", "--vram", "16", env=env)
     assert out.splitlines()[0] == saying("cards of 16, 16 GiB")
     assert out == saying("llama3.3-70b-2x: ", "window of 16,384", "30.3 of 32.0 GiB", "2 cards")
-    code, out, _ = await voltaire(tmp_path, "model", "fit", "--json", env=env)
+    code, out, _ = voltaire(tmp_path, "model", "fit", "--json", env=env)
     rows = {row["name"]: row for row in json.loads(out)}
     assert (rows["own model"]["runs"], rows["own model"]["path"]) == (True, str(own))
     assert rows["gemma4-26b-a4b"]["runs"] is False, "it wants a card"
 
 
-async def test_each_size_of_card_has_its_table(tmp_path: Path) -> None:
+def test_each_size_of_card_has_its_table(tmp_path: Path, nvml: Path | None) -> None:
+    if nvml is None:
+        pytest.skip("needs a C compiler")
     path = gguf_kinds.make(tmp_path / "small.gguf", "llama")
-    source = Path(__file__).parents[3] / "fakes" / "nvml.c"
-    library = tmp_path / "libnvidia-ml.so.1"
-    name = "-Wl,-soname,libnvidia-ml.so.1"
-    subprocess.run(["cc", "-shared", "-fPIC", name, "-o", library, source], check=True)
     scene = tmp_path / "scene"
     scene.write_text(f"cards 3\nused 0\ntotal {16 << 30}\ntotal1 {1 << 29}\n")
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "FAKE_NVML": str(scene)}
-    code, out, _ = await voltaire(tmp_path, "model", "fit", str(path), "--json", env=env)
+    env = {"FAKE_NVML": str(scene)}
+    code, out, _ = voltaire(tmp_path, "model", "fit", str(path), "--json", env=env)
     found = json.loads(out)
     assert (code, found["card"], found["fits"]) == (0, 16 << 30, True)
     assert [(card["card"], card["fits"]) for card in found["smaller_cards"]] == [(1 << 29, False)]
-    _, out, _ = await voltaire(tmp_path, "model", "fit", str(path), env=env)
+    _, out, _ = voltaire(tmp_path, "model", "fit", str(path), env=env)
     assert out.splitlines()[-1] == saying("MiB more on the card")
     assert sum(line.startswith("small: llama") for line in out.splitlines()) == 2
 
 
-async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
-    code, out, err = await voltaire(tmp_path, "model", "list", "--json")
+def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
+    code, out, err = voltaire(tmp_path, "model", "list", "--json")
     rows = {row["name"]: row for row in json.loads(out)}
     assert code == 0, err
     assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
@@ -134,39 +114,39 @@ async def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
 
 
-async def test_what_does_not_fit_is_one_line_of_the_list(tmp_path: Path) -> None:
+def test_what_does_not_fit_is_one_line_of_the_list(tmp_path: Path) -> None:
     """Without a card it was 70 lines."""
-    _, out, _ = await voltaire(tmp_path, "model", "list")
+    _, out, _ = voltaire(tmp_path, "model", "list")
     assert ("  gpt-oss-20b: " in out, out.count("gpt-oss-20b")) == (False, 1)
     assert "* pocket: " in out and "qwen2.5-1.5b: " in out
-    _, out, _ = await voltaire(tmp_path, "model", "list", "--all")
+    _, out, _ = voltaire(tmp_path, "model", "list", "--all")
     assert "  gpt-oss-20b: " in out and "--all" not in out
 
 
-async def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:
+def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:
     """With the backend stopped; a second backend is none the wiser by the configuration."""
     model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")
-    code, out, err = await voltaire(tmp_path, "model", "use", str(model))
+    code, out, err = voltaire(tmp_path, "model", "use", str(model))
     assert code == 0, err
     kept = tmp_path / "s" / "voltaire" / "profile.json"
     used_now, tried = out.splitlines()
     assert used_now == saying("mine is in use", f"({kept})")
-    code, out, err = await voltaire(tmp_path, "model", "list", "--json")
+    code, out, err = voltaire(tmp_path, "model", "list", "--json")
     [used] = [row for row in json.loads(out) if row["current"]]
     assert (used["name"], used["path"], used["here"]) == ("mine", str(model), True)
     assert used["selftest"] == tried
-    code, out, _ = await voltaire(tmp_path, "status", "--json")
+    code, out, _ = voltaire(tmp_path, "status", "--json")
     server = json.loads(out)["backend"]
     assert (server["state"], server["profile"], server["model"]) == ("stopped", "mine", "mine.gguf")
-    _, out, _ = await voltaire(tmp_path, "status")
+    _, out, _ = voltaire(tmp_path, "status")
     assert "model when it starts: mine.gguf, profile mine" in out.splitlines()
-    code, out, err = await voltaire(tmp_path, "ask", "hi")
+    code, out, err = voltaire(tmp_path, "ask", "hi")
     assert (code, out) == (0, "Hello from mine.\n"), err
-    code, out, err = await voltaire(tmp_path, "ask", "--model", "pocket", "what is 2 + 2?")
+    code, out, err = voltaire(tmp_path, "ask", "--model", "pocket", "what is 2 + 2?")
     assert (code, "Hello from mine" in out) == (0, False), "for this one time"
-    _, out, _ = await voltaire(tmp_path, "model", "use", "pocket")
+    _, out, _ = voltaire(tmp_path, "model", "use", "pocket")
     assert out.splitlines()[0] == saying("pocket is in use")
-    _, out, _ = await voltaire(tmp_path, "status", "--json")
+    _, out, _ = voltaire(tmp_path, "status", "--json")
     assert json.loads(out)["backend"]["profile"] == "pocket"
 
 
@@ -176,34 +156,34 @@ async def test_a_model_other_than_the_one_that_runs_is_refused_with_the_command_
     model = make_chain(tmp_path / "mine.gguf", "Hello from mine.")
     settings = Settings(state=StateSection(dir=tmp_path / "s" / "voltaire"))
     async with serve_backend(backend_config(settings)):
-        code, out, err = await voltaire(tmp_path, "ask", "--model", str(model), "hi")
+        code, out, err = await voltaire_beside(tmp_path, "ask", "--model", str(model), "hi")
         assert (code, out) == (1, "")
         assert err == saying("serves pocket", f"voltaire model use {model}")
-        code, out, err = await voltaire(tmp_path, "model", "use", str(model))
+        code, out, err = await voltaire_beside(tmp_path, "model", "use", str(model))
         assert (code, out.splitlines()[0]) == (0, saying("mine is in use")), err
-        code, out, _ = await voltaire(tmp_path, "ask", "--model", str(model), "hi")
+        code, out, _ = await voltaire_beside(tmp_path, "ask", "--model", str(model), "hi")
         assert (code, out) == (0, "Hello from mine.\n")
-    code, out, _ = await voltaire(tmp_path, "ask", "hi")
+    code, out, _ = await voltaire_beside(tmp_path, "ask", "hi")
     assert (code, out) == (0, "Hello from mine.\n"), "kept for the next start"
 
 
-async def test_a_model_for_search_by_meaning_is_kept_once_its_file_is_there(tmp_path: Path) -> None:
+def test_a_model_for_search_by_meaning_is_kept_once_its_file_is_there(tmp_path: Path) -> None:
     settings = tmp_path / "x" / "voltaire" / "config.toml"
-    code, out, _ = await voltaire(tmp_path, "model", "list", "--embedding")
+    code, out, _ = voltaire(tmp_path, "model", "list", "--embedding")
     assert code == 0
     assert "embeddinggemma-300m" in out
     assert "pocket" not in out
     use = ("model", "use", "--embedding", "embeddinggemma-300m")
-    code, _, err = await voltaire(tmp_path, *use)
+    code, _, err = voltaire(tmp_path, *use)
     assert (code, err) == (1, saying("not downloaded", "voltaire model pull embeddinggemma-300m"))
-    code, _, err = await voltaire(tmp_path, "model", "use", "--embedding", "nothing")
+    code, _, err = voltaire(tmp_path, "model", "use", "--embedding", "nothing")
     assert (code, err) == (2, saying("no embedding model called nothing"))
     model = tmp_path / "s" / "voltaire" / "models" / "embeddinggemma-300M-Q8_0.gguf"
     model.parent.mkdir(parents=True)
     model.touch()
     settings.parent.mkdir(parents=True)
     settings.write_text('[agent]\ntimezone = "UTC"\n')
-    assert (await voltaire(tmp_path, *use))[0] == 0
+    assert voltaire(tmp_path, *use)[0] == 0
     assert 'embedding = "embeddinggemma-300m"' in settings.read_text()
-    assert (await voltaire(tmp_path, "model", "use", "--embedding", "none"))[0] == 0
+    assert voltaire(tmp_path, "model", "use", "--embedding", "none")[0] == 0
     assert "embeddinggemma" not in settings.read_text()

@@ -13,8 +13,8 @@ from bot.cli import model_offers
 from bot.cli.model_offers import MachineModels
 from bot.settings import load
 from fakes import gguf_kinds
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.hub import Hub
-from tests.bot.cli.test_bad_input import voltaire
 
 CONTENT = bytes(range(256)) * 20_000
 FAR = 'title = "F"\ncontext = 8192\n[model]\nrepo = "a/b"\nfile = "m.gguf"\nsize = 5120000\n'

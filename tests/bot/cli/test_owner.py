@@ -20,6 +20,7 @@ from bot import config_file
 from bot.cli.command import for_person
 from bot.cli.owner import program_readable
 from bot.state import Presence, bot_facts, share_facts, shared_facts, started
+from fakes.command_line import start_voltaire
 from fakes.words import saying
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -38,12 +39,9 @@ def state() -> Iterator[Path]:
         yield state
 
 
-async def voltaire(
-    state: Path, *words: str, user: int | None = None, **more: str
-) -> tuple[int, str, str]:
+async def voltaire(state: Path, *words: str, **more: str) -> tuple[int, str, str]:
     mine = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")} | more
-    process = await asyncio.create_subprocess_exec(
-        *([VOLTAIRE] if user is None else [sys.executable, "-m", "bot.cli"]),
+    process = await start_voltaire(
         *words,
         env={**mine, "VOLTAIRE_STATE__DIR": str(state), "XDG_CONFIG_HOME": str(state.parent)},
         stdout=asyncio.subprocess.PIPE,

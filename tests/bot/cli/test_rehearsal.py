@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.gguf_chain import make_chain
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
-from tests.bot.cli.test_bad_input import voltaire
 
 
 def rows(home: Path) -> dict[str, list[tuple[object, ...]]]:

@@ -20,8 +20,8 @@ from bot.holder import Holder
 from bot.localgram import Message
 from bot.settings import Settings
 from fakes.bot_running import TelegramScenario
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.patience import soon
-from tests.bot.cli.test_bad_input import voltaire
 from tests.bot.cli.test_holder import PIPE, House, house
 from tests.bot.page.test_beside_bot import free_port
 from tests.bot.telegram.conftest import gram, scenario

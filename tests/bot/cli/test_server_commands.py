@@ -10,10 +10,10 @@ from backend.build.release import RELEASES_VARIABLE
 from bot.cli.connect import running_backend
 from bot.cli.server import use_faster
 from bot.settings import Settings, load
+from fakes.command_line import voltaire_beside as voltaire
 from fakes.patience import SECONDS
 from fakes.release_server import TAG, ReleaseServer
 from fakes.toolkits import program
-from tests.bot.cli.test_model_commands import voltaire
 
 EMBEDDED = f'PYTHONPATH={Path(__file__).parents[3]} exec {sys.executable} -m backend.embedded "$@"'
 

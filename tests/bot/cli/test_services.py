@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,9 +9,8 @@ from pathlib import Path
 
 from bot.localgram import Localgram
 from bot.texts import Texts
+from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS, soon
-
-VOLTAIRE = str(Path(sys.executable).with_name("voltaire"))
 
 
 @dataclass
@@ -28,8 +26,8 @@ class Home:
     @asynccontextmanager
     async def started(self, *words: str, **more: str) -> AsyncIterator[asyncio.subprocess.Process]:
         with (self.path / "log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                VOLTAIRE, *words, env={**self.environment, **more}, stdout=log, stderr=log
+            process = await start_voltaire(
+                *words, env={**self.environment, **more}, stdout=log, stderr=log
             )
         try:
             yield process

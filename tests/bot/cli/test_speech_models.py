@@ -3,13 +3,11 @@
 import asyncio
 import hashlib
 import os
-import sys
 from pathlib import Path
 
 from backend.models.pull import KNOWN, speech_sources
+from fakes.command_line import start_voltaire
 from fakes.hub import Hub
-
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
 
 
 def test_a_name_of_speech_stands_for_its_files() -> None:
@@ -29,8 +27,8 @@ async def pull(home: Path, hub: Hub, name: str) -> tuple[int | None, str]:
     env = {k: v for k, v in os.environ.items() if not k.startswith("VOLTAIRE_")}
     env |= {"XDG_STATE_HOME": str(home), "XDG_CONFIG_HOME": str(home), "HF_ENDPOINT": hub.url}
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "model", "pull", name, env=env, stdout=pipe, stderr=pipe, umask=0o077
+    process = await start_voltaire(
+        "model", "pull", name, env=env, stdout=pipe, stderr=pipe, umask=0o077
     )
     _, err = await process.communicate()
     return process.returncode, err.decode()

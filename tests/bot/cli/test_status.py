@@ -6,21 +6,21 @@ from pathlib import Path
 from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Phrase
 from bot.cli.status import RESTARTS, idle_lines
-from tests.bot.cli.test_bad_input import voltaire
+from fakes.command_line import voltaire
 
 
-async def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
+def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
     history = RestartHistory(tmp_path / "s" / "voltaire" / FILE)
     history.path.parent.mkdir(0o700, parents=True)
     added = [history.add(Phrase(f"Cause {number}.")) for number in range(RESTARTS + 1)]
-    code, out, _ = await voltaire(tmp_path, "status")
+    code, out, _ = voltaire(tmp_path, "status")
     wanted = [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in added[1:]]
     lines = out.splitlines()
     assert code == 0 and [line for line in lines if "Cause" in line] == wanted
 
 
-async def test_what_nobody_tells_is_not_known(tmp_path: Path) -> None:
-    code, out, _ = await voltaire(tmp_path, "status", "--json")
+def test_what_nobody_tells_is_not_known(tmp_path: Path) -> None:
+    code, out, _ = voltaire(tmp_path, "status", "--json")
     assert (code, json.loads(out)["idle"]) == (0, {"tokens": 0, "seconds": None, "wh": None})
 
 

@@ -48,6 +48,7 @@ async def test_both_in_one_process(server: Synapse, olga: MatrixPerson, tmp_path
     async with Localgram("4242:secret") as gram, ModelServer(says("Hello.")) as model:
         phone = gram.user("Olga", id=111, started=True)
         process = Process(gram, tmp_path, model.url, 111)
+        process.first = "# a new interpreter: its memory is measured"
         sizes = []
         for homeserver in ("", server.url):
             process.configure(

@@ -78,6 +78,7 @@ async def test_a_hundred_rooms(server: Synapse, olga: MatrixPerson, tmp_path: Pa
         model.script = lambda request: says("Hello.")
         phone = gram.user("Olga", id=111, started=True)
         process = Process(gram, tmp_path, model.url, 111)
+        process.first = "# a new interpreter: its memory is measured"
         clockwork = Clockwork()
         async with process.running():
             for number in range(ALONE):

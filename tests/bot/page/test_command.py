@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from fakes.command_line import start_voltaire
 from fakes.page_state import fill_state
 from fakes.patience import SECONDS
 
@@ -24,8 +24,8 @@ ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+)/\?key=(\S+)")
 @asynccontextmanager
 async def page_process(folder: Path) -> AsyncIterator[tuple[asyncio.subprocess.Process, str, str]]:
     """The command, its origin and its key."""
-    process = await asyncio.create_subprocess_exec(
-        *(Path(sys.executable).with_name("voltaire"), "page", "--listen", "127.0.0.1:0"),
+    process = await start_voltaire(
+        *("page", "--listen", "127.0.0.1:0"),
         env={
             **os.environ,
             "VOLTAIRE_STATE__DIR": str(folder),
