@@ -184,10 +184,12 @@ class Sessions:
             )
             return
         ended = await self._store.turns.ended(CLI, update)
-        if ended is None:
+        words, reason = ended or ("", None)
+        if not words and reason in (None, "cancelled"):
+            if ended:  # dropped by a holder to which this terminal came too late
+                await self._store.inbox.wait_again(CLI, update)
             chats.wake(session.chat)
             return
-        words, reason = ended
         told = TurnFinished(words or translated(texts.STOPPED), reason or "cancelled", 0)
         session.send(wire_form(told))
 

@@ -92,6 +92,11 @@ class InboxTable:
         rows = await self.database.execute(sql, chat, json.dumps(list(ids)))
         return len(rows)
 
+    async def wait_again(self, source: str, update: str) -> None:
+        """Have a message answered that was dropped because nobody seemed to wait for the answer."""
+        sql = "UPDATE inbox SET state = 'waiting' WHERE source = ? AND update_id = ? AND state = 'done'"
+        await self.database.execute(sql, source, update)
+
     async def take_back(self, source: str, ref: str, author: str) -> str:
         """Leave a waiting message unanswered, if its author is who deleted it; returns the chat whose turn
         answers it already, or ""."""
