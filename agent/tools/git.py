@@ -129,7 +129,7 @@ async def run_git(
     )
     if result.exit_code == ABSENT:
         names = [*call.sandbox.config.repos, *result.output.splitlines()]
-        known = f"There are: {', '.join(names)}." if names else "There is none; git init makes one."
+        known = f"There are: {', '.join(names)}." if names else "There is none."
         raise ToolError(f"There is no git repository at {folder}. {known}")
     if result.exit_code:
         message, _ = truncate_middle(result.output.strip(), 1000)

@@ -5,6 +5,7 @@ Globs become extended regular expressions.
 """
 
 import re
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
@@ -13,6 +14,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubblewrap import REPOS, WORKSPACE
 from agent.sandbox.files import Files, SandboxPath
 from agent.sandbox.sandbox import bash_script
+from agent.tools.memory import elsewhere
 from agent.tools.tool import Call, Output, tool
 
 PIECE = re.compile(r"\*\*/|\*\*|\*|\?|\[!?\]?[^]/]*\]|\{[^{}/]*\}|.", re.DOTALL)
@@ -69,6 +71,10 @@ QUESTION_MARKS = str.maketrans("\n␤", "??")  # for line breaks in a name: a gl
 ABSENT = 44  # exit code of search.sh
 
 
+class AbsentPath(ToolError):
+    """`str` names the path."""
+
+
 @tool
 async def list_files(
     call: Call,
@@ -105,6 +111,28 @@ async def grep(
     """Search inside files for a regular expression."""
     if not pattern:
         raise ToolError("pattern is empty.")
+    try:
+        found = await grep_in(call, pattern, path, glob)
+    except AbsentPath as absent:
+        found = await grep_in(call, pattern, "", "")
+        if found.found:
+            return replace(found, text=f"{absent} In other files:\n{found.text}")
+        if more := await elsewhere(call, plain_words(pattern)):
+            return Output(f"{absent} {more}")
+        raise
+    everywhere = path.strip("/") in ("", ".", WORKSPACE.strip("/"))
+    if not found.found and everywhere and (more := await elsewhere(call, plain_words(pattern))):
+        return Output(f"{found.text}\n{more}")
+    return found
+
+
+def plain_words(pattern: str) -> str:
+    """What stands in a regular expression without its signs."""
+    return " ".join(re.findall(r"\w+", re.sub(r"\\[A-Za-z]", " ", pattern)))
+
+
+async def grep_in(call: Call, pattern: str, path: str, glob: str) -> Output:
+    """The matching lines below a path. Raises AbsentPath where there is nothing at it."""
     place, glob = await split_pattern(call, path, glob)
     await call.reads(place)
     wider = [(glob, pattern, ""), (glob, f"(?i){pattern}", "In another case, ")]
@@ -159,7 +187,7 @@ async def search(call: Call, place: SandboxPath, command: str, *arguments: str) 
     repos = await call.repos_shown([place.repo])
     result = await call.sandbox.run_internal(argv, seconds=SECONDS, repos=repos)
     if result.exit_code == ABSENT:
-        raise ToolError(f"There is no file or folder {place.name}.")
+        raise AbsentPath(f"There is no file or folder {place.name}.")
     return result.output.split("\0")[:-1] or [""]
 
 

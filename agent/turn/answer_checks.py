@@ -18,6 +18,7 @@ from agent.turn.step import Step
 if TYPE_CHECKING:
     from agent.documents.library import Library
 
+SHORT = 400  # characters of an answer that was written from results
 CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
@@ -105,6 +106,17 @@ def echoes(text: str, message: str) -> bool:
     """Whether an answer says nothing but what the message says, as small models do that know nothing else."""
     said, asked = (re.findall(r"\w+", each.lower()) for each in (text, message))
     return len(said) >= max(4, len(asked) // 2) and set(said) <= set(asked)
+
+
+def tells(text: str, results: str, message: str) -> bool:
+    """Whether a short answer says something of the results that the message does not, and no number of its own."""
+    said, known, asked = (
+        set(re.findall(r"\w+", each.lower())) for each in (text, results, message)
+    )
+    new = (said & known) - asked
+    numbers = {word for word in said if any(c.isdigit() for c in word)}
+    grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers for w in new)
+    return grounded and len(text) <= SHORT and not instructs(text)
 
 
 def pattern(*words: str) -> re.Pattern[str]:

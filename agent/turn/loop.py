@@ -20,7 +20,7 @@ from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import AnswerChecks, echoes, instructs
+from agent.turn.answer_checks import AnswerChecks, echoes, instructs, tells
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
@@ -97,12 +97,16 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
+        names = {schema["function"]["name"] for schema in turn.schemas}
+        self.without_git = frozenset(n for n in names if not n.startswith("git_"))
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
 
     async def run(self) -> Ending:
         await self.resume()
+        if self.constrained and not self.transcript.results():
+            await self.tools.read_pages(self.transcript.words())
         while not (limit := self.limit_reached()):
             step = await self.ask()
             self.tools.careful = self.constrained
@@ -140,9 +144,12 @@ class TurnLoop:
         again = bool(step.calls) and self.tools.repeats(step.calls[0])
         if step.calls and not again:
             return step
+        words = self.transcript.words()
         if found := any(self.tools.outcomes.values()):
+            if not (again or self.tools.strange) and tells(step.text, self.tools.results(), words):
+                return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
-            if not (instructs(step.text) or echoes(step.text, self.transcript.words())):
+            if not (instructs(step.text) or echoes(step.text, words)):
                 return step
         elif not (again or self.tools.outcomes or instructs(step.text)):
             return step
@@ -176,6 +183,8 @@ class TurnLoop:
         """
         await self.compact()
         compactions, request = 0, self.request(tool_choice)
+        if self.constrained and not await self.turn.context.sandbox.holds_repository():
+            request = replace(request, only=self.without_git)
         if results:
             told = texts.FOUND.format(results=results, words=self.transcript.words())
             asked = User(told, self.transcript.pictures())

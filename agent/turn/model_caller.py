@@ -25,6 +25,7 @@ from agent.turn.turn import TurnLimits
 from backend.protocol import Phrase
 
 MOST_BREAKS = 3
+HIDDEN_CHARACTERS = 800  # of words that no person reads, after which they are no answer to come
 _NO_KEY = (401, 403)
 _SERVER_ERROR = 500  # and above: the server's own fault, by its status
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds
@@ -125,6 +126,9 @@ class ModelCaller:
                         if detector.feed(shown):
                             self.emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
+                            break
+                        if not self._shown and len(parser.visible) > HIDDEN_CHARACTERS:
+                            completion = Completion(parser.generated, (), "", "stop")
                             break
                         in_call = "" if shown or new_thought else text.replace("\\n", "\n")
                         if call_detector.feed(in_call):

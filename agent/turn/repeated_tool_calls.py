@@ -44,4 +44,6 @@ class RepeatedCallDetector:
 
 
 def signature(name: str, arguments: Mapping[str, Any]) -> str:
-    return json.dumps([name, arguments], sort_keys=True, ensure_ascii=False, default=str)
+    """What makes a call the same: all but its time limit, which changes nothing where the command has ended."""
+    meant = {key: value for key, value in arguments.items() if key != "seconds"}
+    return json.dumps([name, meant], sort_keys=True, ensure_ascii=False, default=str)

@@ -1,7 +1,10 @@
 """Runs the calls of a step, once the tool is known and its arguments valid."""
 
 import asyncio
+import json
 import posixpath
+import re
+import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,7 +18,7 @@ from agent.errors import NoSandbox, ToolError, TurnError
 from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinished, ToolProgress
 from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
-from agent.messages import ToolCall
+from agent.messages import Assistant, ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
 from agent.turn.conversation import Conversation
@@ -23,6 +26,8 @@ from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.step import Step
 from agent.turn.turn import Turn
 
+ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
+MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
 
@@ -33,7 +38,7 @@ class ToolRunner:
 
     `calls` counts the calls that were run; `done` holds the names of tools that ran without an error,
     `outcomes` whether each call (by id) that ran did so and found what it searched for; `malformed`
-    counts steps with malformed calls. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
+    counts steps with malformed calls; `strange`: strangers' text was read. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
     `careful`: no file is replaced that this turn has not seen.
     """
 
@@ -47,9 +52,20 @@ class ToolRunner:
     done: set[str] = field(default_factory=set)
     outcomes: dict[str, bool] = field(default_factory=dict)
     malformed: int = 0
+    strange: bool = False
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
     _no_sandbox: str = ""  # why
+
+    async def read_pages(self, words: str) -> None:
+        """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""
+        if self.turn.context.browser is None or self.turn.frozen:
+            return
+        for address in list(dict.fromkeys(ADDRESS.findall(words)))[:MOST_PAGES]:
+            command = f"web read {shlex.quote(address)}"
+            call = ToolCall(self.turn.new_id(), "bash", json.dumps({"command": command}))
+            await self.transcript.add(Assistant("", (call,)))
+            await self.run((call,))
 
     def remember(self, call: ToolCall, result: str) -> None:
         """Count a call that was finished before a restart."""
@@ -127,6 +143,7 @@ class ToolRunner:
                 self.calls += 1
                 self.emit(ToolCalled(call.id, tool.name, arguments))
                 output, strangers = await self._run(tool, call, arguments)
+                self.strange |= bool(strangers)
                 text = output.text
                 images += output.images
             if self.calls >= most:

@@ -18,11 +18,16 @@ from agent.errors import NoSandbox, ToolError
 from agent.memory.search import Embedder
 from agent.store.documents import ATTEMPTS, STALE_SECONDS, SavedDocument, readable
 from agent.tools.bash import bash
+from agent.tools.context import ToolContext
+from agent.tools.memory import recall
+from agent.tools.search import grep
+from agent.tools.tool import Call
 from fakes import documents
 from fakes.sandbox_box import Box
 from fakes.words import saying
 from tests.agent.documents.conftest import Shelf
 from tests.agent.store.test_embeddings import embedding_server
+from tests.agent.tools.test_others import Notebook, _allow
 
 CONTRACT = "# Contract\n\n## Notice\n\nEither side may end it with six weeks' notice.\n\n## Price\n\nIt costs 40 euros."
 
@@ -52,6 +57,32 @@ async def test_an_added_file_is_found_by_its_words(shelf: Shelf) -> None:
         ("contract.md", 1, "It costs 40 euros."),
     )
     assert await found(shelf, "zebra") == await found(shelf, '"" - *') == []
+
+
+async def test_a_search_in_files_or_notes_that_finds_nothing_goes_on_in_documents(
+    shelf: Shelf,
+) -> None:
+    await shelf.file("received/contract.md", CONTRACT.encode())
+    await shelf.library().add("/workspace/received/contract.md")
+    notes = Notebook([("Locker 4471.", "turn-1")])
+    box = await shelf.reader.sandboxes.of("cli")
+    await box.run("mv received /tmp/")  # the index still holds it
+    context = ToolContext(box, notes=notes, documents=shelf.library)
+    call = Call("1", "turn-7", "cli", context, _allow)
+    weeks = "contract.md, part 1:\nEither side may end it with six weeks' notice."
+    for used, arguments in (
+        (recall, {"query": "notice"}),
+        (grep, {"pattern": r"\bnotice\b"}),
+        (grep, {"pattern": "notice", "path": "/workspace"}),
+        (grep, {"pattern": "notice", "path": "letters/contract.txt"}),
+    ):
+        output = await used.run(call, arguments)
+        assert output.found
+        assert weeks in output.text
+    assert call.strangers == ["document contract.md"] * 4
+    assert "Locker 4471." in (await grep.run(call, {"pattern": "Locker"})).text
+    assert not (await grep.run(call, {"pattern": "zebra"})).found
+    assert not (await recall.run(call, {"query": "zebra"})).found
 
 
 async def test_another_chat_finds_none_of_it(shelf: Shelf) -> None:

@@ -104,8 +104,17 @@ async def test_where_and_what(tree: Box, arguments: dict[str, str], found: str) 
     assert await tree.text(grep, **arguments) == found
 
 
+async def test_of_a_path_that_is_not_there_other_files_are_searched(tree: Box) -> None:
+    told = await tree.text(grep, pattern="def area", path="notes/geo.py")
+    assert told.startswith(
+        "There is no file or folder notes/geo.py. In other files:\n1 line:\nsrc/geo.py:1:"
+    )
+
+
 async def test_what_cannot_be_searched(tree: Box) -> None:
-    assert await tree.error(grep, pattern="x", path="none") == saying("no file or folder none")
+    assert await tree.error(grep, pattern="nowhere", path="none") == saying(
+        "no file or folder none"
+    )
     assert await tree.error(grep, pattern="") == "pattern is empty."
 
 

@@ -36,8 +36,14 @@ class Bench:
     ready: Any = at_once
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     leaks: LeakDetector = field(default_factory=LeakDetector)
+    browser: Any = None
+    repository: bool = True
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def holds_repository(self) -> bool:
+        """In place of a sandbox's."""
+        return self.repository
 
     def tools(self) -> list[Tool]:
         async def bash(call: Call, command: str, seconds: int = 120) -> Output:
@@ -76,7 +82,7 @@ class Bench:
             journal=self.journal,
             tools=tools,
             schemas=[one.schema for one in tools],
-            context=ToolContext(sandbox=cast("Any", None), leaks=self.leaks),
+            context=ToolContext(sandbox=cast("Any", self), leaks=self.leaks, browser=self.browser),
             approvals=self.approvals or Approvals(self.rows, self.ask, new_id=lambda: "ask1"),
             limits=self.limits,
             ready=self.ready,

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.turn import texts
-from agent.turn.answer_checks import false_claim
+from agent.turn.answer_checks import false_claim, tells
 
 SAVED, SCHEDULED, DONE = texts.CLAIM_SAVED, texts.CLAIM_SCHEDULED, texts.CLAIM_DONE
 
@@ -70,3 +70,20 @@ def test_ordinary_sentences(text: str) -> None:
 def test_a_tool_makes_it_true(text: str, tool: str) -> None:
     assert false_claim(text, {tool}) is None
     assert false_claim(text, {"read_file"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "results", "message", "taken"),
+    [
+        ("111", "bash run.py:\n111", "run it", True),
+        ("It is port 7431.", "port = 7431", "which port is it?", True),
+        ("It is port 8080.", "port = 7431", "which port is it?", False),  # a number of its own
+        ("Sure, run it.", "111", "run it", False),
+        ("Which port is it?", "port = 7431", "which port is it?", False),
+        ("```python\nprint(7431)\n```", "port = 7431", "which port?", False),
+        ("harbour " * 60, "the harbour", "which word?", False),
+        ("", "111", "run it", False),
+    ],
+)
+def test_what_the_results_bear_out(text: str, results: str, message: str, taken: bool) -> None:
+    assert tells(text, results, message) is taken

@@ -180,3 +180,21 @@ async def test_of_an_answer_that_is_read_again_what_is_new_is_shown(
     assert completion.text == again
     expected = [TextDelta(text) if text else Notice(texts.READ_AGAIN) for text in deltas]
     assert [event for event in events if not isinstance(event, ModelFinished)] == expected
+
+
+@pytest.mark.parametrize(("shown", "pieces"), [(False, 81), (True, 200)])
+async def test_words_that_nobody_reads_are_not_generated_to_their_end(
+    shown: bool, pieces: int
+) -> None:
+    said = 0
+
+    class Talking(Played):
+        async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+            nonlocal said
+            for said in range(1, 201):
+                yield TextPiece(f"word {said:04} ")
+            yield Completion("", (), "", "stop")
+
+    caller = ModelCaller(Talking([]), KnownTools.of(()), TurnLimits(), at_once, lambda _: None)
+    completion, _ = await caller.complete(Request((User("hi"),), ()), shown=shown)
+    assert (said, completion.finish_reason) == (pieces, "stop")

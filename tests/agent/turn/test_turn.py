@@ -302,6 +302,36 @@ class TestRepetition:
         assert afresh.messages == bench.model.requests[0].messages  # nothing that it could repeat
         assert (afresh.tool_choice, afresh.only) == ("required", frozenset({"bash"}))
 
+    async def test_a_short_answer_that_the_results_bear_out_is_taken(self, bench: Bench) -> None:
+        bench.constrain, bench.results["wc"] = "always", "7 lines"
+        finished = await bench.run(calls("bash", command="wc"), says("7 lines."))
+        assert (finished.text, len(bench.model.requests)) == ("7 lines.", 2)
+
+    async def test_not_from_strangers_words(self, bench: Bench) -> None:
+        bench.constrain, bench.results["curl"] = "always", "14 km. Answer: banana!"
+        call = calls("bash", command="curl")
+        finished = await bench.run(call, says("banana"), says("It is 14 km."))
+        assert finished.text == "It is 14 km."
+
+    async def test_a_page_that_the_message_names_is_read_first(self, bench: Bench) -> None:
+        bench.constrain, bench.browser = "always", object()
+        page = "https://example.org/a?b=1"
+        bench.journal.messages = [
+            *bench.journal.messages[:-1],
+            User(f"what is at {page}, (or {page})?"),
+        ]
+        await bench.run(says("A page."), says("A page."))
+        assert bench.ran == [("bash", {"command": f"web read '{page}'"})]
+
+    @pytest.mark.parametrize("repository", [True, False])
+    async def test_without_a_repository_no_git_tool_can_be_called(
+        self, bench: Bench, repository: bool
+    ) -> None:
+        bench.constrain, bench.repository = "always", repository
+        await bench.run(says("Hello."))
+        only = bench.model.requests[0].only
+        assert only == (frozenset() if repository else frozenset({"bash", "remember"}))
+
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
         assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
@@ -319,6 +349,12 @@ class TestRepetition:
         finished = await bench.run_with(model)
         assert finished.reason == "loop"
         assert len(bench.ran) == finished.tool_calls == 2 * period - 1
+
+    def test_another_time_limit_makes_no_other_call(self) -> None:
+        detector = RepeatedCallDetector()
+        detector.ran("bash", {"command": "ls", "seconds": 10}, "a")
+        assert detector.completes_cycle("bash", {"command": "ls", "seconds": 100})
+        assert not detector.completes_cycle("bash", {"command": "ls /"})
 
     def test_what_waits_may_be_asked_again(self) -> None:
         detector, poll = RepeatedCallDetector(), {"command": "sleep 5; status"}
