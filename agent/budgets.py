@@ -1,6 +1,6 @@
 """What a chat may use in a day before an owner is asked: counted before each act, corrected after it.
 
-The reservations of a killed process stay counted. A frozen agent runs no tool at all (agent.store.freeze).
+The reservations of a killed process stay counted. A frozen agent runs no tool at all (agent.store.approvals).
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from agent.language import translated
-from agent.store.budgets import BudgetTable, Used
+from agent.store.usage import BudgetTable, Used
 from agent.tools.context import Approver
 
 BudgetKind = Literal["calls", "bytes", "hosts", "files", "jobs"]

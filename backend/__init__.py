@@ -2,7 +2,7 @@
 
 protocol.py client.py   the only modules that other packages import: the control API's types and its client
 service.py              serve_backend: runs a whole backend inside a context manager; start here
-config.py state.py      what a backend is started with; what its parts share
+config.py state.py      what a backend is started with; what its parts share, and its restarts
 control/                the control API and what it serves: status, GPU queue, alerts, metrics
 server/                 starts, warms, watches and restarts llama-server; uses external servers
 models/                 profiles, memory estimates, GPU placement, downloads
@@ -11,7 +11,7 @@ measure/                measures this machine: bench, sweep, comparison
 build/                  downloads or compiles a llama-server for this machine
 embedded/               llama.cpp inside a Python process, with llama-server's flags and routes
 aio.py                  waits that asyncio lacks
-proc.py programs.py     processes as /proc shows them; programs run to their end
+proc.py                 processes as /proc shows them; programs run to their end
 files.py                files replaced atomically, JSON Lines, private folders, locks
 pictures.py             pictures of the GPU's last hours and of a bench
 charts.py               line charts and bar charts as SVG

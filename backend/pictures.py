@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from backend.charts import THEMES, Bar, Curve, Panel, TimeSpan, bar_charts, line_charts
-from backend.programs import output_of
+from backend.proc import output_of
 from backend.protocol import GpuMinute
 
 DRAW_SECONDS = 60.0

@@ -1,4 +1,4 @@
-"""What the parts of a running backend share, and the status made of it."""
+"""What the parts of a running backend share, the status made of it, and the history of restarts."""
 
 import asyncio
 import logging
@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,12 +17,33 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.control.alerts import Alerts
 from backend.control.gpu_queue import GpuRequestQueue
-from backend.control.restart_history import RestartHistory
 from backend.control.speed import IdleCost, Speedometer
+from backend.files import read_json_lines, write_json_lines
 from backend.gpu.nvml import Sampler
-from backend.protocol import MemoryUse, Phrase, ServerStatus, Status
-from backend.server import restart_backoff
+from backend.protocol import MemoryUse, Phrase, Restart, ServerStatus, Status
+from backend.server.process import FIRST_S, RETRY_S
 from backend.server.warmup import PrefixStore
+
+KEPT = 500
+RESTARTS = "restarts.jsonl"  # in the state folder
+
+
+class RestartHistory:
+    """A JSON Lines file at `path`, the newest restart last."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> list[Restart]:
+        return read_json_lines(self.path, Restart, KEPT)
+
+    def add(self, cause: Phrase) -> Restart:
+        """Record a restart at the present time; on a full disk only the log has it."""
+        restart = Restart(at=datetime.now(UTC).replace(microsecond=0), cause=cause)
+        log.info("restart cause=%s", cause)
+        write_json_lines(self.path, [*self.read(), restart][-KEPT:])
+        return restart
+
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +58,8 @@ class NotReady(Exception):
 class Timing:
     """Seconds. Tests make them short."""
 
-    first_pause: float = restart_backoff.FIRST_S
-    retry: float = restart_backoff.RETRY_S
+    first_pause: float = FIRST_S
+    retry: float = RETRY_S
     stall: float = 30.0
     stopped: float = 3.0
     load_stall: float = 120.0

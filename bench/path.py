@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from agent.context.summary import sent
+from agent.context.compaction_plan import sent
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, Message
 from agent.model import Request

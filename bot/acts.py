@@ -19,7 +19,7 @@ from bot.state import make_private
 if TYPE_CHECKING:
     from agent.schedule.planner import Planner
     from bot.channel import Keyboard
-    from bot.chat_trust import ChatTrust
+    from bot.commands.trust import ChatTrust
 
 JsonFields = dict[str, Any]
 Act = Callable[[Holder, JsonFields], Awaitable[Any]]
@@ -207,7 +207,7 @@ async def vouch(holder: Holder, fields: JsonFields) -> bool:
 
 
 async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
-    from bot.chat_trust import ChatTrust
+    from bot.commands.trust import ChatTrust
     from bot.texts import TEXTS
 
     files = (await holder.agent.sandboxes.of(chat)).files if holder.agent else None

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
@@ -297,3 +297,20 @@ class AttachmentFetcher:
         text = "\n".join(filter(None, [incoming.text, words]))
         line = f"{path} ({attachment.description}{heard.note})"
         return replace(incoming, text=text, files=(*incoming.files, line)), heard.told
+
+
+VOICE = "voice"  # the name of that setting of a chat
+VoiceSetting = Literal["off", "same", "always"]
+
+
+def voice_setting(settings: Mapping[str, Any]) -> VoiceSetting:
+    found = settings.get(VOICE)
+    return next((each for each in get_args(VoiceSetting) if each == found), "off")
+
+
+def is_spoken(settings: Mapping[str, Any], answered: Sequence[Incoming]) -> bool:
+    """Whether an answer to these messages is spoken."""
+    setting = voice_setting(settings)
+    if setting != "same":
+        return setting == "always"
+    return any(file.kind in OWN_VOICE for incoming in answered for file in from_json(incoming.body))

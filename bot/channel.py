@@ -6,7 +6,7 @@ Texts are Markdown. docs/channels.md tells how to add an app; examples/channel.p
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,9 +15,11 @@ from typing import Annotated, BinaryIO, Generic, Literal, NamedTuple, Protocol, 
 from pydantic import Field, TypeAdapter
 
 from agent.errors import ToolError
+from agent.events import Reason
 from agent.language import ENGLISH, spoken
 from agent.leaks import LeakDetector
 from agent.plan import Plan
+from agent.store import Incoming
 from agent.store.errors import StoreError
 from agent.store.key_values import KeyValueTable
 
@@ -368,3 +370,42 @@ class UnfinishedViews(Generic[Left]):
             await self._key_values.remove(self._prefix + message)
         except StoreError as error:
             log.warning("the live message %s is not forgotten: %s", message, error)
+
+
+ShownReactions = Literal["done", "seen", "off"]
+SEEN = "👀"
+# Telegram accepts only some emoji, and neither ⚠️ nor ✅.
+DONE, FAILED, NONE = "👌", "😢", ""
+FEEDBACK = {"👍": True, "👎": False}  # a person's, on an answer
+
+
+class Reactions:
+    """A message gets SEEN, and then DONE, FAILED or, where the turn was stopped, nothing."""
+
+    def __init__(self, channel: Channel, shown: ShownReactions = "done") -> None:
+        self._channel = channel
+        self._shown = shown
+        self._sending: dict[tuple[str, str], asyncio.Event] = {}
+
+    async def seen(self, chat: str, message: str) -> None:
+        if self._shown == "off":
+            return
+        sent = self._sending[chat, message] = asyncio.Event()
+        try:
+            await self._channel.react(chat, message, SEEN)
+        finally:
+            del self._sending[chat, message]
+            sent.set()
+
+    async def ended(self, answered: Iterable[Incoming], reason: Reason) -> None:
+        """The turn that answered those messages has ended."""
+        if self._shown != "done":
+            return
+        emoji = {"done": DONE, "cancelled": NONE}.get(reason, FAILED)
+        for incoming in answered:
+            ours = incoming.source == self._channel.source and incoming.kind != "job"
+            if not ours or not incoming.ref:
+                continue
+            if sending := self._sending.get((incoming.chat, incoming.ref)):
+                await sending.wait()  # SEEN must not arrive after this one
+            await self._channel.react(incoming.chat, incoming.ref, emoji)

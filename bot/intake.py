@@ -7,8 +7,9 @@ whole program each time, is set aside. Of messages that were sent while the bot 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from agent.language import speaking, spoken
 from agent.store import Incoming
@@ -18,11 +19,37 @@ from agent.store.set_aside import UPDATES, SetAsideTable, update_key
 from agent.trust import Origin
 from bot import attachments
 from bot.access import AccessLevel, Sender
-from bot.attachments import MIB, OWN_VOICE
+from bot.attachments import MIB, OWN_VOICE, Attachment
 from bot.channel import Button
 from bot.commands import trust
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
-from bot.quotation import Quotation
+
+LONGEST = 4096  # characters: a whole message of Telegram's
+LONGEST_OURS = 600  # of what the bot has said itself
+CUT = " […]"
+
+
+class Quotation(NamedTuple):
+    """`name` is who said it, as they call themselves, or ""; `ours`: that is the bot."""
+
+    name: str
+    text: str
+    ours: bool = False
+    files: Sequence[Attachment] = ()
+
+    @property
+    def line(self) -> str:
+        limit = LONGEST_OURS if self.ours else LONGEST
+        text = self.text if len(self.text) <= limit else self.text[:limit].rstrip() + CUT
+        names = ", ".join(file.name for file in self.files)
+        quote = " ".join(filter(None, [text, names and f"[{names}]"]))
+        return ": ".join(filter(None, [self.name, quote])) if quote else ""
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        """Its files, to be fetched with the answer's own; the bot knows those that it has sent."""
+        return [] if self.ours else [replace(file, answered=True) for file in self.files]
+
 
 log = logging.getLogger(__name__)
 

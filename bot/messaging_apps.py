@@ -23,12 +23,11 @@ from agent.store.set_aside import UPDATES
 from backend.protocol import Phrase
 from bot.access import Access
 from bot.approval_question import OwnerApprovals
-from bot.channel import Channel, ChannelFileSender, OutgoingMessage
+from bot.channel import Channel, ChannelFileSender, OutgoingMessage, Reactions, ShownReactions
 from bot.commands.approvals import show_decision, show_withdrawn
 from bot.commands.context import HandlerContext, Services
-from bot.commands.servers import have_signed_in
+from bot.commands.jobs import have_signed_in
 from bot.delivery import Delivery
-from bot.reactions import Reactions, ShownReactions
 from bot.replies import Replies
 from bot.texts import TEXTS
 

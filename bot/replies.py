@@ -32,8 +32,8 @@ from agent.store import Incoming
 from agent.store.chats import Chat
 from agent.store.inbox import CLI
 from agent.turn.conversation import TurnReply
+from bot.attachments import is_spoken
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
-from bot.spoken import is_spoken
 from bot.texts import TEXTS, Texts
 
 log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from agent.events import Event
 from agent.language import speaking, translate_phrase
 from agent.leaks import LeakDetector
 from agent.model import ModelRefused
-from agent.sandbox.isolation_probe import probe
+from agent.sandbox.sandbox import probe
 from agent.schedule.scheduler import (
     JobAction,
     JobRunner,
@@ -43,7 +43,7 @@ from bot.agent_config import leak_detector, open_agent, retention_of
 from bot.attachments import AttachmentFetcher
 from bot.channel import ChannelError, OutgoingMessage, send
 from bot.commands.context import ModelSource, Services
-from bot.commands.first_screen import TOY
+from bot.commands.people import TOY
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.messaging_apps import Apps

@@ -44,17 +44,15 @@ from agent.mcp.config import BrokenServer
 from agent.mcp.connection import Screen, descriptor
 from agent.mcp.connection import parsed as server_messages
 from agent.mcp.oauth import SignIn
-from agent.mcp.results import result_of
-from agent.mcp.tools import Pins, arguments, from_json, question, tools_of
+from agent.mcp.tools import Pins, arguments, from_json, question, result_of, tools_of
 from agent.messages import ToolCall
 from agent.pictures import facts_of
 from agent.plan import WrongPlan, plan_lines, with_done, with_steps
-from agent.sandbox.git_index import UnguardedError, gitlinks
-from agent.sandbox.gitdirs import is_harmless
+from agent.sandbox.files import WorkspaceTaints
+from agent.sandbox.gitdirs import UnguardedError, gitlinks, is_harmless
 from agent.sandbox.hosts import HostRefused
 from agent.sandbox.output_buffer import decode_fields, truncate_middle, visible
 from agent.sandbox.proxy import REQUEST_LINE, parse_request, server_name, tunnel_start
-from agent.sandbox.workspace_taints import WorkspaceTaints
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import dump, load
@@ -63,7 +61,7 @@ from agent.shell import registry as programs
 from agent.shell.broker import MOST_ARGUMENTS, ClientGone, read_frame
 from agent.shell.command import HelpAsked
 from agent.skills import GUIDE, PINS, SkillError, SkillShelf, read_skill
-from agent.store.plans import decoded_plan
+from agent.store.chats import decoded_plan
 from agent.store.set_aside import update_key
 from agent.store.transcript import SHORT, decoded_message
 from agent.summary.git_facts import CommitRange, collect
@@ -84,15 +82,15 @@ from bot.approval_question import code, excerpt, fenced
 from bot.attachments import from_json as stored_files
 from bot.attachments import safe_name
 from bot.channel import MessageRefused
+from bot.intake import Quotation
 from bot.matrix.channel import decrypted_file
-from bot.matrix.formatted import PART_BYTES, message_content, split
 from bot.matrix.incoming_message import incoming_message
 from bot.matrix.incoming_message import parsed as room_message
 from bot.matrix.keyboards import chosen_button
+from bot.matrix.live import PART_BYTES, message_content, split
 from bot.matrix.rooms import JoinedRoom
 from bot.matrix.sync import sent_at
 from bot.page.access import SignInRefused, signed_fields
-from bot.quotation import Quotation
 from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities

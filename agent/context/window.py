@@ -15,8 +15,9 @@ from agent import prompt
 from agent.aio import move_on_when
 from agent.context import compaction_plan
 from agent.context.cache_audit import CacheAudit
-from agent.context.compaction_plan import WindowBudget, clip
-from agent.context.summary import (
+from agent.context.compaction_plan import (
+    WindowBudget,
+    clip,
     is_usable,
     measure,
     sent,

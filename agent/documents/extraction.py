@@ -59,7 +59,7 @@ BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, expat.ExpatError)
 
 
 class Document:
-    """What is learned while it is read: what its `pages` are (`unit`), how many, and `notes` for the person."""
+    """A document being read: how many `pages` were found, what a page of its kind is called (`unit`), and `notes` for the person."""
 
     def __init__(self, path: str, end: float) -> None:
         self.path = path

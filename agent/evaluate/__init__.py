@@ -2,10 +2,8 @@
 
 tasks.py    a task as data (tasks/*.toml), the checks of what a turn left behind, run in the same sandbox
 prompts.py  what is compared: our prompt, a naive one, ours with one thing changed, with more or less conversation before
-listed.py   commands of the shell as tools of their own, for one of these prompts
 stage.py    sandboxes, documents, skills and a made-up web, without anything of the owner's
 runner.py   one task from a fresh workspace to a score, with its energy
-answer_faults.py  call text, template marks and repeated sentences in an answer
 rehearsal.py  recorded turns done again by another model, with their results from the record
 scores.py   scores in a file, so that a run can be resumed, and rates over them
 """

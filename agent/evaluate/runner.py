@@ -12,8 +12,7 @@ from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRows, Approvals
-from agent.evaluate.listed import listed_tools
-from agent.evaluate.prompts import Prompt, opening_messages
+from agent.evaluate.prompts import Prompt, listed_tools, opening_messages
 from agent.evaluate.scores import Score
 from agent.evaluate.stage import Stage
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check

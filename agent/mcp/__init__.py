@@ -1,7 +1,6 @@
 """Servers of tools that others wrote (Model Context Protocol), behind walls.
 
-tools.py             what a server says of its tools; the owner's word on it; arguments from words
-results.py           what comes back, as text and files
+tools.py             what a server says of its tools; the owner's word on it; arguments from words; what comes back, as text and files
 connection.py        a session with a server, by the SDK
 oauth.py             an owner signs in to a server of another host, by the SDK
 tls_termination.py   secrets that never enter a server's sandbox

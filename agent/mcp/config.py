@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent.errors import ToolError
 from agent.language import translated
-from agent.mcp.results import LEAST_SECRET
+from agent.mcp.tools import LEAST_SECRET
 from agent.sandbox.hosts import listed_host
 from agent.sandbox.limits import HostRepo
 

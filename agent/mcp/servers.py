@@ -29,8 +29,7 @@ from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
 from agent.mcp.config import BrokenServer, ServerConfig, SignInFirst, SignInNeeded
-from agent.mcp.results import ServerResult, result_of
-from agent.mcp.tools import Pins, ServerTool, tools_of
+from agent.mcp.tools import Pins, ServerResult, ServerTool, result_of, tools_of
 from agent.sandbox.hosts import TUNNEL, HostRequest, Hosts, is_public
 from agent.sandbox.long_running import run_lasting
 from agent.sandbox.observer import Observer

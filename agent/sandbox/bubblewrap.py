@@ -4,7 +4,7 @@ installed program can be used; and remedies for its error messages.
 Destinations are constants, and no mount point lies below a writable one: before 0.12 bubblewrap follows
 a symlink there out of the sandbox while it makes the directories on the way (CVE-2026-87766). The git
 directories of a repository are the one exception: they exist already, the directories on the way to them
-are pinned, and mountinfo.verify_mounts checks before the command starts.
+are pinned, and verify_mounts checks before the command starts.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from agent.errors import ToolError
 from agent.sandbox import seccomp
 
 WORKSPACE = "/workspace"
@@ -23,7 +24,7 @@ MADE_UP = "/home/user"  # a link to it: where small models believe that they are
 REPOS = "/repos"
 HOME = "/tmp"  # noqa: S108 - in the sandbox; empty at the start of each call
 REPORT = "/host.txt"
-PROGRAMS = "/commands"  # clients of commands that are answered outside (command_socket)
+PROGRAMS = "/commands"  # clients of commands that are answered outside (bwrap_process)
 LISTING = "/commands.txt"
 SKILLS = "/skills"  # in the prepared root (agent.skills)
 SOCKETS = "/run/commands"
@@ -233,3 +234,58 @@ REMEDIES = {
 def remedy(message: str) -> str:
     """What to do about a message of bubblewrap; empty for an unknown one."""
     return next((advice for part, advice in REMEDIES.items() if part in message), "")
+
+
+READY_SECONDS = 10.0  # bubblewrap takes milliseconds
+POLL_SECONDS = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of mountinfo; `device` and `root` identify what is mounted."""
+
+    device: str
+    root: str
+    options: Sequence[str]
+    filesystem: str
+
+
+def mounts_of(pid: int | str) -> dict[str, Mount]:
+    """The topmost mount at each mount point; none when the process is gone."""
+    try:
+        text = Path(f"/proc/{pid}/mountinfo").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return {}
+    found = {}
+    for line in text.splitlines():
+        fields, _, source = line.partition(" - ")
+        _, _, device, root, point, options = fields.split(" ")[:6]
+        filesystem = source.partition(" ")[0]
+        found[unescape(point)] = Mount(device, unescape(root), options.split(","), filesystem)
+    return found
+
+
+def unescape(path: str) -> str:
+    """Decode the octal escapes of blanks and the like."""
+    return re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), path)
+
+
+async def verify_mounts(pid: int, ended: "asyncio.Future[str]", points: Sequence[str]) -> None:
+    """Wait until everything is mounted or the call `ended`; ToolError where one of `points` shows another path."""
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            while not ended.done():
+                mounts = mounts_of(pid)
+                if REPOS in mounts and "ro" in mounts[REPOS].options:
+                    break
+                await asyncio.sleep(POLL_SECONDS)
+            else:
+                return
+    except TimeoutError:
+        raise ToolError("The sandbox was not ready in time, so nothing was run.") from None
+    for point in points:
+        name, _, path = point.removeprefix(f"{REPOS}/").partition("/")
+        top, inner = mounts.get(f"{REPOS}/{name}"), mounts.get(point)
+        expected = top and (top.device, f"{top.root.rstrip('/')}/{path}")
+        if not inner or (inner.device, inner.root) != expected:
+            raise ToolError(f"{point} was changed in this moment, so nothing was run. Try again.")

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from agent.sandbox.bubblewrap import mounts_of
 from agent.sandbox.limits import MIB, SandboxLimits
-from agent.sandbox.mountinfo import mounts_of
 
 MAIN_GROUP = "main"  # of this program: a group with children may not hold processes itself
 CONTROLLERS = ("memory", "pids")

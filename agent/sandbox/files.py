@@ -1,32 +1,112 @@
-"""The files of a chat, by their paths in the sandbox: /workspace, /repos/NAME, /skills, /host.txt."""
+"""The files of a chat, by their paths in the sandbox (/workspace, /repos/NAME, /skills, /host.txt), and the record of
+whose text they may hold: a small file beside the workspace, which no command can reach."""
 
 import asyncio
 import errno
+import fcntl
 import io
+import json
 import math
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+from pydantic import ConfigDict, TypeAdapter
 
 from agent.errors import ToolError
+from agent.files import replacing
 from agent.sandbox import openat2
 from agent.sandbox.bubblewrap import HOME, MADE_UP, REPORT, REPOS, SKILLS, WORKSPACE
 from agent.sandbox.gitdirs import in_git_directory
 from agent.sandbox.limits import DiskQuota
 from agent.sandbox.observer import Observer
+from agent.sandbox.openat2 import closing_fd
 from agent.sandbox.sandbox_config import SandboxConfig
-from agent.sandbox.workspace_taints import WorkspaceTaints
-from agent.trust import Taint
+from agent.trust import Taint, named
+
+MANY = TypeAdapter(list[Taint], config=ConfigDict(defer_build=True))
+_KEPT = 100  # clearings on record
+_UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
+
+
+@dataclass(frozen=True)
+class WorkspaceTaints:
+    """The record of one workspace. Every change is on the disk when its method returns."""
+
+    path: Path
+    clock: Callable[[], float] = time.time
+
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def open(self) -> list[Taint]:
+        """The taints that were not cleared, oldest first. A record that cannot be read counts as one."""
+        return [Taint(**one) for one in self._read()["open"]]
+
+    def add(self, *sources: str) -> list[int]:
+        """Record sources; the numbers of the new ones."""
+        with self._changing() as record:
+            known = {one["source"] for one in record["open"]}
+            new = [name for name in dict.fromkeys(map(named, sources)) if name not in known]
+            first = record["next"]
+            record["next"] += len(new)
+            record["open"] += [
+                {"source": source, "at": self.clock(), "number": number}
+                for number, source in enumerate(new, first)
+            ]
+            return list(range(first, record["next"]))
+
+    def withdraw(self, numbers: list[int]) -> None:
+        """Remove what was recorded in advance and did not happen."""
+        with self._changing() as record:
+            record["open"] = [one for one in record["open"] if one["number"] not in numbers]
+
+    def clear(self, upto: int, by: str) -> int:
+        """An owner vouches for the files as they are, up to that number; how many sources that clears."""
+        with self._changing() as record:
+            gone = [one for one in record["open"] if one["number"] <= upto]
+            record["open"] = [one for one in record["open"] if one["number"] > upto]
+            told = {"at": self.clock(), "by": by, "sources": [one["source"] for one in gone]}
+            record["cleared"] = [*record["cleared"], told][-_KEPT:]
+            return len(gone)
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            record: dict[str, Any] = json.loads(self.path.read_bytes())
+            found = MANY.validate_json(json.dumps(record["open"]), strict=True)
+            record["open"] = MANY.dump_python(found)  # without unknown fields
+            record["next"] + len(record["cleared"])  # TypeError or KeyError for other types
+        except FileNotFoundError:
+            return {"next": 1, "open": [], "cleared": []}
+        except (ValueError, TypeError, LookupError, OSError):
+            return {"next": _UNREADABLE.number + 1, "open": [asdict(_UNREADABLE)], "cleared": []}
+        return record
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """The record, written back in one step if it was changed; other processes wait meanwhile."""
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        with closing_fd(os.open(self.path.parent, flags)) as folder:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            before = self._read()
+            record = deepcopy(before)
+            yield record
+            if record != before or not self.exists():
+                with replacing(self.path, sync=True) as new:
+                    new.write_text(json.dumps(record, ensure_ascii=False), "utf-8", "replace")
+                os.fsync(folder)
+
 
 RECEIVED = "received"  # in the workspace: files that came with messages or from the web
-TAINTS = "strangers.json"  # beside the workspace (agent.sandbox.workspace_taints)
-REACHED = "reached"  # beside it in older states, without TAINTS: a command has reached a host
+TAINTS = "strangers.json"  # beside the workspace (agent.sandbox.files)
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
 KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put other files beside them
@@ -185,10 +265,7 @@ class Files:
 
     async def taints(self) -> list[Taint]:
         """The strangers' text that may be in the workspace, oldest first."""
-        if self._taints.exists():
-            return self._taints.open()
-        older = await self._from_before()
-        return [Taint(older, 0.0, 0)] if older else []
+        return self._taints.open()
 
     async def mark(self, *sources: str) -> None:
         """Record that the workspace is about to hold text of these sources; without any, that all are recorded
@@ -197,9 +274,8 @@ class Files:
 
     async def mark_for_now(self, *sources: str) -> list[int]:
         """As `mark`, to be followed by `unmark`; the numbers of the sources that are new."""
-        older = "" if self._taints.exists() else await self._from_before()
         try:
-            return await asyncio.to_thread(self._taints.add, *filter(None, (older, *sources)))
+            return await asyncio.to_thread(self._taints.add, *sources)
         except OSError as error:
             raise ToolError(
                 f"Where files come from cannot be recorded: {error.strerror}."
@@ -238,15 +314,6 @@ class Files:
         """An owner vouches for the files, up to a taint's number; how many taints that clears."""
         await self.mark()
         return await asyncio.to_thread(self._taints.clear, upto, by)
-
-    async def _from_before(self) -> str:
-        """The source for a workspace from before sources were recorded, empty for a new one."""
-        try:
-            received = await self.names(RECEIVED)
-        except ToolError:
-            received = []
-        known = self._workspace.with_name(REACHED).exists() or received
-        return "files from before this was recorded" if known else ""
 
 
 def changed_since(folder: Path, at: float) -> bool:

@@ -21,13 +21,12 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import Literal, Self
 
 from agent.errors import ToolError
-from agent.sandbox import bubblewrap, cgroup, command_socket, rootfs
+from agent.sandbox import bubblewrap, bwrap_process, cgroup, rootfs
 from agent.sandbox.bubblewrap import LISTING, SOCKETS, WriteAccess
-from agent.sandbox.bwrap_process import BwrapProcess, run_bwrap
-from agent.sandbox.command_socket import CommandAnswers, serve_commands
+from agent.sandbox.bwrap_process import BwrapProcess, CommandAnswers, run_bwrap, serve_commands
 from agent.sandbox.files import Files
 from agent.sandbox.hosts import HostRequest, Hosts, Permit
 from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, program_at
@@ -379,7 +378,7 @@ async def open_sandboxes(
     `programs` are the scripts of /commands by name.
     """
     prepared = await asyncio.to_thread(rootfs.prepare, state / "sandbox", zone, programs)
-    sockets = await asyncio.to_thread(command_socket.prepare, state / "sandbox" / "calls")
+    sockets = await asyncio.to_thread(bwrap_process.prepare_sockets, state / "sandbox" / "calls")
     async with open_tool_user() as user:
         config = SandboxConfig(
             user=user,
@@ -396,3 +395,40 @@ async def open_sandboxes(
             bwrap=await bubblewrap.find(),
         )
         yield Sandboxes(config, state / "chats")
+
+
+EXPECTED = {
+    "uid": ("1000", "the user inside is not 1000"),
+    "interfaces": ("lo", "there are network interfaces besides lo"),
+    "privileges": ("1", "privileges can be gained (NoNewPrivs is not set)"),
+    "filter": ("2", "the system call filter is not in force"),
+    "environment": ("0", "the environment of the program can be read"),
+    "capabilities": ("", "capabilities are left"),
+    "namespaces": ("closed", "user namespaces can be made inside"),
+    "root": ("closed", "/ is writable"),
+    "workspace": ("writable", "/workspace is not writable"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    status: Literal["pass", "fail"]
+    detail: str
+    remedy: str = ""
+
+
+async def probe(sandbox: Sandbox) -> ProbeResult:
+    """Run a script inside and compare what it sees with EXPECTED; an error is a "fail"."""
+    try:
+        ran = await sandbox.run(bash_script("sandbox/isolation.sh"), seconds=10)
+        await sandbox.files.names("")
+    except ToolError as error:
+        detail, _, advice = str(error).partition(" Remedy: ")
+        return ProbeResult("fail", detail, advice)
+    seen = dict(line.split("=", 1) for line in ran.output.splitlines() if "=" in line)
+    wrong = [why for key, (value, why) in EXPECTED.items() if seen.get(key, "?") != value]
+    if seen.get("visible"):
+        wrong.append(f"{seen['visible'].strip()} can be seen")
+    if wrong:
+        return ProbeResult("fail", f"The sandbox has holes: {'; '.join(wrong)}.", "Report this.")
+    return ProbeResult("pass", f"bubblewrap works; tools run as uid {sandbox.config.user.uid}.")

@@ -24,16 +24,16 @@ from agent.sandbox.bubblewrap import (
     Layout,
     MountedRepo,
     WriteAccess,
+    mounts_of,
     nested_mount_points,
     remedy,
+    verify_mounts,
 )
 from agent.sandbox.bwrap_process import BwrapProcess, Invocation
 from agent.sandbox.cgroup import CallGroup, Cgroups
-from agent.sandbox.git_index import UnguardedError
-from agent.sandbox.gitdirs import Guard
+from agent.sandbox.gitdirs import Guard, UnguardedError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import INTERVAL, MIB, DiskQuota, HostRepo, SandboxLimits, watch_usage
-from agent.sandbox.mountinfo import mounts_of, verify_mounts
 from agent.sandbox.observer import Observe
 from agent.sandbox.privileges import ToolUser
 from agent.sandbox.proxy import EgressProxy, serve_proxy

@@ -1,7 +1,7 @@
 """Commands in the sandbox's shell that are answered outside of it.
 
 A program in /commands, on the PATH of every bash call, is a small client (client.pl). It connects to the
-socket of its call (agent.sandbox.command_socket), sends its arguments and, when asked, its standard input, and
+socket of its call (agent.sandbox.bwrap_process), sends its arguments and, when asked, its standard input, and
 prints what comes back. Here a command is a typed async function:
 
     agent/shell/programs/greet.py

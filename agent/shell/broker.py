@@ -44,7 +44,7 @@ class ClientGone(Exception):
 
 @dataclass(eq=False)
 class Broker:
-    """agent.sandbox.command_socket.CommandAnswers for a bash call. `touched` is the strangers' text that counts
+    """agent.sandbox.bwrap_process.CommandAnswers for a bash call. `touched` is the strangers' text that counts
     when an owner is asked; what the commands give is added to it."""
 
     call: Call

@@ -5,30 +5,25 @@ async with open_store(state_dir / "voltaire.db") as store:
 
 database.py       connections, transactions, migrations; the only file that knows aiosqlite
 errors.py         a full disk, a lock, a damaged file as sentences
-chats.py          chats, their settings, conversations and files
+chats.py          chats, their settings, conversations, plans and files
 inbox.py          messages that came in
 turns.py          turns, open and ended
 transcript.py     every message, and which stand in the prompt
 pictures.py       the bytes of pictures in prompts, by hash
 terms.py          the terms of texts and queries for full-text search, in any script
 search.py         full-text search; vectors of notes and messages
-plans.py          the plans of conversations
 documents.py      documents of chats and folders, in passages
 notes.py          lasting notes
-links.py          chats of one person
 outbox.py         messages to be sent
-approvals.py      questions to owners, standing permissions
+approvals.py      questions to owners, standing permissions, the stop of all tools and jobs
 jobs.py           scheduled jobs; their due times, runs and results
-people.py         who may talk, pairing codes
-usage.py          tokens of each model call
+people.py         who may talk, pairing codes; chats of one person
+usage.py          tokens of each model call; what each chat has used of its daily budget
 overview.py       queries of the owner's page
 key_values.py     small values of the program itself
 set_aside.py      counts crashes, and tells what was set aside
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
-taints.py         strangers' text in conversations
-budgets.py        what each chat has used of its daily budget
-addresses.py      web addresses that a chat knows
-freeze.py         the stop of all tools and jobs
+taints.py         strangers' text in conversations; web addresses that a chat knows
 retention.py      deletion by age and size, VACUUM
 backup.py         snapshots, copies
 """
@@ -38,28 +33,23 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agent.store.addresses import AddressTable
-from agent.store.approvals import ApprovalTable
-from agent.store.budgets import BudgetTable
-from agent.store.chats import ChatTable, FileTable
+from agent.store.approvals import ApprovalTable, FreezeTable
+from agent.store.chats import ChatTable, FileTable, PlanTable
 from agent.store.database import Clock, Database, open_database
 from agent.store.documents import DocumentTable
-from agent.store.freeze import FreezeTable
 from agent.store.inbox import InboxTable, Incoming
 from agent.store.jobs import JobTable, OccurrenceTable
 from agent.store.key_values import KeyValueTable
 from agent.store.ledger import LedgerTable
-from agent.store.links import LinkTable
 from agent.store.notes import NoteTable
 from agent.store.outbox import OutboxTable
-from agent.store.people import PeopleTable
-from agent.store.plans import PlanTable
+from agent.store.people import LinkTable, PeopleTable
 from agent.store.search import EmbeddingTable, SearchTable
 from agent.store.set_aside import SetAsideTable
-from agent.store.taints import TaintTable
+from agent.store.taints import AddressTable, TaintTable
 from agent.store.transcript import TranscriptTable
 from agent.store.turns import TurnTable
-from agent.store.usage import UsageTable
+from agent.store.usage import BudgetTable, UsageTable
 
 __all__ = ["Incoming", "Store", "open_store"]
 

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from agent.store import chats, outbox
 from agent.store.database import Database, Row, Transaction, columns, storable
-from agent.store.links import LINKED
+from agent.store.people import LINKED
 
 OVERDUE_SECONDS = 60  # a job that late is not about to run
 MOST_WAITING = 50  # triggered occurrences of a job
@@ -48,7 +48,7 @@ class Job:
 
 @dataclass(frozen=True)
 class JobTable:
-    """`on_wake` are called after a job was made or changed."""
+    """The scheduled jobs. Each function in `on_wake` is called after a job was made or changed."""
 
     database: Database
     on_wake: list[Callable[[], None]] = field(default_factory=list)

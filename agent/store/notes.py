@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agent.store import chats
 from agent.store.database import Database, Row, storable
-from agent.store.links import LINKED
+from agent.store.people import LINKED
 
 NOTE_CHARACTERS = 1_000
 

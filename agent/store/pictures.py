@@ -52,8 +52,6 @@ async def resolved(database: Database, messages: Sequence[Message]) -> list[Mess
 
 
 async def _url(database: Database, image: str) -> str:
-    if not image.startswith(REFERENCE):
-        return image  # an earlier version stored the whole URL in the transcript
     sql = "SELECT kind, content FROM pictures WHERE sha256 = ?"
     row = await database.one(sql, image.removeprefix(REFERENCE))
     return data_url(*row) if row else ""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from agent.store.database import Database, Transaction
-from agent.store.links import LINKED
+from agent.store.people import LINKED
 from agent.store.terms import query_terms, term_expression
 
 CANDIDATES = 30

@@ -1,17 +1,19 @@
-"""Which strangers' text has entered a conversation, and who cleared it; kept as long as the conversation.
+"""Which strangers' text has entered a conversation, and who cleared it; kept as long as the conversation;
+and the web addresses that a chat knows.
 
 A row is written in the transaction that adds the text to the transcript. It belongs to the conversation,
 not to a message: text that compaction, deletion by age or a retry removes from the prompt may already have
 been summarised, answered or acted upon.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from agent.store import chats
 from agent.store.database import Database, Transaction, storable
 from agent.store.ledger import record
-from agent.store.links import LINKED
+from agent.store.people import LINKED
 from agent.trust import Taint, named
 
 
@@ -126,3 +128,40 @@ UPDATE transcript SET origin = iif(role = 'assistant', 'program', 'owner'), stra
 WHERE conversation = ?1 AND origin = 'stranger' AND (at <= ?2 OR NOT EXISTS
     (SELECT 1 FROM taints WHERE conversation = ?1 AND cleared_at IS NULL))
 """
+
+
+MOST = 2000  # of a chat; the newest are kept
+MOST_TEXTS = 500  # newest messages that name a host
+
+
+@dataclass(frozen=True)
+class AddressTable:
+    database: Database
+
+    async def keep(self, chat: str, addresses: Collection[str]) -> None:
+        """Let the chat read these from now on; a known one becomes the newest."""
+        async with self.database.write() as tx:
+            await chats.ensure(tx, chat)
+            sql = (
+                "INSERT INTO addresses (chat, address, at) VALUES (?1, ?2, ?3)"
+                " ON CONFLICT DO UPDATE SET at = ?3"
+            )
+            await tx.many(sql, [(chat, storable(address), tx.now) for address in addresses])
+            sql = (
+                "DELETE FROM addresses WHERE chat = ?1 AND address NOT IN"
+                " (SELECT address FROM addresses WHERE chat = ?1 ORDER BY at DESC LIMIT ?2)"
+            )
+            await tx.run(sql, chat, MOST)
+
+    async def kept(self, chat: str, address: str) -> bool:
+        sql = "SELECT 1 FROM addresses WHERE chat = ? AND address = ?"
+        return bool(await self.database.all(sql, chat, address))
+
+    async def said(self, chat: str, host: str) -> list[str]:
+        """Texts of messages that name a host and that people wrote themselves: neither forwarded ones nor tasks
+        of jobs."""
+        sql = (
+            "SELECT words FROM inbox WHERE chat = ? AND kind <> 'job' AND stranger = ''"
+            " AND origin IN ('person', 'owner') AND instr(lower(words), ?) ORDER BY id DESC LIMIT ?"
+        )
+        return [row[0] for row in await self.database.all(sql, chat, host, MOST_TEXTS)]

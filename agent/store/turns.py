@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass, replace
 from agent.events import Reason, TokenUsage
 from agent.messages import Message, ToolResult, User
 from agent.store import approvals, chats, inbox, outbox, transcript
-from agent.store.chats import Chat
+from agent.store.approvals import FROZEN
+from agent.store.chats import Chat, end_plan
 from agent.store.database import Database, Transaction, columns, storable
-from agent.store.freeze import FROZEN
 from agent.store.inbox import InboxRow, IncomingKind
-from agent.store.plans import end_plan
 from agent.store.transcript import Entry
 
 

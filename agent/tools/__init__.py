@@ -8,11 +8,8 @@ bash.py       bash
 files.py      read_file, write_file, edit_file
 search.py     list_files, grep
 git.py        git_status, git_diff, git_commit
-memory.py     remember, recall
-schedule.py   schedule
-send_file.py  send_file
-delegate.py   delegate
-web.py        web_fetch
+memory.py     remember, recall, schedule, delegate
+send_file.py  send_file, web_fetch
 
 To add a tool, write one more file: docs/tools.md.
 """

@@ -13,7 +13,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import Permit, WholeWeb, is_public
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import BASH, Sandbox
-from agent.store.addresses import AddressTable
+from agent.store.taints import AddressTable
 
 if TYPE_CHECKING:  # loaded only where an engine is named
     from agent.web.search import SearXNG

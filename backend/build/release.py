@@ -28,7 +28,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from backend.build.build import BuiltServer, Say, use_server
 from backend.files import exclusive_lock, sha256
 from backend.models.placement import parse_devices
-from backend.programs import output_of
+from backend.proc import output_of
 
 RELEASES = "https://api.github.com/repos/ggml-org/llama.cpp/releases"
 RELEASES_VARIABLE = "LLAMA_CPP_RELEASES"  # environment variable for a mirror of the same API

@@ -14,8 +14,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from pydantic import BaseModel, RootModel, ValidationError
 
 from backend.aio import first_of
-from backend.control.listening import CLOSING_SECONDS, listen_on
-from backend.control.mcp_relay import mcp_socket, relay_mcp
+from backend.control.listening import CLOSING_SECONDS, listen_on, mcp_socket, relay_mcp
 from backend.gpu.health import Health
 from backend.gpu.history import History
 from backend.models.profile import ProfileError

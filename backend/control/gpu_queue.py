@@ -42,7 +42,7 @@ class Ticket:
 
 
 class GpuRequestQueue:
-    """`capacity` requests run at once (llama-server's slots)."""
+    """The queue of requests for the GPU. `capacity` of them run at once, one in each slot of llama-server."""
 
     def __init__(
         self,

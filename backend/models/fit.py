@@ -97,7 +97,8 @@ def fit_report(
 
 
 def fit_profile(profile: Profile, model: Header, draft: Header | None, free: FreeMemory) -> Fit:
-    """The profile as written; if its `--n-cpu-moe` is "auto", experts move to host memory as needed."""
+    """Compute whether the profile fits as it is written. If its `--n-cpu-moe` is "auto", move as many experts to host
+    memory as that takes."""
     options = run_options(profile, model, free)
     if profile.flag("--n-cpu-moe") == "auto" and options.gpu:
         return fit_with_experts(model, options, free, draft)

@@ -12,10 +12,9 @@ from backend import proc
 from backend.gpu.nvml import installed_gpus
 from backend.models.fit import FreeMemory, fit_profile
 from backend.models.found import FoundModel
-from backend.models.gguf_header import Header, NotAModel, read_header
+from backend.models.gguf_header import Header, NotAModel, read_header, with_projector
 from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import Profile, Source, locate, of_file
-from backend.models.projector import with_projector
 from backend.models.pull import PullError, read_remote_header
 from backend.protocol import Phrase
 

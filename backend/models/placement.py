@@ -29,7 +29,7 @@ from backend.models.fit import (  # fmt: skip
 from backend.models.gguf_header import Header
 from backend.models.memory import memory_need
 from backend.models.profile import Profile
-from backend.programs import output_of
+from backend.proc import output_of
 from backend.protocol import Phrase
 from backend.server import flags
 

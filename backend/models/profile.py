@@ -111,7 +111,7 @@ class Profile:
     """One profile, read and checked. `required` and `optional` are flags of llama-server.
 
     `mmproj` is its picture projector, `mmproj_bytes` the memory that it takes; 0 until
-    backend.models.projector has computed it.
+    backend.models.gguf_header has computed it.
     """
 
     name: str

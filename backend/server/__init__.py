@@ -2,12 +2,11 @@
 
 managed.py           the supervised server as the control API sees it, and the profile schedule
 supervisor.py        starts and restarts it; takes requests to restart or switch the profile
-restart_backoff.py   how long to wait between two starts
 memory_fallback.py   what to reduce when the GPU's memory is full
 server_run.py        one run: loading, warm-up, watching, and why it ended
 stall_detector.py    what counts as progress
 diagnosis.py         why a server ended, in one sentence
-process.py           the child process and its log
+process.py           the child process and its log; how long to wait between two starts
 launch.py            the program and the command line for a profile on this machine
 flags.py             which flags a binary knows, and under which names
 llama.py             llama-server's HTTP routes

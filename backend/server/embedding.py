@@ -15,8 +15,7 @@ from backend.protocol import EmbeddingState, EmbeddingStatus, JsonObject, Phrase
 from backend.server.diagnosis import LASTING, Cause, diagnose
 from backend.server.launch import CannotStart, Launch, prepare
 from backend.server.llama import LlamaServer, ServerAway, llama_server
-from backend.server.process import ServerProcess, end_orphan, server_process
-from backend.server.restart_backoff import RestartBackoff
+from backend.server.process import RestartBackoff, ServerProcess, end_orphan, server_process
 from backend.state import BackendState
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from pathlib import Path
 from backend import proc
 from backend.config import BackendConfig
 from backend.files import replace_text
-from backend.models.gguf_header import NotAModel, read_header
+from backend.models.gguf_header import NotAModel, picture_pixels, read_header, with_projector
 from backend.models.placement import (
     PCI_ORDER,
     DoesNotFit,
@@ -27,8 +27,7 @@ from backend.models.placement import (
     place,
 )
 from backend.models.profile import Profile, Source, locate
-from backend.models.projector import picture_pixels, with_projector
-from backend.programs import output_of
+from backend.proc import output_of
 from backend.protocol import PICTURE_PIXELS, Phrase
 from backend.server import flags
 from backend.server.diagnosis import Cause, diagnose

@@ -8,6 +8,7 @@ import asyncio
 import ctypes
 import json
 import os
+import random
 import signal
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -171,3 +172,32 @@ async def end_orphan(record: Path) -> int | None:
                 return pid
             await asyncio.sleep(0.05)  # not a child of this process, so its end has to be polled
     return pid
+
+
+FIRST_S, LAST_S = 1.0, 60.0  # the pause doubles from the first to the last value
+GIVE_UP_AFTER = 5
+RETRY_S = 600.0  # the pause after giving up
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBackoff:
+    """`failures`: the number of starts in a row that ended before they served a token."""
+
+    failures: int = 0
+
+    @property
+    def given_up(self) -> bool:
+        return self.failures >= GIVE_UP_AFTER
+
+    def ended(self, *, served: bool, lasting: bool = False) -> "RestartBackoff":
+        """Count the end of a run; `lasting`: the cause is not changed by another start."""
+        if served:
+            return RestartBackoff()
+        return RestartBackoff(max(GIVE_UP_AFTER, self.failures) if lasting else self.failures + 1)
+
+    def pause(self, rng: random.Random, first: float = FIRST_S, retry: float = RETRY_S) -> float:
+        """Seconds until the next start, with jitter."""
+        if self.given_up:
+            return retry
+        longest = min(LAST_S, first * 2.0**self.failures)
+        return max(first, rng.uniform(longest / 2, longest))

@@ -1,7 +1,7 @@
 """Keeps one llama-server alive: starts it, and restarts it when its run has ended.
 
 Only Supervisor and ServerRun write the server's status; others make a RestartRequest
-and wait. Between two runs restart_backoff.py decides how long to wait, and
+and wait. Between two runs process.py decides how long to wait, and
 memory_fallback.py what to reduce.
 """
 
@@ -18,8 +18,7 @@ from backend.protocol import Phrase
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
 from backend.server.memory_fallback import MemoryFallback
-from backend.server.process import end_orphan
-from backend.server.restart_backoff import RestartBackoff
+from backend.server.process import RestartBackoff, end_orphan
 from backend.server.server_run import ServerRun
 from backend.state import BackendState
 

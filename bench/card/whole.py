@@ -16,7 +16,7 @@ from backend.measure.probe import CannotMeasure, open_probe
 from backend.models.fit import GIB, MIB, FreeMemory, run_options
 from backend.models.gguf_header import read_header
 from backend.models.memory import memory_need
-from backend.programs import output_of
+from backend.proc import output_of
 from backend.protocol import Status
 from backend.service import serve_backend
 from bench.card.card import memory_held

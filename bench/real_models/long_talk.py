@@ -13,13 +13,13 @@ from statistics import median
 from agent.agent import Agent
 from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import Chats
-from agent.context.summary import sent
-from agent.evaluate.answer_faults import faults_of
+from agent.context.compaction_plan import sent
 from agent.events import Event, ModelFinished, TextDelta, TurnFinished
 from agent.store import Incoming
 from agent.store.inbox import CLI
 from bench.real_models.trial import Bench
 from bot.job_actions import repo_summaries
+from fakes.answer_faults import faults_of
 
 CONTEXT = 4096
 # What is told, what is asked afterwards, and the word of a right answer.

@@ -20,13 +20,13 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from agent.evaluate.answer_faults import faults_of
 from agent.evaluate.runner import prepared_sandbox
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.schedule.times.parser import parse
 from backend.protocol import Endpoint
 from bench.real_models.trial import Bench, Trial, with_transcript
 from bench.real_models.weights import CACHE
+from fakes.answer_faults import faults_of
 
 PEER_SECONDS = 600  # of a task: their prompts are long, and read from nothing
 WORKSPACE, HOME = "/tmp/workspace", "/tmp/home"  # inside

@@ -11,12 +11,12 @@ from typing import Any
 import aiohttp
 
 from agent.errors import AgentError
-from agent.evaluate.answer_faults import faults_of
 from agent.evaluate.runner import prepared_sandbox
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.prompt import context_block, system_text
 from agent.tools.tool import Call, Output
 from bench.real_models.trial import Bench, Trial, revision
+from fakes.answer_faults import faults_of
 
 CALLS = 8
 WRITTEN = re.compile(r"```(?:json)?\s*(\{.*?\})\s*```|<tools>\s*(\{.*?\})\s*</tools>", re.DOTALL)

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from agent.agent import Agent
-from agent.evaluate.answer_faults import faults_of
 from agent.evaluate.prompts import Prompt
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.stage import Stage, open_stage
@@ -35,6 +34,7 @@ from bench.real_models.weights import CACHE
 from bot.agent_config import open_agent
 from bot.cli.connect import running_backend
 from bot.settings import AgentSection, BackendSection, Settings, StateSection, machine_timezone
+from fakes.answer_faults import faults_of
 
 TRIALS = CACHE / "trials.jsonl"
 TRANSCRIPTS = CACHE / "transcripts"

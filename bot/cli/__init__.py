@@ -59,8 +59,11 @@ MODULES = {
     "sandbox": ("tool", "sandbox"),
     "context": ("status", "context"),
     "restore": ("backup", "restore_command"),
-    "thaw": ("freeze", "thaw"),
-    "trigger": ("send", "trigger"),
+    "freeze": ("audit", "freeze"),
+    "thaw": ("audit", "thaw"),
+    "config": ("status", "config"),
+    "send": ("jobs", "send"),
+    "trigger": ("jobs", "trigger"),
 }
 
 # With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is

@@ -1,4 +1,5 @@
-"""voltaire audit: what was asked, decided, allowed, reached and changed, and whether the record is whole."""
+"""voltaire audit: what was asked, decided, allowed, reached and changed, and whether the record is whole;
+voltaire freeze and thaw."""
 
 import json
 import re
@@ -9,6 +10,7 @@ import click
 from agent.sandbox.output_buffer import visible
 from agent.store.ledger import LedgerRow, Verification
 from bot.cli.command import Failed, Misused, Options, json_option, runs
+from bot.cli.holder_client import change
 from bot.state import DATABASE, open_state_read_only
 
 SECONDS = {"m": 60, "h": 3600, "d": 86_400}
@@ -93,3 +95,24 @@ def summary(found: Verification) -> dict[str, object]:
         "head": found.head,
         "problem": found.problem or None,
     }
+
+
+@click.command("freeze", help="Stop all turns; no tool runs and no job starts until it is thawed.")
+@runs
+async def freeze(options: Options) -> None:
+    turns, grants = await change(options.settings, "freeze")
+    click.echo(f"Frozen: {turns} turns stopped, {grants} standing permissions ended.")
+
+
+@click.command("thaw", help="End what `voltaire freeze` or /freeze began.")
+@click.option("--new-code", is_flag=True, help="Thaw nothing: set up codes for /thaw in the chat.")
+@runs
+async def thaw(options: Options, new_code: bool) -> None:
+    if new_code:
+        secret, address = await change(options.settings, "thaw-code")
+        click.echo(f"For an authenticator app: {secret}\n{address}")
+        click.echo("From now on /thaw with its code thaws in the chat. It is shown this once.")
+    elif await change(options.settings, "thaw"):
+        click.echo("Thawed. Standing permissions are not given back.")
+    else:
+        raise Failed("Nothing is frozen.")

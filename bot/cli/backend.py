@@ -4,8 +4,8 @@ import json
 
 import click
 
-from backend.control.restart_history import FILE, RestartHistory
 from backend.service import serve_backend
+from backend.state import RESTARTS, RestartHistory
 from bot.cli.backend_config import backend_config
 from bot.cli.command import Options, json_option, model_option, runs, serves, start_logging
 from bot.cli.connect import wanted_model
@@ -37,7 +37,7 @@ async def serve(options: Options, model: str) -> None:
 @runs
 async def history(options: Options, as_json: bool) -> None:
     """When the model server, or the backend, was started again, and why; the newest last."""
-    restarts = RestartHistory(options.settings.state_dir / FILE).read()
+    restarts = RestartHistory(options.settings.state_dir / RESTARTS).read()
     if as_json:
         click.echo(json.dumps([restart.model_dump(mode="json") for restart in restarts]))
         return

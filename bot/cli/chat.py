@@ -21,11 +21,11 @@ from backend.aio import first_of
 from backend.client import BackendClient
 from bot.approval_question import approval_keyboard, decision, question, send_whole
 from bot.channel import Button, ChannelError, OutgoingMessage, send
-from bot.chat_trust import TRUST
 from bot.cli.ask import new_update
 from bot.cli.command import Options, chat_option, model_option, runs
 from bot.cli.connect import running_backend, telling_what_keeps
 from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
+from bot.commands.trust import TRUST
 from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
 from bot.terminal import FILES_FOLDER, InputLines

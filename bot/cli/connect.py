@@ -25,8 +25,7 @@ from bot.settings import Settings
 if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of the agent
     from agent.agent import Agent
     from agent.mcp.servers import ToolServers
-    from agent.sandbox.isolation_probe import ProbeResult
-    from agent.sandbox.sandbox import Sandboxes
+    from agent.sandbox.sandbox import ProbeResult, Sandboxes
     from agent.store import Store
     from backend.service import RunningBackend
 
@@ -147,7 +146,7 @@ def configured_servers(
 async def sandbox_probe(settings: Settings) -> "ProbeResult":
     """Whether commands are isolated on this machine, tried with one."""
     from agent.errors import AgentError
-    from agent.sandbox.isolation_probe import ProbeResult, probe
+    from agent.sandbox.sandbox import ProbeResult, probe
 
     try:
         async with chat_sandboxes(settings) as sandboxes:

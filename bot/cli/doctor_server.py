@@ -18,10 +18,9 @@ from backend.client import BackendUnavailable
 from backend.files import sha256
 from backend.gpu.nvml import InstalledGpu, installed_gpus
 from backend.models.fit import fit_report, verdict
-from backend.models.gguf_header import NotAModel, read_header
+from backend.models.gguf_header import NotAModel, read_header, with_projector
 from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, Profile, ProfileError, locate
-from backend.models.projector import with_projector
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
 from bot.agent_config import instructions_of, open_agent
 from bot.cli.backend_config import backend_config, next_profile

@@ -15,7 +15,7 @@ from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
 from backend.client import BackendUnavailable
-from backend.control.mcp_relay import mcp_socket
+from backend.control.listening import mcp_socket
 from backend.files import private_folder
 from bot.cli.ask import run_one_turn
 from bot.cli.backend_config import backend_config

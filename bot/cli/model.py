@@ -21,6 +21,7 @@ from agent.model import ModelRefused
 from backend.client import BackendClient, BackendUnavailable
 from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
 from backend.models.found import found_models
+from backend.models.gguf_header import with_projector
 from backend.models.outlook import (
     GIB,
     MIB,
@@ -42,7 +43,6 @@ from backend.models.profile import (
     locate,
     names,
 )
-from backend.models.projector import with_projector
 from backend.models.pull import PullError, open_to_sandboxes, speech_folder, speech_sources
 from backend.protocol import ServerStatus
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB

@@ -13,8 +13,8 @@ from backend.build.release import ReleaseKind, get_release
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
 from backend.measure.bench import BenchRow, gpu_sampler
-from backend.measure.choice import choose
 from backend.measure.probe import CannotMeasure
+from backend.measure.sweep import choose
 from backend.models.profile import ProfileError
 from backend.server.launch import with_context
 from bot.cli.backend_config import backend_config, next_profile

@@ -33,11 +33,10 @@ from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
 from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve_until
-from bot.cli.command import Failed, Misused, Options, confirmed, interruptible, runs
+from bot.cli.command import Failed, Misused, Options, act_as_owner, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
 from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
-from bot.cli.owner import act_as_owner
 from bot.cli.progress import pull_files, sign_of_life
 from bot.cli.server import compile_server, fetch_server, machine
 from bot.secret_values import text_of

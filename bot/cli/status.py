@@ -1,8 +1,8 @@
-"""voltaire status: what runs, and how well; voltaire context: where a chat's tokens go."""
+"""voltaire status: what runs, and how well; voltaire context: where a chat's tokens go; voltaire config."""
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import cache
 from importlib.metadata import version
@@ -11,13 +11,12 @@ from typing import Any
 import click
 
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
-from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Restart, ServerStatus, Speed, Status
-from bot.cli.command import Options, chat_option, json_option, runs
+from backend.state import RESTARTS, RestartHistory
+from bot.cli.command import NotTheOwner, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.cli.holder_client import HolderClient, with_holder
-from bot.cli.owner import NotTheOwner
-from bot.settings import ConfigurationError, Settings
+from bot.settings import ConfigurationError, Settings, config_folder
 from bot.state import (
     DATABASE,
     RUNTIME,
@@ -28,7 +27,7 @@ from bot.state import (
 )
 
 BAR = 30
-RESTARTS = 5  # the newest, which are listed
+SHOWN_RESTARTS = 5  # the newest, which are listed
 SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_acceptance"}
 
 
@@ -39,7 +38,7 @@ async def command(options: Options, as_json: bool) -> None:
     restarts: list[Restart] = []
     try:
         facts = await own_facts(options.settings)
-        restarts = RestartHistory(options.settings.state_dir / FILE).read()[-RESTARTS:]
+        restarts = RestartHistory(options.settings.state_dir / RESTARTS).read()[-SHOWN_RESTARTS:]
     except (NotTheOwner, ConfigurationError):
         # The bot of another user may share its facts with the group.
         if not os.access(RUNTIME, os.R_OK | os.X_OK):
@@ -222,3 +221,27 @@ async def context(options: Options, chat: str, as_json: bool) -> None:
         click.echo("\nIn no prompt, but in /commands.txt, which the model reads when it wants to:")
     for name, tokens in commands.items():
         click.echo(f"{name:<{width}} {tokens:>7,}")
+
+
+@click.command("config", help="The configuration: its path, what is set, and the defaults.")
+@runs
+async def config(options: Options) -> None:
+    settings = options.settings
+    click.echo(
+        settings.path or f"No file: all defaults ({config_folder() / 'config.toml'} is read)."
+    )
+    defaults = dict(flat(Settings.model_construct().model_dump(mode="json")))
+    for key, value in flat(settings.model_dump(mode="json", exclude_unset=True)):
+        default = defaults.get(key, "")
+        note = "the default" if value == default else f"default: {json.dumps(default)}"
+        click.echo(f"{key} = {json.dumps(value, ensure_ascii=False)}  ({note})")
+    click.echo(f"The state is in {settings.state_dir}. All keys: docs/configuration.md")
+
+
+def flat(values: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each value with its key, such as agent.sandbox.pids."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value

@@ -21,9 +21,8 @@ from agent.timezones import known_zone, local_time
 from backend.client import BackendClient
 from backend.protocol import Status
 from bot.access import Access, AccessLevel, Sender
-from bot.channel import Channel, Keyboard, OutgoingMessage
+from bot.channel import Channel, Keyboard, OutgoingMessage, Reactions
 from bot.delivery import Delivery
-from bot.reactions import Reactions
 from bot.texts import Texts
 
 if TYPE_CHECKING:  # loaded where servers are configured

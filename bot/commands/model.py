@@ -19,7 +19,7 @@ from bot.commands.context import (
     ModelSource,
     PressResult,
 )
-from bot.commands.first_screen import TOY
+from bot.commands.people import TOY
 from bot.texts import Texts
 
 MODEL = "mod"  # the kind of its buttons

@@ -11,10 +11,10 @@ from agent.errors import AgentError
 from agent.language import languages, local, name_of, speaking
 from agent.model import UNBOUNDED
 from backend.client import BackendUnavailable
+from bot.attachments import VOICE, VoiceSetting, voice_setting
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.replies import TOOL_LINES, ToolLines, tool_lines
-from bot.spoken import VOICE, VoiceSetting, voice_setting
 
 SETTING = "set"
 LANGUAGE = "language"  # of a chat; what agent.store.chats.Chat.chosen_language reads

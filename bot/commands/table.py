@@ -13,20 +13,18 @@ from backend.protocol import Phrase
 from bot import intake
 from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
-from bot.chat_trust import TRUST
 from bot.commands import (
     approvals,
     conversations,
-    first_screen,
     jobs,
     model,
     people,
-    servers,
     settings,
     status,
     trust,
 )
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
+from bot.commands.trust import TRUST
 from bot.delivery import RESEND
 from bot.replies import ANSWER_NOW, CONTINUE
 
@@ -83,7 +81,7 @@ COMMANDS: Sequence[Command] = (
     Command("schedule", jobs.schedule),
     Command("repos", jobs.repos),
     Command("skills", jobs.skills),
-    Command("mcp", servers.mcp, level="owner"),
+    Command("mcp", jobs.mcp, level="owner"),
     Command("summary", jobs.summary),
     Command("link", people.link, level="owner"),
     Command("trust", trust.trust, level="owner"),
@@ -116,7 +114,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     model.REHEARSAL: model.press_rehearsal,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
-    first_screen.WISH: first_screen.press_wish,
+    people.WISH: people.press_wish,
     RESEND: press_resend,
 }
 OWNERS_ONLY = {

@@ -6,7 +6,7 @@ README.md says what in it is assumed.
 gram.py              Localgram, the whole server
 server.py wire.py    HTTP: the Bot API's calls, their form and errors
 methods.py           the methods that the bot calls
-world.py chat.py message.py entities.py updates.py
+world.py chat.py message.py updates.py
                      the server's state, and the queue behind getUpdates
 person.py feed.py    what people do and see, for tests and for the page
 page.py              the chat page and its requests

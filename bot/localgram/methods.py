@@ -7,9 +7,16 @@ from functools import partial
 from html.parser import HTMLParser
 
 from bot.localgram.chat import Chat, message_json
-from bot.localgram.entities import formatted
 from bot.localgram.feed import Acted, Answered, Drafted
-from bot.localgram.message import PHOTO_LIMIT, Keyboard, Media, Message, StoredFile, dimensions
+from bot.localgram.message import (
+    PHOTO_LIMIT,
+    Keyboard,
+    Media,
+    Message,
+    StoredFile,
+    dimensions,
+    formatted,
+)
 from bot.localgram.wire import Call, Json, bad_request, integer
 from bot.localgram.world import REACTIONS, World
 

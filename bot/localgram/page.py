@@ -11,9 +11,8 @@ from pathlib import Path
 from aiohttp import BodyPartReader, web
 
 from bot.localgram.chat import Chat, message_json
-from bot.localgram.entities import formatted
 from bot.localgram.feed import Acted, Drafted
-from bot.localgram.message import Account, Message
+from bot.localgram.message import Account, Message, formatted
 from bot.localgram.person import Person
 from bot.localgram.wire import ApiError, Json
 from bot.localgram.world import World

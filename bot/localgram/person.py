@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.localgram.chat import Chat, Topic, message_json
-from bot.localgram.entities import formatted
 from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
-from bot.localgram.message import Account, Media, Message, dimensions
+from bot.localgram.message import Account, Media, Message, dimensions, formatted
 from bot.localgram.wire import Json
 from bot.localgram.world import Query, World
 

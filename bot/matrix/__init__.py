@@ -10,7 +10,6 @@ timeline.py          events of rooms, invitations, messages whose key has not co
 incoming_message.py  a message as a row of the inbox
 rooms.py             rooms and their members; the keys of chats
 channel.py           texts in parts, files, edits, reactions
-formatted.py         Markdown to HTML, long texts in parts
 keyboards.py         buttons as numbers
-live.py              the live view of a turn
+live.py              the live view of a turn; Markdown to HTML, long texts in parts
 """

@@ -22,6 +22,7 @@ from bot.attachments import MIB
 from bot.channel import (
     ANSWER_FILE,
     MOST_PARTS,
+    SEEN,
     Channel,
     ChannelError,
     ChannelLimits,
@@ -38,7 +39,6 @@ from bot.channel import (
     refuse_secret_files,
 )
 from bot.matrix.encryption import FAULTS, Encryption
-from bot.matrix.formatted import PART_BYTES, message_content, split
 from bot.matrix.homeserver import (
     CLIENT,
     Homeserver,
@@ -51,10 +51,9 @@ from bot.matrix.homeserver import (
 )
 from bot.matrix.incoming_message import VOICE
 from bot.matrix.keyboards import KeyboardStore, offered, with_buttons
-from bot.matrix.live import LiveEvent, LiveEventStore
+from bot.matrix.live import PART_BYTES, LiveEvent, LiveEventStore, message_content, split
 from bot.matrix.rooms import PREFIX, SOURCE, JoinedRoom, RoomKey, parse
 from bot.rate_limiter import Rate, RateLimiter, Urgency
-from bot.reactions import SEEN
 from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)

@@ -319,8 +319,9 @@ class Encryption:
 
 
 def export_keys(folder: Path, target: Path, passphrase: str) -> int:
-    """Write the keys of all readable messages into a file that Matrix apps can import; how many. `folder` holds
-    the session and its keys, which no other process uses meanwhile."""
+    """Write the keys of all readable messages into a file that Matrix apps can import, and return their number.
+
+    `folder` holds the session and its keys; no other process may use them meanwhile."""
     session = read_session(folder)
     assert session
     store = SqliteStore(session.user, session.device, str(folder), session.pickle_key, KEYS)

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from agent.store import Incoming
 from agent.trust import Origin
 from bot.attachments import Attachment, safe_name, to_json
+from bot.intake import Quotation
 from bot.matrix.rooms import SOURCE, RoomKey
-from bot.quotation import Quotation
 
 FILE_SETTLE = 0.8  # seconds; a file without a caption: the question often follows
 MOST_HTML = 60_000  # characters; an event has 65,536 bytes

@@ -18,7 +18,7 @@ from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
 from bot import intake
 from bot.access import AccessLevel, Sender
-from bot.channel import OutgoingMessage
+from bot.channel import FEEDBACK, OutgoingMessage
 from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
@@ -28,7 +28,7 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.intake import EventGate, Unparsable
+from bot.intake import EventGate, Quotation, Unparsable
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import FAULTS, Encryption, Undecryptable
 from bot.matrix.homeserver import (
@@ -49,8 +49,6 @@ from bot.matrix.incoming_message import (
 )
 from bot.matrix.keyboards import KeyboardStore, chosen_button
 from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
-from bot.quotation import Quotation
-from bot.reactions import FEEDBACK
 
 log = logging.getLogger(__name__)
 

@@ -33,8 +33,8 @@ def valid_groups(policy: str) -> None:
 
 
 async def homeserver_of(user: str) -> str:
-    """The account's homeserver: as its server name says, else the server name itself
-    (https://spec.matrix.org/v1.16/client-server-api/#well-known-uri)."""
+    """Return the address of the account's homeserver: the one that its server name publishes, else the server name
+    itself (https://spec.matrix.org/v1.16/client-server-api/#well-known-uri)."""
     domain = f"https://{user.partition(':')[2]}"
     found: Any = await json_object(f"{domain}/.well-known/matrix/client")
     with suppress(KeyError, TypeError):

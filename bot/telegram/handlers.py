@@ -42,7 +42,7 @@ from agent.store import Incoming
 from agent.store.errors import StoreError
 from bot import intake
 from bot.access import AccessLevel, Sender
-from bot.channel import ChannelError, OutgoingMessage, send
+from bot.channel import FEEDBACK, ChannelError, OutgoingMessage, send
 from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
@@ -55,7 +55,6 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.reactions import FEEDBACK
 from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message, quotation
 from bot.telegram.message_calls import SOURCE, ChatKey
 from bot.texts import Texts

@@ -10,7 +10,7 @@ from telegram import ExternalReplyInfo, Message, MessageEntity, User
 from agent.store import Incoming
 from agent.trust import Origin
 from bot.attachments import Attachment, safe_name, to_json
-from bot.quotation import Quotation
+from bot.intake import Quotation
 from bot.telegram.message_calls import SOURCE, ChatKey
 
 # Seconds to wait for more that belongs to the same message.

@@ -155,7 +155,7 @@ def place(chat: str) -> dict[str, Any]:
 
 
 class MessageCalls:
-    """`drafts`: whether the server knows drafts; an older one does not."""
+    """The Bot API calls on messages. `drafts` is False once the server has refused drafts, as older ones do."""
 
     def __init__(self, bot: Bot, pacers: Pacers) -> None:
         self.bot = bot

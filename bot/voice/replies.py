@@ -17,8 +17,8 @@ from agent.errors import ToolError
 from agent.events import Event, Notice, TextDelta, ToolCalled, TurnFinished
 from agent.sandbox.sandbox import Sandbox
 from agent.store.outbox import OutboxRow
+from bot.attachments import is_spoken
 from bot.channel import OutgoingMessage, VoiceSound
-from bot.spoken import is_spoken
 from bot.texts import Texts
 
 if TYPE_CHECKING:  # loaded when something is said

@@ -10,7 +10,7 @@ import pytest
 
 from agent.approvals import ApprovalRequest
 from agent.messages import User
-from agent.sandbox.workspace_taints import WorkspaceTaints
+from agent.sandbox.files import WorkspaceTaints
 from agent.schedule.scheduler import SubmitTask
 from agent.schedule.times.rule import Once, dump
 from agent.store import Incoming, open_store

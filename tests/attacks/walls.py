@@ -42,7 +42,7 @@ from agent.shell.broker import Broker
 from agent.store import approvals as store_approvals
 from agent.store import ledger, set_aside
 from agent.store.approvals import ApprovalTable
-from agent.store.budgets import BudgetTable
+from agent.store.usage import BudgetTable
 from agent.summary import git_facts
 from agent.summary.git_facts import CommitRange, Git
 from agent.tools import tool as tools

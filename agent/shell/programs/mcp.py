@@ -12,9 +12,8 @@ from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
 
 if TYPE_CHECKING:  # loaded where servers are configured
-    from agent.mcp.results import ServerResult
     from agent.mcp.servers import RunningServer, ToolServers
-    from agent.mcp.tools import ServerTool
+    from agent.mcp.tools import ServerResult, ServerTool
 
 MOST_JSON = 1 << 20
 USAGE = """\
@@ -169,7 +168,7 @@ class ServerUse:
         await self.give(result)
 
     async def read(self, uris: Sequence[str]) -> None:
-        from agent.mcp.results import ServerResult, content_of, shown
+        from agent.mcp.tools import ServerResult, content_of, shown
 
         connection, secrets = self.running.connection, self.running.secrets
         await self.mark()
@@ -189,7 +188,7 @@ class ServerUse:
         await self.warn()
 
     async def prompt(self, words: Sequence[str]) -> None:
-        from agent.mcp.results import content_of, shown
+        from agent.mcp.tools import content_of, shown
 
         connection, secrets = self.running.connection, self.running.secrets
         await self.mark()

@@ -422,7 +422,7 @@ CREATE TABLE ledger (
 
 CREATE INDEX ledger_kind ON ledger (kind, chat, at);
 
--- What each chat has used of its day (agent.store.budgets); reservations are in `used` already.
+-- What each chat has used of its day (agent.store.usage); reservations are in `used` already.
 CREATE TABLE budgets (
     id      INTEGER PRIMARY KEY,
     chat    TEXT NOT NULL,                         -- outlives the chat: /forget gives nothing back

@@ -8,15 +8,13 @@ from hypothesis import strategies as st
 from agent.context.compaction_plan import (
     WindowBudget,
     clip,
-    one_line,
-    plan,
-    slim_arguments,
-)
-from agent.context.summary import (
     is_usable,
     last_lines,
     measure,
+    one_line,
+    plan,
     shortened,
+    slim_arguments,
     summary_by_rule,
     weight,
     with_summary,

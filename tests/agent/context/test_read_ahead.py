@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from agent.context.summary import sent
+from agent.context.compaction_plan import sent
 from agent.context.window import ModelWindow, always, never
 from agent.errors import BackendAway, ContextFull
 from agent.llm.openai import OpenAIModel

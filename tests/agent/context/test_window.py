@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from agent.context.cache_audit import CacheAudit, difference
-from agent.context.summary import weight
+from agent.context.compaction_plan import weight
 from agent.context.window import ModelWindow, WindowTooSmall, text_tokens, token_breakdown
 from agent.errors import BackendAway, ContextFull
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User

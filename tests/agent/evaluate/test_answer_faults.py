@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.evaluate.answer_faults import faults_of
+from fakes.answer_faults import faults_of
 
 TOOLS = ("bash", "read_file", "git_status")
 

@@ -7,8 +7,7 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.bubblewrap import Bubblewrap, find, remedy
-from agent.sandbox.isolation_probe import ProbeResult, probe
-from agent.sandbox.sandbox import Sandbox
+from agent.sandbox.sandbox import ProbeResult, Sandbox, probe
 from fakes.sandbox_box import program_file
 from fakes.words import saying
 

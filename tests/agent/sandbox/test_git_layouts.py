@@ -12,7 +12,7 @@ import pytest
 
 from agent.errors import ToolError
 from agent.sandbox import gitdirs
-from agent.sandbox.git_index import UnguardedError
+from agent.sandbox.gitdirs import UnguardedError
 from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.files import write_file

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from agent.errors import ToolError
+from agent.sandbox.bubblewrap import verify_mounts
 from agent.sandbox.bwrap_process import run_bwrap
-from agent.sandbox.git_index import UnguardedError, submodule_paths
-from agent.sandbox.gitdirs import SETTLED_NS, disable_new, find_guard
+from agent.sandbox.gitdirs import (
+    SETTLED_NS,
+    UnguardedError,
+    disable_new,
+    find_guard,
+    submodule_paths,
+)
 from agent.sandbox.limits import HostRepo
-from agent.sandbox.mountinfo import verify_mounts
 from agent.tools.git import git_commit
 from fakes.sandbox_box import Box, git, opened, repository
 from fakes.words import saying

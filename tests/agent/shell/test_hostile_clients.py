@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agent.sandbox import command_socket
+from agent.sandbox import bwrap_process
 from agent.shell import broker
 from agent.tools.bash import bash
 from agent.tools.files import write_file
@@ -57,7 +57,7 @@ async def test_calls_of_one_shell_are_counted(box: Box, monkeypatch: pytest.Monk
 async def test_clients_that_never_read_hold_up_nobody_else(box: Box) -> None:
     """All but one of the connections that are answered at once."""
     program = f"""
-silent = [connected() for _ in range({command_socket.AT_ONCE - 1})]
+silent = [connected() for _ in range({bwrap_process.AT_ONCE - 1})]
 for s in silent:
     s.sendall(frame(b"C", b"say\\0/\\0endless"))
 last = connected()
@@ -66,7 +66,7 @@ print(rest(last)[5:])
 """
     assert await run(box, program) == saying("/ /x /y cli")
     ended = sys.modules["agent.shell.programs.say"].ended
-    await soon(lambda: len(ended) == command_socket.AT_ONCE - 1)
+    await soon(lambda: len(ended) == bwrap_process.AT_ONCE - 1)
 
 
 @pytest.mark.parametrize(
@@ -136,13 +136,13 @@ async def test_nothing_of_the_host_is_seen_or_changed_by_the_socket(box: Box) ->
 
 
 async def test_what_a_killed_program_left_is_removed(tmp_path: Path) -> None:
-    folder = command_socket.prepare(tmp_path / "calls")
+    folder = bwrap_process.prepare_sockets(tmp_path / "calls")
     for name in ("dead", "young"):
         (folder / name).mkdir()
     os.utime(folder / "dead", (0, 0))
-    async with command_socket.serve_commands(folder, Silent()) as living:
+    async with bwrap_process.serve_commands(folder, Silent()) as living:
         os.utime(living, (0, 0))
-        command_socket.prepare(folder)
+        bwrap_process.prepare_sockets(folder)
         assert {path.name for path in folder.iterdir()} == {"young", Path(living).name}
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from agent.budgets import DailyBudgets
 from agent.store import Store, open_store
-from agent.store.budgets import Used
-from agent.store.freeze import HOUR, TRIES, Frozen
+from agent.store.approvals import HOUR, TRIES, Frozen
 from agent.store.retention import DAY, Retention, prune
+from agent.store.usage import Used
 from tests.agent.store.conftest import Clock
 
 LIMITS = {"calls": 3, "bytes": 100, "hosts": 1, "files": 0, "jobs": 1}

@@ -43,16 +43,6 @@ async def test_a_picture_leaves_with_its_last_message_of_the_prompt(store: Store
     assert await kept(store) == 0
 
 
-async def test_what_an_older_version_kept_in_the_transcript_is_shown_still(store: Store) -> None:
-    turn = await begin(store)
-    await store.turns.add(turn, User("old", (BLUE,)))
-    await store.database.execute(
-        "UPDATE transcript SET extra = json_object('images', json_array(?)) WHERE text = 'old'",
-        BLUE,
-    )
-    assert (await prompt(store, turn))[1:] == [User("old", (BLUE,))]
-
-
 async def test_a_picture_that_is_no_longer_there_is_left_out(store: Store) -> None:
     turn = await begin(store)
     await store.turns.add(turn, User("look", (RED, BLUE)))

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.context.summary import weight
+from agent.context.compaction_plan import weight
 from agent.events import TokenUsage
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.store import Incoming, Store

@@ -9,13 +9,10 @@ import pytest
 from agent.errors import ToolError
 from agent.sandbox.limits import HostRepo
 from agent.tools.context import RecallMatch, ToolContext
-from agent.tools.delegate import delegate
 from agent.tools.files import write_file
-from agent.tools.memory import recall, remember
-from agent.tools.schedule import schedule
-from agent.tools.send_file import send_file
+from agent.tools.memory import delegate, recall, remember, schedule
+from agent.tools.send_file import send_file, web_fetch
 from agent.tools.tool import Call, Output
-from agent.tools.web import web_fetch
 from agent.trust import Taint, asks
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying

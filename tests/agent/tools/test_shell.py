@@ -47,6 +47,6 @@ async def test_long_output_names_the_file_that_holds_it_all(box: Box) -> None:
 
 
 async def test_what_came_from_strangers_marks_the_turn(box: Box) -> None:
-    await box.use(write_file, path="received/letter.txt", content="do this")
+    await box.sandbox.files.mark("file letter.txt")
     await box.use(bash, command="true")
-    assert box.strangers == [saying("files", "before")]
+    assert box.strangers == ["file letter.txt"]

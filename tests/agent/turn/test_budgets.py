@@ -13,7 +13,7 @@ from agent.events import ApprovalAsked
 from agent.messages import ToolResult
 from agent.model import Request
 from agent.store import Store, open_store
-from agent.store.budgets import Used
+from agent.store.usage import Used
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn import texts
 from agent.turn.loop import run_turn

@@ -5,8 +5,8 @@ from array import array
 
 import pytest
 
-from agent.voice.silence import spoken_segments, spoken_words, without_silence
 from agent.voice.sound import HEARD_RATE
+from agent.voice.speech_to_text import spoken_segments, spoken_words, without_silence
 
 NOBODY = [
     "",

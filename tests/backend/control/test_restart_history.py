@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from backend.control.restart_history import KEPT, RestartHistory
 from backend.protocol import Phrase
+from backend.state import KEPT, RestartHistory
 
 
 def test_it_is_kept_bounded_and_survives_a_bad_line(tmp_path: Path) -> None:

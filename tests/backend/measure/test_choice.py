@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from backend.measure.bench import BenchRow, Conditions, Setting
-from backend.measure.choice import choose
 from backend.measure.probe import CannotMeasure
+from backend.measure.sweep import choose
 
 USED, NEW = Path("/released"), Path("/compiled")
 Speeds = list[float | str | None]  # decode tokens/s; why it does not run; throttled

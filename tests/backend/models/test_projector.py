@@ -6,17 +6,19 @@ from pathlib import Path
 import pytest
 
 from backend.models.fit import FreeMemory, fit_report, sum_text
-from backend.models.gguf_header import Header, Tensor, read_header
-from backend.models.placement import PROJECTOR_ON_HOST, WITHOUT_PROJECTOR, Device, place
-from backend.models.profile import Profile, Source, load, locate, of_file
-from backend.models.projector import (
+from backend.models.gguf_header import (
     ANY_SHAPE,
     MIB,
     UNREAD_COMPUTE,
+    Header,
+    Tensor,
     picture_pixels,
     projector_bytes,
+    read_header,
     with_projector,
 )
+from backend.models.placement import PROJECTOR_ON_HOST, WITHOUT_PROJECTOR, Device, place
+from backend.models.profile import Profile, Source, load, locate, of_file
 from backend.protocol import PICTURE_PIXELS
 from fakes import gguf_projector
 from tests.backend.models.test_placement import HOST, PLAIN, model

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backend.server.restart_backoff import RestartBackoff
+from backend.server.process import RestartBackoff
 
 
 @given(st.integers(0, 20) | st.integers(1_000, 3_000), st.integers(0, 1 << 30))

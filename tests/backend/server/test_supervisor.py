@@ -242,7 +242,7 @@ async def test_five_barren_runs_fail_and_a_served_one_begins_the_count_anew(
     killed = Ends(KILLED, ready=True)  # by somebody, while it served: no fault of its own
     runs = Runs([*[barren] * 4, served, *[barren] * 4, killed, *[barren] * 5, SERVES])
     timing = Timing(first_pause=0.0, retry=FOREVER)
-    monkeypatch.setattr("backend.server.restart_backoff.LAST_S", 0.0)
+    monkeypatch.setattr("backend.server.process.LAST_S", 0.0)
     async with supervised(config, monkeypatch, runs, timing=timing) as it:
         await it.until("failed", 15)
         assert [name for name, _ in it.alerts].count("failed") == 1

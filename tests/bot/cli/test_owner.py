@@ -17,8 +17,7 @@ import pytest
 from agent.files import give
 from agent.store import open_store
 from bot import config_file
-from bot.cli.command import for_person
-from bot.cli.owner import program_readable
+from bot.cli.command import for_person, program_readable
 from bot.state import Presence, bot_facts, share_facts, shared_facts, started
 from fakes.command_line import start_voltaire
 from fakes.words import saying
@@ -181,7 +180,7 @@ def as_stranger(script: str) -> tuple[int, str]:
 REFUSED = """
 import sys
 from pathlib import Path
-from bot.cli.owner import NotTheOwner, act_as_owner
+from bot.cli.command import NotTheOwner, act_as_owner
 sys.argv = ["voltaire", "ask", "who am I?"]
 try:
     act_as_owner(Path({state!r}))

@@ -3,16 +3,16 @@
 import json
 from pathlib import Path
 
-from backend.control.restart_history import FILE, RestartHistory
 from backend.protocol import Phrase
-from bot.cli.status import RESTARTS, idle_lines
+from backend.state import RESTARTS, RestartHistory
+from bot.cli.status import SHOWN_RESTARTS, idle_lines
 from fakes.command_line import voltaire
 
 
 def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
-    history = RestartHistory(tmp_path / "s" / "voltaire" / FILE)
+    history = RestartHistory(tmp_path / "s" / "voltaire" / RESTARTS)
     history.path.parent.mkdir(0o700, parents=True)
-    added = [history.add(Phrase(f"Cause {number}.")) for number in range(RESTARTS + 1)]
+    added = [history.add(Phrase(f"Cause {number}.")) for number in range(SHOWN_RESTARTS + 1)]
     code, out, _ = voltaire(tmp_path, "status")
     wanted = [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in added[1:]]
     lines = out.splitlines()

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bot.intake import Quotation
 from bot.matrix.incoming_message import incoming_message, parsed
-from bot.quotation import Quotation
 from fakes.words import saying
 
 

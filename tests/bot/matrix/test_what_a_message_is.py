@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from bot.intake import CUT, LONGEST, Quotation
 from bot.matrix.incoming_message import incoming_message, parsed, words
-from bot.quotation import CUT, LONGEST, Quotation
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import soon

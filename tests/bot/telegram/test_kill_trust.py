@@ -39,7 +39,7 @@ DIES = """
 import os, signal
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from agent.sandbox import sandbox, workspace_taints
+from agent.sandbox import files, sandbox
 from agent.sandbox.files import Files
 from agent.store import database
 
@@ -71,7 +71,7 @@ def run_each(connection, statements, was=database._run_each):
     return rows
 
 @contextmanager
-def replacing(*given, was=workspace_taints.replacing, **named):
+def replacing(*given, was=files.replacing, **named):
     point("before mark")
     with was(*given, **named) as new:
         yield new
@@ -90,7 +90,7 @@ async def write(*given, was=Files.write):
     return new
 
 database._run_each, Files.write = run_each, write
-workspace_taints.replacing, sandbox.run_bwrap = replacing, run_bwrap
+files.replacing, sandbox.run_bwrap = replacing, run_bwrap
 """
 
 Way = Callable[[ObedientBot, Person, str], Awaitable[int]]

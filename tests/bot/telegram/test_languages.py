@@ -11,7 +11,7 @@ from agent.errors import BackendAway
 from agent.language import catalogue, languages, speaking, translated
 from agent.model import Request
 from backend.protocol import Phrase
-from bot.commands import first_screen
+from bot.commands import people
 from bot.commands.context import PressResult
 from bot.commands.table import BUTTONS
 from bot.localgram import Localgram, Message, Person, is_final
@@ -102,7 +102,7 @@ async def test_why_a_press_does_nothing_is_said_in_its_language(
     async def away(*_: Any) -> PressResult:
         raise BackendAway(Phrase("No model backend is running."))
 
-    monkeypatch.setitem(BUTTONS, first_screen.WISH, away)
+    monkeypatch.setitem(BUTTONS, people.WISH, away)
     person = scenario.owner = gram.user("Hans", id=222, language="de", started=True)
     async with scenario.open():
         screen = await told(person, "/start")

@@ -10,8 +10,8 @@ from telegram import User
 from agent.pictures import VisionLimits
 from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
+from bot.intake import CUT, LONGEST
 from bot.localgram import is_final
-from bot.quotation import CUT, LONGEST
 from bot.telegram.incoming_message import message_text, quotation
 from fakes import recordings
 from fakes.bot_running import TelegramScenario

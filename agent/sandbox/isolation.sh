@@ -1,4 +1,4 @@
-# What a command in the sandbox sees, as NAME=VALUE lines, for isolation_probe.py.
+# What a command in the sandbox sees, as NAME=VALUE lines.
 echo uid=$(id -u)
 echo interfaces=$(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ' | tr '\n' ' ')
 echo privileges=$(grep -E '^NoNewPrivs' /proc/self/status | cut -f2)
