@@ -111,6 +111,7 @@ OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long 
 OUTPUTS_KEPT = 20
 KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put other files beside them
 COUNT_SECONDS = 0.05  # for which a call waits for the count; 100,000 files take ten times as long
+WEB = "In bash, web read ADDRESS reads a page, and web search WORDS searches the web."
 CLOCK_REALTIME_COARSE = 5  # for clock_gettime(2): the clock of file times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
 
@@ -153,6 +154,8 @@ class Files:
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         path = path.strip().removeprefix("file://")
+        if re.match(r"https?:/", path):
+            raise ToolError(f"{path} is an address, not a file. {WEB}")
         full = posixpath.normpath(posixpath.join(WORKSPACE, path))
         home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?:/+|$)", path)
         if home or full == HOME or full.startswith(f"{HOME}/"):

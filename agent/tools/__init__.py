@@ -9,7 +9,8 @@ files.py      read_file, write_file, edit_file
 search.py     list_files, grep
 git.py        git_status, git_diff, git_commit
 memory.py     remember, recall, schedule, delegate
-send_file.py  send_file, web_fetch
+send_file.py  send_file
+web.py        web_fetch
 
 To add a tool, write one more file: docs/tools.md.
 """

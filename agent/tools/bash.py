@@ -7,11 +7,12 @@ from typing import Annotated
 from pydantic import Field
 
 from agent.sandbox.bubblewrap import REPOS
-from agent.sandbox.files import CLOCK_REALTIME_COARSE
+from agent.sandbox.files import CLOCK_REALTIME_COARSE, WEB
 from agent.sandbox.sandbox import CommandResult
 from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, tool
 
+DOWNLOAD = re.compile(r"\b(?:curl|wget)\b.*https?://(?!localhost|127\.|\[::1)", re.DOTALL)
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
@@ -58,7 +59,13 @@ async def bash(
         text += f"\n{WRITE_BY_TOOL}"
     if len(shown) < len(sandbox.config.repos) and f"{REPOS}/" in result.output:
         text += f"\n{NAME_REPOS}"
-    return Output(text, ok=not result.exit_code)
+    browser = call.context.browser
+    unread = (
+        browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)
+    )
+    if unread:
+        text += f"\nNo page was reached. {WEB}"
+    return Output(text, ok=not result.exit_code, found=not unread)
 
 
 def rendered(result: CommandResult) -> str:

@@ -1,4 +1,4 @@
-"""send_file: sends files of the workspace, or of a repository, to the person; web_fetch: the text of a page."""
+"""send_file: sends files of the workspace, or of a repository, to the person."""
 
 import asyncio
 import os
@@ -7,14 +7,11 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Annotated, BinaryIO
-
-from pydantic import Field
+from typing import BinaryIO
 
 from agent.errors import ToolError
 from agent.language import translated
 from agent.sandbox.files import Files
-from agent.sandbox.output_buffer import truncate_middle
 from agent.tools.context import ALBUM
 from agent.tools.search import is_wild
 from agent.tools.tool import Call, Output, tool
@@ -89,21 +86,3 @@ async def matching(files: Files, pattern: str) -> list[str]:
     if len(found) > ALBUM:
         raise ToolError(f"{pattern} names {len(found)} files; {ALBUM} at most are sent at once.")
     return [posixpath.join(folder, each) for each in sorted(found)]
-
-
-@tool
-async def web_fetch(
-    call: Call,
-    url: str,
-    question: Annotated[str, Field(description="to get its answer alone")] = "",
-) -> Output:
-    """Read a web page as text, or what it says to a question."""
-    if call.context.web is None:
-        raise ToolError("There is no network; the owner can allow it in the configuration.")
-    call.strangers.append(f"page {url}")  # also for its errors
-    await call.budget.reserve({"bytes": len(url.encode())})
-    page = await call.context.web.fetch(url, call.host_permit(url))
-    if extract := await call.extract(question, page):
-        return Output(extract)
-    text, _ = truncate_middle(page, call.output_limit)
-    return Output(text or "The page has no text.")

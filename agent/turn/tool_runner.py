@@ -59,8 +59,9 @@ class ToolRunner:
 
     async def read_pages(self, words: str) -> None:
         """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""
-        if self.turn.context.browser is None or self.turn.frozen:
-            return
+        browser = self.turn.context.browser
+        if browser is None or browser.reading != "seen" or self.turn.frozen:
+            return  # or an owner would be asked
         for address in list(dict.fromkeys(ADDRESS.findall(words)))[:MOST_PAGES]:
             command = f"web read {shlex.quote(address)}"
             call = ToolCall(self.turn.new_id(), "bash", json.dumps({"command": command}))

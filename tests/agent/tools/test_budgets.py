@@ -13,8 +13,9 @@ from agent.errors import ToolError
 from agent.store import Store, open_store
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
-from agent.tools.send_file import send_file, web_fetch
+from agent.tools.send_file import send_file
 from agent.tools.tool import Call, Output, Tool
+from agent.tools.web import web_fetch
 from agent.trust import Taint
 from agent.web.fetch import Fetcher
 from fakes.sandbox_box import Box, opened

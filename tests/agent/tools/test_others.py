@@ -1,19 +1,24 @@
 """Tools that work with what a chat's context offers beside the sandbox."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from agent.errors import ToolError
 from agent.sandbox.limits import HostRepo
+from agent.tools.bash import bash
 from agent.tools.context import RecallMatch, ToolContext
-from agent.tools.files import write_file
+from agent.tools.files import read_file, write_file
 from agent.tools.memory import delegate, recall, remember, schedule
-from agent.tools.send_file import send_file, web_fetch
+from agent.tools.search import grep
+from agent.tools.send_file import send_file
 from agent.tools.tool import Call, Output
+from agent.tools.web import web_fetch
 from agent.trust import Taint, asks
+from agent.web.browser import Browser
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
 
@@ -66,6 +71,24 @@ async def test_notes_are_saved_and_found(call: Call) -> None:
     assert await recall.run(call, {"query": "tea"}) == Output("2026-11-20 Likes tea.")
     assert await recall.run(call, {"query": "coffee"}) == Output("nothing found", found=False)
     assert call.context.notes == Notebook([("Likes tea.", "turn-7")])
+
+
+async def test_who_downloads_without_network_is_told_how_pages_are_read(call: Call) -> None:
+    call = replace(call, context=replace(call.context, browser=Browser("cli", cast("Any", None))))
+    for command, told in (
+        ("curl -s https://example.org/a | grep x | head -1", True),
+        ("cd /tmp; wget -q http://example.org/a; true", True),
+        ("curl -s http://localhost:1/; true", False),
+        ("echo curl", False),
+    ):
+        output = await bash.run(call, {"command": command})
+        assert ("web read" in output.text, output.found) == (told, not told)
+    for used, arguments in (
+        (grep, {"pattern": "x", "path": "https://example.org/search?q=x"}),
+        (read_file, {"path": "https://example.org/a"}),
+    ):
+        with pytest.raises(ToolError, match="web search"):
+            await used.run(call, arguments)
 
 
 async def test_plans(call: Call) -> None:

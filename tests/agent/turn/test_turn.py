@@ -1,6 +1,7 @@
 """What a turn does with what a model says."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -20,6 +21,7 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.turn import texts
 from agent.turn.repeated_tool_calls import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
+from agent.web.browser import Browser
 from fakes.model_scripted import ScriptedModel, also, calls, says
 from fakes.words import saying
 from tests.agent.turn.conftest import Bench
@@ -314,7 +316,7 @@ class TestRepetition:
         assert finished.text == "It is 14 km."
 
     async def test_a_page_that_the_message_names_is_read_first(self, bench: Bench) -> None:
-        bench.constrain, bench.browser = "always", object()
+        bench.constrain, bench.browser = "always", Browser("cli", cast("Any", None))
         page = "https://example.org/a?b=1"
         bench.journal.messages = [
             *bench.journal.messages[:-1],

@@ -9,7 +9,7 @@ from agent.messages import System, User
 from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text
 from agent.tools.context import ToolContext
-from agent.tools.send_file import web_fetch
+from agent.tools.web import web_fetch
 from agent.turn.loop import run_turn
 from agent.turn.untrusted_reader import Reader
 from fakes.model_scripted import ScriptedModel, also, calls, says
