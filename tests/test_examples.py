@@ -126,13 +126,17 @@ def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
 
     asked = json.dumps({"command": "grep wake /commands.txt; wake cat; wake nas"})
     code, out, err = voltaire("tool", "bash", asked)
-    listed, *unknown, denied, exit_code = out.splitlines()
+    listed, *unknown, asks, denied, exit_code = out.splitlines()
     assert listed.startswith("wake [--address ADDRESS] MACHINE  ") and "Wake on LAN" in listed
     assert unknown == [saying("wake: ", "no cat, but nas"), f"usage: {listed.partition('  ')[0]}"]
-    assert (denied, exit_code) == (saying("wake: ", "nobody can be asked"), "exit code: 1")
+    assert (asks, denied, exit_code) == (
+        saying("wake: ", "owner"),
+        saying("Nobody can be asked"),
+        "exit code: 1",
+    )
     assert (code, err) == (1, "")
     code, out, err = voltaire("sandbox", "--", "wake", "nas")
-    assert (code, out, err) == (1, saying("wake: ", "nobody can be asked"), "")
+    assert (code, out, err) == (1, saying("wake: ", "Nobody can be asked"), "")
     code, out, err = voltaire("sandbox", "--", "wake", "--help")
     assert (code, err) == (0, "") and out == saying("--address", "of the network")
 

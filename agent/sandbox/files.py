@@ -270,6 +270,13 @@ class Files:
         """The strangers' text that may be in the workspace, oldest first."""
         return self._taints.open()
 
+    async def settle(self) -> None:
+        """Wait until a change can be told by its time from the making of the workspace: two ticks of the clock."""
+        with suppress(OSError):
+            age = time.time() - self._workspace.stat().st_ctime
+            if 0 <= age < 2 * CLOCK_TICK_SECONDS:
+                await asyncio.sleep(2 * CLOCK_TICK_SECONDS - age)
+
     async def mark(self, *sources: str) -> None:
         """Record that the workspace is about to hold text of these sources; without any, that all are recorded
         from now on. ToolError where that fails."""

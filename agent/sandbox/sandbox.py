@@ -109,6 +109,7 @@ class Sandbox:
         """
         limit = self.config.limits.command_seconds
         hosts = self.config.hosts
+        await self.files.settle()
         began = time.time()
         marks = await self.files.mark_for_now(*strangers) if strangers else []
 
