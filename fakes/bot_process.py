@@ -7,13 +7,11 @@ import sqlite3
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bot.localgram import Localgram
 from bot.state import resident_mib
-from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS, soon
 
 
@@ -45,7 +43,7 @@ class Process:
             bot = {"TOKEN": gram.token, "BASE_URL": gram.url, "OWNERS": str(owner)}
             self.configure(**{f"TELEGRAM__{key}": value for key, value in bot.items()})
         self._command = command
-        self.first = ""  # Python that a new interpreter runs before the program; without it the test's is forked
+        self.first = ""  # Python that the process runs before the program
         self._log = folder / "log.txt"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -93,14 +91,10 @@ class Process:
     async def running(self) -> AsyncIterator["Process"]:
         """Started; killed with SIGKILL at the end, whatever it is doing."""
         with self._log.open("ab") as log:
-            given: dict[str, Any] = {"env": self._environment, "stdout": log, "stderr": log}
-            if self.first:
-                program = f"{self.first}\nfrom bot.cli import main; main()"
-                words = (sys.executable, "-c", program, self._command)
-                start = partial(asyncio.create_subprocess_exec, *words)
-            else:
-                start = partial(start_voltaire, self._command)
-            self._process = await start(**given, start_new_session=True)
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-c", f"{self.first}\nfrom bot.cli import main; main()", self._command,
+                env=self._environment, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
         try:
             yield self
         finally:
