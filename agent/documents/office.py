@@ -828,7 +828,10 @@ def shared_strings(files: zipfile.ZipFile) -> list[str]:
 
 def unescaped(text: str) -> str:
     """Excel writes signs that XML cannot hold as _x000D_, and an underscore before such text as _x005F_."""
-    return re.sub(r"_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), text)
+    text = re.sub(r"_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), text)
+    # The two halves of a sign beyond four digits stand apart; one alone is none.
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.replace("\0", "")
 
 
 def cell_forms(files: zipfile.ZipFile) -> list[str]:

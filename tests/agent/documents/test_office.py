@@ -287,6 +287,7 @@ EXCEL = {
     "spans": (xlsx(f"<row>{v('A1', '1.5', 7)}</row>"), ["# One", "36:00"]),
     "dates from 1904": (xlsx(f"<row>{v('A1', '44620', 1)}</row>", workbook='<workbookPr date1904="1"/>'), ["# One", "2026-03-01"]),
     "signs that XML cannot hold": (xlsx(f"<row>{v('A1', 'a_x000A_b', kind='str')}{v('B1', '_x005F_x000D_', kind='str')}</row>"), ["# One", "a b | _x000D_"]),
+    "half an emoji and a NUL": (xlsx(f"<row>{v('A1', 'a_xD83D_b', kind='str')}{v('B1', '_xD83D__xDE00_', kind='str')}{v('C1', 'c_x0000_', kind='str')}</row>"), ["# One", "a\ufffdb | 😀 | c"]),
     "percent": (xlsx(f"<row>{v('A1', '0.055', 4)}</row>"), ["# One", "5.5%"]),
     "numbers": (xlsx(f"<row>{v('A1', '0.30000000000000004')}{v('B1', '1E3')}{v('C1', '12345678')}</row>"), ["# One", "0.3 | 1000 | 12345678"]),
     "truth, errors, formulas": (xlsx(f"<row>{v('A1', '1', kind='b')}{v('B1', '#N/A', kind='e')}<c r='C1' t='str'><f>A1&amp;B1</f><v>ab</v></c></row>"), ["# One", "TRUE | #N/A | ab"]),
