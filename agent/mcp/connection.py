@@ -53,6 +53,8 @@ MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
 STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON, also one without an end
 BEGUN = re.compile(rb'\s*\{\s*"jsonrpc"\s*:')  # a JSON-RPC message
+MOST_OF_LINE = 1000  # values
+SPACE = re.compile(r"\s*")
 MARK = re.compile(r"^(?:\ufeff|\x1b\[[\d;]*m|\s)+")
 PIECE = 1 << 16  # bytes that are looked through at once
 SESSION = "mcp-session-id"
@@ -350,13 +352,15 @@ def parsed(line: bytes, screen: Screen) -> list[SessionMessage]:
 def leading_values(line: bytes) -> list[dict[str, Any]]:
     """The objects with which a line begins, or those of a batch, behind a mark of the encoding or a colour. What stands
     before or behind them is noise: a log of the traffic must not be taken for it."""
-    text = MARK.sub("", line.decode("utf-8", "replace"))
+    text = MARK.sub("", line.decode("utf-8", "replace")).rstrip()
     found: list[Any] = []
+    end = 0
     try:
-        while text := text.lstrip():
-            value, end = json.JSONDecoder().raw_decode(text)
-            found += value if isinstance(value, list) else [value]
-            text = text[end:]
+        while end < len(text) and len(found) < MOST_OF_LINE:
+            value, end = json.JSONDecoder().raw_decode(text, end)
+            found += value[:MOST_OF_LINE] if isinstance(value, list) else [value]
+            if space := SPACE.match(text, end):
+                end = space.end()
     except (ValueError, RecursionError):
         pass
     return [value for value in found if isinstance(value, dict)]

@@ -328,6 +328,11 @@ MESSAGES = {
 }
 
 
+def test_a_line_of_millions_of_values_is_left_at_once() -> None:
+    assert len(connection.leading_values(b"{} " * 5_000_000)) == connection.MOST_OF_LINE
+    assert connection.leading_values(b"1 " * 5_000_000) == []
+
+
 @pytest.mark.parametrize(("line", "count"), MESSAGES.values(), ids=MESSAGES)
 def test_the_messages_of_a_line(line: bytes, count: int) -> None:
     screen = connection.Screen()
