@@ -44,6 +44,7 @@ class Terminal(Channel):
         self._folder = folder
         self._ids = count(1)
         self._busy = asyncio.Lock()
+        self._view: TerminalView | None = None
 
     def private_chat(self, user: str) -> str:
         return user
@@ -78,14 +79,17 @@ class Terminal(Channel):
             except OSError as error:
                 raise MessageRefused(f"{path} could not be written: {error.strerror}") from None
             told = [caption, str(path)] if caption and number == 0 else [str(path)]
-            self.console.print(Text(" · ".join(told)))
+            line = Text(" · ".join(told))
+            if self._view is None or not self._view.add_file(line):
+                self.console.print(line)
         return [str(next(self._ids)) for _ in files]
 
     async def edit(self, chat: str, message: str, text: str, keyboard: Keyboard = ()) -> None:
         self.console.print(Markdown(text))
 
     def live_view(self, chat: str) -> "TerminalView":
-        return TerminalView(self.console)
+        self._view = TerminalView(self.console)
+        return self._view
 
     async def ask(self, chat: str, question: str, keyboard: Keyboard) -> str:
         """Show a question and wait for the number of a button; its key. EOFError when the input ends."""
@@ -108,6 +112,13 @@ class TerminalView(LiveView):
         self._console = console
         self._live: Live | None = None
         self._open = True
+        self._files = list[Text]()
+
+    def add_file(self, line: Text) -> bool:
+        """Show the line of a sent file below the tool lines; False if the turn has ended."""
+        if self._open:
+            self._files.append(line)
+        return self._open
 
     async def show(self, view: TurnView) -> None:
         if not self._open:
@@ -116,21 +127,21 @@ class TerminalView(LiveView):
             self._live = Live(console=self._console, transient=True, auto_refresh=False)
             self._live.start()
         thoughts = "\n".join(view.thoughts.strip().splitlines()[-THOUGHT_LINES:])
-        parts: list[RenderableType] = [*tool_lines(view)]
+        parts: list[RenderableType] = [*tool_lines(view), *self._files]
         parts += [Text(thoughts, style="dim italic")] if thoughts else []
         parts += [Markdown(view.text)] if view.text else []
         parts += [Text(view.status, style="italic")] if view.status else []
         self._live.update(Group(*parts), refresh=True)
 
     def close(self, view: TurnView) -> None:
-        """Print the tool lines now: nothing can be inserted above the final text later."""
+        """Print the tool lines and files now: nothing can be inserted above the final text later."""
         if not self._open:
             return
         self._open = False
         if self._live is not None:
             self._live.stop()
             self._live = None
-        for line in tool_lines(view):
+        for line in [*tool_lines(view), *self._files]:
             self._console.print(line)
 
 

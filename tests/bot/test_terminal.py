@@ -81,6 +81,20 @@ async def test_a_turn_leaves_its_tool_lines(typed: tuple[TextIO, TextIO], tmp_pa
     typed[1].close()
 
 
+async def test_a_sent_file_stands_below_the_tool_lines_of_its_turn(
+    typed: tuple[TextIO, TextIO], tmp_path: Path
+) -> None:
+    here, screen = terminal(InputLines(typed[0]), tmp_path)
+    live = here.live_view("cli")
+    view = TurnView((ToolCallView("c", "send_file", "a.txt", "ok", "", 0.0),), "", "")
+    await here.send_files("cli", [(io.BytesIO(b"data"), "a.txt")], "the list")
+    live.close(view)
+    await here.send_files("cli", [(io.BytesIO(b"data"), "b.txt")], "of a job")
+    shown = screen.getvalue()
+    assert shown.index("send_file a.txt") < shown.index("the list ·") < shown.index("of a job ·")
+    typed[1].close()
+
+
 async def test_a_long_step_is_written_whole_beside_its_question(
     typed: tuple[TextIO, TextIO], tmp_path: Path
 ) -> None:
