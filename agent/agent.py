@@ -60,7 +60,6 @@ from agent.tools.context import ALBUM, FileSender, ToolContext
 from agent.tools.registry import chosen, shell_names
 from agent.tools.tool import Tool
 from agent.turn import texts
-from agent.turn.fixed_answers import FixedAnswers, blind_answer
 from agent.turn.loop import run_turn
 from agent.turn.turn import Constrain, Turn, TurnLimits
 from agent.web.browser import Browser, PageCache
@@ -187,6 +186,8 @@ class Agent:
 
         model: Model = self.model
         if any(each.body != "{}" for each in assignment.answers):  # files came
+            from agent.pictures import FixedAnswers, blind_answer
+
             model = FixedAnswers(model, partial(blind_answer, told=await self.blind_words()))
         turn = Turn(
             model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),

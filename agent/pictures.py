@@ -8,12 +8,19 @@ import asyncio
 import base64
 import struct
 import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from math import sqrt
 
 from agent.aio import complete
 from agent.errors import ToolError
+from agent.language import translated
+from agent.messages import User
+from agent.model import Completion, Piece, Request, TextPiece, WrappedModel
+from agent.prompt import attached_files, context_and_words
 from agent.store.pictures import data_url
+from agent.turn import texts
 
 MOST_BYTES = 20 << 20
 MOST_PIXELS = 50_000_000  # a photo of 8,000 x 6,000
@@ -195,3 +202,38 @@ async def drawn_by_another(frame: str, picture: str) -> bytes:
     if process.returncode:
         raise ToolError(DAMAGED)
     return drawn
+
+
+# -- a model that sees none -----------------------------------------------------
+
+
+def blind_answer(message: str, told: str) -> str:
+    """`told`, and where the pictures are kept, for a message of pictures that the model cannot see; else ""."""
+    head, words = context_and_words(message)
+    files = attached_files(head)
+    if words or not files or not all("cannot see pictures" in what for _, what in files):
+        return ""
+    return f"{told} {translated(texts.KEPT).format(paths=', '.join(path for path, _ in files))}"
+
+
+@dataclass(frozen=True)
+class FixedAnswers(WrappedModel):
+    """A model that is asked only where `answer` returns "" for the person's message."""
+
+    answer: Callable[[str], str]
+
+    def completion(self, request: Request) -> Completion | None:
+        """The program's own answer, if it has one."""
+        last = request.messages[-1]
+        text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
+        return Completion(text, (), "", "stop") if text else None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        if completion := self.completion(request):
+            if completion.text:
+                yield TextPiece(completion.text)
+            yield completion
+            return
+        async with aclosing(self.model.stream(request)) as pieces:
+            async for piece in pieces:
+                yield piece

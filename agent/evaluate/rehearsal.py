@@ -28,7 +28,7 @@ from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
-from agent.turn.repeated_tool_calls import signature
+from agent.turn.repetition import signature
 from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
 from backend.protocol import EVAL, IDLE
 

@@ -8,7 +8,9 @@ bash.py       bash
 files.py      read_file, write_file, edit_file
 search.py     list_files, grep
 git.py        git_status, git_diff, git_commit
-memory.py     remember, recall, schedule, delegate
+memory.py     remember, recall
+schedule.py   schedule
+delegate.py   delegate
 send_file.py  send_file
 web.py        web_fetch
 

@@ -1,10 +1,6 @@
-"""remember, recall, schedule, delegate: notes and past conversations, where a search that finds nothing goes on
-elsewhere; work for later; a sub-task in an inner turn."""
+"""remember, recall: notes and past conversations, where a search that finds nothing goes on elsewhere."""
 
 import re
-from typing import Annotated, Literal
-
-from pydantic import Field
 
 from agent.errors import ToolError
 from agent.language import translated
@@ -72,29 +68,3 @@ def notes_of(call: Call) -> Notes:
     if call.context.notes is None:
         raise ToolError("There is no memory in this chat.")
     return call.context.notes
-
-
-@tool
-async def schedule(
-    call: Call,
-    when: Annotated[
-        str, Field(description="the person's own words for the time, no date of yours")
-    ],
-    task: Annotated[
-        str, Field(description="the text to send, the task to do, or the repository to summarise")
-    ],
-    kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
-) -> Output:
-    """Plan something for later, once or repeatedly."""
-    if call.context.jobs is None:
-        raise ToolError("Nothing can be scheduled in this chat.")
-    touched = await call.touched_by()
-    return Output(await call.context.jobs.schedule(when, task, kind, call.approve, touched))
-
-
-@tool
-async def delegate(call: Call, task: str) -> Output:
-    """Give a task that needs much reading to a helper; returns its conclusion."""
-    if call.context.delegate is None:
-        raise ToolError("Nothing can be delegated from here.")
-    return Output(await call.context.delegate(task, call.strangers))

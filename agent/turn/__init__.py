@@ -8,11 +8,9 @@ step.py              what one completion says: text and calls
 tool_runner.py       the calls of a step, and what the turn has done so far
 answer_checks.py     answers that are empty, cut off, or claim what was not done
 leak_guard.py        no secrets in what is shown and answered
-repeated_text.py     the same words without end, within one completion
-repeated_tool_calls.py  the same calls with the same results, over and over
+repetition.py        words, and calls with the same results, over and over
 untrusted_reader.py  a stranger's text to an extract, by a model call without tools
 delegate.py          a sub-task in an inner turn
-fixed_answers.py     answers that the program gives in a model's place
 replay.py            a recorded turn once more, dry
 texts.py             the fixed sentences
 """

@@ -19,7 +19,7 @@ from agent.model import (
     TextPiece,
 )
 from agent.turn import texts
-from agent.turn.repeated_text import RepeatedTextDetector
+from agent.turn.repetition import RepeatedTextDetector
 from agent.turn.step import with_calls_of_thought
 from agent.turn.turn import TurnLimits
 from backend.protocol import Phrase

@@ -22,7 +22,7 @@ from agent.messages import Assistant, ToolCall
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
 from agent.turn.conversation import Conversation
-from agent.turn.repeated_tool_calls import RepeatedCallDetector
+from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
 from agent.turn.turn import Turn
 

@@ -11,8 +11,10 @@ from agent.errors import ToolError
 from agent.sandbox.limits import HostRepo
 from agent.tools.bash import bash
 from agent.tools.context import RecallMatch, ToolContext
+from agent.tools.delegate import delegate
 from agent.tools.files import read_file, write_file
-from agent.tools.memory import delegate, recall, remember, schedule
+from agent.tools.memory import recall, remember
+from agent.tools.schedule import schedule
 from agent.tools.search import grep
 from agent.tools.send_file import send_file
 from agent.tools.tool import Call, Output

@@ -8,8 +8,8 @@ import pytest
 from agent.errors import ToolError
 from agent.tools.files import read_file
 from agent.tools.git import git_commit
-from agent.tools.memory import schedule
 from agent.tools.registry import chosen, known
+from agent.tools.schedule import schedule
 
 GOLDEN = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 

@@ -10,7 +10,7 @@ from agent.events import TokenUsage, ToolFinished
 from agent.leaks import LeakDetector
 from agent.messages import Assistant, System, ToolCall, ToolResult, User
 from agent.prompt import system_text
-from agent.tools.memory import delegate
+from agent.tools.delegate import delegate
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.delegate import TransientJournal

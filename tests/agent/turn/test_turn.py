@@ -19,7 +19,7 @@ from agent.events import (
 )
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.turn import texts
-from agent.turn.repeated_tool_calls import RepeatedCallDetector
+from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
 from agent.web.browser import Browser
 from fakes.model_scripted import ScriptedModel, also, calls, says

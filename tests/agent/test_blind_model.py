@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from agent import prompt
+from agent.pictures import blind_answer
 from agent.turn import texts
-from agent.turn.fixed_answers import blind_answer
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 BLIND = "received/a.jpg (photo, 20 kB; this model cannot see pictures, and the person was told so)"

@@ -5,7 +5,7 @@ import pytest
 from agent.events import Notice
 from agent.messages import Assistant
 from agent.turn import texts
-from agent.turn.repeated_text import RepeatedTextDetector
+from agent.turn.repetition import RepeatedTextDetector
 from fakes.model_scripted import says
 from tests.agent.turn.conftest import Bench
 

@@ -1,0 +1,26 @@
+"""schedule: work for later."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from agent.errors import ToolError
+from agent.tools.tool import Call, Output, tool
+
+
+@tool
+async def schedule(
+    call: Call,
+    when: Annotated[
+        str, Field(description="the person's own words for the time, no date of yours")
+    ],
+    task: Annotated[
+        str, Field(description="the text to send, the task to do, or the repository to summarise")
+    ],
+    kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
+) -> Output:
+    """Plan something for later, once or repeatedly."""
+    if call.context.jobs is None:
+        raise ToolError("Nothing can be scheduled in this chat.")
+    touched = await call.touched_by()
+    return Output(await call.context.jobs.schedule(when, task, kind, call.approve, touched))
