@@ -17,6 +17,7 @@ summary/      what happened in a repository
 evaluate/     how many tasks a model finishes
 store/        durable state, the only SQL
 agent.py      the agent: its configuration, what it is made of, how it runs a turn
+channels.py   what messaging apps and terminals do for it, and who is shown its turns
 messages.py   what is stored, and what a model is sent
 events.py     what happens in a turn
 model.py      what a model is to the agent

@@ -1,7 +1,7 @@
 """The agent: its configuration, what it is made of, and how it runs a turn.
 
 async with open_agent(AgentConfig(state_dir), backend, store) as agent:
-    async with Chats(store, agent.run, agent.window, ChatOptions()) as chats:
+    async with Chats(store, agent.run, agent.window, NoChannels()) as chats:
         await chats.submit(Incoming(...))
 """
 
@@ -27,11 +27,11 @@ from contextlib import (
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from agent.approvals import Approvals, AskOwners
+from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment, Channels, NoChannels
 from agent.context.window import ModelWindow, Spill, never, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
@@ -56,7 +56,7 @@ from agent.shell import registry
 from agent.store import Store
 from agent.store.chats import Chat
 from agent.timezones import known_zone
-from agent.tools.context import ALBUM, FileSender, ToolContext
+from agent.tools.context import ALBUM, ToolContext
 from agent.tools.registry import chosen, shell_names
 from agent.tools.tool import Tool
 from agent.turn import texts
@@ -115,31 +115,7 @@ class AgentConfig:
     read_ahead: bool = True
     external: bool = False
     keep_schedule: Callable[[Store], Awaitable[None]] = keep_no_schedule
-
-
-class People(Protocol):
-    """Who is asked on behalf of a turn, and gets a chat's files; None where nobody is there."""
-
-    def asker(self, assignment: Assignment) -> AskOwners | None: ...
-
-    def file_sender(self, chat: str) -> FileSender | None: ...
-
-    def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
-        """Asks an owner to sign in to the MCP server of that name."""
-        ...
-
-
-class Nobody:
-    """Nobody is asked, and files go nowhere."""
-
-    def asker(self, assignment: Assignment) -> None:
-        return None
-
-    def file_sender(self, chat: str) -> None:
-        return None
-
-    def sign_in_asker(self) -> None:
-        return None
+    jobs_note: str = NOTHING_RUNS  # for a model that plans one: where jobs do not run
 
 
 @dataclass(kw_only=True)
@@ -159,8 +135,7 @@ class Agent:
     budgets: DailyBudgets
     leaks: LeakDetector
     servers: "ToolServers | None"
-    people: People
-    jobs_note: str = NOTHING_RUNS  # for a model that plans one
+    channels: Channels
     pages: PageCache = field(default_factory=PageCache)
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
     _uptime_s: float | None = None  # of the backend process that knows the prefix
@@ -195,7 +170,7 @@ class Agent:
             tools=self.tools,
             schemas=self.schemas,
             context=await self.tool_context(chat, zone_of(known, self.config)),
-            approvals=replace(self.approvals, ask=self.people.asker(assignment)),
+            approvals=replace(self.approvals, ask=self.channels.asker(assignment)),
             limits=self.config.limits,
             thinking=known.thinking if known else None,
             ready=self.ready,
@@ -230,7 +205,7 @@ class Agent:
             notes=ChatMemory(self.store, chat, zone, self.semantic_search),
             jobs=await self.planner(chat, zone),
             plans=self.store.plans,
-            file_sender=self.people.file_sender(chat),
+            file_sender=self.channels.file_sender(chat),
             leaks=self.leaks,
             browser=self.browser(chat),
             documents=partial(self.documents.library, chat),
@@ -246,7 +221,7 @@ class Agent:
     async def planner(self, chat: str, zone: str | None = None) -> Planner:
         """The planner of a chat's jobs, in its time zone."""
         made = await planner(self.config, self.store, self.backend, chat, zone)
-        return replace(made, note=self.jobs_note)
+        return replace(made, note=self.config.jobs_note)
 
     @cached_property
     def _embedder(self) -> Embedder | None:
@@ -440,11 +415,11 @@ async def open_agent(
     config: AgentConfig,
     backend: BackendClient,
     store: Store,
-    people: People | None = None,
+    channels: Channels | None = None,
     leaks: LeakDetector | None = None,
 ) -> AsyncIterator[Agent]:
     """The agent on a backend and a database."""
-    people = people or Nobody()
+    channels = channels or NoChannels()
     leaks = leaks or LeakDetector({})
     use_instructions(config.instructions)
     host = HostReport(config.state_dir, config.zone)
@@ -457,9 +432,7 @@ async def open_agent(
         if config.mcp:
             from agent.mcp.servers import open_servers
 
-            opened = open_servers(
-                config.mcp, boxes, config.state_dir, store, people.sign_in_asker()
-            )
+            opened = open_servers(config.mcp, boxes, config.state_dir, store, channels)
             servers = await stack.enter_async_context(opened)
         tools = config.tools + await tools_of_servers(servers, config.tools)
         schemas = tuple(tool.schema for tool in tools)
@@ -486,7 +459,7 @@ async def open_agent(
             budgets=DailyBudgets(store.budgets, config.budgets, config.zone),
             leaks=leaks,
             servers=servers,
-            people=people,
+            channels=channels,
         )
 
 

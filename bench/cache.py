@@ -29,7 +29,7 @@ from typing import Any, cast
 import aiohttp
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.cache_audit import kept
 from agent.context.window import ModelWindow
@@ -146,7 +146,7 @@ async def voltaire(name: str, folder: Path, endpoint: Endpoint, turns: int) -> F
             )
             return await run_turn(turn, emit)
 
-        async with Chats(store, run, window, ChatOptions(), Ends(ended)) as chats:
+        async with Chats(store, run, window, NoChannels(), Ends(ended)) as chats:
             for number, (chat, words) in enumerate(script(turns)):
                 await chats.submit(Incoming(chat, "bench", str(number), words))
                 await ended.get()

@@ -3,15 +3,18 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent import agent
-from agent.agent import Agent, AgentConfig, People
+from agent.agent import Agent, AgentConfig
+from agent.channels import Channels
 from agent.leaks import LeakDetector
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
+from agent.schedule.planner import NOTHING_RUNS
 from agent.store import Store
 from agent.store.retention import Retention
 from agent.tools.registry import chosen
@@ -135,15 +138,17 @@ async def open_agent(
     settings: Settings,
     backend: BackendClient,
     store: Store | None = None,
-    people: People | None = None,
+    channels: Channels | None = None,
     *,
     leaks: LeakDetector | None = None,
+    jobs_note: str = NOTHING_RUNS,
 ) -> AsyncIterator[Agent]:
     """The agent of the settings, with the database, which is opened here unless it is given, as is the detector."""
     make_private(settings.state_dir)
     async with AsyncExitStack() as stack:
         if store is None:
             store = await stack.enter_async_context(open_state(settings))
-        config, leaks = agent_config(settings), leaks or leak_detector(settings)
-        opened = agent.open_agent(config, backend, store, people, leaks)
+        config = replace(agent_config(settings), jobs_note=jobs_note)
+        leaks = leaks or leak_detector(settings)
+        opened = agent.open_agent(config, backend, store, channels, leaks)
         yield await stack.enter_async_context(opened)

@@ -132,7 +132,7 @@ class AttachmentFetcher:
     tell_blind: Callable[[str], Awaitable[None]] = nobody
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
-        """The rows with their files downloaded and listed (agent.context.user_message.Fetch)."""
+        """The rows with their files downloaded and listed (agent.channels.Channels)."""
         found, shown = list[InboxRow](), 0
         for row in rows:
             incoming = await self._with_files(row, shown)

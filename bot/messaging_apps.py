@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
 from agent.approvals import ApprovalRequest
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment
 from agent.events import ApprovalAsked, Decision, Event, TurnFinished
 from agent.language import speaking
 from agent.store import Store
@@ -225,7 +225,7 @@ class Apps:
             servers.tasks.start(work, f"signing in to {name}")
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.TurnListener"""
+        """agent.channels.TurnListener"""
         if app := self.of(assignment.chat):
             await app.event(assignment, event)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from agent.aio import BackgroundTasks, set_within
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment, TurnReply
 from agent.events import (
     ApprovalAsked,
     ApprovalPending,
@@ -31,7 +31,6 @@ from agent.events import (
 from agent.store import Incoming
 from agent.store.chats import Chat
 from agent.store.inbox import CLI
-from agent.turn.conversation import TurnReply
 from bot.attachments import is_spoken
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
 from bot.texts import TEXTS, Texts
@@ -56,7 +55,7 @@ LONG_SECONDS = 5.0  # of a call that counts as long
 
 
 def compose(reply: TurnReply) -> Sequence[str]:
-    """The outbox payloads of a finished turn (agent.turn.conversation.Compose).
+    """The outbox payloads of a finished turn (agent.channels.Channels).
 
     A terminal is shown the events of what it asked, and is sent nothing.
     """

@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -14,12 +14,11 @@ from pathlib import Path
 
 from agent.agent import Agent, offered_skills, voice_models
 from agent.aio import set_within
-from agent.chats.assignment import Assignment, ChatOptions, TurnListener
+from agent.channels import TurnListener
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.context.window import WindowTooSmall
 from agent.errors import AgentError
-from agent.events import Event
 from agent.language import speaking, translate_phrase
 from agent.leaks import LeakDetector
 from agent.model import ModelRefused
@@ -47,8 +46,7 @@ from bot.commands.people import TOY
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
 from bot.messaging_apps import Apps
-from bot.replies import compose
-from bot.sessions import Sessions, SplitListener
+from bot.sessions import BotChannels, Sessions
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,
@@ -90,8 +88,9 @@ async def serve_bot(
     leaks = leak_detector(settings)
     async with open_checked_state(settings) as store, open_apps(settings, store, leaks) as apps:
         sessions = Sessions(store, apps)
+        channels = BotChannels(sessions)
         async with (
-            open_agent(settings, backend, store, sessions, leaks=leaks) as agent,
+            open_agent(settings, backend, store, channels, leaks=leaks, jobs_note="") as agent,
             SpokenReplies(
                 agent.sandboxes.of, voice_models(settings.state_dir), apps.apps[0].texts
             ) as voice,
@@ -99,8 +98,9 @@ async def serve_bot(
                 store,
                 agent.run,
                 agent.window,
-                chat_options(agent, apps, sessions),
-                SplitListener(sessions, Listeners([apps, voice, *also])),
+                replace(channels, attachments=attachment_fetcher(agent, apps)),
+                replace(channels, listeners=(apps, voice, *also)),
+                settings.agent.timezone,
             ) as chats,
             open_scheduler(settings, agent, chats),
             background_work(settings, agent, apps, chats, notify),
@@ -144,23 +144,8 @@ async def record_configuration(settings: Settings, store: Store) -> None:
     await store.key_values.put(CONFIGURATION, f"{digest} {program}")
 
 
-@dataclass(frozen=True)
-class Listeners:
-    """Several listeners as one."""
-
-    each: Sequence[TurnListener]
-
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        for listener in self.each:
-            await listener.event(assignment, event)
-
-    async def waiting(self, chat: str, why: str) -> None:
-        for listener in self.each:
-            await listener.waiting(chat, why)
-
-
-def chat_options(agent: Agent, apps: Apps, sessions: Sessions) -> ChatOptions:
-    fetcher = AttachmentFetcher(
+def attachment_fetcher(agent: Agent, apps: Apps) -> AttachmentFetcher:
+    return AttachmentFetcher(
         apps.channel,
         agent.store,
         agent.sandboxes.of,
@@ -170,7 +155,6 @@ def chat_options(agent: Agent, apps: Apps, sessions: Sessions) -> ChatOptions:
         agent.documents.library,
         partial(tell_blind, agent, apps),
     )
-    return ChatOptions(agent.config.zone, compose, fetcher.fetch, sessions.attends)
 
 
 async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
@@ -182,13 +166,9 @@ async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
 
 @asynccontextmanager
 async def open_scheduler(
-    configuration: Settings,
-    agent: Agent,
-    chats: Chats,
-    own: Callable[[str], bool] = lambda chat: True,
-    note: str = "",
+    configuration: Settings, agent: Agent, chats: Chats
 ) -> AsyncIterator[Scheduler]:
-    """Run the jobs of the chats that `own` tells; `note` says of them what a model that plans one has to say."""
+    """Run the jobs of the chats that the agent's channels own."""
     settings = configuration.agent
     try:
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)
@@ -200,20 +180,14 @@ async def open_scheduler(
     actions: dict[str, JobAction] = {
         "remind": remind,
         "task": SubmitTask(chats.submit),
-        "summary": SummarizeRepo(repo_summaries(agent), payload),
+        "summary": SummarizeRepo(repo_summaries(agent), agent.channels),
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),
     }
-    runner = JobRunner(agent.store, actions, payload, quiet, own)
+    runner = JobRunner(agent.store, actions, agent.channels, quiet)
     await agent.config.keep_schedule(agent.store)
     async with Scheduler(runner) as scheduler:
-        agent.jobs_note = note
         yield scheduler
-
-
-def payload(text: str) -> str:
-    """The payload of an outbox row."""
-    return OutgoingMessage(text).to_json()
 
 
 # -- background work ----------------------------------------------------------
@@ -335,7 +309,9 @@ async def warn(store: Store, chats: Iterable[str], sentence: str, mark: str = "â
     """Send an unprompted sentence to each chat, in its own language."""
     for chat in chats:
         with speaking(await store.chats.spoken(chat)):
-            await store.outbox.add(chat, [payload(f"{mark} {translate_phrase(sentence)}")])
+            await store.outbox.add(
+                chat, [OutgoingMessage(f"{mark} {translate_phrase(sentence)}").to_json()]
+            )
 
 
 async def pass_on_alerts(

@@ -15,28 +15,29 @@ from typing import TYPE_CHECKING, Any
 
 from agent.aio import complete, set_within
 from agent.approvals import ApprovalRequest, AskOwners
-from agent.chats.assignment import Assignment, TurnListener
+from agent.channels import Assignment, Channels, TurnListener, TurnReply
 from agent.chats.chats import Chats
 from agent.errors import ToolError
 from agent.events import Decision, Event, Notice, TurnFinished, wire_form
 from agent.language import translated
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
-from agent.store.inbox import CLI
+from agent.store.inbox import CLI, JOB, InboxRow
 from agent.store.ledger import digest
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
 from agent.turn import texts
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage, discard_file
+from bot.replies import compose
 
 if TYPE_CHECKING:  # not loaded where no bot runs
     from agent.mcp.servers import ToolServers
+    from bot.attachments import AttachmentFetcher
     from bot.messaging_apps import Apps, MessagingApp
 
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 5.0
-JOB = "job"  # the source of jobs' tasks
 JsonFields = dict[str, Any]
 
 
@@ -111,46 +112,27 @@ class Sessions:
 
     def __init__(self, store: Store, apps: "Apps | None") -> None:
         self._store = store
-        self._apps = apps
+        self.apps = apps
         self._open: list[Session] = []
         self.closing = False  # the holder ends, and the next one continues their turns
 
-    # -- what the agent asks of them --------------------------------------------
+    def in_chat(self, chat: str) -> list[Session]:
+        return [each for each in self._open if each.chat == chat]
 
-    def attends(self, incoming: Incoming) -> bool:
-        """Whether somebody waits for the answer to a message."""
-        return incoming.source != CLI or self._sender(incoming) is not None
+    def person_at(self, chat: str) -> Session | None:
+        """The first terminal at which a person has that chat open."""
+        return next((each for each in self.in_chat(chat) if each.interactive), None)
 
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.TurnListener"""
-        if session := self._of(assignment):
-            session.send(wire_form(event))
+    def sender(self, incoming: Incoming) -> Session | None:
+        """The terminal that asked it, while it is connected."""
+        if incoming.source != CLI:
+            return None
+        update = own_update(incoming)
+        return next((each for each in self._open if update in each.updates), None)
 
-    async def waiting(self, chat: str, why: str) -> None:
-        for session in self._open:
-            if session.chat == chat:
-                session.send(wire_form(Notice(why)))
-
-    def asker(self, assignment: Assignment) -> AskOwners | None:
-        """Who is asked on behalf of a turn; None where nobody can be."""
-        if assignment.turn.source == CLI:
-            session = self._of(assignment)
-            return session.ask if session and session.interactive else None
-        if app := self._app(assignment.chat):
-            return app.approvals.ask
-        if session := self._person_at(assignment.chat):
-            return session.ask
-        return self._apps.ask if self._apps else None
-
-    def file_sender(self, chat: str) -> FileSender | None:
-        if self._apps and self._app(chat):
-            return self._apps.file_sender(chat)
-        return self._person_at(chat)
-
-    def sign_in_asker(self) -> "Callable[[ToolServers, str], None] | None":
-        return self._apps.ask_to_sign_in if self._apps else None
-
-    # -- what the terminals do ---------------------------------------------------
+    def asked_by(self, assignment: Assignment) -> Session | None:
+        """The terminal that asked what a turn answers."""
+        return self.sender(assignment.answers[0]) if assignment.answers else None
 
     def enter(self, session: Session) -> None:
         """Show the terminal what its turns do from now on."""
@@ -204,12 +186,12 @@ class Sessions:
 
     async def deliver(self, session: Session) -> None:
         """Show what jobs post to the terminal's chat, until cancelled."""
-        if self._app(session.chat) or session.chat.startswith(APP_PREFIXES):
+        if self.app(session.chat) or session.chat.startswith(APP_PREFIXES):
             return
         outbox, woken = self._store.outbox, asyncio.Event()
         outbox.on_wake.append(woken.set)
         try:
-            if self._person_at(session.chat) is session:
+            if self.person_at(session.chat) is session:
                 await outbox.requeue(session.chat)
             while True:
                 woken.clear()
@@ -244,8 +226,8 @@ class Sessions:
             await self._store.outbox.delivered(row.id, [f"cli-{row.id}"])
             await asyncio.to_thread(discard_file, message)
 
-    def _app(self, chat: str) -> "MessagingApp | None":
-        return self._apps.of(chat) if self._apps else None
+    def app(self, chat: str) -> "MessagingApp | None":
+        return self.apps.of(chat) if self.apps else None
 
     def _busy(self, running: Assignment) -> str:
         """Which turn runs in the chat, and for how long."""
@@ -254,35 +236,70 @@ class Sessions:
             told = translated(texts.CHAT_HAS_JOB)
         return told.format(seconds=max(1, round(self._store.clock() - running.turn.started_at)))
 
-    def _of(self, assignment: Assignment) -> Session | None:
-        """The terminal that asked what a turn answers."""
-        return self._sender(assignment.answers[0]) if assignment.answers else None
-
-    def _sender(self, incoming: Incoming) -> Session | None:
-        if incoming.source != CLI:
-            return None
-        update = own_update(incoming)
-        return next((each for each in self._open if update in each.updates), None)
-
-    def _person_at(self, chat: str) -> Session | None:
-        """The first terminal at which a person has that chat open."""
-        return next((each for each in self._open if each.chat == chat and each.interactive), None)
-
 
 @dataclass(frozen=True)
-class SplitListener:
-    """Terminals hear of the turns that they asked for, `others` of all others."""
+class BotChannels(Channels, TurnListener):
+    """Each chat's app or terminals.
+
+    `attachments` come with the messages of apps; `listeners` are shown the turns that no terminal asked for.
+    """
 
     terminals: Sessions
-    others: TurnListener
+    attachments: "AttachmentFetcher | None" = None
+    listeners: Sequence[TurnListener] = ()
+
+    @property
+    def _apps(self) -> "Apps | None":
+        return self.terminals.apps
+
+    def owns(self, chat: str, source: str) -> bool:
+        """A command that holds the state answers terminals, and runs the jobs of their chats."""
+        terminals = source == CLI or (source == JOB and not chat.startswith(APP_PREFIXES))
+        return terminals or self._apps is not None
+
+    def attends(self, incoming: Incoming) -> bool:
+        return incoming.source != CLI or self.terminals.sender(incoming) is not None
+
+    async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+        return await self.attachments.fetch(rows) if self.attachments else rows
+
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        return compose(reply)
+
+    def payload(self, text: str) -> str:
+        return OutgoingMessage(text).to_json()
+
+    def asker(self, assignment: Assignment) -> AskOwners | None:
+        if assignment.turn.source == CLI:
+            session = self.terminals.asked_by(assignment)
+            return session.ask if session and session.interactive else None
+        if app := self.terminals.app(assignment.chat):
+            return app.approvals.ask
+        if session := self.terminals.person_at(assignment.chat):
+            return session.ask
+        return self._apps.ask if self._apps else None
+
+    def file_sender(self, chat: str) -> FileSender | None:
+        sender = self._apps.file_sender(chat) if self._apps else None
+        return sender or self.terminals.person_at(chat)
+
+    def ask_to_sign_in(self, servers: "ToolServers", name: str) -> bool:
+        if self._apps:
+            self._apps.ask_to_sign_in(servers, name)
+        return self._apps is not None
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        listener = self.terminals if assignment.turn.source == CLI else self.others
-        await listener.event(assignment, event)
+        if session := self.terminals.asked_by(assignment):
+            session.send(wire_form(event))
+        if assignment.turn.source != CLI:
+            for listener in self.listeners:
+                await listener.event(assignment, event)
 
     async def waiting(self, chat: str, why: str) -> None:
-        await self.terminals.waiting(chat, why)
-        await self.others.waiting(chat, why)
+        for session in self.terminals.in_chat(chat):
+            session.send(wire_form(Notice(why)))
+        for listener in self.listeners:
+            await listener.waiting(chat, why)
 
 
 def own_update(incoming: Incoming) -> str:
@@ -292,8 +309,3 @@ def own_update(incoming: Incoming) -> str:
 
 def first_update(answers: Sequence[Incoming]) -> str:
     return own_update(answers[0]) if answers else ""
-
-
-def terminals_own(chat: str, source: str) -> bool:
-    """Whether a command that holds the state answers it: what terminals ask, and jobs of their chats."""
-    return source == CLI or (source == JOB and not chat.startswith(APP_PREFIXES))

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from agent.approvals import Approvals
 from agent.budgets import WORDS, DailyBudgets
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.documents.library import Library
@@ -34,8 +34,7 @@ from bot.channel import OutgoingMessage, send
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
 from bot.messaging_apps import Apps, MessagingApp
-from bot.replies import compose
-from bot.service import Listeners
+from bot.sessions import BotChannels, Sessions
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies
 from fakes.gpu_queue_local import LocalGpuQueue
@@ -108,7 +107,7 @@ class ScriptedAgent:
             stop, answer_now = assignment.stop, assignment.answer_now
             return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
 
-        options = ChatOptions(compose=compose)
+        channels = BotChannels(Sessions(store, apps), listeners=(apps,))
         if self.sandbox:
             library = partial(self.library, store) if self.library else None
             fetcher = AttachmentFetcher(
@@ -116,15 +115,15 @@ class ScriptedAgent:
                 library,
                 tell_blind,
             )
-            options = replace(options, fetch=fetcher.fetch)
+            channels = replace(channels, attachments=fetcher)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(apps)
-            voice, listener = None, Listeners([apps])
+            voice = None
             if self.sandbox and self.voices:
                 voice = SpokenReplies(self.sandbox, self.voices, app.texts)
                 await stack.enter_async_context(voice)
-                listener = Listeners([apps, voice])
-            chats = Chats(store, run, window, options, listener)
+                channels = replace(channels, listeners=(apps, voice))
+            chats = Chats(store, run, window, channels, channels)
             await stack.enter_async_context(chats)
             running = RunningBot(store, app, Services(chats, approvals, voice=voice), model)
             if self.plans:

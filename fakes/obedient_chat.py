@@ -7,7 +7,7 @@ left or lasts afterwards is there to be seen, and what an owner was shown of it.
 import os
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from agent.approvals import ApprovalRequest, Approvals
 from agent.budgets import WORDS, DailyBudgets
+from agent.channels import NoChannels
 from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.documents.library import Library
@@ -86,7 +87,7 @@ class ObedientChat:
     asked: list[ApprovalRequest] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    fetch: user_message.Fetch = user_message.as_they_are
+    fetch: Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]] = NoChannels().fetch
     window: int = 65_536  # tokens
     leaks: LeakDetector = field(default_factory=LeakDetector)
     browser: Browser | None = None  # what it may search and read; the site is reachable

@@ -37,7 +37,7 @@ from typing import Any, cast
 import aiohttp
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
@@ -276,7 +276,7 @@ async def converse(
 
         for chat in CHATS:
             await store.chats.set(chat, thinking=thinking)
-        async with Chats(store, run, window, ChatOptions(), Ends(ended)) as chats:
+        async with Chats(store, run, window, NoChannels(), Ends(ended)) as chats:
             for number, (chat, acts) in enumerate(turns(long=row.long)):
                 before = len(ran)
                 actors[chat].begin([texts[id(act)] for act in acts])

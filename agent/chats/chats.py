@@ -1,6 +1,6 @@
 """One worker per chat: inbox to turn, turn to outbox.
 
-    async with Chats(store, run, window, ChatOptions()) as chats:
+    async with Chats(store, run, window, NoChannels()) as chats:
         await chats.submit(Incoming(...))     # durable when it returns
         await chats.stop("tg:1")
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from agent.aio import BackgroundTasks, move_on_when, set_within
-from agent.chats.assignment import Assignment, ChatOptions, RunTurn, SilentListener, TurnListener
+from agent.channels import Assignment, Channels, RunTurn, SilentListener, TurnListener
 from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
@@ -45,18 +45,21 @@ NOTHING = PendingWork(None, None, None, ())
 
 
 class Chats:
-    """Every method but the context's own may raise StoreError."""
+    """`zone` is the IANA time zone of chats without their own. Every method but the context's own may raise
+    StoreError."""
 
     def __init__(
         self,
         store: Store,
         run: RunTurn,
         window: ModelWindow,
-        options: ChatOptions,
+        channels: Channels,
         listener: TurnListener | None = None,
+        zone: str = "UTC",
     ) -> None:
         self.store = store
-        self.options = options
+        self._channels = channels
+        self._zone = zone
         self._run = run
         self._window = window
         self._listener = listener or SilentListener()
@@ -66,7 +69,7 @@ class Chats:
     async def __aenter__(self) -> Self:
         unfinished = await self.store.turns.chats_unfinished()
         for chat, source in [*unfinished, *await self.store.inbox.chats_waiting()]:
-            if source != CLI and self.options.own(chat, source):
+            if source != CLI and self._channels.owns(chat, source):
                 self.wake(chat)
         self.store.freeze.on_freeze.append(self.stop_all)
         return self
@@ -102,8 +105,9 @@ class Chats:
             self.store,
             self._run,
             self._window,
-            self.options,
+            self._channels,
             self._listener,
+            self._zone,
             retire=lambda: self._workers.pop(chat, None),
         )
         self._workers[chat] = worker
@@ -170,8 +174,9 @@ class Worker:
     store: Store
     run_turn: RunTurn
     window: ModelWindow
-    options: ChatOptions
+    channels: Channels
     listener: TurnListener
+    default_zone: str
     retire: Callable[[], object]
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     stop: asyncio.Event | None = None  # of the turn that begins or runs
@@ -244,7 +249,7 @@ class Worker:
         self.handling = None
         pending = await self._pending()
         turn = pending.unfinished
-        if not pending.waiting and not (turn and self.options.own(self.chat, turn.source)):
+        if not pending.waiting and not (turn and self.channels.owns(self.chat, turn.source)):
             return False
         self.free.clear()
         self.stop = asyncio.Event()
@@ -254,7 +259,7 @@ class Worker:
                     await self._resume(turn)
                     return True
                 rows = await self._settled(pending)
-                if rows and not self.options.attended(rows[0].incoming):
+                if rows and not self.channels.attends(rows[0].incoming):
                     await self.store.inbox.discard(self.chat, [rows[0].id])
                 elif rows and (turn := await self._begin(rows)):
                     await self._answer(turn, rows)
@@ -268,8 +273,8 @@ class Worker:
         process's, for which its messages wait again."""
         self.handling = "turns", turn.id
         rows = await self.store.inbox.of_turn(turn.id)
-        own = self.options.own(self.chat, turn.source)
-        if not own or (rows and not self.options.attended(rows[0].incoming)):
+        own = self.channels.owns(self.chat, turn.source)
+        if not own or (rows and not self.channels.attends(rows[0].incoming)):
             await self._close_calls(turn)
             await self.store.turns.cancel(turn, requeue=not own)
         elif turn.id == self.unwritable or await self.store.turns.resume(turn) <= RESUMES:
@@ -279,7 +284,7 @@ class Worker:
 
     async def _pending(self) -> PendingWork:
         pending = await self.store.turns.pending(self.chat)
-        own = [row for row in pending.waiting if self.options.own(self.chat, row.incoming.source)]
+        own = [row for row in pending.waiting if self.channels.owns(self.chat, row.incoming.source)]
         self.pending = replace(pending, waiting=tuple(own))
         return self.pending
 
@@ -287,7 +292,7 @@ class Worker:
     def zone(self) -> str:
         """The chat's IANA time zone."""
         known = self.pending.chat
-        return (known and known_zone(known.timezone or "")) or self.options.zone
+        return (known and known_zone(known.timezone or "")) or self.default_zone
 
     @property
     def language(self) -> str:
@@ -316,7 +321,7 @@ class Worker:
                 return None
             try:
                 async with move_on_when(self.stop or asyncio.Event()):
-                    rows = await self.options.fetch(rows)  # a long recording takes its time
+                    rows = await self.channels.fetch(rows)  # a long recording takes its time
                 plan = self.pending.chat.plan if self.pending.chat else ()
                 message = await user_message.render(
                     self.store, rows, self.zone, self.window.enter, plan
@@ -379,8 +384,7 @@ class Worker:
             turn,
             self.window,
             self.zone,
-            self.options.compose,
-            self.options.fetch,
+            self.channels,
             [row.incoming for row in rows],
             self.pending.chat.settings if self.pending.chat else {},
         )

@@ -18,15 +18,6 @@ NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; othe
 Enter = Callable[[str, str, str], Awaitable[str]]
 """(chat, text, source of strangers' text in it) to the text, cut if it is too large."""
 
-Fetch = Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]]
-"""Downloads the attachments of messages (files, pictures, speech) when their turn begins; returns the rows
-with the attachments named in them."""
-
-
-async def as_they_are(rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
-    """The Fetch of an app without attachments."""
-    return rows
-
 
 async def render(
     store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter, plan: Plan = ()

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.aio import BackgroundTasks, set_within
+from agent.channels import Channels, NoChannels
 from agent.errors import ToolError
 from agent.language import translated
 from agent.leaks import LeakDetector
@@ -138,7 +139,7 @@ class ServerNetwork(Observer):
 @dataclass
 class ToolServers:
     """Made by `open_servers`. `places` is the folder of the servers' folders, `sign_ins` that of the tokens.
-    `sign_in_needed` asks an owner to sign in to the server of that name; None where nobody can be asked."""
+    By `channels` an owner is asked to sign in."""
 
     configs: Mapping[str, ServerConfig]
     config: SandboxConfig
@@ -149,7 +150,7 @@ class ToolServers:
     refused: set[str] = field(default_factory=set)  # digests of tools that an owner did not allow
     running: dict[tuple[str, str], RunningServer] = field(default_factory=dict)
     reachable: Callable[[str], bool] = is_public
-    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None
+    channels: Channels = field(default_factory=NoChannels)
     signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
     _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
     _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
@@ -313,12 +314,11 @@ class ToolServers:
             told = f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
             return ToolError(told), False
         more = f" for more ({lacking})" if lacking else error.why
-        if self.sign_in_needed is None:
-            told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
-            return SignInFirst(told), False
         if asked := time.monotonic() >= self._ask_again.get(name, 0.0):
+            if not self.channels.ask_to_sign_in(self, name):
+                told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
+                return SignInFirst(told), False
             self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
-            self.sign_in_needed(self, name)
         told = (
             f"{name} wants its owner to sign in first{more}, so nothing was done. The owner was sent the link. Say that to the "
             "person, go on without it, and do this again once they say that they have signed in."
@@ -550,14 +550,14 @@ async def open_servers(
     sandboxes: Sandboxes,
     state: Path,
     store: Store,
-    sign_in_needed: "Callable[[ToolServers, str], None] | None" = None,
+    channels: Channels | None = None,
 ) -> AsyncIterator[ToolServers]:
     """The servers, which a freeze stops; on leaving, all are ended."""
     named = {each.name: each for each in configs}
     places, table = (state / "mcp", state / SIGN_INS), store.key_values
     async with BackgroundTasks() as tasks:
         servers = ToolServers(
-            named, sandboxes.config, *places, table, tasks, sign_in_needed=sign_in_needed
+            named, sandboxes.config, *places, table, tasks, channels=channels or NoChannels()
         )
         store.freeze.on_freeze.append(servers.stop_all)
         yield servers

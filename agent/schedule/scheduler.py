@@ -23,6 +23,7 @@ from typing import Any, Self
 from zoneinfo import ZoneInfo
 
 from agent.aio import set_within
+from agent.channels import Channels
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
 from agent.sandbox.output_buffer import clean
@@ -30,6 +31,7 @@ from agent.schedule.times.rule import date_words, describe, load
 from agent.schedule.triggers import Timer, due_second, due_times, next_due
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
+from agent.store.inbox import JOB
 from agent.store.jobs import DueTimes, Job, Occurrence
 from agent.summary.repo_summaries import RepoSummaries
 
@@ -78,7 +80,7 @@ class SubmitTask:
         await self.submit(
             Incoming(
                 chat=job.spec.chat,
-                source="job",
+                source=JOB,
                 update=f"{job.id}:{occurrence.due_at}",
                 text=task_text(job, occurrence.data),
                 kind="job",
@@ -98,7 +100,7 @@ class SummarizeRepo:
     """
 
     summaries: RepoSummaries
-    payload: Callable[[str], str]
+    channels: Channels
     locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
@@ -106,7 +108,7 @@ class SummarizeRepo:
         async with self.locks.setdefault((chat, repo), asyncio.Lock()):
             text = await self.summaries.make(chat, repo, occurrence.id)
             store = self.summaries.store
-            await store.occurrences.post(occurrence.id, chat, [self.payload(text)])
+            await store.occurrences.post(occurrence.id, chat, [self.channels.payload(text)])
         store.outbox.wake()
 
 
@@ -141,14 +143,12 @@ class QuietHours:
 
 @dataclass
 class JobRunner:
-    """`actions` by kind of job; `payload` makes the outbox's payload of a text; `own` tells of a chat whether its
-    jobs run here. `open` says after a pass whether an occurrence is due or runs."""
+    """`actions` by kind of job. `open` says after a pass whether an occurrence is due or runs."""
 
     store: Store
     actions: Mapping[str, JobAction]
-    payload: Callable[[str], str]
+    channels: Channels
     quiet: QuietHours | None = None
-    own: Callable[[str], bool] = lambda chat: True
     open: bool = False
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
@@ -176,7 +176,7 @@ class JobRunner:
         return (await self.store.jobs.active_and_next())[1]
 
     def _runs_here(self, job: Job) -> bool:
-        return self.own(job.spec.chat)
+        return self.channels.owns(job.spec.chat, JOB)
 
     async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
         """Await the work of a job. One that crashes three times in a row is set aside; the others go on."""
@@ -227,7 +227,9 @@ class JobRunner:
                 "⏰ Missed {count} times while I was off: {task} (last due {last}).",
                 count,
             )
-        return self.payload(form.format(count=count, task=job.spec.task, last=date_words(last)))
+        return self.channels.payload(
+            form.format(count=count, task=job.spec.task, last=date_words(last))
+        )
 
     async def language(self, job: Job) -> str:
         """The language of the job's chat; "" where it is unknown."""
@@ -299,12 +301,14 @@ class JobRunner:
                 job, occurrence, translated("It failed for a reason that is in the log.")
             )
         if text is not None:
-            await self.store.occurrences.post(occurrence.id, job.spec.chat, [self.payload(text)])
+            await self.store.occurrences.post(
+                occurrence.id, job.spec.chat, [self.channels.payload(text)]
+            )
             self.store.outbox.wake()
 
     async def fail(self, job: Job, occurrence: Occurrence, why: str) -> None:
         form = translated("⚠️ The job “{task}” failed. {why}")
-        payload = self.payload(form.format(task=job.spec.task, why=why))
+        payload = self.channels.payload(form.format(task=job.spec.task, why=why))
         await self.store.occurrences.fail(occurrence.id, job.spec.chat, payload, why)
         self.store.outbox.wake()
 

@@ -14,6 +14,7 @@ from agent.trust import Origin
 EXTRA = TypeAdapter(dict[str, list[str]])  # quote, files, images, more
 IncomingKind = Literal["message", "edit", "job"]
 CLI = "cli"  # the source of what terminals ask
+JOB = "job"  # that of the tasks of jobs
 
 
 @dataclass(frozen=True, slots=True)

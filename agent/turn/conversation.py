@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from agent import prompt
 from agent.aio import complete
+from agent.channels import Channels, NoChannels, TurnReply
 from agent.context import user_message
 from agent.context.window import ModelWindow
 from agent.events import Reason, TokenUsage
@@ -242,27 +243,6 @@ def usage_of(completion: Completion) -> TokenUsage:
 # -- the journal in the store ---------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TurnReply:
-    """A finished turn's text, from which a messaging app composes what is sent; `answers` is what it answers."""
-
-    chat: str
-    turn: str
-    text: str
-    reason: Reason
-    answers: tuple[Incoming, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)  # the chat's
-
-
-Compose = Callable[[TurnReply], Sequence[str]]
-"""A pure function of the messaging app: the payloads (JSON) to put into the outbox."""
-
-
-def compose_nothing(reply: TurnReply) -> Sequence[str]:  # noqa: ARG001 - the form of a Compose
-    """The composer of the command line, which shows the events itself and sends nothing."""
-    return ()
-
-
 @dataclass
 class StoredJournal:
     """The journal in the store. Tool results are cut to the window's measure as they enter."""
@@ -271,8 +251,7 @@ class StoredJournal:
     open_turn: OpenTurn
     window: ModelWindow
     zone: str
-    compose: Compose = compose_nothing
-    fetch: user_message.Fetch = user_message.as_they_are
+    channels: Channels = field(default_factory=NoChannels)
     answers: list[Incoming] = field(default_factory=list)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -335,7 +314,7 @@ class StoredJournal:
         chat = await self.store.chats.get(self.chat)
         if chat is None or chat.conversation != self.open_turn.conversation:
             return ()
-        rows = await self.fetch(waiting)
+        rows = await self.channels.fetch(waiting)
         rendered = await user_message.render(self.store, rows, self.zone, self.window.enter)
         await self.store.turns.add_messages(self.open_turn, rows, rendered)
         self.answers += [row.incoming for row in rows]
@@ -356,6 +335,6 @@ class StoredJournal:
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
     ) -> None:
         reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers), self.settings)
-        end = TurnEnd(message, text, reason, usage, self.compose(reply))
+        end = TurnEnd(message, text, reason, usage, self.channels.compose(reply))
         if await self.store.turns.end(self.open_turn, end):
             self.store.outbox.wake()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from agent.agent import Agent
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.compaction_plan import sent
 from agent.events import Event, ModelFinished, TextDelta, TurnFinished
@@ -113,11 +113,12 @@ class Person:
 async def long_talk(bench: Bench, transcript: str) -> list[tuple[str, str]]:
     """What was measured, by name; all that was said goes to the file `transcript`."""
     agent = bench.agent
-    options = ChatOptions(agent.config.zone)
     found: list[tuple[str, str]] = []
     for chat, part in (("talk", talk), ("notes", notes)):
         person = Person(chat)
-        async with Chats(agent.store, agent.run, agent.window, options, person) as chats:
+        async with Chats(
+            agent.store, agent.run, agent.window, NoChannels(), person, agent.config.zone
+        ) as chats:
             person.chats = chats
             found += await part(agent, person)
         found += [

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from agent.aio import BackgroundTasks
-from agent.chats.assignment import TurnListener
+from agent.channels import TurnListener
 from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 from pydantic import SecretStr
 
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment
 from agent.events import Event, Notice, TurnFinished
 from backend.config import BackendConfig
 from backend.models.found import found_models

@@ -11,7 +11,6 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from functools import partial
 from typing import Any
 
 import click
@@ -19,9 +18,9 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from agent.agent import Agent
-from agent.chats.assignment import ChatOptions
 from agent.chats.chats import Chats
 from agent.errors import BackendAway
+from agent.schedule.planner import NOTHING_RUNS
 from backend.client import BackendClient, BackendUnavailable
 from backend.control.listening import CLOSING_SECONDS, listen_on
 from backend.files import ForeignFolder, private_folder
@@ -31,8 +30,7 @@ from bot.cli.command import Failed, for_person
 from bot.cli.holder_client import holder_socket
 from bot.cli.tool import TOOL_ACTS
 from bot.holder import Holder
-from bot.replies import compose
-from bot.sessions import JOB, JsonFields, Session, Sessions, terminals_own
+from bot.sessions import BotChannels, JsonFields, Session, Sessions
 from bot.settings import Settings
 from bot.state import open_state
 
@@ -206,17 +204,17 @@ async def serve_command(
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_state(settings))
         sessions = Sessions(store, None)
-        agent = await stack.enter_async_context(open_agent(settings, backend, store, sessions))
+        channels, note = BotChannels(sessions), WHILE_OPEN if jobs else NOTHING_RUNS
+        opened = open_agent(settings, backend, store, channels, jobs_note=note)
+        agent = await stack.enter_async_context(opened)
         zone = settings.agent.timezone
-        options = ChatOptions(zone, compose, attended=sessions.attends, own=terminals_own)
         chats = await stack.enter_async_context(
-            Chats(store, agent.run, agent.window, options, sessions)
+            Chats(store, agent.run, agent.window, channels, channels, zone)
         )
         if jobs:
             from bot.service import open_scheduler
 
-            own = partial(terminals_own, source=JOB)
-            await stack.enter_async_context(open_scheduler(settings, agent, chats, own, WHILE_OPEN))
+            await stack.enter_async_context(open_scheduler(settings, agent, chats))
         holder = Holder(settings, backend, store, agent, chats, sessions, runs_jobs=jobs)
         api = HolderApi(holder, released)
         await stack.enter_async_context(serving(api))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from agent.aio import BackgroundTasks, move_on_when
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment, TurnListener
 from agent.errors import ToolError
 from agent.events import Event, Notice, TextDelta, ToolCalled, TurnFinished
 from agent.sandbox.sandbox import Sandbox
@@ -50,7 +50,7 @@ class SpokenTurn:
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class SpokenReplies:
+class SpokenReplies(TurnListener):
     """A listener of the agent's turns. `models` is the folder of downloaded voices. The context must be open while
     turns run."""
 
@@ -81,7 +81,6 @@ class SpokenReplies:
         return self._speech.missing()
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.chats.assignment.TurnListener"""
         known = assignment.known
         if known is None or not is_spoken(known.settings, assignment.answers):
             return
@@ -102,9 +101,6 @@ class SpokenReplies:
                 turn.ended.set()
                 if reason != "done":
                     del self._turns[id]
-
-    async def waiting(self, chat: str, why: str) -> None:
-        """Not spoken."""
 
     async def _say_meanwhile(self, turn: SpokenTurn) -> None:
         """Speak each sentence once the next one has begun."""

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from agent.approvals import ApprovalRequest
+from agent.channels import TurnReply
 from agent.errors import ToolError
 from agent.store import Incoming, open_store
 from agent.store.inbox import CLI
-from agent.turn.conversation import TurnReply
 from bot.messaging_apps import Apps
 from bot.replies import compose
 from examples.channel import SocketApp, SocketChannel

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment
 from agent.events import (
     ApprovalAsked,
     ApprovalPending,

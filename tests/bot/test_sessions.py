@@ -1,10 +1,11 @@
 """Terminals that go from one holder of the state to the next."""
 
+from agent.channels import NoChannels
 from agent.messages import Assistant, User
 from agent.model import Request
 from agent.store import Incoming
 from agent.store.inbox import CLI
-from bot.sessions import JsonFields, Session, Sessions
+from bot.sessions import BotChannels, JsonFields, Session, Sessions
 from tests.agent.chats.conftest import Bench, Gate, bench, calling
 
 __all__ = ["bench"]
@@ -23,7 +24,11 @@ async def test_whoever_comes_late_to_the_next_holder_is_answered(bench: Bench) -
     def answer(request: Request) -> Assistant:
         return Assistant(f"To {[m.text for m in request.messages if isinstance(m, User)][-1]}")
 
-    again = Bench(bench.path, attended=lambda incoming: sessions.attends(incoming))
+    class Terminals(NoChannels):
+        def attends(self, incoming: Incoming) -> bool:
+            return BotChannels(sessions).attends(incoming)
+
+    again = Bench(bench.path, channels=Terminals())
     again.model.answer = answer
     async with again.running() as chats:
         sessions = Sessions(chats.store, None)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.chats.assignment import ChatOptions
+from agent.channels import NoChannels
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
 from agent.events import TokenUsage
@@ -63,7 +63,7 @@ async def test_recent_chats_are_read_in_again_when_the_model_server_was_killed(s
     async with (
         running(config) as it,
         open_agent(settings, it.client) as agent,
-        Chats(agent.store, agent.run, agent.window, ChatOptions()) as chats,
+        Chats(agent.store, agent.run, agent.window, NoChannels()) as chats,
     ):
         await it.ready()
         for chat in ("one", "two"):

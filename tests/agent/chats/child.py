@@ -6,9 +6,10 @@ Prints a line at each sign of life. Its tool appends its call's id to LOG.
 import asyncio
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment, NoChannels, TurnReply
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Request
@@ -36,6 +37,11 @@ def answer(request: Request) -> Assistant:
     return Assistant(f"answer {number}")
 
 
+class Texts(NoChannels):
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        return [f'"{reply.text}"']
+
+
 class Loud:
     async def event(self, assignment: Assignment, event: Event) -> None:
         print(type(event).__name__, flush=True)
@@ -57,7 +63,7 @@ async def main() -> None:
     set_aside.CRASHES = 100  # it is killed at random, and by no message
     bench = Bench(Path(sys.argv[1]), tools=[tool(mark)])
     bench.model.answer = answer
-    bench.payloads = lambda reply: [f'"{reply.text}"']
+    bench.channels = Texts()
     bench.heard = Loud()  # type: ignore[assignment]
     async with bench.running() as chats:
         for number in range(MESSAGES):

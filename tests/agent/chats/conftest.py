@@ -10,9 +10,8 @@ from typing import Any, cast
 import pytest
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment, NoChannels, TurnReply
 from agent.chats.chats import Chats
-from agent.context.user_message import Fetch, as_they_are
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
 from agent.leaks import LeakDetector
@@ -22,7 +21,6 @@ from agent.model import Request
 from agent.store import Incoming, Store, open_store
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn.conversation import TurnReply
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from fakes.gpu_queue_local import LocalGpuQueue
@@ -79,6 +77,13 @@ def calling(name: str, arguments: str = "{}", id: str = "c1") -> Assistant:
     return Assistant("", (ToolCall(id, name, arguments),))
 
 
+class Payloads(NoChannels):
+    """Channels whose replies are sent."""
+
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        return ['{"text": 1}']
+
+
 @dataclass
 class Bench:
     """What one process of the bot consists of."""
@@ -88,12 +93,9 @@ class Bench:
     tools: list[Tool] = field(default_factory=list)
     heard: Recognized = field(default_factory=Recognized)
     queue: LocalGpuQueue = field(default_factory=LocalGpuQueue)
-    attended: Callable[[Incoming], bool] = lambda incoming: True
-    own: Callable[[str, str], bool] = lambda chat, source: True
-    payloads: Callable[[TurnReply], Sequence[str]] = lambda reply: ['{"text": 1}']
+    channels: NoChannels = field(default_factory=Payloads)
     limits: TurnLimits = field(default_factory=TurnLimits)
     zone: str = "UTC"
-    fetch: Fetch = as_they_are
     leaks: LeakDetector = field(default_factory=LeakDetector)
 
     @property
@@ -105,8 +107,8 @@ class Bench:
         async with open_store(self.path) as store:
             self._store = store
             window = ModelWindow(store, self.model, self.queue, self.schemas)
-            service = ChatOptions(self.zone, self.payloads, self.fetch, self.attended, self.own)
-            async with Chats(store, self._run, window, service, self.heard) as chats:
+            of = self.channels, self.heard, self.zone
+            async with Chats(store, self._run, window, *of) as chats:
                 yield chats
 
     async def _run(self, assignment: Assignment, emit: Emit) -> TurnFinished:

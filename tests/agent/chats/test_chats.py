@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agent.channels import Assignment, NoChannels, TurnReply
 from agent.chats import chats as chats_module
-from agent.chats.assignment import Assignment, ChatOptions
 from agent.chats.chats import RESUMES, Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Notice, TurnFinished, TurnStarted
@@ -19,7 +19,6 @@ from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
-from agent.turn.conversation import TurnReply
 from backend.protocol import PERSON, SCHEDULED
 from fakes.journal_memory import MemoryJournal
 from fakes.model_caching import CachingModel
@@ -400,7 +399,12 @@ async def test_a_question_that_nobody_waits_for_is_dropped_and_its_call_told_as_
         await chats.submit(Incoming("cli", CLI, "1", "left alone"))
         await gate.began.wait()
         await chats.store.inbox.add(Incoming("cli", CLI, "2", "never begun"))
-    again = Bench(bench.path, attended=lambda incoming: incoming.update == "3")
+
+    class OneLeft(NoChannels):
+        def attends(self, incoming: Incoming) -> bool:
+            return incoming.update == "3"
+
+    again = Bench(bench.path, channels=OneLeft())
     async with again.running() as chats:
         assert await chats.store.inbox.count_waiting() == 2, "until the chat is wanted"
         await chats.submit(Incoming("cli", CLI, "3", "hello"))
@@ -435,7 +439,12 @@ async def test_an_unfinished_turn_of_the_bot_is_not_lost_to_a_command_line(bench
     async with bench.running() as chats:
         await chats.submit(said("question", "1"))
         await gate.began.wait()
-    command = Bench(bench.path, own=lambda chat, source: source == CLI)
+
+    class Command(NoChannels):
+        def owns(self, chat: str, source: str) -> bool:
+            return source == CLI
+
+    command = Bench(bench.path, channels=Command())
     async with command.running() as chats:
         await chats.submit(Incoming("tg:1", CLI, "1", "hello"))
         assert await command.heard.replies("tg:1", 1) == ["you said hello"]
@@ -485,7 +494,7 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
             chats.store,
             bench._run,
             chats._window,
-            ChatOptions(),
+            NoChannels(),
             NoRecognizer(),
         )
         async with deaf:
@@ -499,10 +508,11 @@ async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None
 
 
 async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(bench: Bench) -> None:
-    async def broken(rows: object) -> Sequence[InboxRow]:
-        raise RuntimeError("a bug")
+    class Broken(NoChannels):
+        async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+            raise RuntimeError("a bug")
 
-    bench.fetch = broken
+    bench.channels = Broken()
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
@@ -522,11 +532,12 @@ async def test_every_turn_begins_and_ends_once(bench: Bench) -> None:
 async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(reply: TurnReply) -> Sequence[str]:
-        raise KeyError("x")
+    class Broken(NoChannels):
+        def compose(self, reply: TurnReply) -> Sequence[str]:
+            raise KeyError("x")
 
     monkeypatch.setattr(chats_module, "CRASH_RETRY_SECONDS", 0.0)
-    bench.payloads = broken
+    bench.channels = Broken()
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         async with asyncio.timeout(SECONDS):
@@ -567,10 +578,8 @@ async def test_a_worker_goes_on_by_itself_after_a_crash_until_nothing_waits(
     async with open_store(bench.path) as store:
         await store.inbox.add(said("hello", "1"))
         window = ModelWindow(store, bench.model, bench.queue, ())
-        options = ChatOptions()
-        it = chats_module.Worker(
-            "tg:1", store, crashing, window, options, bench.heard, lambda: ended.append(1)
-        )
+        of = "tg:1", store, crashing, window, NoChannels(), bench.heard, "UTC"
+        it = chats_module.Worker(*of, lambda: ended.append(1))
         monkeypatch.setattr(type(store.turns), "begin", broken)
         async with asyncio.timeout(SECONDS):
             await it.run()
@@ -593,8 +602,8 @@ async def test_a_worker_that_fails_at_no_row_ends_until_it_is_wanted_again(
 
     async with open_store(bench.path) as store:
         window = ModelWindow(store, bench.model, bench.queue, ())
-        options = ChatOptions()
-        it = chats_module.Worker("tg:1", store, never, window, options, bench.heard, lambda: None)
+        of = "tg:1", store, never, window, NoChannels(), bench.heard, "UTC"
+        it = chats_module.Worker(*of, lambda: None)
         monkeypatch.setattr(type(store.turns), "pending", broken)
         async with asyncio.timeout(SECONDS):
             await it.run()

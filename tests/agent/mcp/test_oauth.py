@@ -5,12 +5,14 @@ import json
 import logging
 import socket
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import aiohttp
 import pytest
 
+from agent.channels import NoChannels
 from agent.errors import ToolError
 from agent.mcp import oauth
 from agent.mcp import servers as tool_servers
@@ -52,6 +54,17 @@ async def signed_in(tools: ToolServers, server: SignInServer) -> None:
     assert await tools.sign_in("tea", show)
 
 
+@dataclass
+class Owner(NoChannels):
+    """Somebody who is asked to sign in."""
+
+    ask: Callable[[str], object]
+
+    def ask_to_sign_in(self, servers: ToolServers, name: str) -> bool:
+        self.ask(name)
+        return True
+
+
 async def test_an_owner_signs_in_and_the_token_is_refreshed(
     servers: FakeServers, server: SignInServer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -59,7 +72,7 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     box, tools = await opened(servers, server)
     asked: list[str] = []
     assert await mcp(box, "tea") == saying("sign in", "voltaire mcp test tea")
-    tools.sign_in_needed = lambda _, name: asked.append(name)
+    tools.channels = Owner(asked.append)
     told = await mcp(box, "tea")
     assert told == LINK_SENT and "for more" not in told
     assert asked == ["tea"]
@@ -211,7 +224,7 @@ async def test_an_owner_signs_in_for_more_once(servers: FakeServers, server: Sig
     told = await mcp(box, "tea brew leaf=green")
     assert told == saying("for more", "tea:strong", "voltaire mcp test tea\n")
     asked: list[str] = []
-    tools.sign_in_needed = lambda _, name: asked.append(name)
+    tools.channels = Owner(asked.append)
     for _ in range(2):
         told = await mcp(box, "tea brew leaf=green")
         assert told == LINK_SENT and told == saying("for more", "tea:strong")
@@ -299,11 +312,11 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
     box, tools = await opened(servers, server)
     asked: list[str] = []
 
-    def ask(_: ToolServers, name: str) -> None:
+    def ask(name: str) -> None:
         asked.append(name)
         tools.tasks.start(signed_in(tools, server), "an owner signs in")
 
-    tools.sign_in_needed = ask
+    tools.channels = Owner(ask)
     assert (await mcp(box, "tea brew leaf=green")).startswith("green with")
     server.accounts.access.clear()
     server.accounts.refresh.clear()
@@ -325,7 +338,7 @@ async def test_a_call_waits_for_its_owner_and_is_then_made(
         with pytest.raises(ToolError, match=REFUSED):
             await tools.sign_in("tea", browse)
 
-    tools.sign_in_needed = lambda *_: tools.tasks.start(refused(), "an owner refuses")
+    tools.channels = Owner(lambda _: tools.tasks.start(refused(), "an owner refuses"))
     assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
     assert await mcp(box, "tea brew leaf=gone") == LINK_SENT  # asked once an hour
     assert server.brewed == ["green", "black", "white"]

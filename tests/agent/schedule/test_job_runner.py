@@ -1,13 +1,14 @@
 """Each occurrence runs once, or is recorded as missed; nothing is lost, nothing runs twice."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from agent.channels import NoChannels
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.schedule import scheduler
 from agent.schedule.planner import JobClassifier, Planner
@@ -31,8 +32,18 @@ def payload(text: str) -> str:
     return '{"text": ' + repr(text).replace("'", '"') + "}"
 
 
+@dataclass
+class Payloads(NoChannels):
+    """Channels that make a message's payload by `of`."""
+
+    of: Callable[[str], str] = payload
+
+    def payload(self, text: str) -> str:
+        return self.of(text)
+
+
 def runner_of(store: Store, quiet: QuietHours | None = None, **actions: JobAction) -> JobRunner:
-    return JobRunner(store, {"remind": remind, **actions}, payload, quiet)
+    return JobRunner(store, {"remind": remind, **actions}, Payloads(), quiet)
 
 
 async def one_pass(runner: JobRunner) -> float | None:
@@ -546,7 +557,7 @@ async def test_a_run_that_fails_for_want_of_anything_ends_no_other(
 
     job = await planned(store, "in 1 minute", "report", kind="report")
     clock.now += 61
-    runner = JobRunner(store, {"report": report}, broken)
+    runner = JobRunner(store, {"report": report}, Payloads(broken))
     for _ in range(2):
         await one_pass(runner)
     assert await states_of(store, job) == [("11-20 14:01", "failed")]
@@ -563,7 +574,7 @@ async def test_a_job_at_which_the_program_crashes_is_set_aside_and_the_others_ru
             raise KeyError("x")
         return payload(text)
 
-    runner = JobRunner(store, {"remind": remind}, broken)
+    runner = JobRunner(store, {"remind": remind}, Payloads(broken))
     await one_pass(runner)
     clock.to("2026-11-23 10:00")
     for _ in range(4):

@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from agent.chats.assignment import Assignment
+from agent.channels import Assignment
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Request
@@ -47,7 +47,6 @@ async def main() -> None:
 
         bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")])
         bench.model.answer = answer
-        bench.payloads = lambda reply: [f'"{reply.text}"']
         bench.heard = Loud()  # type: ignore[assignment]
         async with bench.running() as chats:
             await chats.submit(said("hello", "1", "cli"))

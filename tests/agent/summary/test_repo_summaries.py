@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.channels import NoChannels
 from agent.errors import BackendAway, NothingToDo
 from agent.schedule.scheduler import SummarizeRepo
 from agent.schedule.times.rule import Once, dump
@@ -156,8 +157,13 @@ async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
     assert kept == 1
 
 
+class Payloads(NoChannels):
+    def payload(self, text: str) -> str:
+        return json.dumps(text)
+
+
 async def test_two_at_once_tell_each_commit_once(scene: Scene) -> None:
-    kind = SummarizeRepo(scene.summaries, json.dumps)
+    kind = SummarizeRepo(scene.summaries, Payloads())
     both = [await scene.occurrence() for _ in range(2)]
     jobs = [await scene.store.jobs.get(each.job) for each in both]
     for each in both:

@@ -6,9 +6,8 @@ import pytest
 
 from agent.approvals import ApprovalRequest
 from agent.leaks import LeakDetector
-from bot.channel import MessageRefused
+from bot.channel import MessageRefused, OutgoingMessage
 from bot.localgram import Person
-from bot.service import payload
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.words import saying
 
@@ -40,7 +39,9 @@ async def test_no_command_shows_it(scenario: TelegramScenario, command: str) -> 
 async def test_no_alert_no_notice_and_no_reminder_shows_it(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         text = f"⚠️ http://u:{SECRET}@10.0.0.1 does not answer."
-        await run.store.outbox.add(CHAT, [payload(text)])  # as jobs and alerts are
+        await run.store.outbox.add(
+            CHAT, [OutgoingMessage(text).to_json()]
+        )  # as jobs and alerts are
         run.store.outbox.wake()
         told = await scenario.owner.next_message()
         assert told.text == REFUSED

@@ -8,11 +8,11 @@ from typing import cast
 
 import pytest
 
+from agent.channels import TurnReply
 from agent.events import Reason, TextDelta
 from agent.sandbox.sandbox import Sandboxes
 from agent.store.turns import TurnTable
 from agent.trust import Taint
-from agent.turn.conversation import TurnReply
 from agent.turn.texts import STOPPED
 from agent.voice.sound import HEARD_RATE
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from agent.approvals import Approvals
-from agent.chats.assignment import Assignment, ChatOptions
+from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, TurnFinished
@@ -196,8 +196,7 @@ async def converse(families: Sequence[Family], path: Path) -> None:
             )
             return await run_turn(turn, emit)
 
-        options = ChatOptions()
-        async with Chats(store, run, window, options, Ends(ended)) as chats:
+        async with Chats(store, run, window, NoChannels(), Ends(ended)) as chats:
             for number, (each, acts) in enumerate(zip(families, itertools.cycle(TURNS))):
                 async with serve(each.model, CONTEXT) as served:
                     place.append(served.model_copy(update={"profile": each.name}))
