@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -11,19 +12,17 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from agent.errors import ToolError
 from agent.sandbox.files import RECEIVED
 from agent.sandbox.output_buffer import visible
-from agent.sandbox.sandbox import Sandbox
-from agent.store import Incoming, Store
+from agent.store import Incoming
 from agent.store.chats import ChatFile
 from agent.store.documents import PACKED, readable
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
-from bot.channel import Channel, ChannelError, DeliveryUncertain, NotSent, OutgoingMessage
-from bot.texts import Texts
+from bot.channel import ChannelError, DeliveryUncertain, NotSent, OutgoingMessage, send
+from bot.texts import TEXTS
 
 if TYPE_CHECKING:  # loaded when they are used
-    from agent.documents.library import Library
-    from agent.pictures import VisionLimits
-    from agent.voice.speech_to_text import SpeechToText
+    from agent.agent import Agent
+    from bot.messaging_apps import Apps
 
 log = logging.getLogger(__name__)
 
@@ -110,26 +109,16 @@ def beginning(text: str) -> str:
     return f', it begins: "{cut}"'
 
 
-async def nobody(chat: str) -> None:
-    """A `tell_blind` that tells nobody."""
-
-
 @dataclass(frozen=True)
 class AttachmentFetcher:
-    """Downloads attachments through the channel of their chat.
+    """Downloads attachments through the channel of their chat, for the agent.
 
-    `vision` gives the limits of pictures, None where the model sees none: then `tell_blind` tells the
-    chat, unless the picture came without words, which the turn answers itself.
+    A chat whose model sees no pictures is told so, unless the picture came without words, which the turn
+    answers itself.
     """
 
-    channel: Callable[[str], Channel]
-    store: Store
-    sandbox: Callable[[str], Awaitable[Sandbox]]
-    vision: Callable[[], Awaitable["VisionLimits | None"]]
-    speech_to_text: Callable[[], "SpeechToText"]
-    texts: Texts
-    library: "Callable[[str], Library] | None" = None
-    tell_blind: Callable[[str], Awaitable[None]] = nobody
+    agent: "Agent"
+    apps: "Apps"
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
         """The rows with their files downloaded and listed (agent.channels.Channels)."""
@@ -140,8 +129,13 @@ class AttachmentFetcher:
             found.append(replace(row, incoming=incoming))
         words = any(row.incoming.text for row in rows)
         if words and any(BLIND in line for row in found for line in row.incoming.files):
-            await self.tell_blind(rows[0].incoming.chat)
+            await self._tell_blind(rows[0].incoming.chat)
         return found
+
+    async def _tell_blind(self, chat: str) -> None:
+        with suppress(ChannelError):
+            words = OutgoingMessage(await self.agent.blind_words(), silent=True)
+            await send(self.apps.channel(chat), chat, words)
 
     async def _with_files(self, row: InboxRow, shown: int) -> Incoming:
         """`shown`: how many pictures the same prompt message shows already."""
@@ -174,13 +168,13 @@ class AttachmentFetcher:
         if told:
             body = to_json([replace(file, heard=True) for file in files])
             incoming = replace(incoming, body=body)
-            await self.store.inbox.heard(row.id, incoming, told)
-            self.store.outbox.wake()
+            await self.agent.store.inbox.heard(row.id, incoming, told)
+            self.agent.store.outbox.wake()
         return incoming
 
     async def _download(self, chat: str, attachment: Attachment) -> bytes:
         """Raises ToolError, which tells the model and the person why not."""
-        channel = self.channel(chat)
+        channel = self.apps.channel(chat)
         if attachment.size > (limit := channel.limits(chat).download):
             raise ToolError(f"larger than the {limit // MIB} MB that can be received here")
         clock, attempt = asyncio.get_running_loop().time, 0
@@ -206,12 +200,12 @@ class AttachmentFetcher:
         self, incoming: Incoming, attachment: Attachment, content: bytes, *, own: bool
     ) -> str:
         """Write the file into the workspace, replacing no other one of that name; its path there."""
-        known = {f.path: f.remote for f in await self.store.files.recent(incoming.chat, 500)}
+        known = {f.path: f.remote for f in await self.agent.store.files.recent(incoming.chat, 500)}
         path = f"{RECEIVED}/{attachment.name}"
         if known.get(path, attachment.unique_id) != attachment.unique_id:
             name = PurePosixPath(attachment.name)
             path = f"{RECEIVED}/{name.stem}-{attachment.unique_id[-6:]}{name.suffix}"
-        files = (await self.sandbox(incoming.chat)).files
+        files = (await self.agent.sandboxes.of(incoming.chat)).files
         await files.mark(*([] if own else [f"file {path}"]))
         await files.write(path, content)
         if path not in known:
@@ -225,9 +219,9 @@ class AttachmentFetcher:
                 attachment.unique_id,
                 incoming.ref,
             )
-            await self.store.files.add(file)
+            await self.agent.store.files.add(file)
         if readable(path):
-            await self.store.documents.add(incoming.chat, path, len(content), incoming.at)
+            await self.agent.store.documents.add(incoming.chat, path, len(content), incoming.at)
         return path
 
     async def _add(
@@ -251,7 +245,7 @@ class AttachmentFetcher:
         """A note for the picture's line, and its data URL where the model sees it."""
         from agent import pictures  # loaded when the first one comes
 
-        vision = await self.vision()
+        vision = await self.agent.vision()
         if vision is None:
             return BLIND, ()
         if shown >= vision.most:
@@ -265,11 +259,9 @@ class AttachmentFetcher:
         """Length and beginning of a document or text, or why it cannot be read; "" for other files."""
         if not readable(path, PACKED):
             return text_facts(content)
-        if self.library is None:
-            return ""
         try:
             async with asyncio.timeout(READ_SECONDS):  # what takes longer is read meanwhile
-                library = self.library(chat)
+                library = self.agent.documents.library(chat)
                 found = next((d for d in await library.documents() if d.path == path), None)
                 if found is None or found.state != "ready":
                     return found.note if found else ""
@@ -287,10 +279,10 @@ class AttachmentFetcher:
         """The message with the words of a recording, and the reply that shows them to its sender."""
         from bot.voice.recordings import Listening, hear
 
-        channel, chat = self.channel(incoming.chat), incoming.chat
-        progress = Listening(channel, chat, self.texts, attachment.seconds)
-        box = await self.sandbox(chat)
-        heard = await hear(self.speech_to_text(), box, path, progress, incoming.ref)
+        channel, chat = self.apps.channel(incoming.chat), incoming.chat
+        progress = Listening(channel, chat, TEXTS, attachment.seconds)
+        box = await self.agent.sandboxes.of(chat)
+        heard = await hear(self.agent.speech_to_text(), box, path, progress, incoming.ref)
         words = heard.words
         if attachment.answered and words:
             words = f"[{attachment.name} says: {words}]"

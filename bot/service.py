@@ -40,7 +40,7 @@ from backend.protocol import Phrase
 from bot import config_file
 from bot.agent_config import leak_detector, open_agent, retention_of
 from bot.attachments import AttachmentFetcher
-from bot.channel import ChannelError, OutgoingMessage, send
+from bot.channel import OutgoingMessage
 from bot.commands.context import ModelSource, Services
 from bot.commands.people import TOY
 from bot.holder import Holder, ServeHolder
@@ -98,7 +98,7 @@ async def serve_bot(
                 store,
                 agent.run,
                 agent.window,
-                replace(channels, attachments=attachment_fetcher(agent, apps)),
+                replace(channels, attachments=AttachmentFetcher(agent, apps)),
                 replace(channels, listeners=(apps, voice, *also)),
                 settings.agent.timezone,
             ) as chats,
@@ -142,26 +142,6 @@ async def record_configuration(settings: Settings, store: Store) -> None:
             if before:
                 log.info("another version from=%s to=%s", before, program)
     await store.key_values.put(CONFIGURATION, f"{digest} {program}")
-
-
-def attachment_fetcher(agent: Agent, apps: Apps) -> AttachmentFetcher:
-    return AttachmentFetcher(
-        apps.channel,
-        agent.store,
-        agent.sandboxes.of,
-        agent.vision,
-        agent.speech_to_text,
-        apps.apps[0].texts,
-        agent.documents.library,
-        partial(tell_blind, agent, apps),
-    )
-
-
-async def tell_blind(agent: Agent, apps: Apps, chat: str) -> None:
-    """Tell a chat that its model sees no pictures, and which models do."""
-    with suppress(ChannelError):
-        words = OutgoingMessage(await agent.blind_words(), silent=True)
-        await send(apps.channel(chat), chat, words)
 
 
 @asynccontextmanager

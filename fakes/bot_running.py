@@ -7,10 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Generic, TypeVar, cast
 
 from pydantic import SecretStr
 
+from agent.agent import Agent
 from agent.approvals import Approvals
 from agent.budgets import WORDS, DailyBudgets
 from agent.channels import Assignment
@@ -30,7 +32,6 @@ from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from agent.voice.speech_to_text import SpeechToText
 from bot.attachments import AttachmentFetcher
-from bot.channel import OutgoingMessage, send
 from bot.commands.context import Services
 from bot.localgram import Localgram, Person
 from bot.messaging_apps import Apps, MessagingApp
@@ -57,6 +58,11 @@ class RunningBot(Generic[App]):
     async def planner(self, chat: str) -> Planner:
         known = await self.store.chats.get(chat)
         return Planner(self.store, chat, (known and known.timezone) or "UTC")
+
+
+class NoDocuments:
+    async def documents(self) -> Sequence[object]:
+        return ()
 
 
 @dataclass(kw_only=True)
@@ -92,8 +98,8 @@ class ScriptedAgent:
         async def vision() -> VisionLimits | None:
             return self.vision
 
-        async def tell_blind(chat: str) -> None:
-            await send(apps.channel(chat), chat, OutgoingMessage("It is blind.", silent=True))
+        async def blind_words() -> str:
+            return "It is blind."
 
         async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
             sender = apps.file_sender(assignment.chat)
@@ -109,12 +115,16 @@ class ScriptedAgent:
 
         channels = BotChannels(Sessions(store, apps), listeners=(apps,))
         if self.sandbox:
-            library = partial(self.library, store) if self.library else None
-            fetcher = AttachmentFetcher(
-                *(apps.channel, store, self.sandbox, vision, self.speech_to_text, app.texts),
-                library,
-                tell_blind,
+            library = partial(self.library, store) if self.library else lambda chat: NoDocuments()
+            agent = SimpleNamespace(
+                store=store,
+                sandboxes=SimpleNamespace(of=self.sandbox),
+                documents=SimpleNamespace(library=library),
+                vision=vision,
+                speech_to_text=self.speech_to_text,
+                blind_words=blind_words,
             )
+            fetcher = AttachmentFetcher(cast("Agent", agent), apps)
             channels = replace(channels, attachments=fetcher)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(apps)
