@@ -35,7 +35,11 @@ class MemoryJournal:
 
     async def open(self) -> TurnState:
         return TurnState(
-            tuple(self.messages), self.own, frozenset(self.running), tuple(self.withheld)
+            tuple(self.messages),
+            self.own,
+            frozenset(self.running),
+            tuple(self.withheld),
+            self.planned,
         )
 
     async def called(self, completion: Completion, sent: Sequence[Message] | None) -> None:
@@ -71,9 +75,6 @@ class MemoryJournal:
         begins()
         self.messages, self.shorter = self.shorter, None
         return await self.open()
-
-    async def plan(self) -> Plan:
-        return self.planned
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

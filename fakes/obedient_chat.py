@@ -106,7 +106,7 @@ class ObedientChat:
         window = ModelWindow(self.store, model, LocalGpuQueue(), schemas)
         rows: Sequence[InboxRow] = await self.store.inbox.waiting(CHAT)
         rows = await self.fetch(rows)
-        message = await user_message.render(self.store, rows, "UTC", window.enter)
+        message = await user_message.render(window, rows, "UTC")
         turn = await self.store.turns.begin(secrets.token_hex(8), rows, message)
         context = ToolContext(
             sandbox=self.sandbox,

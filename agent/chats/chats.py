@@ -323,9 +323,7 @@ class Worker:
                 async with move_on_when(self.stop or asyncio.Event()):
                     rows = await self.channels.fetch(rows)  # a long recording takes its time
                 plan = self.pending.chat.plan if self.pending.chat else ()
-                message = await user_message.render(
-                    self.store, rows, self.zone, self.window.enter, plan
-                )
+                message = await user_message.render(self.window, rows, self.zone, plan)
             except StoreError:
                 raise
             except Exception:  # an answer without the attachments is better than none

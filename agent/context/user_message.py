@@ -2,12 +2,12 @@
 files). Notes enter the prompt only here, each once per conversation and wording.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from agent import prompt
+from agent.context.window import ModelWindow
 from agent.messages import User
 from agent.plan import Plan, plan_lines
-from agent.store import Store
 from agent.store.inbox import InboxRow
 from agent.store.notes import SavedNote
 from agent.store.turns import RenderedMessage
@@ -15,16 +15,13 @@ from agent.timezones import local_time
 
 NOTES_CHARACTERS = 2_400  # of notes in one conversation, about 700 tokens; others by recall
 
-Enter = Callable[[str, str, str], Awaitable[str]]
-"""(chat, text, source of strangers' text in it) to the text, cut if it is too large."""
-
 
 async def render(
-    store: Store, rows: Sequence[InboxRow], zone: str, enter: Enter, plan: Plan = ()
+    window: ModelWindow, rows: Sequence[InboxRow], zone: str, plan: Plan = ()
 ) -> RenderedMessage:
     """Waiting rows of one chat as one message for the model. `zone` is an IANA name, `plan` that of the
     current task."""
-    chat = rows[0].incoming.chat
+    store, chat = window.store, rows[0].incoming.chat
     saved, shown = await store.notes.to_show(chat)
     # Notes that strangers may have dictated are only found by recall, which says so.
     notes = choose([note for note in saved if not note.stranger], shown, zone)
@@ -47,7 +44,7 @@ async def render(
     )
     strangers = "; ".join(row.incoming.stranger for row in rows if row.incoming.stranger)
     said = "\n".join(row.incoming.text for row in rows if row.incoming.text)
-    words = await enter(chat, said, strangers)
+    words = await window.enter(chat, said, strangers)
     images = tuple(image for row in rows for image in row.incoming.images)
     return RenderedMessage(head, User(head + words, images), tuple(notes))
 

@@ -5,7 +5,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -18,9 +18,9 @@ from agent.evaluate.stage import Stage
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.events import Emit, Event
 from agent.model import Model
-from agent.plan import Plan
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.tool import Tool
+from agent.turn.conversation import TurnState
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
 from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
@@ -141,8 +141,8 @@ class TaskJournal(TransientJournal):
 
     recorder: TurnRecorder = field(default_factory=TurnRecorder)
 
-    async def plan(self) -> Plan:
-        return self.recorder.plan
+    async def open(self) -> TurnState:
+        return replace(await super().open(), plan=self.recorder.plan)
 
 
 @dataclass

@@ -3,7 +3,7 @@ durable before the next one starts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from agent import prompt
@@ -32,12 +32,14 @@ class TurnState:
     first, the turn's own messages last. `own` is how many of them belong to this
     turn (its user message and finished steps). `started` are ids of tool calls
     that had started but not finished. `withheld` is what was withheld before a restart.
+    `plan` is that of the task, once a compaction has taken it out of sight.
     """
 
     messages: tuple[Message, ...]
     own: int
     started: frozenset[str] = field(default_factory=frozenset)
     withheld: tuple[str, ...] = ()
+    plan: Plan = ()
 
 
 class Journal(Protocol):
@@ -89,10 +91,6 @@ class Journal(Protocol):
         transcript as too long, so shorten it whatever the count says. `begins` is
         called when that is going to take a while.
         """
-        ...
-
-    async def plan(self) -> Plan:
-        """The plan of the conversation's task."""
         ...
 
     async def finish(
@@ -198,7 +196,7 @@ class Conversation:
         if state is None:
             return False
         self.messages = state.messages
-        if lines := plan_lines(await self._journal.plan()):
+        if lines := plan_lines(state.plan):
             await self.note("\n".join([PLAN, *lines]))
         return True
 
@@ -315,7 +313,7 @@ class StoredJournal:
         if chat is None or chat.conversation != self.open_turn.conversation:
             return ()
         rows = await self.channels.fetch(waiting)
-        rendered = await user_message.render(self.store, rows, self.zone, self.window.enter)
+        rendered = await user_message.render(self.window, rows, self.zone)
         await self.store.turns.add_messages(self.open_turn, rows, rendered)
         self.answers += [row.incoming for row in rows]
         return (rendered.message,)
@@ -325,11 +323,9 @@ class StoredJournal:
     ) -> TurnState | None:
         if not full and await self.window.roomy(messages[1:]):
             return None
-        changed = await self.window.fit(self.open_turn, begins, full=full)
-        return await self.open() if changed else None
-
-    async def plan(self) -> Plan:
-        return await self.store.plans.of_turn(self.turn)
+        if not await self.window.fit(self.open_turn, begins, full=full):
+            return None
+        return replace(await self.open(), plan=await self.store.plans.of_turn(self.turn))
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

@@ -14,7 +14,6 @@ from agent.errors import ToolError
 from agent.events import Emit, Reason, TokenUsage, TurnFinished
 from agent.messages import Assistant, Message, System, ToolResult, User
 from agent.model import Completion
-from agent.plan import Plan
 from agent.prompt import system_text
 from agent.tools.tool import Withhold, untold
 from agent.trust import Taint, named
@@ -120,9 +119,6 @@ class TransientJournal:
             text = f"{result.text[:SHORT]} {texts.SHORTENED}"
             self.messages[number] = replace(result, text=text)
         return await self.open()
-
-    async def plan(self) -> Plan:
-        return ()
 
     async def finish(
         self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from agent.context.user_message import render
+from agent.context.window import ModelWindow
 from agent.errors import ToolError
 from agent.events import TokenUsage
 from agent.memory.notes import ChatMemory, as_json, markdown
@@ -11,14 +12,12 @@ from agent.messages import Assistant
 from agent.store import Incoming, Store
 from agent.store.search import SearchHit
 from agent.store.turns import TurnEnd
+from fakes.gpu_queue_local import LocalGpuQueue
+from fakes.model_caching import CachingModel
 from fakes.words import saying
 from tests.agent.store.conftest import Clock
 
 NOW = 1_800_000_000.0
-
-
-async def as_is(chat: str, text: str, stranger: str) -> str:
-    return text
 
 
 async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
@@ -26,7 +25,8 @@ async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
     turn_id = f"{chat}-{await store.inbox.count_waiting()}-{words[:12]}-{store.clock()}"
     await store.inbox.add(Incoming(chat, "s", turn_id, words))
     rows = await store.inbox.waiting(chat)
-    turn = await store.turns.begin(turn_id, rows, await render(store, rows, "UTC", as_is))
+    window = ModelWindow(store, CachingModel(lambda request: Assistant(reply)), LocalGpuQueue(), ())
+    turn = await store.turns.begin(turn_id, rows, await render(window, rows, "UTC"))
     await store.turns.end(turn, TurnEnd(Assistant(reply), reply, "done", TokenUsage()))
     return turn_id
 

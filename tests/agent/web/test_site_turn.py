@@ -43,7 +43,7 @@ async def ask(
     await store.inbox.add(incoming)
     window = ModelWindow(store, model, LocalGpuQueue(), schemas)
     rows = await store.inbox.waiting(chat)
-    message = await user_message.render(store, rows, "UTC", window.enter)
+    message = await user_message.render(window, rows, "UTC")
     begun = await store.turns.begin(secrets.token_hex(8), rows, message)
     everywhere = WholeWeb(lambda address: True)
     browser = Browser(chat, store.addresses, SearXNG(searx.url), cache=SHARED, hosts=everywhere)
