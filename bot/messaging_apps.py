@@ -82,6 +82,7 @@ class MessagingApp(ABC):
     """One messaging app: its channel, who may talk there, its live replies and the delivery of its messages.
 
     `timezone` (IANA) and `repos` are the agent's; `language` is that of fixed texts, or AUTO.
+    `page` is that of HandlerContext.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class MessagingApp(ABC):
         reactions: ShownReactions = "done",
         language: str = AUTO,
         demo: bool = False,
+        page: str | None = None,
     ) -> None:
         self.store = store
         self.channel = channel
@@ -108,6 +110,7 @@ class MessagingApp(ABC):
         self.replies = Replies(channel, TEXTS, self.approvals.whom, self.reactions.ended)
         self.delivery = Delivery(store, channel, TEXTS, self.replies.final, self.replies.sent)
         self.demo = demo
+        self.page = page
         self._context: HandlerContext | None = None  # once it serves
         self.health_changed = asyncio.Event()  # to be told at once
 
@@ -144,6 +147,7 @@ class MessagingApp(ABC):
             self.reactions,
             self.demo,
             self.language,
+            self.page,
         )
         self._context = context
         with speaking(self.language):

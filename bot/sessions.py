@@ -2,6 +2,7 @@
 
 A terminal says something, and is shown the events of the turn that answers it. While one is there, it is
 asked for approvals and gets files and what jobs post to its chat. When its connection ends, so does its turn.
+`BotChannels` is what the agent knows of them and of the messaging apps.
 """
 
 import asyncio

@@ -96,12 +96,18 @@ HIDDEN: Sequence[Command] = (Command("pair", people.pair, menu="nowhere"),)
 NAMES = frozenset(command.name for command in (*COMMANDS, *HIDDEN))
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]
-BUTTONS: Mapping[str, PressHandler] = {
+OWNERS_ONLY: Mapping[str, PressHandler] = {
     APPROVAL: approvals.press_approval,
     approvals.REVOKE: approvals.press_revoke,
     TRUST: trust.press_trust,
     people.LET_IN: people.press_let_in,
     people.REFUSE: people.press_refuse,
+    model.MODEL: model.press_model,
+    model.DOWNLOAD: model.press_download,
+    model.REHEARSAL: model.press_rehearsal,
+}
+BUTTONS: Mapping[str, PressHandler] = {
+    **OWNERS_ONLY,
     conversations.NOTE: conversations.press_note,
     conversations.FORGET: conversations.press_forget,
     conversations.RESUME: conversations.press_resume,
@@ -109,23 +115,10 @@ BUTTONS: Mapping[str, PressHandler] = {
     ANSWER_NOW: conversations.press_answer_now,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,
-    model.MODEL: model.press_model,
-    model.DOWNLOAD: model.press_download,
-    model.REHEARSAL: model.press_rehearsal,
     settings.SETTING: settings.press_setting,
     intake.BACKLOG_BUTTON: intake.press_backlog,
     people.WISH: people.press_wish,
     RESEND: press_resend,
-}
-OWNERS_ONLY = {
-    APPROVAL,
-    approvals.REVOKE,
-    people.LET_IN,
-    people.REFUSE,
-    model.MODEL,
-    model.DOWNLOAD,
-    model.REHEARSAL,
-    TRUST,
 }
 
 

@@ -84,6 +84,7 @@ class TelegramApp(MessagingApp):
             reactions=config.reactions,
             language=config.language,
             demo=config.demo,
+            page=None if config.demo else config.page,
         )
         self.poll = InboundHealth("Telegram", self.health_changed)
 
@@ -112,7 +113,6 @@ class TelegramApp(MessagingApp):
         await self.store.ledger.secret_used("telegram.token", self.config.root)
 
     async def listen(self, context: HandlerContext) -> None:
-        context.page = None if self.config.demo else self.config.page
         self.application.add_handlers(handlers(context))
         waits = partial(on_wait, context)
         take = UpdateGate(self.application, self.store.set_aside, waits).take
