@@ -12,6 +12,7 @@ from typing import Any
 
 from bot.localgram import Localgram
 from bot.state import resident_mib
+from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS, soon
 
 
@@ -43,7 +44,7 @@ class Process:
             bot = {"TOKEN": gram.token, "BASE_URL": gram.url, "OWNERS": str(owner)}
             self.configure(**{f"TELEGRAM__{key}": value for key, value in bot.items()})
         self._command = command
-        self.first = ""  # Python that the process runs before the program
+        self.first = ""  # Python that a new interpreter runs before the program; without it the test's is forked
         self._log = folder / "log.txt"
         self._process: asyncio.subprocess.Process | None = None
 
@@ -89,12 +90,20 @@ class Process:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Process"]:
-        """Started; killed with SIGKILL at the end, whatever it is doing."""
+        """Started; killed with SIGKILL at the end, whatever it is doing.
+
+        Nobody here may have its database open meanwhile: SQLite keeps what it knows of an open file's locks,
+        and a fork inherits that.
+        """
         with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", f"{self.first}\nfrom bot.cli import main; main()", self._command,
-                env=self._environment, stdout=log, stderr=log, start_new_session=True,
-            )  # fmt: skip
+            given: dict[str, Any] = {"stdout": log, "stderr": log, "start_new_session": True}
+            if self.first:
+                program = f"{self.first}\nfrom bot.cli import main; main()"
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable, "-c", program, self._command, env=self._environment, **given
+                )
+            else:
+                self._process = await start_voltaire(self._command, env=self._environment, **given)
         try:
             yield self
         finally:

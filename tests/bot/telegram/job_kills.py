@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.schedule.times.rule import Every, Once, dump
-from agent.store import Store, open_store
+from agent.store import open_store
 from agent.store.jobs import JobSpec
 from agent.turn import texts
 from bot.localgram import Localgram, Message, Person
@@ -72,30 +72,30 @@ class Campaign:
     # -- what is planned -----------------------------------------------------------
 
     async def run(self, kills: int) -> Report:
-        async with open_store(self.process.database) as store:
-            tick = await self._plan(store, "remind", "tick", Every(TICK_SECONDS, _at(0)))
-            for number in range(kills):
-                await self._kill(store, number, self.chance.choice(STEPS))
-            await self._bring_to_an_end(store, tick)
-            self._check_rows()
-            self._check_words()
-            self._check_ticks(tick)
+        tick = await self._plan("remind", "tick", Every(TICK_SECONDS, _at(0)))
+        for number in range(kills):
+            await self._kill(number, self.chance.choice(STEPS))
+        await self._bring_to_an_end(tick)
+        self._check_rows()
+        self._check_words()
+        self._check_ticks(tick)
         return self.report
 
-    async def _plan(self, store: Store, kind: str, task: str, rule: Once | Every) -> int:
+    async def _plan(self, kind: str, task: str, rule: Once | Every) -> int:
         at = rule.at if isinstance(rule, Once) else rule.anchor
         plan = JobSpec(
             self.chat, kind, "", dump(rule), "UTC", task, {}, "all", next_at=int(at.timestamp())
         )
-        return (await store.jobs.add(plan)).id
+        async with open_store(self.process.database) as store:
+            return (await store.jobs.add(plan)).id
 
-    async def _due(self, store: Store, kind: str, number: int) -> int:
+    async def _due(self, kind: str, number: int) -> int:
         """A job that falls due within two seconds."""
         word = f"w{number}{kind[0]}"
         if kind == "summary":
             commit(self.site, word)
         task = {"summary": "site", "digest": "health digest"}.get(kind, f"say {word}")
-        job = await self._plan(store, kind, task, Once(_at(self.chance.uniform(0, 2))))
+        job = await self._plan(kind, task, Once(_at(self.chance.uniform(0, 2))))
         if kind != "digest":
             self.words[word] = job
         return job
@@ -108,10 +108,10 @@ class Campaign:
 
     # -- the kills -----------------------------------------------------------------
 
-    async def _kill(self, store: Store, number: int, step: str) -> None:
+    async def _kill(self, number: int, step: str) -> None:
         kind = self._kind(step)
-        job = await self._due(store, kind, 2 * number)
-        await self._due(store, self.chance.choice(KINDS), 2 * number + 1)
+        job = await self._due(kind, 2 * number)
+        await self._due(self.chance.choice(KINDS), 2 * number + 1)
         async with self.process.running():
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -177,10 +177,11 @@ class Campaign:
 
     # -- afterwards ----------------------------------------------------------------
 
-    async def _bring_to_an_end(self, store: Store, tick: int) -> None:
+    async def _bring_to_an_end(self, tick: int) -> None:
         async with self.process.running():
             await self.process.row(f"SELECT 1 FROM occurrences WHERE job = {tick}")
-            await store.jobs.set_state(tick, "paused")
+            async with open_store(self.process.database) as store:
+                await store.jobs.set_state(tick, "paused")
             await self._quiet()
             for outbox, notice in self._doubts():
                 await self._look(outbox, notice)

@@ -1,4 +1,7 @@
-"""Killed with SIGKILL at named points of a turn, and started again: answered once, or told."""
+"""Killed with SIGKILL at named points of a turn, and started again: answered once, or told.
+
+By day at five of them: received, streaming, a tool's end, a send in doubt, a question; at all by make test-long.
+"""
 
 import asyncio
 import sqlite3
@@ -62,6 +65,7 @@ async def scene(gram: Localgram, tmp_path: Path) -> AsyncIterator[Scene]:
         yield scene
 
 
+@pytest.mark.slow
 async def test_killed_with_an_update_on_its_way(scene: Scene) -> None:
     with scene.gram.hold("getUpdates", executed=True) as hold:
         async with scene.process.running():
@@ -84,6 +88,7 @@ async def test_killed_with_an_update_received_and_not_yet_kept(scene: Scene) -> 
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
+@pytest.mark.slow
 async def test_killed_with_the_inbox_written(scene: Scene) -> None:
     scene.hold()
     async with scene.process.running():
@@ -92,6 +97,7 @@ async def test_killed_with_the_inbox_written(scene: Scene) -> None:
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
+@pytest.mark.slow
 async def test_killed_with_the_model_asked(scene: Scene) -> None:
     scene.hold("")
     async with scene.process.running():
@@ -108,6 +114,7 @@ async def test_killed_while_the_model_streams(scene: Scene) -> None:
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
+@pytest.mark.slow
 async def test_killed_while_a_tool_runs(scene: Scene) -> None:
     scene.line = calls("bash", command="echo ran >> runs.txt; sleep 60")
     async with scene.process.running():
@@ -137,6 +144,7 @@ async def test_killed_with_a_tool_finished(scene: Scene) -> None:
     assert runs.read_text() == "ran\n"
 
 
+@pytest.mark.slow
 async def test_killed_with_a_send_in_flight_that_never_arrived(scene: Scene) -> None:
     with scene.gram.hold("sendMessage") as hold:
         async with scene.process.running():
@@ -166,6 +174,7 @@ async def _told_and_shown_once(scene: Scene, *, there: bool) -> None:
     assert len([m for m in scene.olga.messages() if m.text.startswith("I could not tell")]) <= 1
 
 
+@pytest.mark.slow
 async def test_killed_with_an_answer_delivered_but_the_update_unacknowledged(scene: Scene) -> None:
     async with scene.process.running():
         await soon(lambda: scene.gram.world.updates.polls > 1)
@@ -178,6 +187,7 @@ async def test_killed_with_an_answer_delivered_but_the_update_unacknowledged(sce
     assert await scene.restarted() == ["The answer.", "Bye."]
 
 
+@pytest.mark.slow
 async def test_killed_between_two_parts_of_an_answer(scene: Scene) -> None:
     text = "\n\n".join(f"Part {n} " + "word " * 100 for n in range(12))
     scene.line = says(text, size=5000)
