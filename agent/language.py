@@ -86,24 +86,30 @@ def plural(one: str, many: str, count: int) -> str:
 
 @cache
 def catalogue(language: str) -> "NullTranslations":
-    """A catalogue, without the entries whose fields differ from the English ones."""
+    """The texts of a language; none where its file cannot be read."""
     from gettext import GNUTranslations, NullTranslations
 
-    import polib
-
     try:
-        entries = polib.pofile(str(CATALOGUES / f"{language}.po"))
+        return GNUTranslations(BytesIO(compile_catalogue(CATALOGUES / f"{language}.po")))
     except (OSError, ValueError) as error:
         log.error("the texts stay English: %s.po cannot be read: %s", language, error)  # noqa: TRY400 - one sentence
         return NullTranslations()
+
+
+def compile_catalogue(file: Path) -> bytes:
+    """A catalogue in gettext's binary form, without the entries whose fields differ from the English ones.
+    Raises OSError and ValueError."""
+    import polib
+
+    entries = polib.pofile(str(file))
     for entry in list(entries):
         forms = [entry.msgstr] if entry.msgstr else entry.msgstr_plural.values()
         if any(fields(form) != fields(entry.msgid_plural or entry.msgid) for form in forms):
-            log.error("%s.po: other {names} than in English: %r", language, entry.msgid)
+            log.error("%s: other {names} than in English: %r", file.name, entry.msgid)
             entries.remove(entry)
-    binary = entries.to_binary()
+    binary: bytes = entries.to_binary()
     entries.clear()  # polib's parser is a cycle that holds them: 1 MiB until a search for garbage
-    return GNUTranslations(BytesIO(binary))
+    return binary
 
 
 def fields(text: str) -> Counter[str]:

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from agent.language import catalogue, languages
 from bot.cli import COMMANDS, MODULES, exit_code
 from fakes.patience import SECONDS
 
@@ -31,6 +32,9 @@ LATER = (
 )
 for name in (*(f"bot.cli.{MODULES.get(name, (name,))[0]}" for name in COMMANDS), *LATER):
     importlib.import_module(name)  # before the first fork
+
+for code in languages()[1:]:
+    catalogue(code)  # tests/conftest.py has what it reads kept: a bot that is forked finds it
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
 Ended = tuple[int, str, str]  # exit code, standard output, standard error

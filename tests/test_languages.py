@@ -4,6 +4,7 @@ import ast
 import gc
 import importlib.util
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -146,8 +147,12 @@ def test_a_catalogue_with_a_fault_leaves_english_and_not_an_error(
     assert len(caplog.records) >= 2
 
 
-def test_a_catalogue_once_read_leaves_no_entry_behind() -> None:
+def test_a_catalogue_once_read_leaves_no_entry_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A service searches for no garbage while it starts, and never among what it has by then."""
+    shutil.copy(CATALOGUES / "de.po", tmp_path)
+    monkeypatch.setattr("agent.language.CATALOGUES", tmp_path)
     gc.collect()
     gc.disable()
     try:
