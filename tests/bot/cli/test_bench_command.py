@@ -4,6 +4,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from fakes.command_line import voltaire
 
 SMALL = {"VOLTAIRE_BACKEND__CONTEXT": "1024", "VOLTAIRE_BACKEND__SERVER": "embedded"}
@@ -27,6 +29,7 @@ def test_a_machine_is_measured_with_a_picture(tmp_path: Path) -> None:
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_two_servers_are_compared(tmp_path: Path) -> None:
     for name in ("a", "b"):
         program = tmp_path / name
@@ -46,6 +49,7 @@ def test_two_servers_are_compared(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_flags_are_swept_and_the_best_proposed(tmp_path: Path) -> None:
     code, out, _ = voltaire(tmp_path, "bench", "sweep", "--json", env=SMALL)
     found = json.loads(out)

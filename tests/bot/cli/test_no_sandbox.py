@@ -15,7 +15,6 @@ from fakes.words import saying
 
 CODE = Path(__file__).parents[3]
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
-HOW = ("filter", "sysctl")
 REMEDIES = {"filter": "--security-opt", "sysctl": "user.max_user_namespaces"}
 
 
@@ -51,7 +50,7 @@ async def voltaire(
     return process.returncode, out.decode(), err.decode()
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", [pytest.param("filter", marks=pytest.mark.slow), "sysctl"])
 async def test_the_demo_says_so_before_a_model_is_started(how: str, tmp_path: Path) -> None:
     code, out, err = await voltaire(how, tmp_path, "demo", "--ask", "how much disk is free?")
     assert (code, out, len(err.splitlines())) == (1, "", 1)

@@ -115,12 +115,12 @@ async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> N
     code, out, _ = await voltaire(tmp_path, "model", "try", str(model), "--turn", str(turn))
     lines = out.splitlines()
     assert (lines[:2], lines[-1]) == (["--- then", "+++ now"], "+Plenty.")
-    code, out, _ = await voltaire(tmp_path, "model", "try", "pocket", "--turn", str(turn))
-    assert out == "It does the same.\n"
 
 
 async def test_what_was_disliked_is_listed(tmp_path: Path) -> None:
-    code, answer, err = await voltaire(tmp_path, "ask", "how much disk space is free?")
+    async with ModelServer(says("Plenty.")) as model:
+        config = f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
+        code, _, err = await voltaire(tmp_path, "ask", "how much disk is free?", config=config)
     assert code == 0, err
     listing = ("model", "try", "--disliked", "--list")
     assert (await voltaire(tmp_path, *listing))[2] == "There is no such turn yet.\n"
@@ -132,10 +132,7 @@ async def test_what_was_disliked_is_listed(tmp_path: Path) -> None:
     assert code == 0, err
     head, asked, answered = listed.splitlines()
     assert head.endswith(f"turn {turn} of cli")
-    assert (asked, answered.split()) == (
-        "  how much disk space is free?",
-        answer.splitlines()[-1].split(),
-    )
+    assert (asked, answered) == ("  how much disk is free?", "  Plenty.")
     code, lines, err = await voltaire(tmp_path, *listing, "--json")
     assert (code, json.loads(lines)) == (0, {"turn": turn, "chat": "cli"})
 

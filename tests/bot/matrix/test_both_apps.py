@@ -1,7 +1,5 @@
 """Telegram and Matrix in one bot process, or either alone; no library of an app that is not configured."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,6 @@ from fakes.matrix_person import MatrixPerson
 from fakes.model_scripted import ModelServer, says
 from fakes.synapse import PASSWORD, Synapse
 from fakes.words import saying
-
-
-def test_starting_loads_no_library_of_an_app() -> None:
-    look = "import sys, bot.cli.bot; print([m for m in ('nio', 'telegram') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
 
 
 async def test_doctor_says_what_is_missing(server: Synapse, tmp_path: Path) -> None:

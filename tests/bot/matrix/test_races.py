@@ -47,7 +47,11 @@ async def speaks_first(run: RunningBot[Any], room: str) -> None:
     await run.store.outbox.add(str(RoomKey(room)), [OutgoingMessage("Hello.").to_json()])
 
 
-@pytest.mark.parametrize("request_", [CLAIM, GIVE_OUT], ids=["claimed", "given out"])
+@pytest.mark.parametrize(
+    "request_",
+    [CLAIM, pytest.param(GIVE_OUT, marks=pytest.mark.slow)],
+    ids=["claimed", "given out"],
+)
 async def test_who_comes_while_a_key_is_on_its_way_gets_one_too(
     scenario: MatrixScenario,
     olga: MatrixPerson,
@@ -182,7 +186,11 @@ async def test_who_came_during_an_absence_gets_the_key_of_what_is_said_meanwhile
         pages.released.set()
 
 
-@pytest.mark.parametrize("request_", [CLAIM, GIVE_OUT], ids=["claimed", "given out"])
+@pytest.mark.parametrize(
+    "request_",
+    [CLAIM, pytest.param(GIVE_OUT, marks=pytest.mark.slow)],
+    ids=["claimed", "given out"],
+)
 async def test_a_session_that_ends_while_a_key_is_on_its_way_loses_no_answer(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy, request_: str
 ) -> None:
@@ -207,7 +215,7 @@ async def soon_delivered(run: RunningBot[Any]) -> None:
             await asyncio.sleep(0.003)
 
 
-@pytest.mark.parametrize("by", ["a reaction", "a reply"])
+@pytest.mark.parametrize("by", ["a reaction", pytest.param("a reply", marks=pytest.mark.slow)])
 async def test_a_question_is_answered_before_the_bot_knows_that_it_was_sent(
     scenario: MatrixScenario, olga: MatrixPerson, proxy: HomeserverProxy, by: str
 ) -> None:

@@ -15,7 +15,7 @@ from tests.bot.telegram.test_pictures import process
 SAID = "Is it raining?"
 
 
-@pytest.mark.parametrize("kind", ["managed", "external"])
+@pytest.mark.parametrize("kind", ["managed", pytest.param("external", marks=pytest.mark.slow)])
 async def test_a_model_that_hears_writes_down_what_is_said(
     kind: str, gram: Localgram, tmp_path: Path
 ) -> None:

@@ -75,7 +75,7 @@ async def answered(olga: Person, count: int) -> None:
         said += 1
 
 
-@pytest.mark.parametrize("kind", ["managed", "external"])
+@pytest.mark.parametrize("kind", [pytest.param("managed", marks=pytest.mark.slow), "external"])
 async def test_a_photo_is_seen_read_once_and_kept_over_a_restart(
     kind: str, gram: Localgram, tmp_path: Path, files: tuple[Path, Path]
 ) -> None:

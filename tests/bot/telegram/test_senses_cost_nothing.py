@@ -12,7 +12,7 @@ from fakes.bot_process import Process
 from fakes.bot_running import OWNER
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import soon
-from tests.bot.voice.test_loaded import ABILITIES
+from tests.bot.cli.test_imports import ABILITIES
 
 TURNS = 4
 STATEMENTS = (
