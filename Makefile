@@ -124,6 +124,8 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 # -- checking -----------------------------------------------------------------
 
 # Three on two processors: tests wait for processes, too.
+# Kept bytecode: without it each worker compiles all tests anew, and each program that a test starts its own.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests
