@@ -341,6 +341,19 @@ class Agent:
             return await self.model.prefix(Request((System(system_text()),), self.schemas))
         return None
 
+    async def saves_prompts(self) -> bool:
+        """Whether the backend saves the prompts of chats to the disk."""
+        with suppress(BackendUnavailable):
+            return (await self.backend.endpoint()).saves_prompts
+        return False
+
+    async def forget_prompts(self, chat: str) -> bool:
+        """Delete what the backend has saved of a chat; False while it is away."""
+        with suppress(BackendUnavailable):
+            await self.backend.forget_chat(chat)
+            return True
+        return False
+
     async def server_identity(self) -> Hashable | None:
         """A value that changes at each restart of the model server.
 

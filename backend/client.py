@@ -25,6 +25,7 @@ from backend.protocol import (
     Alert,
     CompletionReport,
     Endpoint,
+    ForgottenChat,
     GpuMinute,
     JsonObject,
     Phrase,
@@ -93,6 +94,10 @@ class GpuLease:
         The backend processes it before the lease ends.
         """
         await self._queue.send(QueueMessage(id=self._id, report=report))
+
+    async def save(self) -> None:
+        """Have the prompt that was just read written to the chat's file; the lease lasts until it is."""
+        await self._queue.send(QueueMessage(id=self._id, save=True))
 
 
 class QueueConnection:
@@ -248,6 +253,11 @@ class BackendClient:
         """Register the fixed prefix that is kept warm. Returns at once."""
         prefix = Prefix(messages=[*map(dict, messages)], tools=[*map(dict, tools)], before=before)
         await self._request("POST", "/v1/warm", prefix.model_dump_json())
+
+    async def forget_chat(self, chat: str) -> None:
+        """Delete what is saved of the chat's prompts."""
+        body = ForgottenChat(chat=chat).model_dump_json()
+        await self._request("POST", "/v1/forget", body)
 
     async def restart(self) -> None:
         """Restart llama-server at once with its full settings; open turns continue when it is ready."""

@@ -38,6 +38,7 @@ class BackendConfig:
     `reschedule` returns the current schedule; None if it cannot change.
     `vision` says whether an external server accepts pictures; None asks or tests the server.
     `proxy_port` and `proxy_key` open the server to other local programs.
+    `saved_prompts_mib` is how much disk the saved prompts of chats may take; 0 saves none.
     `nvml` is the path of a libnvidia-ml.so.1 that replaces the system's.
     """
 
@@ -62,6 +63,7 @@ class BackendConfig:
     thermal: ThermalLimits = field(default_factory=ThermalLimits)
     proxy_port: int = 0
     proxy_key: str = ""
+    saved_prompts_mib: int = 4096
     nvml: str | None = None
 
     @property

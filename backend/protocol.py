@@ -139,6 +139,23 @@ class WarmPrefix(Value):
     source: Literal["prefill", "restore"]
 
 
+class Restored(Value):
+    """Chats whose prompts were restored from slot files, the tokens not read again for them, and the seconds saved."""
+
+    chats: int
+    tokens: int
+    seconds: float
+
+    def added_to(self, earlier: "Restored | None") -> "Restored":
+        if earlier is None:
+            return self
+        return Restored(
+            chats=self.chats + earlier.chats,
+            tokens=self.tokens + earlier.tokens,
+            seconds=self.seconds + earlier.seconds,
+        )
+
+
 class ServerState(Value):
     """The model server's state.
 
@@ -167,6 +184,7 @@ class ServerStatus(ServerState):
     restarts: int = 0
     last_restart: Restart | None = None
     warm: WarmPrefix | None = None
+    restored: Restored | None = None  # since the backend was started
     held: Phrase | None = None  # why new requests wait (heat, a switch), as a sentence
     less_memory: list[Phrase] = Field(default_factory=list)  # reductions made when memory ran out
 
@@ -244,7 +262,8 @@ class Status(Value):
 class Endpoint(Value):
     """Where completions go. `extras`: the server has llama-server's own routes and fields.
 
-    `keeps_prompts`: the prompt of a chat that loses its slot is kept in host memory.
+    `keeps_prompts`: the prompt of a chat that loses its slot is kept in host memory. `saves_prompts`: it is
+    saved to the disk on request.
     `vision`: whether it accepts pictures, None if not yet tested; it uses at most
     `picture_pixels` of each.
     `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
@@ -261,6 +280,7 @@ class Endpoint(Value):
     picture_pixels: int = PICTURE_PIXELS
     audio: bool = False  # accepts sound
     keeps_prompts: bool = False
+    saves_prompts: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)
     template: dict[str, Any] = Field(default_factory=dict)
@@ -296,6 +316,10 @@ class Prefix(Value):
     messages: list[dict[str, Any]]
     tools: list[dict[str, Any]] = Field(default_factory=list)
     before: str = ""
+
+
+class ForgottenChat(Value):
+    chat: str
 
 
 class ProfileChoice(Value):
@@ -368,7 +392,8 @@ class QueueMessage(Value):
     """What a client of the queue sends about its place number `id`.
 
     `enter` requests the place, `left` gives it up. For a call that holds the GPU, `tokens` is a
-    heartbeat with the number read and written so far, and `report` says how a request ended.
+    heartbeat with the number read and written so far, `report` says how a request ended, and `save` has the
+    prompt that it has just read written to a file.
     """
 
     id: int
@@ -376,6 +401,7 @@ class QueueMessage(Value):
     left: bool = False
     tokens: int | None = None
     report: CompletionReport | None = None
+    save: bool = False
 
 
 class QueueAnswer(Value):

@@ -68,6 +68,7 @@ class Timing:
     look_idle: float = 5.0
     restore: float = 86_400.0  # at reduced memory before the full settings are tried again
     look_schedule: float = 30.0
+    least_saved: float = 2.0  # of reading, that writing a chat's prompt to the disk has to save
     clock: Callable[[], float] = time.time  # since the epoch; used by the schedule
     suspended: Callable[[], float] = proc.suspended_seconds  # how long the machine has slept
 

@@ -186,6 +186,8 @@ async def background_work(
         agent.server_identity,
         retention_of(settings),
         agent.semantic_search,
+        saves=agent.saves_prompts,
+        forget=agent.forget_prompts,
     )
     async with asyncio.TaskGroup() as group:
         tasks = [

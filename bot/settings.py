@@ -378,6 +378,8 @@ class BackendSection(Section):
     """A fixed loopback port for other local programs; 0: none."""
     local_key: SecretStr = SecretStr("")
     """The key that those programs must send."""
+    saved_prompts_mib: int = Field(4096, ge=0)
+    """How much of the disk the saved prompts of chats may take, and never more than a quarter of what is free; 0: none are saved."""
     schedule: list[ScheduleSection] = []
     """Profiles by time of day."""
 

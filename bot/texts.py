@@ -336,6 +336,7 @@ class Texts(NamedTuple):
     prefill: str = "prefill {speed:,.0f} tok/s"
     decode: str = "decode {speed:.1f} tok/s"
     cache: str = "cache {hit:.0%}"
+    from_disk: str = "prompts from the disk: {chats}, {seconds:,.0f} s of reading saved"
     gpu_memory: str = "{used:.1f} of {total:.1f} GiB"
     gpu_slowed: str = "slowed: {why}"
     running: str = "{count} running"

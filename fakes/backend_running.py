@@ -66,18 +66,25 @@ class Running:
 
     async def _complete(self, lease: GpuLease, text: str) -> dict[str, Any]:
         system = {"role": "system", "content": SYSTEM}
-        return await self._completed(lease, [system, {"role": "user", "content": text}])
+        return await self.completed(lease, [system, {"role": "user", "content": text}])
 
     async def report(self, report: CompletionReport) -> None:
         async with self.client.acquire_gpu(report.chat) as lease:
             await lease.report(report)
 
-    async def complete(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        """One completion, reported; its timings."""
-        async with self.client.acquire_gpu("") as lease:
-            return await self._completed(lease, messages)
+    async def complete(
+        self, messages: list[dict[str, Any]], chat: str = "", *, save: bool = False
+    ) -> dict[str, Any]:
+        """One completion of a chat, reported and perhaps saved; its timings."""
+        async with self.client.acquire_gpu(chat) as lease:
+            timings = await self.completed(lease, messages, chat)
+            if save:
+                await lease.save()
+            return timings
 
-    async def _completed(self, lease: GpuLease, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    async def completed(
+        self, lease: GpuLease, messages: list[dict[str, Any]], chat: str = ""
+    ) -> dict[str, Any]:
         endpoint = await self.client.endpoint()
         body = {"messages": messages, "stream": True, "max_tokens": 12}
         last: dict[str, Any] = {}
@@ -97,10 +104,12 @@ class Running:
         timings: dict[str, Any] = last["timings"]
         await lease.report(
             CompletionReport(
+                chat=chat,
                 prompt_tokens=timings["cache_n"] + timings["prompt_n"],
                 cached_tokens=timings["cache_n"],
                 completion_tokens=timings["predicted_n"],
                 decode_tok_s=timings["predicted_per_second"],
+                prefill_tok_s=timings["prompt_per_second"],
             )
         )
         return dict(timings)

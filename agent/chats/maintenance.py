@@ -1,4 +1,4 @@
-"""Maintenance between turns: recent chats are warmed, old rows deleted, a snapshot is made.
+"""Maintenance between turns: recent chats are warmed and saved, old rows deleted, a snapshot is made.
 
 Chats are warmed with the requests of real turns, with their calls and pictures, so that the next turn finds
 its whole prompt in the cache.
@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from agent.chats.chats import Chats
-from agent.context.window import ModelWindow
+from agent.context.window import ModelWindow, never
 from agent.errors import AgentError, BackendAway
 from agent.memory.search import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
 from agent.store import Store, backup
+from agent.store.chats import ENDED
 from agent.store.retention import DAY, Retention, prune, used, vacuum
 
 log = logging.getLogger(__name__)
@@ -23,7 +24,14 @@ log = logging.getLogger(__name__)
 POLL_SECONDS = 20.0
 HOUR = 3_600.0
 WARM_CHATS = 3
+SAVED_CHATS = 16
+QUIET_SECONDS = 30.0
 VACUUM, PRUNE = "vacuum_at", "prune_at"
+
+
+async def forgotten(chat: str) -> bool:  # noqa: ARG001 - the form of Maintenance.forget
+    """Return True: no prompts are saved anywhere."""
+    return True
 
 
 @dataclass
@@ -31,7 +39,8 @@ class Maintenance:
     """Runs beside the chats until cancelled.
 
     `server_identity` tells one run of the model server, whose cache ends with it, from the next. None: no
-    server runs, or it sleeps and must not be woken.
+    server runs, or it sleeps and must not be woken. `saves` is whether it saves prompts, `forget` deletes those
+    of a chat; whether it could.
     """
 
     store: Store
@@ -41,7 +50,12 @@ class Maintenance:
     retention: Retention = field(default_factory=Retention)
     semantic_search: SemanticSearch | None = None
     poll_seconds: float = POLL_SECONDS
+    saves: Callable[[], Awaitable[bool]] = never
+    forget: Callable[[str], Awaitable[bool]] = forgotten
     warmed: Hashable | None = None  # the run of the server that has prefilled the recent chats
+    saved: dict[str, Hashable] = field(
+        default_factory=dict
+    )  # run of the server and time of use, by chat
 
     async def run(self) -> None:
         while True:
@@ -52,8 +66,10 @@ class Maintenance:
         """One round. While chats are `busy` only the database is maintained, half as often."""
         often = 2 if busy else 1
         try:
+            await self._forget_ended()
             if not busy:
                 await self._warm(await self.server_identity())
+                await self._save()
                 await self._embed()
             await self._every(often * HOUR, PRUNE, self._prune)
             await self._every(often * DAY, backup.SNAPSHOT, partial(backup.snapshot, self.store))
@@ -84,6 +100,24 @@ class Maintenance:
                 if self.chats.running():
                     return  # a message came in; the other chats are warmed later
         self.warmed = server
+
+    async def _save(self) -> None:
+        """Have the prompts of chats that have fallen silent saved."""
+        if self.warmed is None or not await self.saves():
+            return
+        for chat in await self.store.chats.recent(SAVED_CHATS):
+            quiet, version = self.store.clock() - chat.active_at, (self.warmed, chat.active_at)
+            if not QUIET_SECONDS < quiet < DAY or self.saved.get(chat.key) == version:
+                continue
+            if self.chats.running() or not await self.window.warm(chat.key, save=True):
+                return
+            self.saved[chat.key] = version
+
+    async def _forget_ended(self) -> None:
+        """Have what is saved of conversations deleted that are forgotten or left for a new one."""
+        for key in await self.store.key_values.with_prefix(ENDED, bool):
+            if await self.forget(key.removeprefix(ENDED)):
+                await self.store.key_values.remove(key)
 
     async def _embed(self) -> None:
         """Embed the texts of recent chats, in batches."""

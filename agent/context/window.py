@@ -175,12 +175,12 @@ class ModelWindow:
             )
         return True
 
-    async def warm(self, chat: str, *, changed: bool = False) -> bool:
+    async def warm(self, chat: str, *, changed: bool = False, save: bool = False) -> bool:
         """Have the server prefill the start of a chat's next request, as its template renders it then, up to
         the next message. False when it yielded to a more urgent call.
 
         With `changed` only if the server's cache differs from it: not if the prompt merely grew, nor if it
-        would evict another chat's prompt.
+        would evict another chat's prompt. With `save` the backend then saves it to the disk.
         """
         conversation, entries = await self.store.transcript.current(chat)
         if conversation is None or not entries:
@@ -209,6 +209,8 @@ class ModelWindow:
                     read = (piece.prompt_tokens or 0) - (piece.cached_tokens or 0)
                     reuse = CacheReuse(0, read)
                     await self.store.usage.add(chat, conversation, None, piece, reuse, "warm")
+                    if save:
+                        await hold.save()
             return True
         return False
 

@@ -48,6 +48,9 @@ class GpuHold:
     async def failed(self, error: ModelRefused | BackendAway) -> None:
         """Report that the open request has failed."""
 
+    async def save(self) -> None:
+        """Have the prompt that was just read saved to the disk, where the backend does that."""
+
 
 GpuQueue = Callable[[str, Priority, OnWait | None], AbstractAsyncContextManager[GpuHold]]
 """(chat, priority, on_wait): waits for the GPU, and holds it for the block."""
@@ -119,6 +122,9 @@ class ReportingHold(GpuHold):
     async def failed(self, error: ModelRefused | BackendAway) -> None:
         status = error.status if isinstance(error, ModelRefused) else BROKEN
         await self._lease.report(CompletionReport(chat=self._chat, status=status))
+
+    async def save(self) -> None:
+        await self._lease.save()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,10 @@ from pydantic import ConfigDict, TypeAdapter
 
 from agent.plan import Plan, PlanStep, WrongPlan
 from agent.store.database import Database, Row, Transaction, columns
+from agent.store.key_values import PUT
 from agent.store.ledger import record
+
+ENDED = "ended:"  # and a chat: key of the value that stands while the backend may hold prompts of what was ended
 
 STEPS = TypeAdapter(tuple[tuple[str, bool], ...], config=ConfigDict(defer_build=True))
 
@@ -201,11 +204,13 @@ class ChatTable:
             await tx.run(sql, key)
             await tx.run("DELETE FROM notes WHERE chat = ?", key)
             await tx.run("DELETE FROM chats WHERE key = ?", key)
+            await tx.run(PUT, ENDED + key, "true")
             await record(tx, "admin", key, act="forget", by=by)
 
     async def new_conversation(self, key: str) -> int:
         async with self.database.write() as tx:
             await ensure(tx, key)
+            await tx.run(PUT, ENDED + key, "true")
             return await begin_conversation(tx, key)
 
     async def resume(self, key: str, conversation: int) -> bool:

@@ -1,6 +1,7 @@
 """The control API: HTTP over the UNIX socket, for this process's user."""
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, suppress
@@ -21,12 +22,14 @@ from backend.models.profile import ProfileError
 from backend.pictures import DrawFailed, gpu_drawings, gpu_svg, rasterize
 from backend.protocol import (
     SERVING,
+    ForgottenChat,
     GpuMinute,
     Phrase,
     Prefix,
     ProfileChoice,
     QueueAnswer,
     QueueMessage,
+    QueueState,
     ServerState,
     ServerStatus,
     Status,
@@ -47,6 +50,21 @@ LEASES = web.AppKey("LEASES", set[web.WebSocketResponse])  # the open connection
 
 class JsonBody(RootModel[dict[str, Any]]):
     """A JSON object that is passed on unchanged; pydantic's parser rejects one nested too deeply."""
+
+
+@dataclass(slots=True)
+class ClientPlace:
+    """A client's place in the queue, given up once the `work` on its chat's slot file has ended."""
+
+    chat: str
+    stack: ExitStack = dataclasses.field(default_factory=ExitStack)
+    work: asyncio.Task[None] | None = None
+
+    def close(self) -> None:
+        if self.work and not self.work.done():
+            self.work.add_done_callback(lambda _: self.stack.close())
+        else:
+            self.stack.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,7 @@ class Api:
             web.get("/v1/leases", self.get_leases),
             web.get("/v1/profiles", self.get_profiles),
             web.post("/v1/warm", self.post_warm),
+            web.post("/v1/forget", self.post_forget),
             web.post("/v1/restart", self.post_restart),
             web.post("/v1/profile", self.post_profile),
             web.post("/v1/embeddings", self.post_embeddings),
@@ -139,6 +158,10 @@ class Api:
         self.server.warm(await body(request, Prefix))
         return web.Response(status=202)
 
+    async def post_forget(self, request: web.Request) -> web.Response:
+        await self.server.forget((await body(request, ForgottenChat)).chat)
+        return web.Response(status=204)
+
     async def post_restart(self, request: web.Request) -> web.Response:
         self.server.restart()
         return web.Response(status=202)
@@ -194,7 +217,7 @@ class Api:
                 while True:
                     await socket.send_str((await states.get()).to_data())
 
-        places: dict[int, ExitStack] = {}
+        places: dict[int, ClientPlace] = {}
         sending = asyncio.create_task(send())
         try:
             async for message in socket:
@@ -217,24 +240,32 @@ class Api:
     def receive(
         self,
         message: QueueMessage,
-        places: dict[int, ExitStack],
+        places: dict[int, ClientPlace],
         answer: Callable[[QueueAnswer], None],
     ) -> None:
-        if message.left or message.enter:
-            places.pop(message.id, ExitStack()).close()
-        if place := message.enter:
+        if (message.left or message.enter) and (ended := places.pop(message.id, None)):
+            ended.close()
+        if wanted := message.enter:
+            place = places[message.id] = ClientPlace(wanted.chat)
+
+            def tell(state: QueueState) -> None:
+                """Tell the client; that it holds the GPU, once its chat's prompt is restored."""
+                told = partial(answer, QueueAnswer(id=message.id, state=state))
+                restored = state.state == "held" and not wanted.turn
+                if restored and (restoring := self.server.restoring(wanted.chat)):
+                    place.work = asyncio.create_task(restoring)
+                    place.work.add_done_callback(lambda _: told())
+                else:
+                    told()
+
             queue = self.state.gpu_queue
-            enter = queue.turn if place.turn else partial(queue.enqueue, priority=place.priority)
-            places[message.id] = stack = ExitStack()
-            stack.enter_context(
-                enter(
-                    place.chat,
-                    on_change=lambda state: answer(QueueAnswer(id=message.id, state=state)),
-                )
-            )
+            enter = queue.turn if wanted.turn else partial(queue.enqueue, priority=wanted.priority)
+            place.stack.enter_context(enter(wanted.chat, on_change=tell))
         elif message.report:
             self.health.report(message.report)
             self.server.completed(message.report)
+        elif message.save and (held := places.get(message.id)):
+            held.work = asyncio.create_task(self.server.save(held.chat))
         elif message.tokens is not None:
             self.state.activity.heartbeats += 1
 

@@ -117,6 +117,15 @@ class ExternalServers:
         self._found_at = 0.0  # the next request queries the server again and gets the result
         return endpoint.model_copy(update={"vision": self._vision_tests[key]})
 
+    def restoring(self, chat: str) -> None:
+        """Nothing: prompts are saved on a server of our own alone."""
+
+    async def save(self, chat: str) -> None:
+        """Nothing to do."""
+
+    async def forget(self, chat: str) -> None:
+        """Nothing to do."""
+
     def completed(self, report: CompletionReport) -> None:
         self._failing = report.status == 0 or report.status >= SERVER_ERROR
         known = self._endpoint

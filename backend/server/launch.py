@@ -12,6 +12,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from backend import proc
@@ -35,6 +36,7 @@ from backend.server.diagnosis import Cause, diagnose
 log = logging.getLogger(__name__)
 
 MOST_CRAM_MIB, LEAST_CRAM_MIB = 16384, 256
+SERVERS_CRAM_MIB = 8192  # llama-server's own default
 CACHE_RAM = ("--cache-ram", "-cram")
 EXPERTS, SPEC_TYPE, DRAFTS = "--n-cpu-moe", "--spec-type", "draft-simple"
 THREADS, BATCH_THREADS = "--threads", "--threads-batch"
@@ -86,6 +88,13 @@ class Launch:
     draft_mib: float = 0
     picture_pixels: int = PICTURE_PIXELS
 
+    @property
+    def cache_ram_bytes(self) -> float:
+        """The size of the server's cache of prompts in RAM."""
+        pairs = zip(self.argv, self.argv[1:], strict=False)
+        mib = next((int(value) for flag, value in pairs if flag in CACHE_RAM), SERVERS_CRAM_MIB)
+        return float("inf") if mib < 0 else float(mib << 20)
+
 
 def with_context(config: BackendConfig, profile: Profile) -> Profile:
     """The profile with the context window from the configuration, if it sets one."""
@@ -110,7 +119,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     profile = placed.profile
     profile = with_threads(profile, proc.cores())
     draft = draft if profile.draft else None
-    config.slots_folder.mkdir(parents=True, exist_ok=True)
+    config.slots_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     required = {"-m": str(model), "-c": str(profile.context)}
     if draft:
         required["-md"] = str(draft)
@@ -136,7 +145,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     # The prompt cache's size differs between starts and does not affect slot files.
     pairs = zip(("", *fitted.argv), fitted.argv, strict=False)
     stable = [part for before, part in pairs if before not in CACHE_RAM]
-    identity = [binary.help, *map(str, stamp(model)), *binary.command, *stable]
+    identity = [binary.help, *map(str, (*stamp(model), *stamp(server_file(binary)))), *stable]
     return Launch(
         argv=(*binary.command, *fitted.argv, "--host", "127.0.0.1", "--port", port, *key_flags),
         env={**binary.env, **key_env, **placed.env},
@@ -289,6 +298,14 @@ def free_port() -> int:
 
 
 # -- which program --------------------------------------------------------------
+
+
+def server_file(binary: Binary) -> Path:
+    """The file that changes with the server's build."""
+    if binary.command != EMBEDDED:
+        return Path(binary.command[0])
+    spec = find_spec("xllamacpp")
+    return Path(spec.origin if spec and spec.origin else binary.command[0])
 
 
 help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of the binary

@@ -6,7 +6,7 @@ The schedule decides; a manual choice is valid until the schedule's next switch.
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
@@ -24,6 +24,7 @@ from backend.protocol import (
     ProfileSummary,
     ServerStatus,
 )
+from backend.server.chat_states import ChatStates, forget_chat
 from backend.server.supervisor import Supervisor, SwitchFailed
 from backend.state import BackendState, NotReady
 
@@ -65,6 +66,7 @@ class ManagedServer:
             vision=run.vision,
             picture_pixels=run.launch.picture_pixels,
             audio=run.audio,
+            saves_prompts=run.chats is not None and run.chats.active,
             keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )
 
@@ -104,7 +106,30 @@ class ManagedServer:
         return run.process.log.lines(lines) if run and run.process else []
 
     def completed(self, report: CompletionReport) -> None:
-        """Nothing to do: the stall detector reads the errors from the speedometer."""
+        """Pass a report on; the stall detector reads the errors from the speedometer."""
+        if chats := self._chats:
+            chats.completed(report)
+
+    @property
+    def _chats(self) -> ChatStates | None:
+        run = self.supervisor.server_run
+        return run.chats if run else None
+
+    def restoring(self, chat: str) -> Coroutine[None, None, None] | None:
+        """What to await before a request of this chat."""
+        return self._chats.restoring(chat) if self._chats else None
+
+    async def save(self, chat: str) -> None:
+        """Save the prompt of a chat that has just been read."""
+        if chats := self._chats:
+            await chats.save(chat)
+
+    async def forget(self, chat: str) -> None:
+        """Delete the chat's files."""
+        if chats := self._chats:
+            chats.live.pop(chat, None)
+            await chats.flushed()
+        forget_chat(self.config.slots_folder, chat)
 
     def profiles(self) -> list[ProfileSummary]:
         """All profiles that can be read, those whose model is here first."""

@@ -12,7 +12,8 @@ from typing import NoReturn
 from backend import proc
 from backend.aio import set_within
 from backend.models.profile import Profile
-from backend.protocol import SCHEDULED, Phrase
+from backend.protocol import SCHEDULED, Phrase, Restored
+from backend.server.chat_states import PART, ChatStates
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.launch import Launch
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
@@ -61,6 +62,7 @@ class ServerRun:
         self.gpu_expected, self.on_serving = gpu_expected, on_serving
         self.process: ServerProcess | None = None
         self.monitor: LivenessMonitor | None = None  # from when it has loaded
+        self.chats: ChatStates | None = None  # from when it has loaded
         self.was_ready = False
         self.serves = False
         self.vision = False
@@ -130,7 +132,11 @@ class ServerRun:
         group.create_task(self.monitor.watch())
         folder, template = state.config.slots_folder, dict(profile.template)
         warmer = Warmer(server, folder, self.launch.identity, template, profile.slots)
+        self.chats = self._chat_states(server)
         await self._warm(warmer)
+        for holder in state.gpu_queue.holders:  # its request waits for this server
+            if restoring := self.chats.restoring(holder.chat):
+                await restoring
         self.serves = self.was_ready = True
         self.on_serving()
         reason = ON_CPU if self._on_cpu(process) else None
@@ -140,6 +146,23 @@ class ServerRun:
         group.create_task(self._warm_new_prefixes(warmer))
         if profile.sleeps:
             group.create_task(self._follow_sleep(server, warmer))
+
+    def _chat_states(self, server: LlamaServer) -> ChatStates:
+        config, status = self.state.config, self.state.status
+
+        def restored(now: Restored) -> None:
+            status.set(restored=now.added_to(status.current.restored))
+
+        for left in config.slots_folder.glob(f"*{PART}"):  # of a server that was killed as it saved
+            left.unlink(missing_ok=True)
+        return ChatStates(
+            server,
+            config.slots_folder,
+            most_bytes=config.saved_prompts_mib << 20,
+            ram_bytes=self.launch.cache_ram_bytes,
+            least_seconds=self.state.timing.least_saved,
+            on_restored=restored,
+        )
 
     async def _load(self, process: ServerProcess, server: LlamaServer) -> None:
         timing, began, pid = self.state.timing, monotonic(), process.pid
@@ -182,6 +205,8 @@ class ServerRun:
             sentence = Phrase("The model server dropped a request and did not come back.")
             raise RunEnded(Cause("wedged", sentence)) from None
         status.set(warm=warm)
+        if self.chats:
+            self.chats.begin(warm, warmer.reused)
 
     async def _warm_new_prefixes(self, warmer: Warmer) -> NoReturn:
         """Warm a prefix that is registered while the server serves."""

@@ -6,8 +6,10 @@ cache ends exactly where requests differ (sliding-window and hybrid models canno
 back).
 """
 
+import asyncio
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,10 +20,12 @@ from typing import Any
 
 from backend.files import replace_text
 from backend.protocol import Prefix, WarmPrefix
+from backend.server.chat_states import PART, flush, restore_slot, save_slot
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused
 
 LEAST_SAVED = 512  # tokens: a shorter prefix is read faster than its file
 KEPT_FILES = 2
+READ_AGAIN = 16  # tokens before the end, at most, that a sliding-window model reads again
 OnProgress = Callable[[int, int], None]  # tokens read so far, tokens in total
 
 
@@ -46,11 +50,12 @@ class PrefixStore:
         return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Warmer:
     """Reads prefixes into one server; slot files are keyed by `identity` (model, flags, build).
 
-    `template` holds the profile's chat_template_kwargs, `slots` is the server's number of slots.
+    `template` holds the profile's chat_template_kwargs, `slots` is the server's number of slots. `reused` is the
+    slot file of the warm prefix, once a probe has shown that the server really reuses it.
     """
 
     server: LlamaServer
@@ -58,22 +63,21 @@ class Warmer:
     identity: str
     template: dict[str, Any]
     slots: int = 1
+    reused: Path | None = None
 
     async def warm(self, prefix: Prefix, on_progress: OnProgress) -> WarmPrefix:
-        """Warm the prefix, from a slot file if a probe shows that the server really reuses it."""
+        """Warm the prefix, from a slot file if that is reused."""
         began = monotonic()
         tokens = await self.tokens(prefix)
         on_progress(0, len(tokens))
-        cached, source = len(tokens), "restore"
-        if not await self.restore(tokens):
+        cached, source, seconds = await self.restore(tokens), "restore", monotonic() - began
+        if not cached:
             done = await self.server.prefill(tokens, on_progress)
-            cached, source = done.cached + done.prompt, "prefill"
-            await self.save(tokens)
+            cached, source, seconds = done.cached + done.prompt, "prefill", monotonic() - began
+            if await self.save(tokens) and not await self.restore(tokens):
+                await self.server.prefill(tokens)  # the probe has emptied the slot
         return WarmPrefix(
-            tokens=len(tokens),
-            cached_tokens=cached,
-            seconds=round(monotonic() - began, 3),
-            source=source,
+            tokens=len(tokens), cached_tokens=cached, seconds=round(seconds, 3), source=source
         )
 
     async def tokens(self, prefix: Prefix) -> list[int]:
@@ -90,35 +94,41 @@ class Warmer:
         key = hashlib.sha256(json.dumps([self.identity, tokens]).encode()).hexdigest()[:24]
         return self.folder / f"{key}.slot"
 
-    async def restore(self, tokens: list[int]) -> bool:
-        """Restore the slot file; True if a one-token probe then finds all of it in the cache."""
-        file = self.slot_file(tokens)
-        if self.slots > 1 or not file.is_file():
-            return False
+    async def restore(self, tokens: list[int]) -> int:
+        """Restore the slot file; return how much of it a one-token probe finds in the cache, 0 where that is not
+        all. An empty file stands for one that was not reused."""
+        file, self.reused = self.slot_file(tokens), None
+        if self.slots > 1 or not file.is_file() or not file.stat().st_size:
+            return 0
         try:
-            await self.server.restore(file.name)
+            await restore_slot(self.server, file)
             # A restore may report success and reuse nothing (llama.cpp #25913).
             probe = await self.server.prefill([*tokens, tokens[-1]])
-            if probe.cached == len(tokens):
-                # Restore again, because models that cannot roll back keep the probe's token.
-                await self.server.restore(file.name)
-                return True
+            if probe.cached < len(tokens) - READ_AGAIN:
+                os.truncate(file, 0)
+                return 0
+            # Restore again, because models that cannot roll back keep the probe's token.
+            await restore_slot(self.server, file)
         except ServerRefused:
-            pass
-        file.unlink(missing_ok=True)
-        return False
+            return 0
+        self.reused = file
+        return min(probe.cached, len(tokens))
 
-    async def save(self, tokens: list[int]) -> None:
-        """Save the slot, and delete the oldest files."""
-        if self.slots > 1 or len(tokens) < LEAST_SAVED:
-            return
+    async def save(self, tokens: list[int]) -> bool:
+        """Save the slot, and delete the oldest files; False where that is of no use."""
         file = self.slot_file(tokens)
+        if self.slots > 1 or len(tokens) < LEAST_SAVED or file.exists():
+            return False
+        part = file.with_suffix(PART)
         try:
-            saved = await self.server.save(file.name)
-        except (ServerRefused, ServerAway, KeyError):
-            return
-        if saved < len(tokens):
-            file.unlink(missing_ok=True)
+            saved = await save_slot(self.server, part)
+            await asyncio.to_thread(flush, part)
+        except (ServerRefused, ServerAway, KeyError, OSError):
+            saved = 0
+        if saved >= len(tokens):
+            part.replace(file)
+        part.unlink(missing_ok=True)
         files = sorted(self.folder.glob("*.slot"), key=lambda file: file.stat().st_mtime)
         for old in files[:-KEPT_FILES]:
             old.unlink(missing_ok=True)
+        return saved >= len(tokens)

@@ -45,6 +45,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         timezone=settings.agent.timezone,
         thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
         proxy_port=chosen.local_port,
+        saved_prompts_mib=chosen.saved_prompts_mib,
         proxy_key=chosen.local_key.get_secret_value(),
     )
 

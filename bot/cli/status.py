@@ -131,6 +131,11 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
         if warm := server["warm"]:
             cached = f"{warm['cached_tokens']} of {warm['tokens']} tokens cached"
             lines.append(f"warm: {cached} in {warm['seconds']:.1f} s by {warm['source']}")
+        if restored := server["restored"]:
+            saved = (
+                f"{restored['tokens']:,} tokens not read again, {restored['seconds']:.0f} s saved"
+            )
+            lines.append(f"prompts from the disk: {restored['chats']}, {saved}")
         lines += [*speed_lines(facts["speed"]), *idle_lines(facts["idle"])]
     elif server["model"]:
         lines.append(f"model when it starts: {server['model']}, profile {server['profile']}")

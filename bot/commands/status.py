@@ -132,6 +132,7 @@ def backend_lines(texts: Texts, report: Status) -> list[str]:
             texts.decode.format(speed=speed.decode_tok_s) if speed.decode_tok_s else "",
             texts.cache.format(hit=speed.cache_hit) if speed.cache_hit is not None else "",
         ),
+        texts.from_disk.format(**server.restored.model_dump()) if server.restored else "",
         *(gpu_line(texts, gpu) for gpu in report.gpus),
     ]
     return [line for line in lines if line]

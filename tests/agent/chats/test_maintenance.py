@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from agent.chats.chats import Chats
-from agent.chats.maintenance import HOUR, PRUNE, VACUUM, Maintenance
+from agent.chats.maintenance import HOUR, PRUNE, QUIET_SECONDS, VACUUM, Maintenance
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
+from agent.llm.gpu_queue import GpuHold
 from agent.memory.search import Embedder, SemanticSearch
 from agent.model import Completion, ModelRefused, Request
 from agent.store.backup import SNAPSHOT
@@ -282,3 +283,67 @@ async def test_what_nobody_foresaw_in_maintenance_is_logged_and_tried_again(benc
         search = SemanticSearch(chats.store, Broken("http://unused"))
         async with beside(idle_of(chats, Server(), semantic_search=search)):
             await soon(lambda: len(tries) > 1)
+
+
+class Saving(GpuHold):
+    def __init__(self, chat: str, saved: list[str]) -> None:
+        super().__init__()
+        self.chat, self.saved = chat, saved
+
+    async def save(self) -> None:
+        self.saved.append(self.chat)
+
+
+async def test_chats_that_fell_silent_are_saved_once_for_each_life_of_the_server(
+    bench: Bench,
+) -> None:
+    saved: list[str] = []
+
+    @asynccontextmanager
+    async def queue(chat: str, priority: object, on_wait: object = None) -> AsyncIterator[GpuHold]:
+        yield Saving(chat, saved)
+
+    async def saves() -> bool:
+        return True
+
+    async with bench.running() as chats:
+        await greet(bench, chats, 2)
+        server = Server()
+        idle = idle_of(chats, server, saves=saves)
+        idle.window.queue = queue
+        await idle.run_once()
+        assert saved == []  # somebody may go on
+        now = chats.store.clock()
+        chats.store.clock = lambda: now + QUIET_SECONDS + 1
+        for _ in range(2):
+            await idle.run_once()
+        assert sorted(saved) == ["tg:0", "tg:1"]
+        server.dies(bench, "second")
+        await idle.run_once()
+        assert len(saved) == 4
+        chats.store.clock = lambda: now + 2 * DAY
+        server.dies(bench, "third")
+        await idle.run_once()
+        assert len(saved) == 4
+
+
+async def test_saved_prompts_of_ended_conversations_are_deleted_once_the_backend_is_there(
+    bench: Bench,
+) -> None:
+    forgotten: list[str] = []
+    away = True
+
+    async def forget(chat: str) -> bool:
+        forgotten.append(chat)
+        return not away
+
+    async with bench.running() as chats:
+        await greet(bench, chats, 3)
+        await chats.forget("tg:0")
+        await chats.store.chats.new_conversation("tg:1")
+        idle = idle_of(chats, Server(), forget=forget)
+        await idle.run_once(busy=True)
+        away = False
+        await idle.run_once(busy=True)
+        await idle.run_once(busy=True)
+        assert forgotten == ["tg:0", "tg:1"] * 2

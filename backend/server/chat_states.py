@@ -1,0 +1,215 @@
+"""A chat's prompt on disk: the slot is saved while nobody waits, and restored once the server has lost it.
+
+A file is named CHAT-IDENTITY-TOKENS-SPEED.chat: hashes of the chat and of what it is valid for (the model's file,
+the server, its flags, the fixed prefix), the number of tokens, and the tokens/s that reading them took.
+"""
+
+import asyncio
+import hashlib
+import os
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import monotonic
+
+from backend.protocol import CompletionReport, Restored, WarmPrefix
+from backend.server.llama import LlamaServer, ServerAway, ServerRefused
+
+NOTHING_SHARED = [1]  # a prompt that makes the server move the slot's own into its cache in RAM
+DISK_BYTES_S = 200e6  # until one was measured
+LONGEST_WRITE_S = 10.0  # the server answers nobody meanwhile
+LEAST_MEASURED = 32  # tokens: the speed of reading fewer says nothing
+PART = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFile:
+    path: Path
+    tokens: int
+    speed: int
+
+    @classmethod
+    def of(cls, path: Path) -> "ChatFile":
+        *_, tokens, speed = path.stem.split("-")
+        return cls(path, int(tokens), int(speed))
+
+
+@dataclass(slots=True)
+class ChatStates:
+    """The chats' files for one run of the server; until `begin` has found them of use there are none.
+
+    `ram_bytes` is the size of the server's own cache; a file is written where it saves `least_seconds` of reading.
+    """
+
+    server: LlamaServer
+    folder: Path
+    most_bytes: float
+    ram_bytes: float
+    least_seconds: float
+    on_restored: Callable[[Restored], None]
+    live: OrderedDict[str, int] = field(
+        default_factory=OrderedDict
+    )  # tokens the server has, by chat
+    _identity: str = ""
+    _prefix: int = 0  # tokens that are warm without a file
+    _token_bytes: float = 0.0
+    _disk_speed: float = DISK_BYTES_S
+    _read_speed: float = 0.0
+    _restored: tuple[ChatFile, str, float] | None = (
+        None  # file, chat, seconds; until its request has ended
+    )
+    _flush: asyncio.Task[None] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether prompts are saved."""
+        return bool(self._identity)
+
+    def begin(self, warm: WarmPrefix, prefix_file: Path | None) -> None:
+        """The server has just read the prefix, which it reuses from `prefix_file`, and no chat."""
+        self.live.clear()
+        self._identity, self._prefix = "", warm.tokens
+        if warm.source == "prefill" and warm.seconds:
+            self._read_speed = warm.tokens / warm.seconds
+        if prefix_file and self.most_bytes:
+            self._identity = prefix_file.stem
+            self._token_bytes = prefix_file.stat().st_size / warm.tokens
+
+    def restoring(self, chat: str) -> Coroutine[None, None, None] | None:
+        """What to await before a request of this chat; None where the server has its prompt, or no file helps."""
+        if not self._identity:
+            return None
+        known = chat in self.live
+        self.live.setdefault(chat, 0)
+        self.live.move_to_end(chat)
+        file = None if known else self._file(chat)
+        if file is None or not file.path.stat().st_size / self._disk_speed < self._seconds(file):
+            return None
+        return self._restore(chat, file)
+
+    def completed(self, report: CompletionReport) -> None:
+        """Note how long the chat's prompt is now, and what a restore has saved."""
+        chat, prompt, cached = report.chat, report.prompt_tokens, report.cached_tokens
+        if chat not in self.live or prompt is None or cached is None:
+            return
+        if report.prefill_tok_s and prompt - cached >= LEAST_MEASURED:
+            self._read_speed = report.prefill_tok_s
+        self.live[chat] = prompt
+        while len(self.live) > 1 and self._token_bytes * sum(self.live.values()) > self.ram_bytes:
+            self.live.popitem(last=False)
+        if self._restored is None or self._restored[1] != chat:
+            return
+        (file, _, seconds), self._restored = self._restored, None
+        tokens = cached - self._prefix
+        if tokens > 0:
+            saved = tokens / file.speed - seconds
+            self.on_restored(Restored(chats=1, tokens=tokens, seconds=saved))
+        else:  # the conversation has changed, so that the file was of no use
+            file.path.unlink(missing_ok=True)
+
+    async def save(self, chat: str) -> None:
+        """Save the slot, which holds the chat's prompt, unless what is new in it is read as fast."""
+        before = self._file(chat) if self._identity else None
+        tokens, speed = self.live.get(chat, 0), self._read_speed or (before.speed if before else 0)
+        size = tokens * self._token_bytes
+        writing = size / self._disk_speed
+        unsaved = abs(tokens - (before.tokens if before else self._prefix))
+        if not self._identity or not tokens or not speed or writing > LONGEST_WRITE_S:
+            return
+        if unsaved <= speed * max(self.least_seconds, writing) or not self._make_room(size):
+            return
+        await self.flushed()
+        part, began = self.folder / f"{chat_hash(chat)}{PART}", monotonic()
+        try:
+            saved = await save_slot(self.server, part)
+        except (ServerAway, ServerRefused, KeyError, OSError):
+            part.unlink(missing_ok=True)
+            return
+        size = part.stat().st_size
+        self._token_bytes, self._disk_speed = size / tokens, size / (monotonic() - began)
+        name = f"{chat_hash(chat)}-{self._identity}-{saved}-{max(1, round(speed))}.chat"
+        self._flush = asyncio.create_task(self._finish(chat, part, self.folder / name))
+
+    async def flushed(self) -> None:
+        """Wait until the last saved file is on the disk."""
+        if self._flush:
+            await asyncio.wait([self._flush])
+
+    def _file(self, chat: str) -> ChatFile | None:
+        found = self.folder.glob(f"{chat_hash(chat)}-{self._identity}-*.chat")
+        return next(map(ChatFile.of, found), None)
+
+    def _seconds(self, file: ChatFile) -> float:
+        """How long reading takes what the file holds."""
+        return (file.tokens - self._prefix) / file.speed
+
+    async def _restore(self, chat: str, file: ChatFile) -> None:
+        began = monotonic()
+        try:
+            await self.server.prefill(NOTHING_SHARED)
+            reading = monotonic()
+            self.live[chat] = await restore_slot(self.server, file.path)
+            self._disk_speed = file.path.stat().st_size / (monotonic() - reading)
+            os.utime(file.path)
+            self._restored = file, chat, monotonic() - began
+        except (ServerRefused, ServerAway, KeyError, OSError):
+            pass  # it is read
+
+    def _make_room(self, size: float) -> bool:
+        """Delete the files used longest ago until one of `size` may be added."""
+        files = sorted(self.folder.glob("*.chat"), key=lambda file: file.stat().st_mtime)
+        held = sum(file.stat().st_size for file in files)
+        bound = min(self.most_bytes, (held + shutil.disk_usage(self.folder).free) / 4)
+        for file in files if size <= bound else []:
+            if held + size <= bound:
+                break
+            held -= file.stat().st_size
+            file.unlink()
+        return size <= bound
+
+    async def _finish(self, chat: str, part: Path, file: Path) -> None:
+        """Give a saved file its name, once it is on the disk: it is whole, or it is not used."""
+        await asyncio.to_thread(flush, part)
+        if chat in self.live:  # not forgotten meanwhile
+            forget_chat(self.folder, chat, self._identity)
+            part.replace(file)
+        part.unlink(missing_ok=True)
+
+
+async def save_slot(server: LlamaServer, file: Path) -> int:
+    """Save slot 0 to a file that only this user may read; return the number of tokens."""
+    file.touch(mode=0o600)
+    return await server.save(file.name)
+
+
+async def restore_slot(server: LlamaServer, file: Path) -> int:
+    """Restore slot 0; return the number of tokens. A file that fails is deleted, also when the server does not
+    survive it (build 11549 hangs on half a file)."""
+    part = file.with_suffix(PART)
+    file.rename(part)
+    try:
+        restored = await server.restore(part.name)
+        part.rename(file)
+    finally:
+        part.unlink(missing_ok=True)
+    return restored
+
+
+def flush(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def chat_hash(chat: str) -> str:
+    return hashlib.sha256(chat.encode()).hexdigest()[:24]
+
+
+def forget_chat(folder: Path, chat: str, identity: str = "*") -> None:
+    """Delete the chat's files, of every model or of one identity."""
+    for file in folder.glob(f"{chat_hash(chat)}-{identity}-*.chat"):
+        file.unlink(missing_ok=True)
