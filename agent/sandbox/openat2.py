@@ -8,7 +8,6 @@ it, and raises OSError; EXDEV and ELOOP mean that the path leads outside.
 import ctypes
 import errno
 import os
-import secrets
 import stat
 import struct
 from collections.abc import Iterator
@@ -77,7 +76,7 @@ def replace_file(root: int, path: str, source: int) -> bool:
     parent, name = os.path.split(path)
     with closing_fd(make_directory(root, parent)) as directory:
         mode = permissions(directory, name)
-        partial = f".{name[:60]}.{secrets.token_hex(4)}"
+        partial = f".{name[:60]}.{os.urandom(4).hex()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         target = os.open(partial, flags, 0o600, dir_fd=directory)
         try:

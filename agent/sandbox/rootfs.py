@@ -167,6 +167,7 @@ def replacing_public(path: Path) -> Iterator[Path]:
 
 def make_directory(path: Path) -> None:
     """Make a directory with its parents, world-readable whatever the umask."""
-    for missing in reversed([p for p in (path, *path.parents) if not p.exists()]):
-        missing.mkdir(exist_ok=True)
-        missing.chmod(0o755)
+    if not path.exists():
+        make_directory(path.parent)
+        path.mkdir(exist_ok=True)
+        path.chmod(0o755)
