@@ -1,7 +1,10 @@
 """A real sandbox on a temporary state directory, and a caller of its tools."""
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,9 +15,15 @@ from agent.budgets import CallBudget
 from agent.documents.library import Library
 from agent.errors import ToolError
 from agent.mcp.servers import ToolServers
+from agent.sandbox import bubblewrap, cgroup
+from agent.sandbox.bwrap_process import prepare_sockets
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.sandbox import Sandbox, Sandboxes, open_sandboxes
+from agent.sandbox.observer import NoObserver
+from agent.sandbox.privileges import CurrentUser, UnprivilegedUser
+from agent.sandbox.rootfs import Rootfs, prepare
+from agent.sandbox.sandbox import Sandbox, Sandboxes
+from agent.sandbox.sandbox_config import SandboxConfig
 from agent.shell.registry import scripts
 from agent.tools.context import Approver, Read, ToolContext
 from agent.tools.registry import chosen, shell_names
@@ -23,6 +32,10 @@ from agent.trust import Taint, asks
 from agent.web.browser import Browser
 
 LIMITS = SandboxLimits(memory_mib=512, pids=64, disk_mib=32, files=500)
+
+
+USER = CurrentUser() if os.geteuid() else UnprivilegedUser()  # its server ends with this process
+_prepared: dict[tuple[str, frozenset[tuple[str, str]]], Rootfs] = {}  # by time zone and programs
 
 
 @asynccontextmanager
@@ -35,16 +48,28 @@ async def opened(
     zone: str = "Europe/Paris",
     hosts: Hosts | None = None,
 ) -> AsyncIterator[Sandboxes]:
-    async with open_sandboxes(
-        state,
+    """As open_sandboxes, with the tool user and the prepared rootfs of all tests of a process."""
+    programs = {**scripts(), **shell_names(chosen(()))}
+    key = zone, frozenset(programs.items())
+    if key not in _prepared:
+        folder = Path(tempfile.mkdtemp(prefix="voltaire-rootfs-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        folder.chmod(0o755)
+        _prepared[key] = prepare(folder, zone, programs)
+    config = SandboxConfig(
+        user=USER,
+        rootfs=_prepared[key],
+        sockets=prepare_sockets(state / "sandbox" / "calls"),
         limits=limits,
-        repos=repos,
+        repos={repo.name: repo for repo in repos},
         zone=zone,
         report=report,
+        bwrap=await bubblewrap.find(),
+        observe=lambda chat: NoObserver(),
         hosts=hosts,
-        programs={**scripts(), **shell_names(chosen(()))},
-    ) as sandboxes:
-        yield sandboxes
+        cgroups=cgroup.delegated() if isinstance(USER, CurrentUser) else None,
+    )
+    yield Sandboxes(config, state / "chats")
 
 
 @dataclass

@@ -30,11 +30,13 @@ import asyncio, sys
 from dataclasses import replace
 from pathlib import Path
 from agent.sandbox.bubblewrap import Bubblewrap
-from agent.sandbox.sandbox import Sandbox
-from fakes.sandbox_box import opened
+from agent.sandbox.sandbox import Sandbox, open_sandboxes
+from fakes.sandbox_box import LIMITS
 
 async def main():
-    async with opened(Path(sys.argv[1])) as sandboxes:
+    async with open_sandboxes(
+        Path(sys.argv[1]), limits=LIMITS, repos=(), zone="UTC", report=str
+    ) as sandboxes:
         sandbox = await sandboxes.of("cli")
         held = replace(sandbox.config, bwrap=Bubblewrap(sys.argv[2]))
         await Sandbox(held, "cli", sandbox.workspace).run(["sleep", sys.argv[3]])

@@ -12,11 +12,13 @@ from agent.channels import Assignment
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Request
+from agent.sandbox.sandbox import open_sandboxes
 from agent.shell import programs
+from agent.shell.registry import scripts
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, tool
-from fakes.sandbox_box import opened
+from fakes.sandbox_box import LIMITS
 from tests.agent.chats.conftest import Bench, said
 
 
@@ -38,7 +40,9 @@ class Loud:
 async def main() -> None:
     state = Path(sys.argv[1])
     programs.__path__.append(sys.argv[2])
-    async with opened(state / "state") as sandboxes:
+    async with open_sandboxes(
+        state / "state", limits=LIMITS, repos=(), zone="UTC", report=str, programs=scripts()
+    ) as sandboxes:
         context = ToolContext(await sandboxes.of("cli"))
 
         async def run(call: Call, command: str) -> Output:
