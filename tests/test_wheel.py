@@ -217,6 +217,7 @@ async def test_uv_tool_install_ends_in_services(
     assert "--user restart voltaire.target\n" in (tmp_path / "log").read_text()
 
 
+@pytest.mark.slow
 def test_in_a_shared_environment_it_leaves_others_alone(
     wheel: Path, tmp_path: Path, home: dict[str, str]
 ) -> None:

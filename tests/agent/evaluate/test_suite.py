@@ -61,9 +61,15 @@ def test_at_least_forty_tasks_with_names_of_their_own() -> None:
     assert max(task.calls for task in suite()) == 12
 
 
-async def test_every_task_can_be_done(stage: Any) -> None:
+some_or_all = pytest.mark.parametrize(
+    "step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+)
+
+
+@some_or_all
+async def test_every_task_can_be_done(stage: Any, step: int) -> None:
     faults = {}
-    for task in suite():
+    for task in suite()[::step]:
         score = await run_task(stage(solving(task.name)), task)
         if score.fault or score.reason != "done":
             faults[task.name] = (score.fault, score.reason)
@@ -145,10 +151,11 @@ async def test_skills_of_a_task_are_not_there_in_the_next(stage: Any) -> None:
     assert "shift-note  How a shift note" in listed and "parcel-code" not in listed
 
 
-async def test_none_is_done_by_doing_nothing(stage: Any) -> None:
+@some_or_all
+async def test_none_is_done_by_doing_nothing(stage: Any, step: int) -> None:
     done = [
         task.name
-        for task in suite()
+        for task in suite()[::step]
         if not (await run_task(stage(ScriptedModel.of(says("All is well."))), task)).fault
     ]
     assert done == []

@@ -52,18 +52,14 @@ async def test_a_broken_server_costs_one_call(
     assert calls(servers) == [f"{tool} {{}}", 'say {"text": "again"}']
 
 
-@pytest.mark.parametrize(
-    "words", ["tea", "tea say --help", "tea sya", "tea say txt=a", "", "tea read"], ids=repr
-)
-async def test_what_a_server_says_of_itself_is_a_strangers(
-    servers: FakeServers, words: str
-) -> None:
+async def test_what_a_server_says_of_itself_is_a_strangers(servers: FakeServers) -> None:
     """Also where an owner has seen it, and what advice after a mistake holds of it."""
     box = await servers.open()
     await mcp(box, "tea")
-    answer = await mcp(box, words)
-    assert "say" in answer or "note" in answer
-    assert box.strangers == ["MCP server tea"]
+    for words in ("tea", "tea say --help", "tea sya", "tea say txt=a", "", "tea read"):
+        answer = await mcp(box, words)
+        assert "say" in answer or "note" in answer, words
+        assert box.strangers == ["MCP server tea"], words
 
 
 async def test_a_message_of_too_many_values_is_not_read(servers: FakeServers) -> None:

@@ -1,4 +1,4 @@
-"""The attack suite: a fifth of it by day, all of it in areas; and that it can fail."""
+"""The attack suite: a tenth of it by day, all of it in areas; and that it can fail."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from tests.attacks.suite import against_nothing, against_sandbox
 AREAS = sorted({attack.area for attack in ATTACKS} - {CHORE})
 
 
-def every_fifth() -> list[Attack]:
+def every_tenth() -> list[Attack]:
     """Of each area but the one of half an hour, and all that tidies up between them."""
     of_area = Counter[str]()
     chosen = []
     for attack in ATTACKS:
         of_area[attack.area] += attack.area not in (CHORE, WHOLE)
-        if attack.area == CHORE or of_area[attack.area] % 5 == 1:
+        if attack.area == CHORE or of_area[attack.area] % 10 == 1:
             chosen.append(attack)
     return chosen
 
@@ -41,7 +41,7 @@ async def check(attacks: Sequence[Attack], folder: Path) -> None:
 
 
 async def test_attacks_of_each_area_are_blocked(folder: Path) -> None:
-    await check(every_fifth(), folder)
+    await check(every_tenth(), folder)
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ async def test_every_attack_is_blocked(area: str, folder: Path) -> None:
 
 
 async def test_without_walls_attacks_succeed(folder: Path) -> None:
-    attacks = [a for a in ATTACKS if a.area == "terminal"]
+    attacks = [a for a in ATTACKS if a.area == "terminal"][::3]
     outcomes = [outcome async for outcome in against_nothing(folder, attacks)]
     succeeded = sum(bool(outcome.success) for outcome in outcomes)
     assert succeeded > len(outcomes) * 0.6

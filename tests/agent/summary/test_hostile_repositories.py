@@ -103,7 +103,7 @@ def check_text(text: str, commits: int) -> None:
 
 @given(COMMITS)
 @example(WORST)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 async def test_every_number_is_git_s(commits: list[Commit]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder, "r")
@@ -133,7 +133,7 @@ def branch_of(lure: str) -> str:
     )
 
 
-@pytest.mark.parametrize("refs", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("refs", [1_000, pytest.param(100_000, marks=pytest.mark.slow)])
 async def test_a_hundred_thousand_refs(tmp_path: Path, refs: int) -> None:
     """Half of them branches, half of them tags."""
     repository = Repository(tmp_path / "r")

@@ -19,7 +19,7 @@ WORDS = st.one_of(
     ),
 )
 QUICK = settings(
-    max_examples=25,
+    max_examples=10,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -75,9 +75,9 @@ async def test_a_draft_model_drafts(config: BackendConfig, noise: Path) -> None:
     """Build 11434 loads one and asks it nothing unless it is told the kind of drafting, too."""
     drafting = replace(PLAIN, gpu=False, context=4096, draft=Source(path=str(noise)))
     async with gpu_sampler() as sampler, bench_server(config, drafting, sampler) as bench:
-        row = await bench.at(256)
-    assert " --spec-type draft-simple" in row.setting.flags
-    assert row.acceptance is not None and 0 <= row.acceptance <= 1
+        timed = await bench.probe.complete(await bench.probe.tokens(16), 16)
+        assert " --spec-type draft-simple" in bench.setting.flags
+    assert timed.acceptance is not None and 0 <= timed.acceptance <= 1
 
 
 async def test_a_server_that_does_not_start_is_one_sentence(config: BackendConfig) -> None:

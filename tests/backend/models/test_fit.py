@@ -102,11 +102,18 @@ async def test_prediction_is_what_the_server_allocates(folder: Path, kind: str) 
 # -- real shapes ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SHAPES)
+# Of each kind of attention and cache one; `make test-long` has the others.
+SAMPLE = ("qwen3-4b", "gemma3-4b", "gpt-oss-20b", "qwen3.6-27b", "nemotron-3-nano-30b-a3b")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in SAMPLE else pytest.mark.slow) for n in SHAPES],
+)
 async def test_a_real_model_needs_what_the_server_says(tmp_path: Path, name: str) -> None:
     path = make_shape(tmp_path, name)
     model = read_header(path)
-    for context in (8192, 32_768, 131_072):
+    for context in (8192, 131_072):
         options = RunOptions(context, 512, "q8_0", "f16")
         flags = ("-c", str(context), "-ctk", "q8_0", "-np", "1", "-ub", "512", "-fa", "on")
         found = await dry_run(path, *flags)
@@ -121,7 +128,7 @@ async def test_a_head_that_drafts_has_a_context_of_its_own(tmp_path: Path, name:
     path = make_shape(tmp_path, name)
     model = read_header(path)
     drafting = ("--spec-type", "draft-mtp", "--spec-draft-n-max", "2")
-    for context in (8192, 32_768, 131_072):
+    for context in (8192, 131_072):
         options = RunOptions(context, 1024, "q8_0", "q8_0", mtp_tokens=2)
         flags = ("-c", str(context), "-ctk", "q8_0", "-ctv", "q8_0", "-np", "1", "-ub", "1024")
         found = await dry_run(path, *flags, "-fa", "on", *drafting)

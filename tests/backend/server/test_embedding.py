@@ -53,7 +53,13 @@ def pid_of(running: Running) -> int:
     return int(json.loads(record.read_text())["pid"]) if record.exists() else 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGSTOP, id="stopped", marks=pytest.mark.slow),
+    ],
+)
 async def test_vectors_come_from_a_server_of_our_own_and_from_its_next(
     tmp_path: Path, number: signal.Signals
 ) -> None:
