@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,52 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     text = page.read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", text):
         assert (page.parent / target).exists(), target
+
+
+def test_every_address_of_the_settings_is_in_the_list_of_those_that_are_contacted() -> None:
+    reference = (ROOT / "docs" / "configuration.md").read_text()
+    sections = re.findall(r"^## `\[+(.+?)\]+`\n(.*?)(?=^## |\Z)", reference, re.M | re.S)
+    ours = {"telegram.webhook_url", "page.url"}  # where others reach this program
+    addresses = {
+        f"{section}.{key}"
+        for section, keys in sections
+        for key in re.findall(r"^\| `((?:\w+_)?url|homeserver|allow_hosts|network)` ", keys, re.M)
+    } - ours
+    security = (ROOT / "docs" / "security.md").read_text()
+    _, _, contacted = security.partition("## Every address that is contacted")
+    assert [each for each in sorted(addresses) if f"`{each}" not in contacted] == []
+
+
+def test_the_tables_of_profiles_are_those_of_the_profiles() -> None:
+    text = (ROOT / "docs" / "models.md").read_text()
+    _, _, processor = text.partition("## On a processor")
+    named = set[str]()
+    for row in processor.partition("## Chat templates")[0].splitlines():
+        named.update(re.findall(r"`([\w.-]+)`", row.split("|")[1]) if row.startswith("|") else ())
+    folder = ROOT / "backend" / "models" / "profiles"
+    profiles = {path.stem: tomllib.loads(path.read_text()) for path in folder.glob("*.toml")}
+    assert named == set(profiles)
+    rows = re.findall(r"^\| `([\w.-]+)` \| [^|]+ \| ([\d,]+) \| ([^|]+) \|$", text, re.M)
+    assert len(rows) > 20
+    for name, window, speed in rows:
+        assert int(window.replace(",", "")) == profiles[name]["context"], name
+        figure = re.match(r"[\d.]+", speed)
+        reported = profiles[name].get("reference", {}).get("decode_tok_s")
+        assert (float(figure[0]) if figure else None) == reported, name
+
+
+def test_what_the_readme_says_that_it_costs_is_measured() -> None:
+    said = re.search(
+        r"(\d+) MB of memory for the bot and (\d+) MB for the backend, (\d+) ms from a message",
+        (ROOT / "README.md").read_text(),
+    )
+    assert said
+    table = (ROOT / "docs" / "performance.md").read_text()
+    rows = (
+        "resident memory after one turn",
+        "the same: backend",
+        "update received to model request",
+    )
+    for figure, row in zip(said.groups(), rows, strict=True):
+        measured = re.search(rf"^\| {row}.*\*\*([\d.]+) ", table, re.M)
+        assert measured and round(float(measured[1])) == int(figure), row
