@@ -30,7 +30,7 @@ class Texts(NamedTuple):
     you: str = "you"
     an_owner: str = "an owner"
     or_: str = " or "
-    in_line: str = "number {place} in line for the GPU, {seconds} s"
+    in_line: str = "number {place} in line for the model, {seconds} s"
     working_since: str = "working for {seconds} s"
     notice_since: str = "{notice} ({seconds} s)"
     interrupted: str = "interrupted by a restart"
