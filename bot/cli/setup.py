@@ -8,6 +8,7 @@ import asyncio
 import grp
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -136,6 +137,8 @@ async def command(
             else:
                 await (greet(wizard) if started else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
+            if not shutil.which("voltaire"):
+                click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
             await record_setup(state, did="configured", file=str(config))
     except (click.Abort, asyncio.CancelledError):
         kept = f"What was answered is in {config}" if exists(config) else "Nothing was changed"
@@ -191,6 +194,11 @@ def state_folder(config: Path) -> Path:
             if known != Path():
                 return known
     return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
+
+
+def own_program() -> Path:
+    """The command of this installation."""
+    return Path(sys.executable).with_name("voltaire")
 
 
 async def serve_meanwhile(wizard: "Wizard") -> None:
@@ -516,7 +524,7 @@ class Wizard:
     def wants_download(self, files: list[str]) -> bool:
         if self.given.pull is not None:
             return self.given.pull
-        question = f"Download {', '.join(files)} now? yes or no"
+        question = f"Download {', '.join(files)} now? yes, or no to do it later"
         return self.yes or ask(question, "yes").lower() in ("y", "yes")
 
     async def server(self, profile: Profile) -> None:
@@ -575,8 +583,14 @@ class Wizard:
 
     def compile_in_background(self) -> None:
         """Start compiling a server for the GPU, at the lowest priority; the faster of both is used."""
-        program = Path(sys.executable).with_name("voltaire")
-        words = (str(program), "--config", str(self.config), "server", "build", "--keep-faster")
+        words = (
+            str(own_program()),
+            "--config",
+            str(self.config),
+            "server",
+            "build",
+            "--keep-faster",
+        )
         where = units.start_in_background(self.scope, words, self.state / "servers" / "compile.log")
         click.echo(f"A server for this card is compiled in the background. {where}")
 

@@ -98,7 +98,7 @@ function figures({ speeds, speed, warm, memory, idle, jobs }) {
   const recent = speeds.recent;
   const of = (name) => recent.map((call) => call[name]);
   const newest = (name) => of(name).filter((value) => value !== null).at(-1);
-  const against = (value, best) => (value && best ? `${percent(value / best)} of this machine's best, ${number(best)}` : "");
+  const against = (value, best) => (value && best ? `${percent(Math.min(value / best, 1))} of this machine's best, ${number(Math.max(value, best))}` : "");
   const figure = (label, value, unit, under, line) => h("div.figure", h("p.label", label), h("p.value", value, unit && h("small", ` ${unit}`)), under && h("p.under", under), line);
   const writes = newest("decode_tok_s"), reads = newest("prefill_tok_s");
   return [h("h2", "Figures"), h("div.figures",

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -112,6 +113,8 @@ def wizard(*words: str) -> list[str]:
 async def test_without_a_token_the_wizard_ends_and_the_terminal_works(tmp_path: Path) -> None:
     code, out, err = await voltaire(tmp_path, *wizard("--yes"), config=own_state(tmp_path))
     assert (code, "voltaire chat" in out, "setup telegram" in out) == (0, True, True), err
+    command = str(Path(sys.executable).with_name("voltaire"))
+    assert (command in out) is (shutil.which("voltaire") is None), "where it is, if not on the PATH"
 
 
 @pytest.mark.parametrize("app", [["telegram"], []])

@@ -104,6 +104,8 @@ async def test_now_shows_what_runs_and_a_question_is_answered(page: Page, folder
         page.get_by_role("img", name=re.compile("^Temperature, °C; core: "))
     ).to_be_visible()
     await expect(page.get_by_text("and what does the weather do on Sunday?")).to_be_visible()
+    compared = await page.get_by_text("of this machine's best").all_inner_texts()
+    assert compared and all(int(text.split(" %")[0]) <= 100 for text in compared), compared
     question = page.get_by_role("article", name="A question")
     await question.get_by_role("button", name="Deny").click()
     await expect(page.locator("#toast")).to_have_text("Denied.")
