@@ -18,7 +18,7 @@ def known_zone(name: str) -> str:
 
 
 def local_time(at: float, zone: str) -> datetime:
-    """An instant (seconds since the epoch) in an IANA zone; the epoch where no calendar has that instant."""
+    """Convert seconds since the epoch to a datetime in an IANA zone; the epoch itself if out of range."""
     here = ZoneInfo(known_zone(zone) or "UTC")
     try:
         return (EPOCH + timedelta(seconds=at)).astimezone(here)

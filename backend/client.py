@@ -213,7 +213,7 @@ class BackendClient:
         return Status.model_validate_json(await self._request("GET", "/v1/status"))
 
     async def endpoint(self, *, vision: bool = False) -> Endpoint:
-        """Where completions go now; may change with every restart of llama-server.
+        """Return the URL and key for completions, which may change with every restart of llama-server.
 
         With `vision`, a server that does not say whether it accepts pictures is tested with a tiny one, once.
         """

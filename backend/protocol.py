@@ -109,7 +109,7 @@ def field_data(value: Filling) -> Any:
 
 
 def filling(value: Any) -> Filling:
-    """The inverse of field_data."""
+    """Parse what fills a field from its JSON form, as `field_data` makes it."""
     if isinstance(value, list):
         return [Phrase.from_data(each) for each in value]
     return Phrase.from_data(value) if isinstance(value, dict) else value

@@ -345,8 +345,10 @@ def plan_steps(plan: Plan) -> list[str]:
 
 
 class UnfinishedViews(Generic[Left]):
-    """Messages of live views that no turn has finished yet, each with what is to remain of it; after a kill
-    the next start ends them so. `prefix` is that of their keys in the database."""
+    """Stores which live views no turn has finished, and what is to remain of each.
+
+    After a kill the next start finishes them. `prefix` is that of their keys in the database.
+    """
 
     def __init__(self, key_values: KeyValueTable, prefix: str, kind: type[Left]) -> None:
         self._key_values = key_values

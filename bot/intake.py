@@ -148,8 +148,7 @@ def origin(level: AccessLevel) -> Origin:
 
 
 async def with_answered(context: HandlerContext, incoming: Incoming, message: str) -> Incoming:
-    """Mark a message as a stranger's text where it quotes our `message` ("": it quotes none), and that one may
-    repeat what strangers wrote."""
+    """Mark a message as untrusted if our `message` that it quotes ("" for none) may repeat untrusted text."""
     source = message and await context.store.taints.of_message(incoming.chat, message)
     if not source:
         return incoming

@@ -34,7 +34,7 @@ OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup onl
 
 
 class BackupError(Exception):
-    """`str` is one sentence."""
+    """A backup cannot be made or restored. `str` is one sentence for a person."""
 
 
 @dataclass(frozen=True, slots=True)

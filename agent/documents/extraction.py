@@ -254,7 +254,7 @@ def run(
     errors: int = subprocess.DEVNULL,
     seconds: float | None = None,
 ) -> bytes:
-    """What a program prints, up to MOST_FILE; TimeoutExpired after `seconds`, or when the document's time is up."""
+    """Run a program and return what it prints, up to MOST_FILE bytes. Raises TimeoutExpired after `seconds`, or when the document's time is up."""
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,

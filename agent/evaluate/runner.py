@@ -33,7 +33,7 @@ Power = Callable[[], Awaitable[float | None]]
 
 
 async def unmeasured() -> float | None:
-    """The power of a machine without a GPU that reports it."""
+    """The `Power` of a machine where no GPU reports any."""
     return None
 
 

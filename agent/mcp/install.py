@@ -117,7 +117,7 @@ def run(argv: Sequence[str], *, new: bool) -> None:
 
 
 def script_of(folder: Path, tool: str, name: str) -> str:
-    """The name of the program that a package has installed; InstallError where several could be meant."""
+    """Name the program that a package has installed. Raises InstallError if several could be meant."""
     if tool == "npx":
         about = json.loads((folder / "node_modules" / name / "package.json").read_text("utf-8"))
         programs = about.get("bin")

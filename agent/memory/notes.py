@@ -18,7 +18,7 @@ NOTES_MOST = 500  # per chat
 
 @dataclass(frozen=True)
 class ChatMemory:
-    """`zone` is an IANA name, for dates; without `semantic_search` recall goes by words alone."""
+    """One chat's notes and what was said in it. `zone` is an IANA name, for dates; without `semantic_search` recall goes by words alone."""
 
     store: Store
     chat: str

@@ -22,7 +22,7 @@ NO_CHARTS = "python3 has no matplotlib, until the owner runs: apt-get install py
 
 @dataclass
 class HostReport:
-    """`status` is the backend's newest, set by whoever polls it; None: not known."""
+    """What the sandbox is told of the machine (/host.txt). `status` is the backend's newest; None: unknown."""
 
     state: Path
     zone: str

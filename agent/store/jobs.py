@@ -125,7 +125,7 @@ OccurrenceState = Literal["due", "running", "done", "missed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """`due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered. `data` is
+    """One due time of a job, and what became of it. `due_at` is in whole seconds since the epoch. "done" carries the id of what was delivered. `data` is
     text from outside that it runs with."""
 
     id: int

@@ -88,7 +88,7 @@ class Broken(Exception):
 
 
 def chained(before: str, row: LedgerRow) -> str:
-    """The hash of a row that follows one with the hash `before`, "" for the first row."""
+    """Hash a row together with the hash of the row before it ("" for the first row)."""
     own = json.dumps([before, row.number, row.at, row.kind, row.chat, row.facts])
     return hashlib.sha256(own.encode()).hexdigest()
 

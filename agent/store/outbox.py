@@ -43,7 +43,7 @@ class OutboxRow:
     changed_at: float
 
     def ahead(self, now: float) -> float:
-        """Seconds until it may be sent; no more than asked for if the clock was set back since."""
+        """Return the seconds until a row may be sent: never more than was asked for, though the clock was set back."""
         return max(0.0, self.not_before - max(now, self.changed_at))
 
 
@@ -119,7 +119,7 @@ class OutboxTable:
         return _first(await self.database.all(sql, id))
 
     async def delivered(self, id: int, message_ids: Sequence[str]) -> None:
-        """Record the delivery and the app's ids; it ends the job's occurrence, also one that counted as failed."""
+        """Record the delivery and the app's message ids. The job's occurrence becomes done, even a failed one."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "delivered")
             await tx.many(_ADD_MESSAGE_ID, [(message_id, id) for message_id in message_ids])

@@ -37,7 +37,7 @@ WORDLESS = "_The model found no words of its own, so these are only the facts._"
 
 @dataclass(frozen=True)
 class RepoSummaries:
-    """`git` gives the runner of a chat's sandbox, `prompt_bytes` how much material one question may hold.
+    """Summarizes what happened in repositories. `git` gives the runner of a chat's sandbox, `prompt_bytes` how much material one question may hold.
     `locate` finds where a chat's sandbox reads a repository."""
 
     store: Store

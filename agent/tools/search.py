@@ -201,7 +201,7 @@ def in_full(place: SandboxPath, line: str) -> str:
 
 
 def bounded(call: Call, lines: list[str], count: int, more: str) -> str:
-    """As many lines as fit into the output, and how many more there are."""
+    """Keep as many lines as fit into the output, and say how many more there are."""
     left, shown = call.output_limit, []
     for line in lines[:MOST_LINES]:
         left -= len(line.encode()) + 1

@@ -59,8 +59,10 @@ class PageCache:
 
 @dataclass(frozen=True)
 class Browser:
-    """`engine` None: the owner has named none. `reading` is agent.web.read of the configuration; `hosts` are
-    all that may be connected to."""
+    """Searches and reads the web for one chat. `engine` is None without a search engine.
+
+    `reading` is agent.web.read of the configuration; `hosts` are all that may be connected to.
+    """
 
     chat: str
     table: AddressTable

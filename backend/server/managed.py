@@ -211,7 +211,7 @@ def last_switch(schedule: Sequence[ScheduledProfile], now: datetime) -> Schedule
 def switches_around(
     schedule: Sequence[ScheduledProfile], now: datetime
 ) -> Iterator[ScheduledSwitch]:
-    """The switches of yesterday, today and tomorrow."""
+    """Yield the scheduled switches of the profile from yesterday to tomorrow."""
     for entry in schedule:
         clock = time.fromisoformat(entry.at)
         for days in (-1, 0, 1):

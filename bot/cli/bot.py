@@ -42,7 +42,7 @@ async def command(options: Options) -> None:
 @model_option
 @serves
 async def run(options: Options, model: str) -> None:
-    """Where there is no systemd."""
+    """Run backend and bot together in the foreground, where there is no systemd."""
     start_logging(options.verbose, service=True)
     await require_sandbox(options.settings)
     settings = options.settings

@@ -79,7 +79,7 @@ async def sandbox(settings: Settings) -> list[Finding]:
 
 
 async def owner(settings: Settings) -> list[Finding]:
-    """Whether all files of the state belong to its owner: where one does not, messages fail."""
+    """Check that all files of the state belong to its owner: the bot cannot write others."""
     state = settings.state_dir
     if not state.exists():
         return []

@@ -32,8 +32,10 @@ if TYPE_CHECKING:  # loaded where servers are configured
 
 @dataclass(frozen=True, slots=True)
 class ModelOffer:
-    """A model that fits this machine, as `line` says; `size` in bytes. `command` tries a file that is on this
-    machine already, "" for one to download."""
+    """A model that fits this machine; `line` describes it, `size` is in bytes.
+
+    `command` tries a file that is on this machine already; "" for one to download.
+    """
 
     name: str
     line: str

@@ -55,7 +55,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """Anything else: an edit, a deletion, a reaction, the end of a draft, the bot's commands."""
+    """Any other change of a chat: an edit, a deletion, a reaction, the end of a draft, the bot's commands."""
 
 
 Event = Posted | Drafted | Acted | Answered | Changed

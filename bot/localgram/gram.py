@@ -19,8 +19,10 @@ Found = TypeVar("Found")
 
 
 class Localgram:
-    """`port` 0 takes a free one; it is known once entered. `topics` is topic mode in private chats. `key` is asked
-    of whoever opens the chat page; left out, any user of this machine may.
+    """A local Bot API server with its chat page, entered as a context.
+
+    `port` 0 takes a free one. `topics` switches topic mode in private chats on. `key` is asked of whoever
+    opens the page; without one, any user of this machine may.
 
         async with Localgram(token="1:a") as gram:
             alice = gram.user("Alice")

@@ -49,7 +49,7 @@ class HomeserverAway(HomeserverError):
 
 
 class HomeserverBusy(HomeserverError):
-    """`after`: seconds after which it may be asked again."""
+    """The homeserver wants fewer requests. `after`: seconds until it may be asked again."""
 
     def __init__(self, after: float) -> None:
         super().__init__(f"the homeserver wants to be asked again in {after:.0f} s")

@@ -65,7 +65,7 @@ class WaitingEvent(NamedTuple):
 
 
 class Timeline:
-    """`context` is that of the handlers. `load` comes first."""
+    """Passes a sync's events to the handlers, with `context`. Call `load` first."""
 
     def __init__(
         self, channel: MatrixChannel, encryption: Encryption, context: HandlerContext

@@ -67,7 +67,7 @@ def as_asked(question: JsonFields) -> JsonFields:
 
 
 class Views:
-    """`status_json` makes the JSON of `voltaire status` from the bot's facts and the backend's status."""
+    """What the owner's page shows, as JSON. `status_json` makes the JSON of `voltaire status` from the bot's facts and the backend's status."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ CONTRADICTION = "Two times were named that contradict each other. When do you me
 
 
 class NotUnderstood(Exception):
-    """`str` is the question to ask back."""
+    """A time in words was not understood. `str` is the question to ask the person."""
 
 
 class TwoReadings(NotUnderstood):
