@@ -15,6 +15,8 @@ from agent.agent import offered_skills
 from agent.approvals import Approvals
 from agent.context.compaction_plan import plan, shrink_old
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
+from agent.sandbox.sandbox import open_sandboxes
+from agent.shell.registry import scripts
 from agent.skills import SkillError, SkillShelf, front_matter, read_skill
 from agent.store.transcript import Entry
 from agent.tools.bash import bash
@@ -25,7 +27,7 @@ from agent.turn.turn import Turn
 from bot.cli import cli
 from fakes.journal_memory import MemoryApprovals, MemoryJournal
 from fakes.model_scripted import ScriptedModel, calls, says
-from fakes.sandbox_box import Box, opened, repository
+from fakes.sandbox_box import LIMITS, Box, repository
 from fakes.words import saying
 
 EXAMPLES = Path(__file__).parents[2] / "examples/skills"
@@ -49,7 +51,9 @@ def state(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def box(state: Path) -> AsyncIterator[Box]:
-    async with opened(state) as sandboxes:
+    async with open_sandboxes(  # of its own: skills are shown in its root
+        state, limits=LIMITS, repos=(), zone="UTC", report=str, programs=scripts()
+    ) as sandboxes:
         yield Box(await sandboxes.of("cli"), skills=partial(offered_skills, state))
 
 
