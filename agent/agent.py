@@ -57,7 +57,7 @@ from agent.store import Store
 from agent.store.chats import Chat
 from agent.timezones import known_zone
 from agent.tools.context import ALBUM, ToolContext
-from agent.tools.registry import chosen, shell_names
+from agent.tools.registry import chosen, offered, shell_names
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
@@ -448,7 +448,7 @@ async def open_agent(
             opened = open_servers(config.mcp, boxes, config.state_dir, store, channels)
             servers = await stack.enter_async_context(opened)
         tools = config.tools + await tools_of_servers(servers, config.tools)
-        schemas = tuple(tool.schema for tool in tools)
+        schemas = offered(tools, with_repositories=bool(config.repos))
         window = ModelWindow(
             store,
             model,

@@ -76,14 +76,6 @@ class Sandbox:
         self.observer = config.observe(chat)
         self.files = Files(config, workspace, self.quota, self.observer)
 
-    async def holds_repository(self) -> bool:
-        """Whether a git repository is configured, or is the workspace or one of its folders."""
-
-        def found() -> bool:
-            return any(True for each in (".git", "*/.git") for _ in self.workspace.glob(each))
-
-        return bool(self.config.repos) or await asyncio.to_thread(found)
-
     async def run(
         self,
         command: str | Sequence[str],

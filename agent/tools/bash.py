@@ -14,6 +14,7 @@ from agent.tools.tool import Call, Output, tool
 
 DOWNLOAD = re.compile(r"\b(?:curl|wget)\b.*https?://(?!localhost|127\.|\[::1)", re.DOTALL)
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
+NO_REPOSITORY = re.compile(r"fatal: not a git repository")
 READ_ONLY_REPO = re.compile(r"Read-only file system")
 NAME_REPOS = (
     "Repositories that others write to are there for a command that names /repos itself: "
@@ -59,6 +60,9 @@ async def bash(
         text += f"\n{WRITE_BY_TOOL}"
     if len(shown) < len(sandbox.config.repos) and f"{REPOS}/" in result.output:
         text += f"\n{NAME_REPOS}"
+    if result.exit_code and NO_REPOSITORY.search(result.output):
+        folders = sorted(path.parent.name for path in sandbox.workspace.glob("*/.git"))
+        text += f"\nFolders with a repository: {', '.join(folders[:8])}." if folders else ""
     browser = call.context.browser
     unread = (
         browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)

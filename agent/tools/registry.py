@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from agent import tools
 from agent.tools.tool import Tool
@@ -48,3 +49,11 @@ def chosen(names: Sequence[str]) -> tuple[Tool, ...]:
     if unknown := sorted(wanted - set(order)):
         raise ValueError(f"There is no tool named {unknown[0]}; there are {', '.join(order)}.")
     return tuple(known()[name] for name in order if name in wanted and name in known())
+
+
+def offered(tools: Sequence[Tool], *, with_repositories: bool) -> tuple[Mapping[str, Any], ...]:
+    """The wire form that every request sends: the tools for git only where a repository is configured.
+
+    They run in the workspace's own repositories as well, where bash has git.
+    """
+    return tuple(t.schema for t in tools if with_repositories or not t.name.startswith("git_"))

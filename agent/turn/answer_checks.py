@@ -110,13 +110,26 @@ def echoes(text: str, message: str) -> bool:
 
 def tells(text: str, results: str, message: str) -> bool:
     """Whether a short answer says something of the results that the message does not, and no number of its own."""
-    said, known, asked = (
-        set(re.findall(r"\w+", each.lower())) for each in (text, results, message)
-    )
+    said, known, asked = map(words_of, (text, results, message))
     new = (said & known) - asked
     numbers = {word for word in said if any(c.isdigit() for c in word)}
     grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers for w in new)
     return grounded and len(text) <= SHORT and not instructs(text)
+
+
+def invents(text: str, found: str, message: str) -> bool:
+    """Whether an answer has a number, though what was found has none that it can come from.
+
+    Where any number was found, another may be computed from it; a small one may count the lines.
+    """
+    said, known, asked = (set(re.findall(r"\d+", each)) for each in (text, found, message))
+    lines = len(found.splitlines())
+    return known <= asked and any(int(number) > lines for number in said - asked)
+
+
+def words_of(text: str) -> set[str]:
+    """The words and numbers of a text; 54.00 is 54, and 54G is 54 and G."""
+    return set(re.findall(r"\d+|[^\W\d]+", re.sub(r"(?<=\d)[.,]0+\b(?![.,]\d)", "", text.lower())))
 
 
 def pattern(*words: str) -> re.Pattern[str]:

@@ -20,7 +20,7 @@ from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import AnswerChecks, echoes, instructs, tells
+from agent.turn.answer_checks import AnswerChecks, echoes, instructs, invents, tells
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
@@ -97,8 +97,6 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
-        names = {schema["function"]["name"] for schema in turn.schemas}
-        self.without_git = frozenset(n for n in names if not n.startswith("git_"))
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
@@ -149,15 +147,31 @@ class TurnLoop:
             if not (again or self.tools.strange) and tells(step.text, self.tools.results(), words):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
-            if not (instructs(step.text) or echoes(step.text, words)):
+            if not self._empty(step.text):
                 return step
-        elif not (again or self.tools.outcomes or instructs(step.text)):
+        elif not (again or self.tools.outcomes or instructs(step.text)) and not (
+            invents(step.text, "", words) and await self.tools.names_file(words)
+        ):
             return step
-        if self.shelled:
-            return step if found or again else await self.ask(tool_choice="required")
-        self.shelled = True
-        command = await self.ask(tool_choice="required", afresh=True)
-        return step if command.calls and self.tools.repeats(command.calls[0]) else command
+        if not self.shelled:
+            self.shelled = True
+            command = await self.ask(tool_choice="required", afresh=True)
+            if not (command.calls and self.tools.repeats(command.calls[0])):
+                return command
+        if not (found or again):
+            return await self.ask(tool_choice="required")
+        if not step.calls and self._groundless(step.text):
+            raise Looping(self.tools.report(translated(texts.NO_RESULT)))
+        return step
+
+    def _empty(self, text: str) -> bool:
+        """Whether an answer is a command to run oneself, or groundless."""
+        return instructs(text) or self._groundless(text)
+
+    def _groundless(self, text: str) -> bool:
+        """Whether an answer has nothing but the person's own words, or a number out of the air."""
+        words = self.transcript.words()
+        return echoes(text, words) or invents(text, self.tools.found(), words)
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""
@@ -183,8 +197,6 @@ class TurnLoop:
         """
         await self.compact()
         compactions, request = 0, self.request(tool_choice)
-        if self.constrained and not await self.turn.context.sandbox.holds_repository():
-            request = replace(request, only=self.without_git)
         if results:
             told = texts.FOUND.format(results=results, words=self.transcript.words())
             asked = User(told, self.transcript.pictures())
@@ -271,7 +283,7 @@ class TurnLoop:
         for alone in (small, not small) if results else (False,):
             step = await self.ask(tool_choice="none", results=results if alone else "")
             text = "" if step.calls else self.checks.text(step, self.tools.done)
-            if text and not (self.constrained and instructs(text)):
+            if text and not (self.constrained and self._empty(text)):
                 # After a circle, or too many malformed calls, it has found words after all: an answer.
                 reason = limit.reason if isinstance(limit, ToolLimit) else "done"
                 return Ending(text, reason, step.message)

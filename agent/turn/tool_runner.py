@@ -68,6 +68,15 @@ class ToolRunner:
             await self.transcript.add(Assistant("", (call,)))
             await self.run((call,))
 
+    async def names_file(self, words: str) -> bool:
+        """Whether a message names a file of the workspace."""
+        files = self.turn.context.sandbox.files
+        for name in re.findall(r"[\w./-]+\.\w+", words):
+            with suppress(ToolError):
+                (await files.open(name)).close()
+                return True
+        return False
+
     def remember(self, call: ToolCall, result: str) -> None:
         """Count a call that was finished before a restart."""
         self.calls += 1
@@ -102,14 +111,20 @@ class ToolRunner:
 
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""
-        ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]
-        good = [(call, text) for call, text in ran if self.outcomes[call.id]] or ran
-        told = {described(call): f"{summary(call)}:\n{text}" for call, text in good}
+        told = {described(call): f"{summary(call)}:\n{text}" for call, text in self._good()}
         return clip("\n\n".join(told.values()), self.output_bytes)
 
+    def found(self) -> str:
+        """The same without the calls."""
+        return "\n".join(text for _, text in self._good())
+
+    def _good(self) -> list[tuple[ToolCall, str]]:
+        ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]
+        return [(call, text) for call, text in ran if self.outcomes[call.id]] or ran
+
     def report(self, why: str) -> str:
-        """For a person: `why` the turn ended, and its last calls."""
-        lines = [f"- {line}" for line in self._lines[-_REPORTED:]]
+        """For a person: `why` the turn ended, and its last calls, each once."""
+        lines = [f"- {line}" for line in list(dict.fromkeys(self._lines))[-_REPORTED:]]
         return "\n".join([why, *([translated(texts.DONE_SO_FAR), *lines] if lines else [])])
 
     async def run(

@@ -33,7 +33,14 @@ from backend.protocol import EVAL, IDLE
 from bench.real_models.weights import CACHE
 from bot.agent_config import open_agent
 from bot.cli.connect import running_backend
-from bot.settings import AgentSection, BackendSection, Settings, StateSection, machine_timezone
+from bot.settings import (
+    AgentSection,
+    BackendSection,
+    RepoSection,
+    Settings,
+    StateSection,
+    machine_timezone,
+)
 from fakes.answer_faults import faults_of
 
 TRIALS = CACHE / "trials.jsonl"
@@ -149,9 +156,10 @@ class Bench:
 
 @asynccontextmanager
 async def open_bench(name: str, model: Path, state: Path, context: int = 0) -> AsyncIterator[Bench]:
-    """The model as `voltaire demo --model` runs it, its self-test made."""
+    """The model as `voltaire demo --model` runs it, its self-test made, with the tools for a repository."""
+    repos = {"here": RepoSection(path=Path.cwd())}
     settings = Settings.model_construct(
-        agent=AgentSection(timezone=machine_timezone()),
+        agent=AgentSection(timezone=machine_timezone(), repos=repos),
         backend=BackendSection(context=context),
         state=StateSection(dir=state),
     )

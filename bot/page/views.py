@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
-from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +28,7 @@ from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS
 from agent.store.overview import PARTS, Overview, TurnFilter
 from agent.timezones import known_zone
+from agent.tools.registry import chosen, offered
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Status
 from bot.approval_question import excerpt, may_last, with_tabs
@@ -80,6 +80,8 @@ class Views:
         self.store = store
         self.backend = backend
         self.overview = Overview(store.database)
+        repositories = bool(settings.agent.repos)
+        self.tools = offered(chosen(settings.agent.tools), with_repositories=repositories)
         self._status_json = status_json
         self._known: tuple[int, float, JsonFields] | None = None
 
@@ -200,16 +202,18 @@ class Views:
             raise web.HTTPNotFound(text="There is no such turn (any more).")
         before, summary, compacted = await self.overview.prompt_of(id)
         steps, records = await self.overview.turn_steps(id), await self.overview.records_of(id)
+        tools = json.dumps(self.tools)
+        prefix = len(system_text()) + len(tools)
         first = next((call for call in records["calls"] if call["purpose"] == "turn"), None)
         tokens = first["prompt_tokens"] if first else None
         asked = next((n for n, step in enumerate(steps) if step["role"] == "assistant"), len(steps))
         return shown(
             {
                 "system": system_text(),
-                "tools": tools_text(),
+                "tools": tools,
                 "messages": [*before, *steps[:asked]],
                 "compacted": compacted,
-                "parts": prompt_parts(summary, before, steps[:asked], tokens),
+                "parts": prompt_parts(prefix, summary, before, steps[:asked], tokens),
                 "measured": bool(tokens),
             }
         )
@@ -229,7 +233,7 @@ class Views:
         )
         wanted = Request(
             messages=(System(system_text()), *recorded.before, *own[:asked]),
-            tools=tuple(json.loads(tools_text())),
+            tools=self.tools,
             max_tokens=MOST_WRITTEN,
             thinking=chat.thinking if chat else None,
         )
@@ -382,19 +386,15 @@ def upcoming(timing: str) -> list[float]:
     return []
 
 
-def tools_text() -> str:
-    return resources("agent").joinpath("prefix/tools.json").read_text("utf-8")
-
-
 def prompt_parts(
-    summary: str, before: list[JsonFields], new: list[JsonFields], measured: int | None
+    prefix: int, summary: str, before: list[JsonFields], new: list[JsonFields], measured: int | None
 ) -> JsonFields:
     """The prompt's tokens by part, in proportion to characters; they add up to `measured` where that is known."""
     notes = 0
     for step in [*before, *new]:
         notes += sum(len(line) for line in step["head"].splitlines() if line.startswith("- "))
     characters = {
-        "prefix": len(system_text()) + len(tools_text()),
+        "prefix": prefix,
         "summary": len(summary),
         "notes": notes,
         "history": max(0, sum(map(step_size, before)) - len(summary)),

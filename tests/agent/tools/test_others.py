@@ -93,6 +93,14 @@ async def test_who_downloads_without_network_is_told_how_pages_are_read(call: Ca
             await used.run(call, arguments)
 
 
+async def test_git_outside_of_a_repository_is_told_where_one_is(call: Call) -> None:
+    made = "mkdir -p site notes; cd site; git init -q"
+    assert (await bash.run(call, {"command": made})).ok
+    told = await bash.run(call, {"command": "git status -s"})
+    assert told.text.endswith("exit code: 128\nFolders with a repository: site.")
+    assert "Folders" not in (await bash.run(call, {"command": "cd notes; cat x"})).text
+
+
 async def test_plans(call: Call) -> None:
     given = {"when": "at 8", "task": "water"}
     assert await schedule.run(call, given) == Output("job 1: remind water, at 8")

@@ -8,7 +8,7 @@ import pytest
 from agent.errors import ToolError
 from agent.tools.files import read_file
 from agent.tools.git import git_commit
-from agent.tools.registry import chosen, known
+from agent.tools.registry import chosen, known, offered
 from agent.tools.schedule import schedule
 
 GOLDEN = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
@@ -65,3 +65,9 @@ def test_what_does_not_fit_is_said_in_one_line(arguments: dict[str, object], sai
 def test_a_choice_is_one_of_those_offered() -> None:
     with pytest.raises(ToolError, match="'remind', 'task' or 'summary'"):
         schedule.check({"when": "now", "task": "x", "kind": "later"})
+
+
+def test_tools_for_git_are_offered_where_a_repository_is_configured() -> None:
+    names = [schema["function"]["name"] for schema in offered(chosen([]), with_repositories=False)]
+    assert names == [tool.name for tool in chosen([]) if not tool.name.startswith("git_")]
+    assert len(offered(chosen([]), with_repositories=True)) == len(names) + 3

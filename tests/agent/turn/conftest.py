@@ -1,4 +1,5 @@
 import asyncio
+import io
 import itertools
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -37,13 +38,19 @@ class Bench:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     leaks: LeakDetector = field(default_factory=LeakDetector)
     browser: Any = None
-    repository: bool = True
+    files_there: frozenset[str] = frozenset()
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def holds_repository(self) -> bool:
+    @property
+    def files(self) -> "Bench":
         """In place of a sandbox's."""
-        return self.repository
+        return self
+
+    async def open(self, path: str) -> io.BytesIO:
+        if path not in self.files_there:
+            raise ToolError("There is no such file.")
+        return io.BytesIO(b"text")
 
     def tools(self) -> list[Tool]:
         async def bash(call: Call, command: str, seconds: int = 120) -> Output:

@@ -325,15 +325,6 @@ class TestRepetition:
         await bench.run(says("A page."), says("A page."))
         assert bench.ran == [("bash", {"command": f"web read '{page}'"})]
 
-    @pytest.mark.parametrize("repository", [True, False])
-    async def test_without_a_repository_no_git_tool_can_be_called(
-        self, bench: Bench, repository: bool
-    ) -> None:
-        bench.constrain, bench.repository = "always", repository
-        await bench.run(says("Hello."))
-        only = bench.model.requests[0].only
-        assert only == (frozenset() if repository else frozenset({"bash", "remember"}))
-
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
         assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
@@ -431,12 +422,81 @@ class TestAnswersOfSmallModels:
         )
         assert (finished.text, finished.tool_calls) == ("Seven.", 2)
 
-    async def test_but_an_echo_is_better_than_the_same_command_again(self, bench: Bench) -> None:
+    async def test_no_person_is_answered_by_an_echo(self, bench: Bench) -> None:
         bench.constrain = "always"
         call = calls("bash", command="ls")
         bench.journal.messages[-1] = User("say the name of the file")
         finished = await bench.run(call, says(""), says("The name of the file."), call)
-        assert (finished.text, finished.tool_calls) == ("The name of the file.", 1)
+        assert (finished.reason, finished.tool_calls) == ("loop", 1)
+        assert finished.text == f"{texts.NO_RESULT}\n{texts.DONE_SO_FAR}\n- bash ls: ok"
+
+    async def test_not_after_a_circle_either(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("say the name of the file")
+        call, echo = calls("bash", command="ls"), says("The name of the file.")
+        finished = await bench.run(call, call, call, call, call, echo, echo, echo)
+        assert (finished.reason, echo.text in finished.text) == ("loop", False)
+
+    async def test_what_was_done_twice_is_told_once(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("say the name of the file")
+        look, write = calls("bash", command="ls"), calls("bash", command="touch a")
+        finished = await bench.run(look, write, look, says(""), says("The name of the file."), look)
+        assert finished.text.count("- bash ls: ok") == 1
+
+    @pytest.mark.parametrize(
+        ("found", "answer"),
+        [
+            ("", "The notice period is 30 days."),
+            ("grep: a.txt: No such file or directory", "It must be 100 bar."),
+            ("No page was reached.", "It opens at 10:00 AM."),
+            ("Ada\nGrace\nLinus", "There are 17 names."),
+            ("valve 27", "Valve 27 opens at 8.4 bar."),
+        ],
+    )
+    async def test_a_number_that_nothing_gave_is_no_answer(
+        self, bench: Bench, found: str, answer: str
+    ) -> None:
+        bench.constrain, bench.results["look"] = "always", found
+        bench.journal.messages[-1] = User("what does it say of valve 27?")
+        call = calls("bash", command="look")
+        finished = await bench.run(call, says(""), says(answer), call)
+        assert finished.text.startswith(texts.NO_RESULT)
+
+    @pytest.mark.parametrize(
+        ("found", "answer"),
+        [
+            ("Ada\nGrace\nLinus", "There are 3 names."),
+            ("3 apples\n4 pears", "There are 7 fruits."),
+            ("valve twenty-seven is closed", "Valve 27 is closed."),
+        ],
+    )
+    async def test_a_number_that_may_come_from_the_results_is(
+        self, bench: Bench, found: str, answer: str
+    ) -> None:
+        bench.constrain, bench.results["look"] = "always", found
+        bench.journal.messages[-1] = User("what of valve 27?")
+        finished = await bench.run(calls("bash", command="look"), says(""), says(answer))
+        assert finished.text == answer
+
+    async def test_a_whole_number_may_be_written_with_decimals(self, bench: Bench) -> None:
+        bench.constrain, bench.results["df"] = "always", "/dev/vda 54G free"
+        answer = "54.00 GB are free on the disk."
+        finished = await bench.run(calls("bash", command="df"), says(answer))
+        assert (finished.text, len(bench.model.requests)) == (answer, 2)
+
+    @pytest.mark.parametrize("there", [True, False])
+    async def test_a_number_about_a_file_is_looked_up(self, bench: Bench, there: bool) -> None:
+        bench.constrain = "always"
+        bench.files_there = frozenset({"lib/shapes.py"} if there else ())
+        bench.journal.messages[-1] = User("How many functions are in lib/shapes.py?")
+        lines = (
+            calls("bash", command="grep -c def lib/shapes.py"),
+            says(""),
+            says("There are none."),
+        )
+        finished = await bench.run(says("There are 7."), *(lines if there else ()))
+        assert finished.text == ("There are none." if there else "There are 7.")
 
     async def test_other_models_answer_as_they_do(self, bench: Bench) -> None:
         await bench.run(calls("bash", command="ls"), says("One file."))
