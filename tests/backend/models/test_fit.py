@@ -3,6 +3,7 @@
 import asyncio
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,10 +107,13 @@ async def test_prediction_is_what_the_server_allocates(folder: Path, kind: str) 
 SAMPLE = ("qwen3-4b", "gemma3-4b", "gpt-oss-20b", "qwen3.6-27b", "nemotron-3-nano-30b-a3b")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in SAMPLE else pytest.mark.slow) for n in SHAPES],
-)
+def by_day(names: Iterable[str], day: Sequence[str]) -> pytest.MarkDecorator:
+    """Every name, those that are not in `day` for make test-long."""
+    marked = [pytest.param(n, marks=() if n in day else pytest.mark.slow) for n in names]
+    return pytest.mark.parametrize("name", marked)
+
+
+@by_day(SHAPES, SAMPLE)
 async def test_a_real_model_needs_what_the_server_says(tmp_path: Path, name: str) -> None:
     path = make_shape(tmp_path, name)
     model = read_header(path)
@@ -123,7 +127,7 @@ async def test_a_real_model_needs_what_the_server_says(tmp_path: Path, name: str
         assert unused / MIB == pytest.approx(found.unused, abs=0.1)
 
 
-@pytest.mark.parametrize("name", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
+@by_day(["qwen3.6-35b-a3b", "qwen3.6-27b"], ["qwen3.6-35b-a3b"])
 async def test_a_head_that_drafts_has_a_context_of_its_own(tmp_path: Path, name: str) -> None:
     path = make_shape(tmp_path, name)
     model = read_header(path)
@@ -143,7 +147,7 @@ async def test_a_head_that_drafts_has_a_context_of_its_own(tmp_path: Path, name:
     assert loaded_weights(model, options) == model.weights
 
 
-@pytest.mark.parametrize("name", ["gemma3-4b", "qwen3.6-27b"])
+@by_day(["gemma3-4b", "qwen3.6-27b"], ["gemma3-4b"])
 @pytest.mark.parametrize("unified", [True, False])
 async def test_slots_share_the_buffers(tmp_path: Path, name: str, unified: bool) -> None:
     path = make_shape(tmp_path, name)
@@ -187,7 +191,7 @@ async def test_a_checkpoint_of_qwen36_is_as_large_as_the_server_says(
     assert (checkpoint_bytes(model, whole, 65_536) / MIB > 190) == bool(drafted)
 
 
-@pytest.mark.parametrize("name", [name for name in SHAPES if "expert_count" in SHAPES[name].values])
+@by_day([n for n in SHAPES if "expert_count" in SHAPES[n].values], ["gpt-oss-20b"])
 async def test_experts_in_host_memory_are_those_that_the_server_leaves_there(
     tmp_path: Path, name: str
 ) -> None:
