@@ -94,7 +94,7 @@ async def thaw(holder: Holder, _: JsonFields) -> bool:
 
 
 async def thaw_code(holder: Holder, _: JsonFields) -> tuple[str, str]:
-    """Make the secret of the codes for /thaw; the secret and its address."""
+    """Make the secret that codes for /thaw come from; return it and its address for an authenticator app."""
     make_private(holder.settings.state_dir)
     secret = totp.make_secret(holder.settings.state_dir)
     await holder.store.ledger.record("admin", act="thaw code", by=BY)

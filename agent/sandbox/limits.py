@@ -137,7 +137,7 @@ class DiskQuota:
         return ""
 
     async def admit(self, size: int) -> None:
-        """Before a file of `size` bytes is written; ToolError when it would be over the limits."""
+        """Call before a file of `size` bytes is written. Raises ToolError if it would exceed the limits."""
         await self.refresh()
         if self.excess(size):
             await self.measure()

@@ -87,7 +87,7 @@ class ToolUser:
         return int(listener)
 
     async def beneath(self, operation: Callable[..., T], root: Path, path: str, *sources: int) -> T:
-        """The result of a function of openat2.py for a path beneath the directory `root`."""
+        """Call a function of openat2.py for a path beneath the directory `root` and return its result."""
         raise NotImplementedError
 
     async def _request(self, name: str, fds: Sequence[int], **arguments: Any) -> tuple[Any, Any]:

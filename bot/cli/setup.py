@@ -317,8 +317,10 @@ class Wizard:
         given: str | None,
         check: Callable[[str], object],
     ) -> str:
-        """The option, else the answer to a question, repeated until `check` accepts it; a configured value
-        is the default. `yes`: the default, or what `check` raises."""
+        """Return the option, else ask until `check` accepts the answer; a configured value is the default.
+
+        With `yes` nothing is asked: the default is taken, or what `check` raises.
+        """
         if given is not None:
             return given
         known = self.known(key)

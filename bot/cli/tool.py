@@ -83,7 +83,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
 
 
 async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
-    """A call as an owner has written it: untouched by strangers."""
+    """Make a call that counts as the owner's own, without untrusted text."""
     step = GuardedCall(f"cli-{id}", id, chat, untouched)
     approve = agent.approvals.approver(step, lambda event: None)
     context = await agent.tool_context(chat)

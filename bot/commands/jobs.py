@@ -98,7 +98,7 @@ async def summary(context: HandlerContext, call: CommandCall) -> None:
 
 
 def check_level(context: HandlerContext, level: AccessLevel, kind: str) -> None:
-    """Raises AgentError for a member where a job of that kind affects more than its chat."""
+    """Raise AgentError if a member may not plan that kind of job: it affects more than their chat."""
     if kind in OWNERS_ONLY and level != "owner":
         raise AgentError(context.texts.only_owners)
 

@@ -400,7 +400,7 @@ class MatrixChannel(Channel):
                 raise
 
     async def react(self, chat: str, message: str, emoji: str) -> None:
-        """SEEN is sent as a read receipt."""
+        """Set the bot's reaction to a message; SEEN is sent as a read receipt."""
         with suppress(ChannelError, HomeserverError):
             if emoji == SEEN:
                 room = await self._room(chat)

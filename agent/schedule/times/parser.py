@@ -276,7 +276,7 @@ def amounts(text: str) -> list[tuple[float, str]]:
 
 
 def every_spans_clause(draft: Draft, match: re.Match[str]) -> None:
-    """Such as "every 1h30m", "every hour and a half"."""
+    """Parse an interval such as "every 1h30m" or "every hour and a half"."""
     draft.repeat = True
     found = amounts(match[0].replace(match["one"] or "-", f"one {match['one']}"))
     if {"month", "year"} & {unit for _, unit in found}:
