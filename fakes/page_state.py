@@ -29,6 +29,7 @@ from backend.protocol import (
     GpuMinute,
     MemoryUse,
     ProfileSummary,
+    Restored,
     ServerState,
     ServerStatus,
     Speed,
@@ -327,6 +328,7 @@ class CardBackend:
                 n_ctx=32768,
                 pid=4711,
                 warm=WarmPrefix(tokens=1288, cached_tokens=1288, seconds=1.4, source="prefill"),
+                restored=Restored(chats=3, tokens=12_400, seconds=14.2),
             ),
             speed=Speed(decode_tok_s=47, prefill_tok_s=830, ttft_ms=420, cache_hit=0.94),
             gpus=[

@@ -10,6 +10,7 @@ import os
 import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -76,6 +77,10 @@ class ChatStates:
         if prefix_file and self.most_bytes:
             self._identity = prefix_file.stem
             self._token_bytes = prefix_file.stat().st_size / warm.tokens
+
+    def end(self) -> None:
+        """The server is away: no file is touched."""
+        self._identity = ""
 
     def restoring(self, chat: str) -> Coroutine[None, None, None] | None:
         """What to await before a request of this chat; None where the server has its prompt, or no file helps."""
@@ -171,10 +176,12 @@ class ChatStates:
 
     async def _finish(self, chat: str, part: Path, file: Path) -> None:
         """Give a saved file its name, once it is on the disk: it is whole, or it is not used."""
-        await asyncio.to_thread(flush, part)
-        if chat in self.live:  # not forgotten meanwhile
-            forget_chat(self.folder, chat, self._identity)
-            part.replace(file)
+        with suppress(OSError):  # a full disk, or another server has begun
+            await asyncio.to_thread(flush, part)
+            if chat in self.live:  # not forgotten meanwhile
+                for older in self.folder.glob(f"{file.name.rsplit('-', 2)[0]}-*"):
+                    older.unlink(missing_ok=True)
+                part.replace(file)
         part.unlink(missing_ok=True)
 
 
@@ -209,7 +216,7 @@ def chat_hash(chat: str) -> str:
     return hashlib.sha256(chat.encode()).hexdigest()[:24]
 
 
-def forget_chat(folder: Path, chat: str, identity: str = "*") -> None:
-    """Delete the chat's files, of every model or of one identity."""
-    for file in folder.glob(f"{chat_hash(chat)}-{identity}-*.chat"):
+def forget_chat(folder: Path, chat: str) -> None:
+    """Delete the chat's files, of every model."""
+    for file in folder.glob(f"{chat_hash(chat)}-*.chat"):
         file.unlink(missing_ok=True)

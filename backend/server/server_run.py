@@ -107,6 +107,8 @@ class ServerRun:
 
     def _set_away(self, reason: Phrase | None) -> None:
         self.serves = False
+        if self.chats:
+            self.chats.end()
         self.state.status.set(state="restarting", reason=reason, pid=None)
 
     async def _serve(

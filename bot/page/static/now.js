@@ -62,6 +62,7 @@ function state({ backend, bot, frozen, version, uptime }) {
     h("p.meta", [
       backend.n_ctx && `window of ${int(backend.n_ctx)} tokens`,
       backend.restarts ? `${one(backend.restarts, "restart")}, the last ${whenWithin(backend.last_restart?.at)}: ${backend.last_restart?.cause ?? ""}` : backend.state !== "stopped" && "no restart",
+      backend.restored && `${one(backend.restored.chats, "prompt")} from the disk, ${seconds(backend.restored.seconds)} of reading saved`,
       uptime > 0 && `up ${seconds(uptime * 60)}`,
       bot.username || bot.polling_ok !== null ? `${bot.username ? `@${bot.username.replace(/^@/, "")} ` : "bot "}${bot.polling_ok ? "listens" : bot.problem || "does not listen"}` : "the bot is stopped",
       `Voltaire ${version}`,

@@ -1,5 +1,7 @@
 """Prompts of chats on disk, with the real server: saved, restored after a restart, never another chat's."""
 
+import os
+import signal
 import stat
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -233,3 +235,18 @@ async def test_a_file_that_was_of_no_use_is_deleted(tmp_path: Path) -> None:
     await restoring
     states.completed(CompletionReport(chat="a", prompt_tokens=1400, cached_tokens=0))
     assert not file.exists()
+
+
+async def test_a_file_is_kept_where_the_server_is_away(config: BackendConfig) -> None:
+    async with warm(config) as it:
+        await talk(it, "a")
+        await restarted(it)
+        pid = (await it.client.status()).backend.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await it.until(lambda status: status.backend.state == "restarting")
+        async with it.client.acquire_gpu("a") as lease:
+            assert len(saved(it)) == 1
+            await it.ready()
+            timings = await it.completed(lease, said("a"), "a")
+    assert timings["prompt_n"] < 60
