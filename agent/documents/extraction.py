@@ -48,6 +48,7 @@ HEADING = 200
 MOST_PAGES = 3_000
 MOST_OUTPUT = 15 << 20  # bytes; the sandbox ends a call at 16 MiB
 MOST_SCANS = 200  # pages that tesseract reads
+IN_VAIN = 8  # scans in a row without words, after each of which twice as many pages are passed over
 SCAN_PIXELS = 2_400  # of the longer side: 200 dpi of an A4 page
 PROBE_PIXELS = 100  # of the longer side: a full stop of 11 pt is still darker than the paper
 PGM = re.compile(rb"P5\s(\d+)\s(\d+)\s255\s")  # poppler's grey pictures, one after another
@@ -166,14 +167,16 @@ def pdf(document: Document) -> Iterator[Block]:
     ocr = shutil.which("tesseract")
     wordless = [number for number, text in enumerate(pages, 1) if not has_words(text)]
     drawn = set(wordless) - blank_pages(document, wordless)
-    scans, unread = 0, 0
+    scans, in_vain, next_scan, unread = 0, 0, 0, 0
     for number, text in enumerate(pages, 1):
         yield "page", number, ""
         if number in drawn:
             found = None
-            if ocr and scans < MOST_SCANS and document.left() > 0:
+            if ocr and scans < MOST_SCANS and number >= next_scan and document.left() > 0:
                 scans += 1
                 found = scanned_page(document, number)
+                in_vain = 0 if has_words(found or "") else in_vain + 1
+                next_scan = number + 2 ** max(0, in_vain - IN_VAIN)
             text = found or text
             unread += found is None or not re.search(r"\w", text)
         yield from paragraphs(text)

@@ -139,6 +139,44 @@ async def test_a_scan_that_takes_long_loses_no_text_of_other_pages(
 
 
 @needs_poppler
+@pytest.mark.parametrize(
+    ("pages", "most", "read"),
+    [
+        (["."] * 200, 20, ""),
+        ([str(number) for number in range(200)], 20, ""),
+        (["- 7 -"] * 60, 20, ""),
+        (["* * *"] * 60, 20, ""),
+        (["|"] * 60, 20, ""),
+        (["x"] * 60, 20, ""),
+        (["_____"] * 60, 20, ""),
+        (["ii"] * 100, 20, ""),
+        (["#12"] * 100, 20, ""),
+        ([*["."] * 30, "SCAN", *["."] * 60], 20, ""),
+        (["SCAN"] * 40, 40, "page 40 has words"),
+        ([*["."] * 7, *["SCAN"] * 20], 27, "page 27 has words"),
+        ([*["."] * 12, *["SCAN"] * 20], 32, "page 32 has words"),
+    ],
+)
+async def test_scans_are_bounded_by_what_they_give(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pages: list[str], most: int, read: str
+) -> None:
+    scans = list[int]()
+
+    def scan(document: extraction.Document, number: int) -> str:
+        scans.append(number)
+        return f"page {number} has words" if pages[number - 1] == "SCAN" else ""
+
+    monkeypatch.setattr(extraction, "scanned_page", scan)
+    monkeypatch.setattr(extraction.shutil, "which", lambda name: f"/usr/bin/{name}")
+    pdf = tmp_path / "sparse.pdf"
+    pdf.write_bytes(documents.pdf(["." if page == "SCAN" else page for page in pages]))
+    document = extraction.Document(str(pdf), time.monotonic() + 180)
+    texts = [words for kind, _, words in extraction.blocks(document) if kind == "text"]
+    assert len(scans) <= most
+    assert read in "\n".join(texts)
+
+
+@needs_poppler
 async def test_a_document_of_too_many_pages_says_which_were_read(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
