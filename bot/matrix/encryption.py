@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 MEGOLM = "m.megolm.v1.aes-sha2"
 SHARES = 8  # attempts at giving out a room's key for one message, while its members change
 FAULTS = (
-    *(AttributeError, EncryptionError, LookupError, TypeError),
+    *(AssertionError, AttributeError, EncryptionError, LookupError, TypeError),
     RecursionError,  # of deep nesting
     ValueError,  # of vodozemac, too
 )
@@ -187,7 +187,7 @@ class Encryption:
 
     async def ask_for_key(self, room: str, raw: MatrixJson) -> None:
         """Ask the sender's device for the key of a message, once. Raises HomeserverError."""
-        with suppress(Undecryptable):
+        with suppress(Undecryptable, AssertionError):  # without a session's id
             event, machine = self._megolm(room, raw), self.machine
             if event.session_id in machine.outgoing_key_requests:
                 return

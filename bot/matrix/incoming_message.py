@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from typing import Any, Literal
@@ -174,7 +175,8 @@ def with_links(body: str, html: str) -> str:
     """The plain body, with addresses that stand in the formatted one alone behind their words."""
     links, at = Links(), 0
     if len(html) <= MOST_HTML:
-        links.feed(html)
+        with suppress(AssertionError):  # of HTMLParser, at "<![" without its end
+            links.feed(html)
     for words, address in links.found:
         found = body.find(words, at)
         if address.rstrip("/") in body:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from agent.language import speaking
 from agent.sandbox.output_buffer import visible
 from agent.store import Incoming
+from agent.store.database import storable
 from bot import intake
 from bot.access import AccessLevel, Sender
 from bot.channel import FEEDBACK, OutgoingMessage
@@ -116,6 +117,7 @@ class Timeline:
         handler = handlers.get(str(event.get("type")))
         if handler is None or "state_key" in raw:
             return
+        event = json.loads(storable(json.dumps(event, ensure_ascii=False)))
         if room.encrypted and not encrypted and handler == self._message:
             await self._in_plain(room, event)
             return

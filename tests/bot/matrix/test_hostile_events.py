@@ -16,10 +16,20 @@ DEEP: Any = {}
 for _ in range(300):
     DEEP = {"a": [DEEP]}
 ODD = [None, 7, -1.5, True, "", "x", [], ["a"], {}, {"a": {}}, 1 << 80, DEEP]
+ODD += ["\ud800", "é" * 9_000, "<![<![", 1e308, [None]]
 RELATION = {"event_id": "$e:x", "key": "👍"}
 FILE = {"url": "mxc://x/1", "info": {"size": 3, "duration": 9, "mimetype": "image/png"}}
 CONTENTS: list[tuple[str, dict[str, Any]]] = [
     ("m.room.message", {"msgtype": "m.text", "body": "text", "m.mentions": {"user_ids": ["@a:x"]}}),
+    (
+        "m.room.message",
+        {
+            "msgtype": "m.text",
+            "body": "a",
+            "format": "org.matrix.custom.html",
+            "formatted_body": "a",
+        },
+    ),
     ("m.room.message", {"msgtype": "m.image", "body": "a.png", "filename": "a.png", **FILE}),
     ("m.room.message", {"msgtype": "m.file", "body": "a", "file": {"url": "mxc://x/1", "key": {}}}),
     (
@@ -112,4 +122,5 @@ async def test_odd_types_stop_nothing(
         await soon(lambda: not waiting)
         await soon(lambda: "still there?" in str(run.model.requests))
     assert "what the homeserver gives cannot be read" not in caplog.text
+    assert "a handler's task failed" not in caplog.text
     assert "failed (" not in caplog.text  # an update that crashed its handler

@@ -1,11 +1,15 @@
 """Paths that are no commands, and answers to files and long posts."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.intake import CUT, LONGEST, Quotation
+from bot.matrix.encryption import MEGOLM, Encryption
+from bot.matrix.homeserver import Homeserver, HomeserverAway
 from bot.matrix.incoming_message import incoming_message, parsed, words
+from bot.matrix.session import MatrixSession
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import soon
@@ -81,6 +85,34 @@ A = '<a href="https://a.b/1">here</a>'
 def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
     message = parsed("!r:x", event(body=body, format=HTML, formatted_body=html))
     assert words(message, ()) == read
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<![<![", "<!['a'", "<![x[", "<![1[a]]>", "<![ foo [", '<!["', "<![&", "<![a<b", "<![=]",
+        "<![-", "<![é[", "<![)", "<![>", "<![if", "<![CDATA[a]]>", "<!DOCTYPE a [<!X", "&#x110000;",
+    ],
+)  # fmt: skip
+def test_a_formatted_body_that_is_no_html_loses_no_word(html: str) -> None:
+    message = parsed("!r:x", event(body="here", format=HTML, formatted_body=html))
+    assert words(message, ()) == "here"
+
+
+@pytest.mark.parametrize("value", ["", None, 7, [], "\ud800", "x" * 20_000])
+async def test_a_key_is_asked_for_whatever_its_session_is_called(
+    tmp_path: Path, value: object
+) -> None:
+    session = MatrixSession(homeserver="", user="@me:x", device="D", pickle_key="k", token="t")
+    server = Homeserver("http://127.0.0.1:9")
+    encryption = Encryption(session, tmp_path, server)
+    content = {"algorithm": MEGOLM, "session_id": value, "sender_key": "b", "device_id": "c"}
+    raw = {"type": "m.room.encrypted", "event_id": "$1", "sender": "@a:x", "origin_server_ts": 1}
+    raw |= {"content": {**content, "ciphertext": "d"}}
+    with pytest.raises(HomeserverAway):  # all that goes wrong
+        await encryption.ask_for_key("!r:x", raw)
+    encryption.close()
+    await server.close()
 
 
 @pytest.mark.parametrize(
