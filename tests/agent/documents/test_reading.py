@@ -167,7 +167,7 @@ async def test_scans_are_bounded_by_what_they_give(
         return f"page {number} has words" if pages[number - 1] == "SCAN" else ""
 
     monkeypatch.setattr(extraction, "scanned_page", scan)
-    monkeypatch.setattr(extraction.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     pdf = tmp_path / "sparse.pdf"
     pdf.write_bytes(documents.pdf(["." if page == "SCAN" else page for page in pages]))
     document = extraction.Document(str(pdf), time.monotonic() + 180)
