@@ -314,10 +314,12 @@ class Files:
             if not self._counting:
                 walk = partial(count_changed, self._workspace, self._uncounted)
                 self._counting, self._uncounted = loop.run_in_executor(None, walk), math.inf
-            await asyncio.wait({self._counting}, timeout=max(0, end - loop.time()))
-            if not self._counting.done():
+            counting = self._counting
+            await asyncio.wait({counting}, timeout=max(0, end - loop.time()))
+            if not counting.done():
                 break
-            count, self._counting = count + self._counting.result(), None
+            if self._counting is counting:  # no other call has counted these meanwhile
+                count, self._counting = count + counting.result(), None
         return count
 
     async def vouch(self, upto: int, by: str) -> int:

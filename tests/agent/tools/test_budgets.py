@@ -118,3 +118,5 @@ async def test_a_count_that_takes_long_is_in_the_next_one(
     monkeypatch.undo()
     await files.write("d", b"x")
     assert await files.count_changed(0) == 4
+    at_once = await asyncio.gather(files.count_changed(0), files.count_changed(0))
+    assert sum(at_once) >= 4, "calls of one chat may end together"
