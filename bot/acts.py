@@ -131,7 +131,11 @@ async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
     chat = fields["chat"]
     if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
         raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
-    proposal = await (await planner_of(holder, chat)).propose_text(fields["words"])
+    planner, words = await planner_of(holder, chat), fields["words"]
+    if watch := fields["watch"]:
+        proposal = await planner.propose(words, f"watch {watch}", made_by="person")
+    else:
+        proposal = await planner.propose_text(words)
     return {"spec": asdict(proposal.spec), "description": proposal.description}
 
 

@@ -2,19 +2,25 @@
 
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from agent.agent import Agent
+from agent.approvals import GuardedCall
+from agent.budgets import CallBudget
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import translate_phrase, translated
 from agent.llm.gpu_queue import QueuedModel
 from agent.sandbox.hosts import HostRequest
+from agent.schedule.scheduler import SubmitTask, tell_change
+from agent.schedule.watches import RunWatch, Watch, look
 from agent.store import Store
 from agent.store.jobs import Job, Occurrence
 from agent.summary.git_facts import Git, RepoLocation, fetch_mirror
 from agent.summary.repo_summaries import RepoSummaries
+from agent.tools.tool import Call
+from agent.trust import Taint
 from agent.turn.untrusted_reader import ANSWER_TOKENS, Reader
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import SCHEDULED, Gpu, GpuMinute, Phrase, Status
@@ -134,20 +140,65 @@ def repo_summaries(agent: Agent) -> RepoSummaries:
     model = QueuedModel(agent.model, agent.window.queue, "summary", SCHEDULED)
     reader = Reader(model, agent.schemas)
 
+    async def locate(chat: str, repo: str) -> RepoLocation:
+        return await locate_repo(agent, chat, repo)
+
     async def prompt_bytes() -> int:
         budget = await agent.window.budget()
         return max(2000, (budget.limit - budget.prefix - ANSWER_TOKENS) * BYTES_PER_TOKEN)
 
-    async def locate(chat: str, repo: str) -> RepoLocation:
-        if repo in (".", ""):
-            return RepoLocation("/workspace")
-        path, known = f"/repos/{repo}", agent.sandboxes.config.repos.get(repo)
-        if known and known.fetch:
-            return await fetch_mirror(sandboxed_git(agent, chat, network=True), path, repo)
-        return RepoLocation(path)
-
     return RepoSummaries(
         agent.store, lambda chat: sandboxed_git(agent, chat), reader.ask, prompt_bytes, locate
+    )
+
+
+async def locate_repo(agent: Agent, chat: str, repo: str) -> RepoLocation:
+    """Where to read a repository, whose origin is fetched first if the owner wants that."""
+    if repo in (".", ""):
+        return RepoLocation("/workspace")
+    path, known = f"/repos/{repo}", agent.sandboxes.config.repos.get(repo)
+    if known and known.fetch:
+        return await fetch_mirror(sandboxed_git(agent, chat, network=True), path, repo)
+    return RepoLocation(path if known else f"/workspace/{repo}")
+
+
+def run_watch(agent: Agent, submit: SubmitTask) -> RunWatch:
+    async def look_now(job: Job, occurrence: Occurrence, watch: Watch, last: str) -> str:
+        if watch.look == "commits":
+            place = await locate_repo(agent, job.spec.chat, watch.subject)
+            watch = replace(watch, subject=place.path)
+        if watch.look == "value":
+            await agent.refresh_status()  # for /host.txt
+        return await look(await call_of(agent, job, occurrence), watch, last)
+
+    return RunWatch(agent.store, look_now, submit, tell_change, agent.channels.payload)
+
+
+async def call_of(agent: Agent, job: Job, occurrence: Occurrence) -> Call:
+    """A look as a tool call of its chat. Nobody is asked: what an owner has not allowed is denied. What a person
+    has planned counts as written by them, and as touched by nobody."""
+    spec, by_person = job.spec, job.spec.made_by == "person"
+
+    async def taints() -> Sequence[Taint]:
+        if by_person:
+            return []
+        own = [Taint(spec.stranger, job.created_at)] if spec.stranger else []
+        return [*await agent.store.taints.of_chat(spec.chat), *own]
+
+    step = GuardedCall(f"watch-{occurrence.id}", "look", spec.chat, taints)
+    approve = agent.approvals.approver(step, lambda event: None)
+    context = await agent.tool_context(spec.chat)
+    budget = CallBudget(agent.budgets, spec.chat, approve, spec.task)
+    written = spec.task if by_person else ""
+    return Call(
+        step.call,
+        step.turn,
+        spec.chat,
+        context,
+        approve,
+        taints=taints,
+        budget=budget,
+        written=written,
     )
 
 

@@ -32,6 +32,7 @@ from agent.schedule.scheduler import (
     SummarizeRepo,
     remind,
 )
+from agent.schedule.watches import WATCH
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.ledger import record
@@ -44,7 +45,7 @@ from bot.channel import OutgoingMessage
 from bot.commands.context import ModelSource, Services
 from bot.commands.people import TOY
 from bot.holder import Holder, ServeHolder
-from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries
+from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries, run_watch
 from bot.messaging_apps import Apps
 from bot.sessions import BotChannels, Sessions
 from bot.settings import Settings
@@ -157,9 +158,11 @@ async def open_scheduler(
 
     price = configuration.backend.price_kwh
     digest = HealthDigest(agent.store, agent.backend, configuration.state_dir, price)
+    submit = SubmitTask(chats.submit)
     actions: dict[str, JobAction] = {
         "remind": remind,
-        "task": SubmitTask(chats.submit),
+        "task": submit,
+        WATCH: run_watch(agent, submit),
         "summary": SummarizeRepo(repo_summaries(agent), agent.channels),
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),

@@ -89,11 +89,12 @@ class Sandbox:
         repos: Collection[str] | None = None,
         outflow: Outflow | None = None,
         commands: CommandAnswers | None = None,
+        whole: bool = False,
     ) -> CommandResult:
         """Run a bash script, or an argument list, in /workspace; ToolError when nothing can run.
 
         `seconds` are at most five times the owner's `command_seconds`, `output_bytes` at most the owner's
-        `output_kib`. There is network where the owner allows it and `permit` is given, which is awaited before
+        `output_kib`; the output is not cut where it is wanted `whole`. There is network where the owner allows it and `permit` is given, which is awaited before
         each new request. `progress` gets new lines while the command runs. `strangers` names whose text it
         sees: these and the hosts that it reaches are recorded for the workspace if it changes a file there.
         Without `write_repos` all repositories are read-only; it sees those named in `repos` (None: all).
@@ -131,6 +132,8 @@ class Sandbox:
             commands=commands,
         )
         most = self.config.limits.output_kib << 10
+        if whole:
+            most = process.output.limit
         text, truncated = process.output.excerpt(min(output_bytes or most, most))
         saved = await self.files.save_output(bytes(process.output.raw)) if truncated else ""
         await self.files.unmark(marks, began)

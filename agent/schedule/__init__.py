@@ -3,5 +3,6 @@
 times/          times in words as rules
 triggers.py     when a rule is due, and the timer (APScheduler)
 planner.py      jobs made, shown and changed in words
+watches.py      what looks without the model (watch.sh), and speaks when something changed
 scheduler.py    due times entered as occurrences, run, posted
 """

@@ -1,12 +1,12 @@
 """Jobs made from words: understood or asked back, bounded, shown before they are made."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
@@ -25,6 +25,7 @@ from agent.schedule.times.rule import (
 )
 from agent.schedule.times.task_text import parse_with_task
 from agent.schedule.triggers import next_due, next_times
+from agent.schedule.watches import WATCH, is_watch, parse_watch
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
 from agent.timezones import local_time
@@ -106,6 +107,7 @@ def describe_task(kind: str, task: str) -> str:
     form = {
         "remind": translated("Reminder “{task}”"),
         "summary": translated("Summary of {task}"),
+        WATCH: translated("Watch “{task}”"),
         "digest": translated("Health digest"),
         "profile": translated("Switch to the model {task}"),
     }.get(kind, translated("Task “{task}”"))
@@ -169,7 +171,12 @@ class Planner:
     async def proposal(self, rule: Rule, when: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
             raise ToolError(translated("What should be done then?"))
-        kind, task = await self.classifier.classify(task, kind)
+        options: Mapping[str, Any] = {}
+        if kind in ("", "task") and is_watch(task) and not isinstance(rule, Once):
+            options = {WATCH: asdict(parse_watch(task))}
+            kind, task = WATCH, task.strip()[len(WATCH) :].strip()
+        else:
+            kind, task = await self.classifier.classify(task, kind)
         jobs = await self.jobs()
         own = sum(job.spec.made_by == "model" for job in jobs)
         if len(jobs) >= self.limits.jobs or (by == "model" and own >= self.limits.by_model):
@@ -182,7 +189,7 @@ class Planner:
         self.check_interval(rule, by)
         timing, first = dump(rule), next_due(rule, self.now())
         spec = JobSpec(
-            self.chat, kind, when, timing, self.zone, task, {}, made_by=by, next_at=first
+            self.chat, kind, when, timing, self.zone, task, options, made_by=by, next_at=first
         )
         return Proposal(spec, self.describe_spec(spec, 3))
 
@@ -209,8 +216,14 @@ class Planner:
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)
+        await self.look_first(job)
         await self.on_change()
         return job
+
+    async def look_first(self, job: Job) -> None:
+        """Let a new watch look at once: what it finds then is what changes are told of."""
+        if job.spec.kind == WATCH:
+            await self.store.occurrences.trigger(job.id, "")
 
     async def summarize_now(self, repo: str) -> Job:
         """Plan a summary for now, as a job: it survives a restart, and says so when there is nothing to summarize."""
@@ -230,6 +243,7 @@ class Planner:
         first = next_due(load(job.spec.timing), self.now())
         if first is None:
             raise ToolError(translated("That time has passed; nothing was planned."))
+        await self.look_first(job)
         return await self.change(job, replace(job.spec, state="active", next_at=first))
 
     async def withdraw(self, number: int) -> None:
@@ -270,12 +284,16 @@ class Planner:
             except NotUnderstood:
                 rule, task = parse_with_task(text, self.now())
         kind = old.kind if old.kind in KINDS else ""
+        if task and old.kind == WATCH and not is_watch(task):
+            task = f"{WATCH} {task}"
         spec = (await self.proposal(rule, text, task or old.task, kind, old.made_by)).spec
-        if not task:
-            spec = replace(spec, kind=old.kind, task=old.task)
+        if task:
+            spec = replace(spec, options={**old.options, **spec.options})
+        else:
+            spec = replace(spec, kind=old.kind, task=old.task, options=old.options)
         if old.state == "paused":
             spec = replace(spec, state="paused", next_at=None)
-        kept = replace(spec, chat=old.chat, catch_up=old.catch_up, options=old.options)
+        kept = replace(spec, chat=old.chat, catch_up=old.catch_up)
         return await self.change(job, replace(kept, stranger="" if task else old.stranger))
 
     async def adjust(self, number: int, catch_up: CatchUp | None, tell: bool | None) -> Job:
@@ -356,11 +374,11 @@ class Planner:
     async def history(self, job: Job, most: int = 5) -> list[str]:
         """How its last occurrences ended, newest first, and what happens to missed ones."""
         runs = await self.store.occurrences.of_job(job.id, most)
-        lines = [
-            f"- {date_words(local_time(run.due_at, self.zone))}: {run.state}"
-            + (f", {run.detail}" if run.detail else "")
-            for run in runs
-        ]
+        told = translated("told") if job.spec.kind == WATCH else ""
+        lines = []
+        for run in runs:
+            how = ", ".join(filter(None, (run.state, run.data and told, run.detail)))
+            lines.append(f"- {date_words(local_time(run.due_at, self.zone))}: {how}")
         return [*lines, translated(CATCH_UP_POLICY[job.spec.catch_up])]
 
     def now(self) -> datetime:

@@ -11,6 +11,7 @@ enough by itself, after a suspend or a jump of the clock it would ring late.
 
 import asyncio
 import logging
+import math
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed one
 CATCH_UP = 10  # of "run all", at most this many
 ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
+PASS_SECONDS = 30.0
 MISSED_ROWS = 1000  # most rows entered for one long absence
 
 
@@ -51,10 +53,18 @@ send that itself. Raises agent.errors.NothingToDo, or an AgentError whose senten
 async def remind(job: Job, occurrence: Occurrence) -> str:
     """A message, without a model; data as it came, in a block of code."""
     data = clean(occurrence.data.strip())
-    if not data:
-        return f"⏰ {job.spec.task}"
+    return f"🔔 {job.spec.task}\n\n{block(data)}" if data else f"⏰ {job.spec.task}"
+
+
+def block(data: str) -> str:
+    """Strangers' text as a block of code, which it cannot end."""
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", data))])
-    return f"🔔 {job.spec.task}\n\n{fence}\n{data}\n{fence}"
+    return f"{fence}\n{data}\n{fence}"
+
+
+def tell_change(text: str, change: str) -> str:
+    """The message of a watch: its text, with the change in place of {change}."""
+    return text.replace("{change}", f"\n{block(clean(change))}\n").strip()
 
 
 def task_text(job: Job, data: str) -> str:
@@ -153,6 +163,7 @@ class JobRunner:
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
     crashed: set[int] = field(default_factory=set)  # jobs
+    swept_at: float = -math.inf  # when the next times of all jobs were looked at
 
     def __post_init__(self) -> None:
         self.store.freeze.on_freeze.append(self.stop_all)
@@ -165,7 +176,11 @@ class JobRunner:
         await self.store.occurrences.settle()
         await self.store.occurrences.requeue_interrupted(self.running)
         now = datetime.fromtimestamp(self.store.clock(), UTC)
-        for job in filter(self._runs_here, await self.store.jobs.active()):
+        swept = 0 <= now.timestamp() - self.swept_at < PASS_SECONDS
+        jobs = await self.store.jobs.active(now.timestamp() if swept else math.inf)
+        if not swept:  # all of them: the clock may have been set back
+            self.swept_at = now.timestamp()
+        for job in filter(self._runs_here, jobs):
             await self.guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()
         self.open = bool(occurrences)
@@ -318,9 +333,6 @@ def past_due_times(job: Job, first: int, now: datetime) -> list[int]:
     later = map(due_second, due_times(load(job.spec.timing), datetime.fromtimestamp(first, UTC)))
     past = takewhile(lambda at: at <= now.timestamp(), later)
     return [first, *islice(past, 100 * MISSED_ROWS)]
-
-
-PASS_SECONDS = 30.0
 
 
 class Scheduler:

@@ -1,6 +1,7 @@
 """Scheduled jobs, and their occurrences: one row per job and due time, from due to delivered."""
 
 import json
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from agent.store.database import Database, Row, Transaction, columns, storable
 from agent.store.people import LINKED
 
 OVERDUE_SECONDS = 60  # a job that late is not about to run
+LOOKS = 20  # of a watch that found no change, as many are kept
 MOST_WAITING = 50  # triggered occurrences of a job
 MAX_ID = 2**63 - 1  # of SQLite; a person may type any number
 JSON = TypeAdapter(dict[str, Any], config=ConfigDict(defer_build=True))
@@ -85,8 +87,15 @@ class JobTable:
         found = await self._where(f"chat IN {LINKED} AND id = ?2", chat, min(id, MAX_ID))
         return found[0] if found else None
 
-    async def active(self) -> list[Job]:
-        return await self._where("state = 'active' ORDER BY id")
+    async def seen(self, id: int) -> str:
+        """What a watch saw and told last, as it stored that; "" before its first look."""
+        return str(await self.database.value("SELECT seen FROM jobs WHERE id = ?", id) or "")
+
+    async def active(self, due_by: float = math.inf) -> list[Job]:
+        """The active jobs; of those with a next time, the ones due by then."""
+        due = "" if due_by == math.inf else "AND (next_at IS NULL OR next_at <= ?)"
+        values = [due_by] if due else []
+        return await self._where(f"state = 'active' {due} ORDER BY id", *values)
 
     async def _where(self, condition: str, *values: Any) -> list[Job]:
         sql = f"SELECT {_JOB_COLUMNS} FROM jobs WHERE {condition}"
@@ -151,6 +160,18 @@ class DueTimes:
     run: Sequence[int]
     missed: Sequence[int]
     next_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LookResult:
+    """What came of the look of a watch. `seen` is its new state; `data` the change or failure that is to be told,
+    `payload` the message that tells it, if no task does."""
+
+    seen: str
+    detail: str
+    failed: bool = False
+    data: str = ""
+    payload: str = ""
 
 
 MissedNotice = Callable[[Sequence[int]], str | None]
@@ -253,6 +274,28 @@ class OccurrenceTable:
             ids = await _put(tx, chat, payloads)
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
 
+    async def looked(self, id: int, look: LookResult) -> bool:
+        """Record the look of a running occurrence, its watch's new state and its message, in one transaction; False
+        where it runs no more. One with something to tell goes on until that is delivered, any other ends. Of the job's looks
+        that told nothing, LOOKS are kept."""
+        async with self.database.write() as tx:
+            sql = "SELECT job, chat FROM occurrences JOIN jobs ON jobs.id = job WHERE occurrences.id = ? AND occurrences.state = 'running'"
+            found = await tx.one(sql, id)
+            if found is None:
+                return False
+            job, chat = found
+            sent = await _put(tx, chat, [look.payload]) if look.payload else [0]
+            await tx.run("UPDATE jobs SET seen = ? WHERE id = ?", storable(look.seen), job)
+            state = "running" if look.data else "failed" if look.failed else "done"
+            sql = (
+                "UPDATE occurrences SET state = ?2, detail = ?3, data = ?4, outbox = ?5,"
+                " ended_at = iif(?2 = 'running', NULL, ?6) WHERE id = ?1"
+            )
+            data, detail = storable(look.data), storable(look.detail)
+            await tx.run(sql, id, state, detail, data, sent[-1] or None, tx.now)
+            await tx.run(_FORGET_LOOKS, job, LOOKS)
+        return True
+
     async def open(self) -> list[Occurrence]:
         """Due or running occurrences, oldest first."""
         rows = await self.database.all(
@@ -346,6 +389,11 @@ UPDATE {_OPEN} SET ended_at = ?1, state = iif(turn IS NULL, 'missed', 'done'),
     detail = iif(turn IS NULL, 'it was discarded', 'answered')
 WHERE {_RUNNING} AND outbox IS NULL
     AND EXISTS (SELECT 1 FROM inbox WHERE {_ITS_ROW} AND inbox.state = 'done')"""
+
+
+_FORGET_LOOKS = """
+DELETE FROM occurrences WHERE job = ?1 AND state IN ('done', 'failed', 'missed') AND data = '' AND due_at < (
+    SELECT due_at FROM occurrences WHERE job = ?1 AND data = '' ORDER BY due_at DESC LIMIT 1 OFFSET ?2)"""
 
 
 async def _put(tx: Transaction, chat: str, payloads: Sequence[str]) -> list[int]:

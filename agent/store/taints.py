@@ -107,7 +107,8 @@ SELECT source FROM taints WHERE cleared_at IS NULL AND conversation = (
 ORDER BY id DESC LIMIT 1
 """
 _OF_JOB = """
-SELECT jobs.kind, jobs.task, jobs.stranger FROM occurrences JOIN jobs ON jobs.id = occurrences.job
+SELECT jobs.kind, jobs.task, CASE WHEN jobs.stranger = '' AND data <> '' THEN 'data for job ' || jobs.id
+    ELSE jobs.stranger END FROM occurrences JOIN jobs ON jobs.id = occurrences.job
 WHERE occurrences.outbox = ?
 """
 _OF_QUESTION = """

@@ -2,6 +2,7 @@
 
 import re
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -31,6 +32,36 @@ async def bash(
     call: Call, command: str, seconds: Annotated[int, Field(description="time limit")] = 0
 ) -> Output:
     """Run a shell command: programs, scripts, disk space, counting, sorting, moving, renaming, deleting."""
+    result, shown = await run_command(call, command, seconds=seconds)
+    text = rendered(result)
+    if READ_ONLY_REPO.search(result.output) and await call.touched_by():
+        text += f"\n{WRITE_BY_TOOL}"
+    if shown < len(call.sandbox.config.repos) and f"{REPOS}/" in result.output:
+        text += f"\n{NAME_REPOS}"
+    if result.exit_code and NO_REPOSITORY.search(result.output):
+        folders = sorted(path.parent.name for path in call.sandbox.workspace.glob("*/.git"))
+        text += f"\nFolders with a repository: {', '.join(folders[:8])}." if folders else ""
+    browser = call.context.browser
+    unread = (
+        browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)
+    )
+    if unread:
+        text += f"\nNo page was reached. {WEB}"
+    return Output(text, ok=not result.exit_code, found=not unread)
+
+
+async def run_command(
+    call: Call,
+    command: str,
+    *,
+    seconds: int = 0,
+    script: Sequence[str] = (),
+    whole: bool = False,
+    acting: bool = True,
+) -> tuple[CommandResult, int]:
+    """Run a command in the chat's sandbox with what the chat may reach; its result, and how many repositories it
+    saw. `script`: what runs in its place, and does what the command names. `whole`: the output is not cut. Not `acting`: no
+    file of the chat can act in it."""
     sandbox = call.sandbox
     held = await sandbox.files.taints()
     named = sandbox.repos_seen(command)
@@ -40,36 +71,23 @@ async def bash(
     touched = await call.touched_by()
     began = time.clock_gettime(CLOCK_REALTIME_COARSE)
     result = await sandbox.run(
-        command,
+        script or command,
         seconds=seconds if seconds > 0 else None,
-        output_bytes=call.output_limit,
-        permit=call.host_permit(command, held),
+        output_bytes=None if whole else call.output_limit,
+        permit=call.host_permit(command, held if acting else ()),
         progress=call.progress,
         strangers=[*repos, *filter(None, [touched])],
         write_repos=not touched,
         repos=shown,
         outflow=call.outflow(command),
         commands=Broker(call, held),
+        whole=whole,
     )
     await call.budget.sent()
     if call.budget.counts("files"):
         await call.budget.settle({"files": await sandbox.files.count_changed(began)})
     call.strangers.extend(sorted(result.hosts))
-    text = rendered(result)
-    if touched and READ_ONLY_REPO.search(result.output):
-        text += f"\n{WRITE_BY_TOOL}"
-    if len(shown) < len(sandbox.config.repos) and f"{REPOS}/" in result.output:
-        text += f"\n{NAME_REPOS}"
-    if result.exit_code and NO_REPOSITORY.search(result.output):
-        folders = sorted(path.parent.name for path in sandbox.workspace.glob("*/.git"))
-        text += f"\nFolders with a repository: {', '.join(folders[:8])}." if folders else ""
-    browser = call.context.browser
-    unread = (
-        browser and browser.reading != "never" and not result.hosts and DOWNLOAD.search(command)
-    )
-    if unread:
-        text += f"\nNo page was reached. {WEB}"
-    return Output(text, ok=not result.exit_code, found=not unread)
+    return result, len(shown)
 
 
 def rendered(result: CommandResult) -> str:

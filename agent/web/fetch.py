@@ -18,7 +18,7 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, HostRequest, Hosts, Permit, WholeWeb
 from agent.sandbox.observer import NoObserver, Observer
 from agent.sandbox.output_buffer import clean
-from agent.web.html_text import NO_EXPRESSION
+from agent.web.html_text import NO_EXPRESSION, NO_FEED
 
 MOST_BYTES = 4 << 20  # of a page, decompressed
 MOST_PDF_BYTES = 32 << 20
@@ -32,7 +32,14 @@ USER = re.compile(r"^((?:[a-z][a-z0-9+.-]*:)?//)[^/?#]*@", re.IGNORECASE)
 CODE = Path(__file__).parents[2]
 REDIRECTS = (301, 302, 303, 307, 308)
 PDF = "application/pdf"
-TEXT = ("text/", "application/json", "application/xml", "application/xhtml", "application/rss")
+TEXT = (
+    "text/",
+    "application/json",
+    "application/xml",
+    "application/xhtml",
+    "application/rss",
+    "application/atom",
+)
 HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; Voltaire)",
     "Accept": "text/html, text/plain, application/json, */*",
@@ -221,17 +228,18 @@ async def page_text(
     html: bool,
     address: str = "",
     grep: str | None = None,
+    feed: bool = False,
     seconds: int = READ_SECONDS,
 ) -> str:
     """The text of a page, read in a process of its own with bounds of time (seconds) and memory: its bytes are a
     stranger's, and none of its regular expressions, codecs or entities may hold up this program.
 
     With its `address` the main part as Markdown (html_text.markdown); with `grep` the lines that match
-    a regular expression, with their numbers.
+    a regular expression, with their numbers; of a `feed` its entries.
     """
     limits = [str(READ_MEMORY), str(seconds)]
     known = charset if CHARSET.fullmatch(charset) else ""
-    kind = "html" if html else "plain" if grep is None else "grep"
+    kind = "html" if html else "feed" if feed else "plain" if grep is None else "grep"
     argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, kind, grep or address]
     pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
@@ -248,6 +256,8 @@ async def page_text(
             await complete(process.wait())
     if process.returncode == NO_EXPRESSION:
         raise ToolError(f"{grep} is not a regular expression.")
+    if process.returncode == NO_FEED:
+        raise ToolError("The page is no RSS or Atom feed.")
     if process.returncode:
         raise ToolError("The page takes too much time or memory to read.")
     return text.decode()

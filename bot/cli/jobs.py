@@ -44,21 +44,32 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
         click.echo(json.dumps(jobs, ensure_ascii=False))
         return
     for job in jobs:
-        last = next((f" [last {run['due_at']}: {run['state']}]" for run in job["runs"]), "")
+        last = next((f" [last {run['due_at']}: {said(run)}]" for run in job["runs"]), "")
         click.echo(f"{job['id']}  {job['told']}{last}")
     if not jobs:
         click.echo(f"No jobs in {chat}.")
 
 
+def said(run: dict[str, Any]) -> str:
+    """How a run ended, and why."""
+    return ", ".join(filter(None, (run["state"], run["detail"])))
+
+
 @command.command("add")
 @click.argument("words")
 @chat_option
+@click.option(
+    "--watch",
+    default="",
+    metavar="WHAT",
+    help='Look at this without the model, and tell what changes: "commits in website"; WORDS are the time alone.',
+)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs
-async def add(options: Options, words: str, chat: str, yes: bool) -> int:
+async def add(options: Options, words: str, chat: str, watch: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
     settings = options.settings
-    proposal = await change(settings, "job-propose", chat=chat, words=words)
+    proposal = await change(settings, "job-propose", chat=chat, words=words, watch=watch)
     click.echo(proposal["description"])
     if not yes and not confirmed("Make this job?", default=True):
         return 1

@@ -85,6 +85,9 @@ async def read(
     from_: Annotated[int, "a piece that begins at this line"] = 1,
     grep: Annotated[str | None, "only lines that match, with their numbers"] = None,
     question: Annotated[str, "to get its answer alone"] = "",
+    feed: Annotated[
+        bool, "the entries of an RSS or Atom feed, a line each: id, tab, title and address"
+    ] = False,
     fresh: Annotated[bool, "not as it was some minutes ago"] = False,
     json_: Annotated[bool, "as JSON"] = False,
 ) -> None:
@@ -111,7 +114,9 @@ async def read(
         await call.write(f"{extract}\n")
         return
     lines, text = page.text.split("\n"), page.text
-    if grep:
+    if feed:
+        text = await page_text(page.text.encode(), "utf-8", html=False, feed=True)
+    elif grep:
         text = await page_text(page.text.encode(), "utf-8", html=False, grep=grep)
     elif from_ > 1:
         text = piece(lines, from_, call.within.output_limit)
@@ -119,7 +124,7 @@ async def read(
         fields = {"url": page.address, "lines": len(lines), "text": text}
         await call.write(json.dumps(fields, ensure_ascii=False) + "\n")
         return
-    if not grep and from_ == 1:
+    if not (grep or feed) and from_ == 1:
         await call.write(f"{page.address}\n\n")
     await call.write(f"{text}\n" if text else "")
 

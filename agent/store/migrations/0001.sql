@@ -235,7 +235,7 @@ END;
 CREATE TABLE jobs (
     id         INTEGER PRIMARY KEY,
     chat       TEXT NOT NULL REFERENCES chats (key) ON UPDATE CASCADE ON DELETE CASCADE,
-    kind       TEXT NOT NULL,                      -- remind, task, summary, profile, digest
+    kind       TEXT NOT NULL,                      -- remind, task, summary, watch, profile, digest
     words      TEXT NOT NULL,                      -- the time as the person said it
     timing     TEXT NOT NULL CHECK (json_valid(timing)),
     timezone   TEXT NOT NULL,
@@ -248,7 +248,8 @@ CREATE TABLE jobs (
     next_at    INTEGER,
     created_at REAL NOT NULL,
     changed_at REAL NOT NULL,
-    stranger   TEXT NOT NULL DEFAULT ''            -- as in the inbox
+    stranger   TEXT NOT NULL DEFAULT '',           -- as in the inbox
+    seen       TEXT NOT NULL DEFAULT ''            -- JSON of what a watch saw and told last
 ) STRICT;
 
 CREATE INDEX jobs_chat ON jobs (chat, id);

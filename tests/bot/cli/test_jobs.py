@@ -1,6 +1,7 @@
 """voltaire jobs: made in words, shown with the next times, and where its messages come."""
 
 import asyncio
+import json
 from pathlib import Path
 
 from agent.store import open_store
@@ -17,6 +18,16 @@ def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
     asyncio.run(open_chat(tmp_path / "s" / "voltaire" / DATABASE, "tg:1"))
     app = voltaire(tmp_path, *words, "--chat", "tg:1")[1].splitlines()[-1]
     assert app.startswith("Job 2 made.") and "voltaire chat" not in app
+
+
+def test_a_watch_is_made_and_looks_at_once(tmp_path: Path) -> None:
+    add = ("jobs", "add", "--yes", "every 10 minutes", "--watch")
+    code, out, _ = voltaire(tmp_path, *add, "the news")
+    assert code == 1 and "Job" not in out
+    code, out, _ = voltaire(tmp_path, *add, "folder build")
+    assert code == 0 and out.startswith("Watch “folder build”, every 10 minutes; next: ")
+    [job] = json.loads(voltaire(tmp_path, "jobs", "list", "--json")[1])
+    assert (job["kind"], job["task"], job["runs"][0]["state"]) == ("watch", "folder build", "due")
 
 
 def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
