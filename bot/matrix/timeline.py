@@ -213,14 +213,15 @@ class Timeline:
             self._recent.popitem(last=False)
 
     async def _earlier(self, room: JoinedRoom, event: str) -> RoomMessage | None:
-        """An older message; None if it cannot be fetched or read."""
+        """An older message of the room; None if it cannot be fetched or read."""
         if event not in self._recent:
             with suppress(HomeserverError, Undecryptable, *FAULTS):
                 raw = await self._channel.server.get(room_path(room.id, "event", event))
                 if raw["type"] == "m.room.encrypted":
                     raw = self._encryption.decrypt(room.id, raw)
                 self._remember(parsed(room.id, raw))
-        return self._recent.get(event)
+        found = self._recent.get(event)
+        return found if found and found.room == room.id else None
 
     # -- what cannot be read --------------------------------------------------
 

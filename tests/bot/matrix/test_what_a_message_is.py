@@ -188,3 +188,16 @@ async def test_the_post_that_is_answered_is_told_whole(
         await olga.reply(room, earlier, "what is this?")
         await soon(lambda: "what is this?" in said(run))
     assert f"they: {post.strip()}" in said(run)
+
+
+async def test_a_reply_quotes_nothing_of_another_room(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        earlier = await olga.say(room, "The code is 4711.")
+        await olga.next()
+        other = await olga.room_with(scenario.account)
+        await olga.reply(other, earlier, "what is this?")
+        await soon(lambda: "what is this?" in said(run))
+    assert "4711" not in run.model.requests[-1].messages[-1].text
