@@ -15,7 +15,10 @@ async def schedule(
         str, Field(description="the person's own words for the time, no date of yours")
     ],
     task: Annotated[
-        str, Field(description="the text to send, the task to do, or the repository to summarise")
+        str,
+        Field(
+            description="the text to send, the task to do, the repository to summarise, or watch and what to look at"
+        ),
     ],
     kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
 ) -> Output:
