@@ -37,7 +37,7 @@ from agent.documents import extraction, reading
 from agent.errors import AgentError, ToolError, UsageError
 from agent.leaks import LeakDetector
 from agent.llm.openai.chunks import DONE, Chunks, Events, StreamTooLong
-from agent.llm.openai.errors import error_of, error_of_answer
+from agent.llm.openai.client import error_of, error_of_answer
 from agent.llm.openai.values import MOST, mapping
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.mcp.config import BrokenServer

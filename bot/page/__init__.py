@@ -7,7 +7,6 @@ server.py     the application, and the addresses it answers at
 access.py     the key, sessions, who may ask
 views.py      what the page reads, as JSON
 changes.py    what an owner may change
-hooks.py      addresses at which other programs run a job
 
 The page itself (HTML, CSS, JavaScript modules, served as they are) is in the folder static.
 """

@@ -5,12 +5,15 @@ async with serve_page(settings, backend, status_json) as page:
 """
 
 import asyncio
+import hashlib
+import hmac
 import json
 import logging
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files as resources
 
@@ -24,6 +27,7 @@ from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Alert
 from bot.agent_config import instructions_of
+from bot.connections import Connections
 from bot.page.access import (
     KEY,
     LOOPBACK,
@@ -36,7 +40,6 @@ from bot.page.access import (
     with_session,
 )
 from bot.page.changes import CHANGES, Pressed
-from bot.page.hooks import hook_route
 from bot.page.views import KNOWN_SECONDS, JsonFields, StatusJson, Views, shown
 from bot.settings import Settings
 from bot.state import open_state_read_only
@@ -357,3 +360,73 @@ def exposure(settings: Settings, host: str) -> str:
         f"The page is served at {host}: whoever reaches it and has the key can do what you can do in the"
         " chat, and nothing is encrypted on the way."
     )
+
+
+# -- other programs run a job, with data ---------------------------------------
+#
+# A hook has a secret of its own, which a request names (`Authorization: Bearer`, `X-Gitlab-Token`) or has
+# signed its body with (`X-Hub-Signature-256`, `X-Gitea-Signature`: HMAC-SHA256 in hexadecimal).
+
+MOST_A_MINUTE = 10
+Trigger = Callable[[int, str, str], Awaitable[str]]
+"""Runs a job (its number) with data; the third is who asked."""
+
+
+@dataclass
+class Hook:
+    name: str
+    job: int
+    secret: str = field(repr=False)
+    _calls: deque[float] = field(default_factory=deque)
+
+    def knows(self, request: web.Request, body: bytes) -> bool:
+        """Whether the sender knows the secret."""
+        headers, secret = request.headers, self.secret.encode()
+        signed = hmac.digest(secret, body, hashlib.sha256).hex()
+        pairs = (
+            (headers.get("Authorization", "").removeprefix("Bearer "), self.secret),
+            (headers.get("X-Gitlab-Token", ""), self.secret),
+            (headers.get("X-Hub-Signature-256", "").removeprefix("sha256="), signed),
+            (headers.get("X-Gitea-Signature", ""), signed),
+        )
+        matches = [hmac.compare_digest(a.encode("utf-8", "replace"), b.encode()) for a, b in pairs]
+        return any(matches)
+
+    def seconds_to_wait(self) -> float:
+        """0 where one more call is allowed now, which is then counted."""
+        now = time.monotonic()
+        while self._calls and self._calls[0] <= now - 60:
+            self._calls.popleft()
+        if len(self._calls) >= MOST_A_MINUTE:
+            return self._calls[0] + 60 - now
+        self._calls.append(now)
+        return 0.0
+
+
+def hook_route(settings: Settings, trigger: Trigger, connections: Connections) -> web.RouteDef:
+    """Raises PageRefused where a secret cannot be read, is too short, or readable to others."""
+    known = {
+        name: Hook(
+            name,
+            section.job,
+            load_key(section.secret_file, create=False, what=f"The secret of page.hooks.{name}"),
+        )
+        for name, section in settings.page.hooks.items()
+    }
+
+    async def call(request: web.Request) -> web.Response:
+        hook, body = known.get(request.match_info["name"]), await request.read()
+        if hook is None or not hook.knows(request, body):
+            raise web.HTTPForbidden(text="There is no such hook, or that is not its secret.")
+        connections.keep(request.transport)
+        if seconds := hook.seconds_to_wait():
+            headers = {"Retry-After": str(int(seconds) + 1)}
+            raise web.HTTPTooManyRequests(text="Ten times a minute at most.", headers=headers)
+        try:
+            text = body.decode("utf-8", "replace")
+            told = await trigger(hook.job, text, f"hook {hook.name}")
+        except AgentError as error:
+            raise web.HTTPServiceUnavailable(text=str(error)) from None
+        return web.Response(status=202, text=told)
+
+    return web.post("/hooks/{name}", call)

@@ -6,7 +6,6 @@ template_probes.py  finds the form that a server's template takes, by rendering
 wire.py          requests as JSON, with the same bytes every time
 chunks.py        an answer's bytes to pieces; token counts and speeds from whichever fields the server gives
 values.py        reads JSON of unknown shape
-errors.py        a server's error as one of the agent's
 """
 
 from agent.llm.openai.client import OpenAIModel
