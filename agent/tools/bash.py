@@ -14,6 +14,7 @@ from agent.shell.broker import Broker
 from agent.tools.tool import Call, Output, tool
 
 DOWNLOAD = re.compile(r"\b(?:curl|wget)\b.*https?://(?!localhost|127\.|\[::1)", re.DOTALL)
+NO_OUTPUT = "(done, no output)"
 READ_ONLY_GIT = re.compile(r"(/\.git/|\.lock').*Read-only file system")
 NO_REPOSITORY = re.compile(r"fatal: not a git repository")
 READ_ONLY_REPO = re.compile(r"Read-only file system")
@@ -103,4 +104,4 @@ def rendered(result: CommandResult) -> str:
         lines.append("A git directory in /repos is read-only here: use git_commit.")
     if result.exit_code:
         lines.append(f"exit code: {result.exit_code}")
-    return "\n".join(lines) or "(done, no output)"
+    return "\n".join(lines) or NO_OUTPUT

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from agent.documents.library import Library
 
 SHORT = 400  # characters of an answer that was written from results
+SHOWN = 80  # characters of a result that is shown below an answer that does not tell it
+WHOLE = 0.9  # of a message's words, in an answer before any call
 CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
@@ -102,10 +104,11 @@ def instructs(text: str) -> bool:
     return bool(CODE_BLOCK.search(text) or TOOL_NAMES.search(text))
 
 
-def echoes(text: str, message: str) -> bool:
-    """Whether an answer says nothing but what the message says, as small models do that know nothing else."""
+def echoes(text: str, message: str, part: float = 0.5) -> bool:
+    """Whether an answer says nothing but what the message says, as small models do that know nothing else; and
+    at least that part of it."""
     said, asked = (re.findall(r"\w+", each.lower()) for each in (text, message))
-    return len(said) >= max(4, len(asked) // 2) and set(said) <= set(asked)
+    return len(said) >= max(4, int(len(asked) * part)) and set(said) <= set(asked)
 
 
 def tells(text: str, results: str, message: str) -> bool:
@@ -125,6 +128,14 @@ def invents(text: str, found: str, message: str) -> bool:
     said, known, asked = (set(re.findall(r"\d+", each)) for each in (text, found, message))
     lines = len(found.splitlines())
     return known <= asked and any(int(number) > lines for number in said - asked)
+
+
+def untold(text: str, found: str, message: str) -> str:
+    """What was found, as a block, where it is one line with a number and an answer has no word of it."""
+    new = words_of(found) - words_of(message)
+    if len(found) > SHOWN or not re.fullmatch(r"[^\n`]*\d[^\n`]*", found) or new & words_of(text):
+        return ""
+    return f"\n\n```\n{found}\n```"
 
 
 def words_of(text: str) -> set[str]:

@@ -20,12 +20,12 @@ from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import AnswerChecks, echoes, instructs, invents, tells
+from agent.turn.answer_checks import WHOLE, AnswerChecks, echoes, instructs, invents, tells, untold
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
-from agent.turn.step import Step, call_alone, read_step
+from agent.turn.step import Step, call_alone, read_step, with_words
 from agent.turn.tool_runner import ToolRunner, described
 from agent.turn.turn import Ending, Turn
 from agent.turn.untrusted_reader import Reader
@@ -148,11 +148,12 @@ class TurnLoop:
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
             if not self._empty(step.text):
+                return with_words(step, step.text + untold(step.text, self.tools.read(), words))
+        elif not (again or self.tools.outcomes or instructs(step.text)):
+            if echoes(step.text, words, WHOLE):
+                return await self.ask(tool_choice="required")
+            if not (invents(step.text, "", words) and await self.tools.names_file(words)):
                 return step
-        elif not (again or self.tools.outcomes or instructs(step.text)) and not (
-            invents(step.text, "", words) and await self.tools.names_file(words)
-        ):
-            return step
         if not self.shelled:
             self.shelled = True
             command = await self.ask(tool_choice="required", afresh=True)

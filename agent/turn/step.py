@@ -110,6 +110,11 @@ def call_alone(step: Step) -> Step:
     return replace(step, message=replace(step.message, text="", words=""))
 
 
+def with_words(step: Step, text: str) -> Step:
+    """The step with that text for a person."""
+    return replace(step, message=replace(step.message, text=text, raw=""))
+
+
 def sound_json(call: ToolCall) -> str:
     """The arguments as generated where strict parsers read them as an object, else repaired; "" where unreadable.
 

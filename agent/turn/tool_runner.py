@@ -19,6 +19,7 @@ from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinishe
 from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import Assistant, ToolCall
+from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
 from agent.turn.conversation import Conversation
@@ -27,6 +28,7 @@ from agent.turn.step import Step
 from agent.turn.turn import Turn
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
+READING = ("bash", "read_file", "grep", "list_files")
 MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
@@ -117,6 +119,11 @@ class ToolRunner:
     def found(self) -> str:
         """The same without the calls."""
         return "\n".join(text for _, text in self._good())
+
+    def read(self) -> str:
+        """What was read or printed, without strangers' text."""
+        good = [text for call, text in self._good() if call.name in READING]
+        return "" if self.strange else "\n".join(t for t in good if t != NO_OUTPUT)
 
     def _good(self) -> list[tuple[ToolCall, str]]:
         ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]

@@ -479,6 +479,41 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(calls("bash", command="look"), says(""), says(answer))
         assert finished.text == answer
 
+    @pytest.mark.parametrize(
+        ("found", "answer", "shown"),
+        [
+            ("111", "Sure, run the script and provide the output.", True),
+            ("v 2.7 stable", "I can tell you what it prints.", True),
+            ("111", "It prints 111.", False),
+            ("ready", "Sure, run the script.", False),
+            ("1\n2", "Sure, run the script.", False),
+            ("`5`", "Sure, run the script.", False),
+        ],
+    )
+    async def test_a_result_of_one_line_that_the_answer_does_not_tell_stands_below_it(
+        self, bench: Bench, found: str, answer: str, shown: bool
+    ) -> None:
+        bench.constrain, bench.results["run"] = "always", found
+        bench.journal.messages[-1] = User("Run collatz.py and tell me what it prints.")
+        finished = await bench.run(calls("bash", command="run"), says(""), says(answer))
+        assert finished.text == (f"{answer}\n\n```\n{found}\n```" if shown else answer)
+
+    async def test_an_echo_before_any_call_is_a_call_that_was_missed(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        words = "Remember that my bike is the green one."
+        bench.journal.messages[-1] = User(words)
+        note = calls("remember", note="bike: the green one")
+        finished = await bench.run(says(words), note, says(""), says("I saved it."))
+        assert (finished.text, bench.ran) == (
+            "I saved it.",
+            [("remember", {"note": "bike: the green one"})],
+        )
+
+    async def test_but_not_words_that_were_to_be_repeated(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Repeat after me, please: I love tea and cake.")
+        assert (await bench.run(says("I love tea and cake."))).text == "I love tea and cake."
+
     async def test_a_whole_number_may_be_written_with_decimals(self, bench: Bench) -> None:
         bench.constrain, bench.results["df"] = "always", "/dev/vda 54G free"
         answer = "54.00 GB are free on the disk."
