@@ -137,9 +137,9 @@ def test_a_place_in_line_is_told_until_the_gpu_is_free() -> None:
     progress.add(GpuQueued(2))
     clock.now += 12
     progress.waiting()
-    assert told(progress) == (saying("in line", "GPU", " 12 s"), ["3", "12"])
+    assert told(progress) == (saying("in line", "model", " 12 s"), ["3", "12"])
     progress.add(GpuQueued(1))
-    assert told(progress) == (saying("in line", "GPU", " 12 s"), ["2", "12"])
+    assert told(progress) == (saying("in line", "model", " 12 s"), ["2", "12"])
     progress.add(GpuQueued(0))
     assert told(progress) == (saying("reading", " 1 s", "estimate"), ["1"])
 
@@ -227,7 +227,7 @@ def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
     assert progress.view.status.endswith(" 80 °C. (40 s)"), "nothing has gone on between the two"
     for event, status in (
         (GpuQueued(0), saying("reading", " 1 s", "estimate")),
-        (GpuQueued(2), saying(" 3 in line", "GPU", " 0 s")),
+        (GpuQueued(2), saying(" 3 in line", "model", " 0 s")),
         (ModelProgress(10, 20, 10), "reading 10 of 20 tokens"),
         (ToolCalled("c", "bash", {}), ""),
     ):

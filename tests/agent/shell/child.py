@@ -4,11 +4,13 @@ Prints a line at each event; its model calls bash once and then says what it was
 """
 
 import asyncio
+import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.channels import Assignment
+from agent.channels import Assignment, NoChannels, TurnReply
 from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Request
@@ -27,6 +29,11 @@ def answer(request: Request) -> Assistant:
     if told:
         return Assistant(f"I was told: {told[-1]}")
     return Assistant("", (ToolCall("c1", "bash", '{"command": "say hang"}'),))
+
+
+class Outspoken(NoChannels):
+    def compose(self, reply: TurnReply) -> Sequence[str]:
+        return [json.dumps(reply.text)]
 
 
 class Loud:
@@ -49,7 +56,7 @@ async def main() -> None:
             "Run a command."
             return await bash.run(replace(call, context=context), {"command": command})
 
-        bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")])
+        bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")], channels=Outspoken())
         bench.model.answer = answer
         bench.heard = Loud()  # type: ignore[assignment]
         async with bench.running() as chats:
