@@ -8,8 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-LONGEST_UNIT = 200  # characters of the words that are repeated
+LONGEST_UNIT = 500  # characters of the words that are repeated
 FEWEST_REPETITIONS = 8
+LONG_UNIT, FEWEST_OF_LONG = 200, 4  # some sentences in turn
 LENGTH = 600  # characters of all repetitions together
 SHORT_UNIT, SHORT_LENGTH = 8, 2000  # a line of dashes is no loop yet
 STRIDE = 100  # characters between two checks
@@ -55,7 +56,8 @@ class RepeatedTextDetector:
 
     def _ends_with(self, unit: str, wanted: int) -> bool:
         """Whether the text ends with the unit over and over, at least `wanted` characters of it."""
-        count = max(FEWEST_REPETITIONS, math.ceil(wanted / len(unit)))
+        fewest = FEWEST_OF_LONG if len(unit) > LONG_UNIT else FEWEST_REPETITIONS
+        count = max(fewest, math.ceil(wanted / len(unit)))
         return self._tail.endswith(unit * count)
 
     def _is_data(self, unit: str) -> bool:

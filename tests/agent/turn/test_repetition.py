@@ -57,6 +57,20 @@ def test_without_end_all_of_it_is_a_circle(text: str, before: str) -> None:
     assert any(circling.feed(text) for _ in range(13_000 // len(text)))
 
 
+VERSE = "".join(
+    f"May you always be the best version of {whom}. "
+    for whom in ("yourself", "your loved ones", "your friends", "your family", "your colleagues")
+)
+
+
+def test_some_sentences_in_turn_are_a_circle_the_fourth_time() -> None:
+    assert len(VERSE) > 200
+    for times, circle in ((3, False), (6, True)):
+        circling = RepeatedTextDetector()
+        said = "Dear Anna, " + VERSE * times
+        assert any(circling.feed(said[at : at + 5]) for at in range(0, len(said), 5)) is circle
+
+
 def test_behind_a_block_of_code_words_are_words_again() -> None:
     circling = RepeatedTextDetector()
     assert not circling.feed("```\nx\n```\n")
