@@ -477,7 +477,7 @@ class TestAnswersOfSmallModels:
         bench.constrain, bench.results["look"] = "always", found
         bench.journal.messages[-1] = User("what of valve 27?")
         finished = await bench.run(calls("bash", command="look"), says(""), says(answer))
-        assert finished.text == answer
+        assert (finished.text, len(bench.model.requests)) == (answer, 3)
 
     @pytest.mark.parametrize(
         ("found", "answer", "shown"),
