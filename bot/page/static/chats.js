@@ -1,7 +1,7 @@
 // Chats: what was said, what is remembered, what stands in the prompt now.
 
 import { get, press } from "./api.js";
-import { ask, button, empty, h, long, tag, toast } from "./dom.js";
+import { ask, button, empty, h, long, redraw, tag, toast } from "./dom.js";
 import { exact, one, when, whenWithin } from "./format.js";
 import { turnLink } from "./turns.js";
 
@@ -70,11 +70,11 @@ function drawNotes(into, chat, notes) {
   const act = async (change, fields) => {
     if (await press(change, { chat, ...fields }) !== null) await again();
   };
-  into.replaceChildren(h("div.head", h("h2", "Notes"), button("Add a note", async () => {
+  redraw(into, h("div.head", h("h2", "Notes"), button("Add a note", async () => {
     const text = await ask("A new note", { value: "", yes: "Keep it", area: true });
     if (text) await act("note-add", { text });
   }, "quiet")),
-  notes.length ? h("ul.rows", notes.map((note) => h(`li${note.deleted_at ? ".gone" : ""}`,
+  notes.length ? h("ul.rows", notes.map((note) => h(`li${note.deleted_at ? ".gone" : ""}`, { id: `note-${note.id}` },
     h("div.grow", h("p.what.whole", note.text),
       h("p.meta", note.pinned ? "pinned · " : "", `saved ${whenWithin(note.saved_at)} · `, note.source ? ["from “", note.source.slice(0, 90), "” ", note.source_turn && h("a", { href: turnLink(note.source_turn) }, "turn")] : "written by hand",
         note.in_prompt ? " · in the prompt now" : "", note.deleted_at ? ` · deleted ${whenWithin(note.deleted_at)}` : "", " ", note.stranger && tag(`strangers' text: ${note.stranger}`, "warning"))),

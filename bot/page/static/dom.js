@@ -84,6 +84,15 @@ export async function copy(text, told = "Copied") {
   }
 }
 
+// Shows again what was changed; the focus stays in its row, whose id names it: a key that is on its way finds its button.
+export function redraw(into, ...children) {
+  const reachable = "a, button, input, select";
+  const row = document.activeElement.closest("[id]");
+  const place = into.contains(row) ? [...row.querySelectorAll(reachable)].indexOf(document.activeElement) : -1;
+  into.replaceChildren(...children);
+  if (place >= 0) byId(row.id)?.querySelectorAll(reachable)[place]?.focus();
+}
+
 // Asks before something is done: true, or the text that was written; null where it was not wanted.
 export function ask(title, { text = "", value = null, yes = "Yes", no = "Cancel", danger = false, area = false } = {}) {
   const dialog = byId("dialog");

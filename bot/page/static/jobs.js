@@ -1,7 +1,7 @@
 // Jobs: the next times on a line of days, how the last ones ended, pause, run, edit.
 
 import { get, press } from "./api.js";
-import { ask, button, empty, h, long, s, table, tag, toast } from "./dom.js";
+import { ask, button, empty, h, long, redraw, s, table, tag, toast } from "./dom.js";
 import { clock, day, when, whenWithin } from "./format.js";
 
 const DAYS = 7;
@@ -9,7 +9,7 @@ const DAYS = 7;
 export async function showJobs(into) {
   const draw = async () => {
     const { jobs, occurrences } = await get("jobs");
-    into.replaceChildren(h("h1", "Jobs"), jobs.length ? days(jobs) : empty("No jobs. In the chat: “every weekday at 8 summarise the website repo”."),
+    redraw(into, h("h1", "Jobs"), jobs.length ? days(jobs) : empty("No jobs. In the chat: “every weekday at 8 summarise the website repo”."),
       h("ul.rows", jobs.map(item)),
       h("h2", "What became of them"), occurrences.length ? table("Occurrences", ["Due", "Job", "Ended as", "Why"], occurrences.map((each) => [
         h("span.moment", when(each.due_at)), long(each.task, "span", 120), tag(each.state, { failed: "warning", missed: "warning", done: "good" }[each.state] ?? ""),
@@ -20,7 +20,7 @@ export async function showJobs(into) {
     if (await press(change, fields) === null) return;
     try { await draw(); } catch (error) { toast(error.message); }
   };
-  const item = (job) => h("li",
+  const item = (job) => h("li", { id: `job-${job.id}` },
     h("div.grow", long(job.task, "p.what.whole", 400), h("p.meta", [job.words, job.title || job.chat, job.kind, job.made_by === "model" && "planned by the agent", job.state === "paused" ? "paused" : job.next_at && `${job.overdue ? "overdue since" : "next"} ${whenWithin(job.next_at)}`].filter(Boolean).join(" · "), " ",
       job.stranger && tag(`strangers' text: ${job.stranger}`, "warning"))),
     h("div.acts",

@@ -1,7 +1,7 @@
 // What can be changed while it runs: the model, each chat's settings, the stop of everything.
 
 import { get, press } from "./api.js";
-import { ask, button, empty, h, tag, toast } from "./dom.js";
+import { ask, button, empty, h, redraw, tag, toast } from "./dom.js";
 import { number, whenWithin } from "./format.js";
 
 // The settings of a chat: their names, and the words of a choice where its own are not plain.
@@ -19,7 +19,7 @@ export async function showSettings(into) {
     };
     const select = (chat, name, now) => h("label.field", h("span", NAMES[name] ?? name), h("select", { onchange: (event) => set(chat.chat, name, event.target.value) },
       choices[name].map(([word, value], place) => h("option", { value: word, selected: value === (now ?? null) || (now === undefined && place === 0) }, label(name, word, value)))));
-    into.replaceChildren(h("h1", "Settings"),
+    redraw(into, h("h1", "Settings"),
       h("section", h("h2", "Model"), profiles.length ? h("ul.rows", profiles.map((profile) => h("li",
         h("div.grow", h("p.what", profile.title || profile.name), h("p.meta", [profile.name, profile.good, profile.bad, profile.decode_tok_s && `${number(profile.decode_tok_s)} tokens/s (${profile.source})`].filter(Boolean).join(" · "))),
         profile.name === status.backend.profile ? tag("serves", "good") : profile.here ? h("div.acts", button("Use", async (event) => {
@@ -32,7 +32,7 @@ export async function showSettings(into) {
       h("section", h("h2", "Chats"), chats.length ? h("ul.rows", chats.map((chat) => {
         let now = {};
         try { now = JSON.parse(chat.settings); } catch { /* the defaults */ }
-        return h("li.wrap", h("div.grow", h("p.what", chat.title || chat.chat), h("p.meta", chat.chat)), h("div.filters",
+        return h("li.wrap", { id: `chat-${chat.chat}` }, h("div.grow", h("p.what", chat.title || chat.chat), h("p.meta", chat.chat)), h("div.filters",
           Object.keys(choices).map((name) => select(chat, name, now[name])),
           h("form.inline", { onsubmit: (event) => { event.preventDefault(); set(chat.chat, "timezone", event.target.elements.zone.value.trim()); } },
             h("label.field", h("span", "Time zone"), h("input", { name: "zone", value: chat.timezone, placeholder: timezone, autocomplete: "off" })), h("button.quiet", { type: "submit" }, "Set"))));
