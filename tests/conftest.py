@@ -35,7 +35,7 @@ LONGEST = (
     "agent/sandbox/test_git_layouts",
     "agent/sandbox/test_attacks",
     "backend/server/test_faults",
-    "bot/telegram/test_kill_jobs",
+    "bot/page/test_browser",
     "bot/test_setup",
     "bot/cli/test_doctor_remedies",
 )
