@@ -9,8 +9,8 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -23,12 +23,10 @@ from agent.store import Store
 from agent.store.outbox import OutboxState
 from agent.store.overview import Overview, TurnLine
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import SERVING, Gpu, Status
 from bot.connections import Connections
 from bot.settings import Settings
 from bot.state import DATABASE, open_state_read_only, read_presence
 
-MIB = 2**20
 SETTLED_SECONDS = 30.0  # after a turn's end, in which its answer may still be on its way
 MOST_TOOLS = 60  # names as labels: a model may make up any number of them
 TOOL = re.compile(r"[A-Za-z0-9_.-]{1,64}")
@@ -78,11 +76,13 @@ class BotMetrics:
         self._gauges, self._current = {}, CollectorRegistry()
         await self._count()
         await self._read_state()
-        report: Status | None = None
-        with suppress(BackendUnavailable, BackendRefused):
-            report = await self._backend.status()
-        self._read_backend(report)
-        return generate_latest(self._lasting) + generate_latest(self._current)
+        try:
+            backend = await self._backend.metrics()
+        except (BackendUnavailable, BackendRefused):
+            backend = ""
+            self._gauge("up", "1 while the model server serves", 0)
+        own = generate_latest(self._lasting) + generate_latest(self._current)
+        return own + backend.encode()
 
     # -- what has happened -----------------------------------------------------
 
@@ -148,44 +148,6 @@ class BotMetrics:
         gauge("disk_free_bytes", "Free on the disk of the state folder", disk.free)
         gauge("disk_size_bytes", "The disk of the state folder", disk.total)
 
-    def _read_backend(self, report: Status | None) -> None:
-        gauge = self._gauge
-        serves = report is not None and report.backend.state in SERVING
-        gauge("up", "1 while the model server serves", serves)
-        if report is None:
-            return
-        server, speed, memory = report.backend, report.speed, report.memory_mib
-        gauge("backend_uptime_seconds", "Age of the backend", report.uptime_s)
-        gauge("restarts", "Ends of the model server since the backend's start", server.restarts)
-        gauge("window_tokens", "The model's window", server.n_ctx)
-        gauge("gpu_queue_requests", "Requests that wait for the model", report.waiting)
-        gauge("warm_tokens", "Of the fixed prefix in the cache", server.warm.cached_tokens if server.warm else None)  # fmt: skip
-        gauge("decode_tokens_per_second", "Writing speed, rolling", speed.decode_tok_s)
-        gauge("prefill_tokens_per_second", "Reading speed, rolling", speed.prefill_tok_s)
-        gauge("time_to_first_token_seconds", "Rolling", scaled(speed.ttft_ms, 1e-3))
-        gauge("cache_hit_ratio", "Share of prompts from the cache, rolling", speed.cache_hit)
-        for process, mib in (("backend", memory.backend), ("server", memory.server)):
-            gauge("memory_bytes", "Resident memory", scaled(mib, MIB), process=process)
-        for card in report.gpus:
-            self._read_card(card)
-
-    def _read_card(self, card: Gpu) -> None:
-        values: Mapping[str, tuple[str, float | None]] = {
-            "temperature_celsius": ("Core temperature", card.temperature_c),
-            "memory_temperature_celsius": ("Memory temperature", card.memory_temperature_c),
-            "power_watts": ("Power drawn", card.power_w),
-            "power_limit_watts": ("Power limit", card.power_limit_w),
-            "utilization_ratio": ("Load", scaled(card.utilization, 0.01)),
-            "memory_used_bytes": ("Memory in use", scaled(card.memory_used_mib, MIB)),
-            "memory_size_bytes": ("Memory", scaled(card.memory_total_mib, MIB)),
-            "clock_hertz": ("Clock of the processors", scaled(card.sm_clock_mhz, 1e6)),
-            "tokens_per_joule": ("Tokens written per joule", card.tokens_per_joule),
-            "uncorrected_errors": ("Memory errors since boot", card.ecc_uncorrected),
-            "throttled": ("1 while it is slowed", float(bool(card.throttle))),
-        }
-        for name, (what, value) in values.items():
-            self._gauge(f"gpu_{name}", what, value, gpu=str(card.index))
-
     # -- making them -----------------------------------------------------------
 
     def _counter(self, name: str, what: str, *labels: str) -> Counter:
@@ -199,10 +161,6 @@ class BotMetrics:
             gauge = Gauge(f"voltaire_{name}", what, tuple(labels), registry=self._current)
             self._gauges[name] = gauge
         (gauge.labels(**labels) if labels else gauge).set(value)
-
-
-def scaled(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
 
 
 @asynccontextmanager

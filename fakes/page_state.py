@@ -21,6 +21,7 @@ from aiohttp import web
 from agent.approvals import question_id
 from agent.store import open_store
 from agent.store.terms import add_functions
+from backend.control.metrics import metrics_text
 from backend.pictures import gpu_drawings
 from backend.protocol import (
     Alert,
@@ -306,6 +307,7 @@ class CardBackend:
     def routes(self) -> list[web.RouteDef]:
         return [
             web.get("/v1/status", self.get_status),
+            web.get("/metrics", self.get_metrics),
             web.get("/v1/gpu/drawings", self.get_drawings),
             web.get("/v1/events", self.get_events),
             web.get("/v1/profiles", self.get_profiles),
@@ -317,7 +319,13 @@ class CardBackend:
         ]
 
     async def get_status(self, request: web.Request) -> web.Response:
-        status = Status(
+        return web.Response(text=self.status().model_dump_json(), content_type="application/json")
+
+    async def get_metrics(self, request: web.Request) -> web.Response:
+        return web.Response(text=metrics_text(self.status()))
+
+    def status(self) -> Status:
+        return Status(
             version="0.1.0",
             uptime_s=91_000,
             backend=ServerStatus(
@@ -350,7 +358,6 @@ class CardBackend:
             memory_mib=MemoryUse(backend=58, server=1900),
             waiting=1,
         )
-        return web.Response(text=status.model_dump_json(), content_type="application/json")
 
     async def get_drawings(self, request: web.Request) -> web.Response:
         minutes, step = int(request.query["minutes"]), int(request.query.get("step", 1))

@@ -53,7 +53,7 @@ async def test_status_endpoint_logs_and_metrics_of_a_running_backend(config: Bac
     )
     assert place.url.startswith("http://127.0.0.1:")
     assert len(place.api_key) >= 24
-    assert "voltaire_up 1\n" in prometheus
+    assert "voltaire_up 1.0\n" in prometheus
     assert len(logs) == 5
 
 
