@@ -94,7 +94,7 @@ async def list_files(
         told = f"{told} There are others: "
     lines = [sized(place, *entry.split("\t", 1)) for entry in names[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
-    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}", found=not told)
+    return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
 
 
 def sized(place: SandboxPath, size: str, name: str) -> str:

@@ -130,12 +130,15 @@ def invents(text: str, found: str, message: str) -> bool:
     return known <= asked and any(int(number) > lines for number in said - asked)
 
 
-def untold(text: str, found: str, message: str) -> str:
-    """What was found, as a block, where it is one line with a number and an answer has no word of it."""
-    new = words_of(found) - words_of(message)
-    if len(found) > SHOWN or not re.fullmatch(r"[^\n`]*\d[^\n`]*", found) or new & words_of(text):
-        return ""
-    return f"\n\n```\n{found}\n```"
+def figure(found: str) -> str:
+    """What was found, where it is one short line with a number; else nothing."""
+    return found if len(found) <= SHOWN and re.fullmatch(r"[^\n`]*\d[^\n`]*", found) else ""
+
+
+def with_figure(text: str, shown: str, message: str) -> str:
+    """An answer, with the figure below it if it has no word of it."""
+    untold = shown and not (words_of(shown) - words_of(message)) & words_of(text)
+    return f"{text}\n\n```\n{shown}\n```" if untold else text
 
 
 def words_of(text: str) -> set[str]:

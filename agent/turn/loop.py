@@ -20,7 +20,16 @@ from agent.messages import Assistant, System, User
 from agent.model import Request, ToolChoice
 from agent.store.errors import StoreError
 from agent.turn import texts
-from agent.turn.answer_checks import WHOLE, AnswerChecks, echoes, instructs, invents, tells, untold
+from agent.turn.answer_checks import (
+    WHOLE,
+    AnswerChecks,
+    echoes,
+    figure,
+    instructs,
+    invents,
+    tells,
+    with_figure,
+)
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
@@ -147,8 +156,11 @@ class TurnLoop:
             if not (again or self.tools.strange) and tells(step.text, self.tools.results(), words):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
-            if not self._empty(step.text):
-                return with_words(step, step.text + untold(step.text, self.tools.read(), words))
+            shown = figure(self.tools.read())
+            text = with_figure(step.text, shown, words)
+            stands = not instructs(step.text) or (shown and (self.shelled or text == step.text))
+            if stands and not self._groundless(step.text):
+                return with_words(step, text)
         elif not (again or self.tools.outcomes or instructs(step.text)):
             if echoes(step.text, words, WHOLE):
                 return await self.ask(tool_choice="required")

@@ -121,8 +121,8 @@ class ToolRunner:
         return "\n".join(text for _, text in self._good())
 
     def read(self) -> str:
-        """What was read or printed, without strangers' text."""
-        good = [text for call, text in self._good() if call.name in READING]
+        """What was read or printed, each once, without strangers' text."""
+        good = dict.fromkeys(text for call, text in self._good() if call.name in READING)
         return "" if self.strange else "\n".join(t for t in good if t != NO_OUTPUT)
 
     def _good(self) -> list[tuple[ToolCall, str]]:

@@ -498,6 +498,26 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(calls("bash", command="run"), says(""), says(answer))
         assert finished.text == (f"{answer}\n\n```\n{found}\n```" if shown else answer)
 
+    @pytest.mark.parametrize(
+        ("answers", "commands", "shown"),
+        [
+            (["Run it:\n```bash\npython3 run\n```\nIt prints 111."], 1, False),
+            (["Run it:\n```bash\nrun\n```", "Run it:\n```bash\npython3 run\n```"], 2, True),
+        ],
+    )
+    async def test_a_command_beside_the_figure_is_an_answer(
+        self, bench: Bench, answers: list[str], commands: int, shown: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.results |= {"run": "111", "python3 run": "111"}
+        bench.journal.messages[-1] = User("Run collatz.py and tell me what it prints.")
+        lines = [calls("bash", command="run"), says(""), says(answers[0])]
+        if shown:
+            lines += [calls("bash", command="python3 run"), says(""), says(answers[1])]
+        finished = await bench.run(*lines)
+        assert finished.text == answers[-1] + ("\n\n```\n111\n```" if shown else "")
+        assert len(bench.ran) == commands
+
     async def test_an_echo_before_any_call_is_a_call_that_was_missed(self, bench: Bench) -> None:
         bench.constrain = "always"
         words = "Remember that my bike is the green one."
