@@ -25,7 +25,7 @@ from agent.turn.turn import TurnLimits
 from backend.protocol import Phrase
 
 MOST_BREAKS = 3
-HIDDEN_CHARACTERS = 800  # of words that no person reads, after which they are no answer to come
+HIDDEN_CHARACTERS = 400  # of words that no person reads, after which they are no answer to come
 _NO_KEY = (401, 403)
 _SERVER_ERROR = 500  # and above: the server's own fault, by its status
 _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds

@@ -48,9 +48,9 @@ class RepeatedTextDetector:
         return any(self._repeats(length) for length in range(1, LONGEST_UNIT + 1))
 
     def _repeats(self, length: int) -> bool:
-        wanted = SHORT_LENGTH if length < SHORT_UNIT else LENGTH
         unit = self._tail[-length:]
-        if not unit.strip() or not self._ends_with(unit, wanted):
+        wanted = SHORT_LENGTH if length < SHORT_UNIT or not unit.strip() else LENGTH
+        if not self._ends_with(unit, wanted):
             return False
         return not self._is_data(unit) or self._ends_with(unit, DATA_LENGTH - length)
 

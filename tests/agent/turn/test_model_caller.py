@@ -182,7 +182,7 @@ async def test_of_an_answer_that_is_read_again_what_is_new_is_shown(
     assert [event for event in events if not isinstance(event, ModelFinished)] == expected
 
 
-@pytest.mark.parametrize(("shown", "pieces"), [(False, 81), (True, 200)])
+@pytest.mark.parametrize(("shown", "pieces"), [(False, 41), (True, 200)])
 async def test_words_that_nobody_reads_are_not_generated_to_their_end(
     shown: bool, pieces: int
 ) -> None:
