@@ -6,8 +6,8 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import polib
 import pytest
@@ -31,16 +31,15 @@ ROOT = Path(__file__).parent.parent
 OTHERS = [code for code in languages() if code != ENGLISH]
 
 
-def make_catalogues() -> ModuleType:
+@cache
+def messages() -> dict[tuple[str, str], str]:
+    """The texts that docs/make_catalogues.py finds in the code: seconds, which no collection of tests waits for."""
     path = ROOT / "docs" / "make_catalogues.py"
     spec = importlib.util.spec_from_file_location("make_catalogues", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
-
-
-MESSAGES = make_catalogues().messages()
+    return dict(module.messages())
 
 
 def test_the_six_languages_are_there() -> None:
@@ -51,7 +50,7 @@ def test_the_six_languages_are_there() -> None:
 def test_a_catalogue_has_every_text_of_the_code_and_no_other(code: str) -> None:
     entries = polib.pofile(str(CATALOGUES / f"{code}.po"))
     found = {(entry.msgid, entry.msgid_plural) for entry in entries}
-    assert found == set(MESSAGES), "run: python docs/make_catalogues.py"
+    assert found == set(messages()), "run: python docs/make_catalogues.py"
     missing = [entry.msgid for entry in entries if not entry.translated()]
     assert missing == []
 
