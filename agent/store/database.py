@@ -276,11 +276,13 @@ def storable(text: str) -> str:
 
 
 async def _connect(stack: AsyncExitStack, path: Path | str) -> aiosqlite.Connection:
-    """`path` as text is a URI of SQLite."""
+    """`path` as text is a URI of SQLite. A cancelled caller's connection is opened, and closed with the stack:
+    left on the way, its thread would meet a closed event loop.
+    """
     connection = aiosqlite.connect(
         path, isolation_level=None, timeout=BUSY_SECONDS, uri=isinstance(path, str)
     )
-    await stack.enter_async_context(connection)
+    await complete(stack.enter_async_context(connection))
     await connection._execute(add_functions, connection._conn)  # type: ignore[no-untyped-call]
     return connection
 

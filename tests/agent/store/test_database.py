@@ -4,14 +4,18 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+import threading
+from collections.abc import Callable
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agent.store import Incoming, Store, backup, open_store
 from agent.store.database import migrations, open_database
 from agent.store.errors import StoreDamaged, StoreError, StoreFull
+from fakes.patience import SECONDS
 
 WRITER = """
 import asyncio, sys
@@ -49,6 +53,30 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+async def test_a_cancelled_opening_leaves_no_thread_on_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+    began, gate = threading.Event(), threading.Event()
+
+    def slow(*words: Any, **more: Any) -> sqlite3.Connection:
+        began.set()
+        gate.wait(SECONDS)
+        return connect(*words, **more)
+
+    monkeypatch.setattr(sqlite3, "connect", slow)
+    stack = AsyncExitStack()
+    opening = asyncio.create_task(stack.enter_async_context(open_database(tmp_path / "v.db")))
+    await asyncio.to_thread(began.wait, SECONDS)
+    opening.cancel()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not opening.done()
+    gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
 
 
 async def words(store: Store, source: str = "s") -> list[str]:
