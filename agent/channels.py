@@ -1,4 +1,4 @@
-"""What passes between the agent and whoever talks to it: two protocols, which bot.sessions.BotChannels implements, and
+"""What passes between the agent and whoever talks to it: two protocols, which bot.connected_terminals.BotChannels implements, and
 what they are given.
 """
 

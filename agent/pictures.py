@@ -75,7 +75,7 @@ class PictureFacts:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height once it is upright."""
+        """Width and height after the rotation that EXIF asks for."""
         sides = self.width, self.height
         return sides if self.turn < SIDEWAYS else sides[::-1]
 

@@ -143,7 +143,7 @@ async def open_agent(
     leaks: LeakDetector | None = None,
     jobs_note: str = NOTHING_RUNS,
 ) -> AsyncIterator[Agent]:
-    """The agent of the settings, with the database, which is opened here unless it is given, as is the detector."""
+    """Open the agent that the settings describe; `store` and `leaks` are opened and made here unless they are given."""
     make_private(settings.state_dir)
     async with AsyncExitStack() as stack:
         if store is None:

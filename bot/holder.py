@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # a command that makes a single change needs none of it
     from agent.agent import Agent
     from agent.chats.chats import Chats
     from agent.schedule.planner import Planner
-    from bot.sessions import Sessions
+    from bot.connected_terminals import Sessions
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,10 @@ from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage
 from bot.commands.context import ModelSource, Services
 from bot.commands.people import TOY
+from bot.connected_terminals import BotChannels, Sessions
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries, run_watch
 from bot.messaging_apps import Apps
-from bot.sessions import BotChannels, Sessions
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,

@@ -33,9 +33,9 @@ from agent.turn.turn import Turn
 from agent.voice.speech_to_text import SpeechToText
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
+from bot.connected_terminals import BotChannels, Sessions
 from bot.localgram import Localgram, Person
 from bot.messaging_apps import Apps, MessagingApp
-from bot.sessions import BotChannels, Sessions
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies
 from fakes.gpu_queue_local import LocalGpuQueue

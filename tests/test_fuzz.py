@@ -53,10 +53,10 @@ from agent.sandbox.gitdirs import UnguardedError, gitlinks, is_harmless
 from agent.sandbox.hosts import HostRefused
 from agent.sandbox.output_buffer import decode_fields, truncate_middle, visible
 from agent.sandbox.proxy import REQUEST_LINE, parse_request, server_name, tunnel_start
+from agent.schedule.due_times import next_times
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import dump, load
-from agent.schedule.triggers import next_times
 from agent.shell import registry as programs
 from agent.shell.broker import MOST_ARGUMENTS, ClientGone, read_frame
 from agent.shell.command import HelpAsked

@@ -138,7 +138,8 @@ class ModelWindow:
             return False  # the model call itself will say so, and wait
 
     async def roomy(self, messages: Sequence[Message]) -> bool:
-        """Whether a prompt of these messages, given without the system message, certainly fits."""
+        """Whether a prompt of these messages, to which the system message comes, certainly fits the window; true
+        while the backend is away."""
         try:
             budget = await self.check()
         except BackendAway:

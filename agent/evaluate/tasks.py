@@ -15,10 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from agent.events import CallRefused, Event, ModelFinished, ToolFinished
 from agent.plan import Plan, plan_lines
 from agent.sandbox.sandbox import Sandbox
+from agent.schedule.due_times import next_times
 from agent.schedule.planner import asked_back
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Rule, describe
-from agent.schedule.triggers import next_times
 from agent.tools.context import RecallMatch
 
 

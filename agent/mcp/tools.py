@@ -61,7 +61,7 @@ class ServerTool:
 
     @property
     def destructive(self) -> bool:
-        """Whether it says so itself: a hint may only add a question."""
+        """Whether the server itself calls the tool destructive, which can only add a question to the owner."""
         hints = self._said.get("annotations")
         return isinstance(hints, dict) and hints.get("destructiveHint") is True
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from agent.errors import ToolError
 from agent.language import ENGLISH, plural, speaking, translated
+from agent.schedule.due_times import next_due, next_times
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import (
@@ -24,7 +25,6 @@ from agent.schedule.times.rule import (
     load,
 )
 from agent.schedule.times.task_text import parse_with_task
-from agent.schedule.triggers import next_due, next_times
 from agent.schedule.watches import WATCH, is_watch, parse_watch
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec

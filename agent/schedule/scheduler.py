@@ -28,8 +28,8 @@ from agent.channels import Channels
 from agent.errors import AgentError, NothingToDo
 from agent.language import plural, speaking, translated
 from agent.sandbox.output_buffer import clean
+from agent.schedule.due_times import Timer, due_second, due_times, next_due
 from agent.schedule.times.rule import date_words, describe, load
-from agent.schedule.triggers import Timer, due_second, due_times, next_due
 from agent.store import Incoming, Store
 from agent.store.errors import StoreError
 from agent.store.inbox import JOB

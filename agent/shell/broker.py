@@ -39,7 +39,7 @@ async def unmarked(source: str) -> None:
 
 
 class ClientGone(Exception):
-    """The client has ended, or violates the protocol."""
+    """The client has closed its connection, or broken the protocol."""
 
 
 @dataclass(eq=False)

@@ -272,8 +272,8 @@ class DocumentTable:
 
 
 def sign_code(vector: Vector) -> bytes:
-    """One bit per number of a vector, its sign. Near vectors have codes that differ in few bits, which is
-    quick to count; their cosine then says how near they are."""
+    """The signs of a vector's numbers, one bit each: near vectors are first found by counting the bits that
+    differ, and then compared by cosine."""
     return int("".join("1" if value > 0 else "0" for value in vector), 2).to_bytes(
         (len(vector) + 7) // 8, "big"
     )

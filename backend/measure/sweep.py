@@ -16,7 +16,7 @@ from statistics import fmean
 from backend.measure.bench import BenchRow
 from backend.measure.probe import CannotMeasure
 from backend.models.profile import DRAFTING, Profile
-from backend.server.flags import OWN_HEAD
+from backend.server.flag_spellings import OWN_HEAD
 
 READ, WRITE = 1500, 300  # tokens of a typical turn whose history is cached
 GAIN = 0.03  # a smaller gain is noise

@@ -31,7 +31,7 @@ from backend.models.memory import memory_need
 from backend.models.profile import Profile
 from backend.proc import output_of
 from backend.protocol import Phrase
-from backend.server import flags
+from backend.server import flag_spellings
 
 WITHOUT_PROJECTOR = Phrase("There is no room for its projector, so it cannot see pictures.")
 PROJECTOR_ON_HOST = Phrase(
@@ -197,8 +197,8 @@ async def estimated_surplus(
         asked = await output_of((str(program), "--help"), env=env, seconds=ESTIMATE_SECONDS)
         given = {"-m": str(model), "-c": str(plain.context), **plain.required, **plain.optional}
         given = {name: value for name, value in given.items() if value != "auto"}
-        fitted = flags.fit({}, given, flags.known(asked.text))
-        lacking = {name for each in fitted.left_out for name in flags.spellings(each)}
+        fitted = flag_spellings.fit({}, given, flag_spellings.known(asked.text))
+        lacking = {name for each in fitted.left_out for name in flag_spellings.spellings(each)}
         if lacking & {*SIZING, "-m", "-c"} or ("-np" in lacking and plain.slots > 1):
             return 0
         command = (str(program), *fitted.argv, *ESTIMATE_FLAGS)

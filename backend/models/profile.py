@@ -27,7 +27,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from backend.protocol import Phrase
-from backend.server.flags import spellings
+from backend.server.flag_spellings import spellings
 
 BUILTIN = Path(__file__).parent / "profiles"
 EMBEDDERS = Path(__file__).parent / "embedders"

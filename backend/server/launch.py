@@ -30,7 +30,7 @@ from backend.models.placement import (
 from backend.models.profile import Profile, Source, locate
 from backend.proc import output_of
 from backend.protocol import PICTURE_PIXELS, Phrase
-from backend.server import flags
+from backend.server import flag_spellings
 from backend.server.diagnosis import Cause, diagnose
 
 log = logging.getLogger(__name__)
@@ -134,8 +134,10 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         path = config.state_dir / "run" / "template.jinja"
         replace_text(path, undated)
         optional["--chat-template-file"] = str(path)
-    optional = dict(flags.with_older_head(optional, binary.help))
-    fitted = flags.fit({**required, **profile.required}, optional, flags.known(binary.help))
+    optional = dict(flag_spellings.with_older_head(optional, binary.help))
+    fitted = flag_spellings.fit(
+        {**required, **profile.required}, optional, flag_spellings.known(binary.help)
+    )
     if fitted.missing:
         lacking = ", ".join(fitted.missing)
         sentence = Phrase("The model server lacks the flag {flag}.", flag=lacking)
@@ -194,7 +196,9 @@ def with_vision(profile: Profile, models: Path, binary: Binary) -> Profile:
     server does not support one."""
     if profile.mmproj is None:
         return profile
-    if not locate(profile.mmproj, models).is_file() or MMPROJ not in flags.known(binary.help):
+    if not locate(profile.mmproj, models).is_file() or MMPROJ not in flag_spellings.known(
+        binary.help
+    ):
         return profile.without_mmproj()
     return with_projector(profile, models)
 
@@ -282,7 +286,7 @@ def pass_key(
     """Environment and flags that pass the API key: a variable, else a file, else a (visible) argument."""
     if "LLAMA_API_KEY" in binary.help:
         return {"LLAMA_API_KEY": key}, ()
-    if "--api-key-file" in flags.known(binary.help):
+    if "--api-key-file" in flag_spellings.known(binary.help):
         path = config.state_dir / "run" / "key"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -351,7 +355,7 @@ async def ask_help(command: tuple[str, ...], env: Mapping[str, str]) -> str:
         form, why = "The model server {path} cannot be run: {why}.", error.strerror or ""
         sentence = Phrase(form, path=command[0], why=why)
         raise CannotStart(Cause("server missing", sentence)) from None
-    if not flags.known(answer.text):
+    if not flag_spellings.known(answer.text):
         raise CannotStart(diagnose(answer.code, answer.text.splitlines()))
     return answer.text
 

@@ -32,7 +32,7 @@ from backend.models.gguf_header import NotAModel, read_header
 from backend.models.memory import checkpoint_bytes
 from backend.models.profile import Profile, ProfileError, locate
 from backend.pictures import bench_svg, rasterize
-from backend.server.flags import known
+from backend.server.flag_spellings import known
 from backend.server.launch import find_binary, with_context
 from bot.cli.backend_config import backend_config, next_profile, profile_of, profiles_folder
 from bot.cli.command import Failed, Misused, Options, json_option, runs

@@ -1,7 +1,7 @@
 """What the process that holds the state serves to the other commands, over a socket of its user's own.
 
 POST /v1/act/NAME   one of bot.acts, with its fields
-GET  /v1/terminal   a terminal's connection (bot.sessions)
+GET  /v1/terminal   a terminal's connection (bot.connected_terminals)
 GET  /v1/holder     shows that it is alive
 POST /v1/release    gives up the state, where no bot holds it
 """
@@ -29,8 +29,8 @@ from bot.agent_config import open_agent
 from bot.cli.command import Failed, for_person
 from bot.cli.holder_client import holder_socket
 from bot.cli.tool import TOOL_ACTS
+from bot.connected_terminals import BotChannels, JsonFields, Session, Sessions
 from bot.holder import Holder
-from bot.sessions import BotChannels, JsonFields, Session, Sessions
 from bot.settings import Settings
 from bot.state import open_state
 

@@ -71,7 +71,7 @@ class HolderEnded(Failed):
 
 
 class Terminal:
-    """A connection on which messages go both ways (bot.sessions)."""
+    """A connection on which messages go both ways (bot.connected_terminals)."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket

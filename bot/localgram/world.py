@@ -217,7 +217,7 @@ class World:
         return self.queries.pop(id)
 
     def chat_of(self, number: str) -> Chat:
-        """The chat a call names, where the bot may act. Raises ApiError 400 or 403."""
+        """The chat with this id. Raises ApiError 400, or 403 where the bot may not act in it."""
         chat = self.chats.get(integer(number))
         if chat is None or chat.status == "":
             if any(

@@ -22,8 +22,8 @@ from agent.messages import Assistant, System
 from agent.model import ModelRefused, Request
 from agent.prompt import system_text
 from agent.sandbox.host_report import memory_bytes
+from agent.schedule.due_times import next_times
 from agent.schedule.times.rule import load
-from agent.schedule.triggers import next_times
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS
 from agent.store.overview import PARTS, Overview, TurnFilter

@@ -19,7 +19,7 @@ DELIVERY_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class NoAccount:
-    """`why`: one sentence without the token; `refused`: the server answered and does not know the token."""
+    """Why a token gave no account, in one sentence without the token; `refused`: the server has rejected it."""
 
     why: str
     refused: bool

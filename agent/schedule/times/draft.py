@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from agent.language import translated
+from agent.schedule.due_times import next_times
 from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, date_words
-from agent.schedule.triggers import next_times
 
 MIDNIGHT = 24 * 60  # the one that ends a day
 PARTS = {"morning": 8 * 60, "noon": 12 * 60, "afternoon": 15 * 60, "evening": 18 * 60, "night": 21 * 60}  # fmt: skip

@@ -11,6 +11,7 @@ from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from agent.language import ENGLISH, spoken, translated
+from agent.schedule.due_times import CRON_FIELDS, cron_fields, next_times
 from agent.schedule.times.draft import (
     CONTRADICTION,
     MIDNIGHT,
@@ -20,7 +21,6 @@ from agent.schedule.times.draft import (
     TwoReadings,
 )
 from agent.schedule.times.rule import Cron, Rule
-from agent.schedule.triggers import CRON_FIELDS, cron_fields, next_times
 
 NUMBERS: dict[str, float] = {
     word: number

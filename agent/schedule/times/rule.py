@@ -1,6 +1,6 @@
 """Rules for when a job is due, their stored form, and their description in words.
 
-Their due times: agent/schedule/triggers.py.
+Their due times: agent/schedule/due_times.py.
 """
 
 from collections.abc import Mapping

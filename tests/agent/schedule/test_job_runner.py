@@ -11,10 +11,10 @@ import pytest
 from agent.channels import NoChannels
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.schedule import scheduler
+from agent.schedule.due_times import Timer, next_times
 from agent.schedule.planner import JobClassifier, Planner
 from agent.schedule.scheduler import JobAction, JobRunner, QuietHours, Scheduler, SubmitTask, remind
 from agent.schedule.times.rule import dump, load
-from agent.schedule.triggers import Timer, next_times
 from agent.store import Incoming, Store
 from agent.store.jobs import Job, JobSpec, Occurrence
 from agent.store.outbox import OutboxRow

@@ -13,7 +13,7 @@ from backend.models.gguf_header import Header
 from backend.models.outlook import Machine, profile_candidate
 from backend.models.placement import Device, DoesNotFit, place
 from backend.models.profile import load, names
-from backend.server import flags
+from backend.server import flag_spellings
 from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
 from fakes.profile_shapes import KNOWN, V100, model_of, sized
 
@@ -30,16 +30,16 @@ ELSEWHERE = {("--split-mode", "layer"), ("--parallel", "1")}
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_a_profile_names_no_flag_that_llama_server_lacks(name: str) -> None:
     profile = load(name)
-    fitted = flags.fit(profile.required, profile.optional, LLAMA_SERVER_FLAGS)
+    fitted = flag_spellings.fit(profile.required, profile.optional, LLAMA_SERVER_FLAGS)
     assert (fitted.missing, fitted.left_out) == ((), ())
 
 
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_the_embedded_server_takes_every_flag_and_each_changes_something(name: str) -> None:
     profile = load(name)
-    known = flags.known(command_line().format_help())
+    known = flag_spellings.known(command_line().format_help())
     for flag, value in {**profile.required, **profile.optional}.items():
-        used = flags.spelling(flag, known)
+        used = flag_spellings.spelling(flag, known)
         assert used, flag
         given = {"auto": "7"}.get(value, value)
         if (flag, given) in ELSEWHERE:

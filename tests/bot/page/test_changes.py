@@ -16,8 +16,8 @@ from agent.store import open_store
 from backend.client import BackendClient
 from bot.cli.holder_api import serve_as_bot
 from bot.cli.holder_client import holding_state
+from bot.connected_terminals import Sessions
 from bot.holder import Holder
-from bot.sessions import Sessions
 from fakes.page_state import backend_with_card, fill_state
 from fakes.patience import within
 

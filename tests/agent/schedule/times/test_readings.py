@@ -7,11 +7,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from agent.language import speaking
+from agent.schedule.due_times import next_times
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Calendar, Once, Rule, date_words, describe
 from agent.schedule.times.task_text import parse_with_task
-from agent.schedule.triggers import next_times
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)

@@ -10,11 +10,11 @@ from dateutil import rrule, tz
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.schedule.due_times import next_times
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, describe, dump, load
 from agent.schedule.times.task_text import parse_with_task
-from agent.schedule.triggers import next_times
 
 PARIS = ZoneInfo("Europe/Paris")
 NOW = datetime(2026, 11, 20, 15, 0, tzinfo=PARIS)  # a Friday

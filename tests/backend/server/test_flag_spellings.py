@@ -6,7 +6,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.profile import load
-from backend.server import flags
+from backend.server import flag_spellings
 from backend.server.launch import prepare
 from fakes.toolkits import program
 
@@ -20,21 +20,23 @@ HELP = """
 
 
 def test_flags_are_read_from_help_and_passed_in_the_spelling_it_knows() -> None:
-    names = flags.known(HELP)
+    names = flag_spellings.known(HELP)
     assert {"-fa", "--flash-attn", "-md", "--metrics", "--usage"} <= names
     assert "--no-such-flag-here" not in names
-    fitted = flags.fit(
+    fitted = flag_spellings.fit(
         {"--model-draft": "d.gguf", "--mlock": ""},
         {"--metrics": "", "-fa": "on", "--swa-full": ""},
         names,
     )
-    assert fitted == flags.FittedFlags(
+    assert fitted == flag_spellings.FittedFlags(
         argv=("--model-draft", "d.gguf", "--metrics", "-fa", "on"),
         missing=("--mlock",),
         left_out=("--swa-full",),
     )
-    old = flags.known("  --draft-max N  most\n  -ctk TYPE\n")
-    assert flags.fit({"--spec-draft-n-max": "5", "--cache-type-k": "q8_0"}, {}, old).argv == (
+    old = flag_spellings.known("  --draft-max N  most\n  -ctk TYPE\n")
+    assert flag_spellings.fit(
+        {"--spec-draft-n-max": "5", "--cache-type-k": "q8_0"}, {}, old
+    ).argv == (
         "--draft-max",
         "5",
         "-ctk",
@@ -43,10 +45,10 @@ def test_flags_are_read_from_help_and_passed_in_the_spelling_it_knows() -> None:
 
 
 def test_a_chat_that_gives_way_is_saved_by_ik_llama_cpp_as_well() -> None:
-    engine = flags.known(
+    engine = flag_spellings.known(
         "-crs, --cache-ram-similarity N  max of similarity\n-cram, --cache-ram N\n"
     )
-    fitted = flags.fit({}, load("qwen3.6-35b-a3b-ik").optional, engine)
+    fitted = flag_spellings.fit({}, load("qwen3.6-35b-a3b-ik").optional, engine)
     at = fitted.argv.index("-crs")
     assert fitted.argv[at + 1] == "0.95"
 
@@ -71,7 +73,9 @@ def test_a_chat_that_gives_way_is_saved_by_ik_llama_cpp_as_well() -> None:
 )
 def test_ik_llama_cpp_drafts_by_the_words_of_its_age(help_text: str, told: tuple[str, ...]) -> None:
     asked = load("qwen3.6-35b-a3b-ik").optional
-    fitted = flags.fit({}, flags.with_older_head(asked, help_text), flags.known(help_text))
+    fitted = flag_spellings.fit(
+        {}, flag_spellings.with_older_head(asked, help_text), flag_spellings.known(help_text)
+    )
     assert fitted.argv == told
 
 

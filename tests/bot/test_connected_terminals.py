@@ -5,7 +5,7 @@ from agent.messages import Assistant, User
 from agent.model import Request
 from agent.store import Incoming
 from agent.store.inbox import CLI
-from bot.sessions import BotChannels, JsonFields, Session, Sessions
+from bot.connected_terminals import BotChannels, JsonFields, Session, Sessions
 from tests.agent.chats.conftest import Bench, Gate, bench, calling
 
 __all__ = ["bench"]
