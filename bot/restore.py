@@ -4,7 +4,6 @@ import asyncio
 import errno
 import gzip
 import hashlib
-import json
 import os
 import shutil
 import tarfile
@@ -17,8 +16,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from agent.files import give
 from agent.mcp.servers import SIGN_INS
+from agent.sandbox.output_buffer import visible
 from agent.store import open_store
 from agent.store.backup import check_copy
 from agent.store.database import migrations
@@ -30,11 +32,15 @@ from bot.state import DATABASE, MATRIX
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 RESERVE = 16 << 20  # bytes that stay free on the disk
+MANIFEST_BYTES, CONFIG_BYTES = 64 << 20, 64 << 10  # larger ones are refused
 OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
 class BackupError(Exception):
-    """A backup cannot be made or restored. `str` is one sentence for a person."""
+    """A backup cannot be made or restored. `str` is one sentence for a person, with nothing hidden in its names."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(visible(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,9 @@ class Manifest:
     made_at: str
     secrets: bool
     files: dict[str, str] = field(default_factory=dict)
+
+
+_MANIFEST = TypeAdapter(Manifest)
 
 
 async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
@@ -81,7 +90,10 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
             give(new, owner.st_uid, owner.st_gid)
         files: dict[Path, bytes] = {}
         if configuration and (folder / CONFIG).exists():
-            files = configuration_files(folder, configuration, state)
+            try:
+                files = configuration_files(folder, configuration, state)
+            except Exception:  # noqa: BLE001 - nested too deep, or another value where a section belongs
+                raise BackupError("The configuration in the backup cannot be read.") from None
         await asyncio.to_thread(os.sync)  # a power cut after the swap must find all of it
         with replaced(files, state):
             return swap(new, state)
@@ -118,7 +130,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
                 tar.extraction_filter = lambda member, _path: member
                 for member in tar:
                     if member.name == MANIFEST and (file := tar.extractfile(member)):
-                        manifest = Manifest(**json.loads(file.read()))
+                        manifest = _MANIFEST.validate_json(file.read(MANIFEST_BYTES))
                         continue
                     if unpacked := wanted is None or member.name in wanted:
                         if member.size > shutil.disk_usage(folder).free - RESERVE:
@@ -146,7 +158,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     if manifest is None:
         raise damaged
     if manifest.schema > len(migrations()):
-        made_by = f"The backup was made by version {manifest.version}"
+        made_by = f"The backup was made by version {manifest.version[:40]}"
         raise BackupError(f"{made_by}, which is newer than this one; update first.")
     # Backups of 0.1 before November 2026 had no hashes, and the manifest in front.
     if manifest.files and manifest.files != found:
@@ -251,10 +263,9 @@ def configuration_files(folder: Path, path: Path, state: Path) -> dict[Path, byt
     Keys of secret files that are not in the backup are dropped. Where two files have the same name, the
     later one is named by its key.
     """
-    try:
-        values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
-    except ValueError:
-        raise BackupError("The configuration in the backup cannot be read.") from None
+    if (folder / CONFIG).stat().st_size > CONFIG_BYTES:
+        raise ValueError
+    values = tomllib.loads((folder / CONFIG).read_text("utf-8"))
     files: dict[Path, bytes] = {}
     config_file.put(values, "state.dir", str(state))
     if config_file.get(values, "backend.socket"):

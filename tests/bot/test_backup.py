@@ -299,6 +299,77 @@ def test_a_workspace_shares_no_file_with_the_program(tmp_path: Path, target: str
         unpack(tmp_path / "bad", tmp_path / "new")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "first"},
+        {"schema": None},
+        {"schema": [1]},
+        {"files": ["voltaire.db"]},
+        {"files": "voltaire.db"},
+        {"files": 7},
+        {"files": {"voltaire.db": ["x"]}},
+        {"made_at": ["x"]},
+        {"made_at": "\ud800"},
+        {"secrets": "perhaps"},
+        {"version": 1},
+        {"made_at": " " * 20_000},
+    ],
+)
+async def test_a_manifest_of_other_types_or_without_end_is_refused(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, object]
+) -> None:
+    monkeypatch.setattr("bot.restore.MANIFEST_BYTES", 10_000)
+    await backup(state, tmp_path / "good", None, secrets=False)
+
+    def changed(name: str, old: bytes) -> bytes:
+        return json.dumps(json.loads(old) | change).encode() if name == "manifest.json" else old
+
+    with pytest.raises(BackupError, match="not a backup of Voltaire"):
+        await restore(packed(tmp_path / "good", tmp_path / "bad", changed), state)
+    assert await waiting(state) == ["hello"]
+
+
+async def test_nothing_in_a_backup_moves_the_cursor(state: Path, tmp_path: Path) -> None:
+    await backup(state, tmp_path / "good", None, secrets=False)
+    newer = {"version": "\x1b[2J" + "9" * 10_000, "schema": 999}
+
+    def changed(name: str, old: bytes) -> bytes:
+        return json.dumps(json.loads(old) | newer).encode() if name == "manifest.json" else old
+
+    with pytest.raises(BackupError, match="newer than this one") as error:
+        await restore(packed(tmp_path / "good", tmp_path / "bad", changed), state)
+    assert str(error.value).isprintable() and len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        b"a = [[",
+        b"\xff\xfe",
+        b'state = "x"',
+        b"state = 3\nbackend = []",
+        b"a = " + b"[" * 20_000,
+        b"[telegram]\n#" + b"x" * 70_000,
+    ],
+)
+async def test_a_configuration_that_cannot_be_read_replaces_nothing(
+    state: Path, tmp_path: Path, config: bytes
+) -> None:
+    (tmp_path / "config.toml").write_text("[telegram]\n")
+    await backup(state, tmp_path / "good", tmp_path / "config.toml", secrets=False)
+
+    def changed(name: str, old: bytes) -> bytes:
+        if name == "manifest.json":
+            return json.dumps(json.loads(old) | {"files": {}}).encode()
+        return config if name == "config.toml" else old
+
+    bad = packed(tmp_path / "good", tmp_path / "bad", changed)
+    with pytest.raises(BackupError, match="configuration in the backup"):
+        await restore(bad, tmp_path / "there", tmp_path / "other.toml")
+    assert not (tmp_path / "there").exists() and not (tmp_path / "other.toml").exists()
+
+
 async def test_a_folder_on_another_disk_is_backed_up(state: Path, tmp_path: Path) -> None:
     (state / "chats").rename(tmp_path / "disk")
     (state / "chats").symlink_to(tmp_path / "disk")
