@@ -159,12 +159,15 @@ class Timeline:
         if message.replaces:
             original = await self._earlier(room, message.replaces)
             theirs = original is not None and original.sender != message.sender
-            if level != "stranger" and not theirs:
-                await self._context.services.chats.submit(
-                    await self._inbox_row(room, message, level)
-                )
-        elif await intake.may_write(self._context, message.chat, sender, level):
-            await intake.receive(self._context, await self._inbox_row(room, message, level))
+            if level == "stranger" or theirs:
+                return
+        if not await intake.may_write(self._context, message.chat, sender, level):
+            return
+        row = await self._inbox_row(room, message, level)
+        if message.replaces:
+            await self._context.services.chats.submit(row)
+        else:
+            await intake.receive(self._context, row)
 
     async def _inbox_row(
         self, room: JoinedRoom, message: RoomMessage, level: AccessLevel

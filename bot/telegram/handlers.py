@@ -129,7 +129,8 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     sender = addressing_sender(context, message)
     if sender is None or (level := context.access.level(sender)) == "stranger":
         return
-    if message.text is not None or message.caption is not None:
+    words = message.text if message.text is not None else message.caption
+    if words is not None and await intake.may_write(context, str(chat_of(message)), sender, level):
         await context.services.chats.submit(await inbox_row(context, update, message, level))
 
 

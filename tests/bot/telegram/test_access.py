@@ -85,6 +85,20 @@ async def test_guesses_of_a_code_are_a_flood(scenario: TelegramScenario) -> None
         assert await run.store.database.value(sql, f"tg:{sam.id}") == BURST + 1
 
 
+async def test_edits_are_a_flood_as_messages_are(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    scenario.config = {"allow": frozenset({mia.id})}
+    async with scenario.open() as run:
+        run.bot.access._clock = Hand()
+        said = await mia.send("hello")
+        for number in range(BURST + 5):
+            await mia.edit(said, f"hello {number}")
+        await mia.next_message(where=lambda m: m.text == TEXTS.slower)
+        await scenario.owner.ask("hi")
+        sql = "SELECT count(*) FROM inbox WHERE chat = ?"
+        assert await run.store.database.value(sql, f"tg:{mia.id}") == BURST
+
+
 async def test_strangers_cannot_press_buttons_or_edit_their_way_in(
     scenario: TelegramScenario,
 ) -> None:
@@ -121,6 +135,8 @@ async def test_groups_can_be_off(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         await scenario.owner.send("@voltaire_bot hi", chat=group)
         await scenario.owner.send("/help@voltaire_bot", chat=group)
+        said = await scenario.owner.send("hello all", chat=group)
+        await scenario.owner.edit(said, "@voltaire_bot hello")
         await scenario.owner.ask("hi")
         assert len(run.model.requests) == 1
     assert [m for m in scenario.owner.messages(chat=group) if m.sender.is_bot] == []
