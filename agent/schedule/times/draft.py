@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from agent.language import translated
 from agent.schedule.due_times import next_times
-from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, date_words
+from agent.schedule.times.rule import Calendar, Cron, Every, Once, Rule, date_words, describe
 
 MIDNIGHT = 24 * 60  # the one that ends a day
 PARTS = {"morning": 8 * 60, "noon": 12 * 60, "afternoon": 15 * 60, "evening": 18 * 60, "night": 21 * 60}  # fmt: skip
@@ -81,6 +81,7 @@ class Draft:
     months: set[int] = field(default_factory=set)
     nth: int = 0
     day: date | None = None
+    or_every_other: bool = False  # that day, or every other one from it
     cron: Cron | None = None
 
     def contradicts(self, slot: str, whole: bool) -> bool:
@@ -100,6 +101,10 @@ class Draft:
         if self.repeat:
             return self.repeated()
         at = self.once()
+        if self.or_every_other:
+            often = Calendar((at.hour * 60 + at.minute,), self.zone, step=2, anchor=at.date())
+            form = translated("{first}, or {second}?")
+            raise TwoReadings(form.format(first=date_words(at), second=describe(often, self.zone)))
         if at <= self.now:
             form = translated("{at} is past. When do you mean?")
             raise NotUnderstood(form.format(at=date_words(at)))
@@ -119,6 +124,10 @@ class Draft:
         minutes = self.minutes()
         if self.span is not None and not self.has_days():
             return self.interval(self.span, minutes)
+        if self.span is not None and self.span >= timedelta(days=1):  # "every 14 days on Monday"
+            if self.days or self.nth or self.span % timedelta(weeks=1):
+                raise NotUnderstood(translated(CONTRADICTION))
+            self.step = self.span.days // 7
         if self.unit in ("week", "month", "year") and not self.has_days():
             raise Incomplete(translated(WHICH[self.unit]))
         if self.unit == "year" and not (self.months and self.days):

@@ -136,8 +136,13 @@ def german() -> Iterator[Rewriting]:
         "täglich stündlich wöchentlich monatlich jährlich",
         ("every day", "every hour", "weekly", "monthly", "yearly"),
     )
-    yield r"\bjede[nrs]? (?:zweite[nrs]?|2\.)", "every other"
-    yield r"\bjede[nrs]? (?=(?:erste|2\.|dritte|vierte|letzte)[nr]? \w+tag)", "on the "
+    in_month = r"(?:\w+tag|mittwoch) (?:im|des|eines) "
+    yield rf"\bjede[nrs]? (?:zweite[nrs]?\b|2\.)(?! {in_month})", "every other"
+    yield rf"\bjede[nrs]? 2\. (?={in_month})", "on the second "
+    yield (
+        r"\bjede[nrs]? (?=(?:erste|zweite|dritte|vierte|letzte)[nr]? (?:\w+tag|mittwoch))",
+        "on the ",
+    )
     yield r"\b(?:im|des|jeden|eines jeden|jedes) monats?\b(?! am)", "of the month"
     yield from named(
         "ersten?[nr]? zweiten?[nr]? dritten?[nr]? vierten?[nr]? letzten?[nr]?", ORDINALS
@@ -167,6 +172,8 @@ def german() -> Iterator[Rewriting]:
 
 
 def french() -> Iterator[Rewriting]:
+    yield r"\bquinze jours\b", "2 semaines"
+    yield r"\btrois quarts d'heure\b", "45 minutes"
     yield from numbers(
         "une? deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt trente"
     )
@@ -244,6 +251,8 @@ def french() -> Iterator[Rewriting]:
 
 
 def spanish() -> Iterator[Rewriting]:
+    yield r"\bquince días\b", "2 semanas"
+    yield r"\btres cuartos de hora\b", "45 minutes"
     yield from numbers(
         "un[ao]? dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince diecis[ée]is diecisiete dieciocho diecinueve veinte treinta"
     )
@@ -334,10 +343,14 @@ def russian() -> Iterator[Rewriting]:
     yield r"\bпервого числа\b", "1 числа"
     yield r"\b(\d{1,2})\.(\d{1,2})(?= в\b)", r"\1.\2."
     yield r"\bполтора часа\b", "90 minutes"
-    yield r"\bполчаса\b", "half an hour"
+    yield r"\bпол ?часа\b", "half an hour"
     yield r"\b(?:1 )?четверть часа\b", "15 минут"
-    # Every other day to most, tomorrow to some: left as it is, it is asked about.
-    yield r"\bчерез день(?= [\w:]*\d| утром| вечером| в\b| к\b)", "через_день"
+    yield r"\bчерез день\b", "tomorrow_or_every_other_day"  # to most, and to some
+    yield r"\b(минут|час|дн|недел)(?:ы|а|ов|я|и|ей)? через (\d+)", r"через \2 \1ов"
+    yield r"\bпару (?=час|мин|дн|недел|месяц)", "2 "
+    yield r"\bчерез каждые\b", "каждые"
+    yield r"\bкажд\w+ (\d{1,2})(?:-?[ег]о?е?)? число\b", r"\1 числа каждого месяца"
+    yield r"\bкажд\w+ втор\w+(?! \w+ месяца)\b", "every other"
     yield r"\bчерез (?=минуту|час\b|день|неделю|месяц|год)", "in 1 "
     yield r"\bчерез\b", "in"
     # "через 3 дня" and "раз в 3 дня" are no times of day
@@ -395,7 +408,7 @@ def russian() -> Iterator[Rewriting]:
     )
     yield r"\b(\d{1,2})(?:-?го)?(?: числа)(?= |,|$)", r"on the \1th"
     yield from named(
-        r"секунд\w? минут\w? час(?:а|ов)? день|дня|дней недел(?:ю|и|ь) месяц(?:а|ев)? год(?:а)?|лет",
+        r"секунд\w? мин(?:ут(?:\w|ов)?)? час(?:а|ов)? день|дня|дней|днов недел(?:ю|и|ь|ов) месяц(?:а|ев)? год(?:а)?|лет",
         UNITS,
     )
     yield ONE_UNIT
@@ -426,6 +439,7 @@ def chinese() -> Iterator[Rewriting]:
     )
     yield r"(?<=点)[一二三四五六七八九十]+", chinese_number
     yield r"(?<=点)([13])刻", lambda m: f"{int(m[1]) * 15}分"
+    yield r"差[1一]刻(\d{1,2})点", r" at quarter to \1 "
     yield r"[1一]刻钟", "15分钟"
     yield r"[3三]刻钟", "45分钟"
     yield r"(\d+)个半小时(?:之|以)?后", r" in \1.5 hours "

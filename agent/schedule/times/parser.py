@@ -98,7 +98,7 @@ def ordinal_of(text: str) -> int:
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
 TOO_FAR = "That date is out of range. When do you mean?"
-TIDIED = {"everyday": "every day", "fortnightly": "every 2 weeks", "(?:a |an |one )?fortnight": "2 weeks", "a couple(?: of)?": "2", r"(?<=(?:day|eek|nth|ear)s)' time": "", r"(?<=(?:day|eek|nth|ear))'s time": ""}  # fmt: skip
+TIDIED = {"everyday": "every day", "fortnightly": "every 2 weeks", "(?:a |an |one )?fortnight": "2 weeks", "a couple(?: of)?": "2", r"(?<=(?:day|eek|nth|ear)s)' time": "", r"(?<=(?:day|eek|nth|ear))'s time": "", r"(in|every) (\d+) ?h ?([0-5]\d)": r"\1 \2 h \3 min"}  # fmt: skip
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
@@ -342,6 +342,10 @@ def same_time_clause(draft: Draft, _match: re.Match[str]) -> None:
     draft.same_time = True
 
 
+def either_day_clause(draft: Draft, _match: re.Match[str]) -> None:
+    draft.day, draft.or_every_other = draft.now.date() + timedelta(days=1), True
+
+
 def next_week_clause(draft: Draft, _match: re.Match[str]) -> None:
     draft.which = "next week"
 
@@ -488,7 +492,7 @@ def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
         (rf"(?:every|each) (?:other|second)(?= {WEEKDAY})", "every", every_other_clause),
         (rf"@?(?:every|each) (?:{AMOUNT}{more}+(?: and a half)?|(?P<one>hour|day) and a half)", "every", every_spans_clause),
         (rf"@?(?:every|each) (?P<half>half (?:an? )?)?(?:(?P<count>{NUMBER}|other|second)\s*)?(?P<unit>{SPAN_UNIT})\b(?! of)", "every", every_span_clause),
-        (r"(?:(?:every|each|once an?|once per) (?P<unit>month|year|quarter)|(?P<adverb>hourly|daily|weekly|monthly|yearly|annually))\b", "every", every_long_clause),
+        (r"(?:(?:every|each|once an?|once per) (?P<unit>day|week|month|year|quarter)|(?P<adverb>hourly|daily|weekly|monthly|yearly|annually))\b", "every", every_long_clause),
         (rf"{on}(?P<nth>first|second|third|fourth|last|[1-4](?:st|nd|rd|th)) (?P<day>{WEEKDAY})\b(?P<each> (?:of|in) (?:the|every|each|a) month| every month| each month| monthly)?", "day", nth_weekday_clause),
         (rf"{on}(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\.?(?: of)? (?P<month>{MONTH})\b(?:,? (?P<year>\d{{4}}))?", "day", named_date_clause),
         (rf"{on}(?P<month>{MONTH}) (?:the )?(?P<day>\d{{1,2}}(?:st|nd|rd|th)?)\b(?!:)(?:,? (?P<year>\d{{4}})(?!:))?", "day", named_date_clause),
@@ -501,6 +505,7 @@ def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
         (r"(?:in |of |on )?next week\b", "", next_week_clause),
         (rf"(?!(?:{'|'.join(ORDINALS)})\b(?! (?:day )?of | every | each | monthly)){on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", "day", day_of_month_clause),
         (r"(?:the )?day after tomorrow|today|tomorrow|tonight", "day", relative_day_clause),
+        ("tomorrow_or_every_other_day", "day", either_day_clause),
         (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|nightly|lunchtime)\b", "part", daypart_clause),
         (rf"(?:at |around |by |@ ?)(?:about |around )?{times}", "time", clock_clause),
         (rf"(?P<times>{TIME}{WITHIN}?(?:{JOIN}{TIME}{WITHIN}?)*)", "time", clock_clause),

@@ -15,8 +15,15 @@ REMIND_ENGLISH = (
     "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
 )
 # Words after which a time belongs to the task: "book a table for Friday at 8".
-OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с".split())  # fmt: skip
-NOT_READ = r"(?:between|until|till|except|from \d)\b"  # of times, what no rule says
+OF_THE_TASK = frozenset("for about of until till from before since than the my der den dem für über von bis vor ab seit pour de du avant depuis para del sobre desde hasta на про о об до для с except but außer sauf excepto salvo кроме".split())  # fmt: skip
+# What no rule says of times: where it stands beside one, the time is asked about.
+UNREAD = (
+    r"between|until|till|except|but not|from \d|at half \w+|on the (?:half|quarter) hour|\d+ (?:months|years)|next month|(?:once|twice|\w+ times) (?:an?|per|each|every) \w+|bi-?weekly|bi-?monthly|quarterly|every (?:\d+|other) \w+|"
+    r"zwischen|außer|ausser|(?:ein|zwei|drei|vier|\d ?)mal\w*|(?:viertel|halb)jährlich|im monat|alle \d+ \w+|"
+    r"entre|sauf|jusqu'|en (?:huit|quinze)|\w+ fois par \w+|tou(?:te)?s les \d+ \w+|"
+    r"excepto|salvo|\w+ veces (?:al|por) \w+|между|кроме|за исключением|(?:\w+ )?раза? в|с \d+|кажды[ей] \d+ \w+"
+)  # fmt: skip
+NOT_READ = re.compile(rf"^(?:{UNREAD})\b|\b(?:{UNREAD})$|^除|之间$|[\d两三]次$", re.IGNORECASE)
 LONGEST = 40  # words (characters in Chinese) of a time
 LONGEST_WITHIN = 12  # the same, where the time has words of the task on both sides
 AROUND = " ,;:\n"
@@ -85,6 +92,8 @@ class TimeInText:
                 if found := self.found(self.read(words[:cut]), words[cut:]):
                     return found
             except Incomplete as error:
+                if cut == len(words):
+                    raise
                 self.question, self.head = self.question or error, self.head or cut
         return None
 
@@ -135,13 +144,14 @@ class TimeInText:
         if draft is None:
             return None
         rule = rule_of(draft)
-        said = " ".join(part for some in others if (part := "".join(some).strip(AROUND)))
+        parts = [part for some in others if (part := "".join(some).strip(AROUND))]
+        said = " ".join(parts)
         task = remind_pattern(self.language).sub("", said).strip(AROUND)
         if not task:
             raise Incomplete(translated("What should I do then?"))
-        if re.match(NOT_READ, task):
+        if unread := next(filter(NOT_READ.search, parts), ""):
             form = translated("I did not understand “{rest}”. When do you mean?")
-            raise NotUnderstood(form.format(rest=task))
+            raise NotUnderstood(form.format(rest=unread))
         if self.reminded or task != said:
             return rule, f"remind me {task}"
         return rule, re.sub(r"^(?:to|please|-)\s+", "", task)

@@ -8,7 +8,7 @@ import pytest
 
 from agent.language import speaking
 from agent.schedule.due_times import next_times
-from agent.schedule.times.draft import NotUnderstood
+from agent.schedule.times.draft import NotUnderstood, TwoReadings
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Calendar, Once, Rule, date_words, describe
 from agent.schedule.times.task_text import parse_with_task
@@ -189,6 +189,25 @@ def test_what_belongs_to_the_task_stays_in_the_task(
         "erinnere mich einen Tisch für Freitag um 8 zu reservieren",
         "remind me tomorrow to take the 9:00 train",
         "every 15 minutes between 9 and 5 check mail",
+        "every 3 months on the 1st at 9 pay the tax",
+        "pay the tax every 3 months on the 1st at 9",
+        "biweekly on Friday at 17:00 write the report",
+        "write the report every weekday except Friday at 9",
+        "tomorrow night at half ten call Ann",
+        "every hour on the half hour look at the oven",
+        "werktags außer freitags um 7 Kaffee kochen",
+        "vierteljährlich am 1. um 9 Steuer zahlen",
+        "stündlich zwischen 9 und 17 Uhr trinken",
+        "lundi en huit à 10h appeler Anne",
+        "du lundi au vendredi sauf mercredi à 8h lire",
+        "de lunes a viernes excepto miércoles a las 8 leer",
+        "с 9 до 17 каждый час пить воду",
+        "каждый день, кроме воскресенья, в 8 бегать",
+        "tonight at 11",
+        "every day at 7 and 19",
+        "heute Nacht um 11",
+        "今晚十一点",
+        "每天早上7点半",
         "buy sun cream",
     ],
 )
@@ -220,6 +239,20 @@ def test_two_readings_are_asked_about(
     question = str(asked.value)
     assert date_words(local(first_reading)) in question
     assert date_words(local(second_reading)) in question
+
+
+@pytest.mark.parametrize(
+    ("phrase", "due"),
+    [
+        ("через день в 9", "21 09:00"),
+        ("через день утром", "21 08:00"),
+        ("через день к 10", "21 10:00"),
+    ],
+)
+def test_every_other_day_may_be_tomorrow_in_russian(phrase: str, due: str) -> None:
+    with pytest.raises(TwoReadings) as asked:
+        parse(phrase, NOW)
+    assert f"{date_words(local(due))}, or every 2 days at {local(due):%H:%M}" in str(asked.value)
 
 
 @pytest.mark.parametrize(
@@ -282,8 +315,32 @@ def test_one_reading_is_taken_and_told_with_its_date(now: str, phrase: str, due:
         ("ru", "первого числа каждого месяца в 10", "on day 1 of each month at 10:00"),
         ("ru", "в последний день месяца в 12", "on the last day of each month at 12:00"),
         ("ru", "без четверти девять", None),
-        ("ru", "через день в 9:00", None),
-        ("ru", "через день утром", None),
+        ("en", "once a week on Monday at 9", "every Monday at 09:00"),
+        ("en", "in 1h30", "once, on Fri 2026-11-20 16:30"),
+        ("en", "every 2h15m", "every 135 minutes"),
+        ("de", "alle 14 Tage montags um 18 Uhr", "every 2 weeks on Monday at 18:00"),
+        ("de", "alle 10 Tage montags um 18 Uhr", None),
+        ("de", "jeden 2. Dienstag im Monat um 10", "on the second Tuesday of each month at 10:00"),
+        (
+            "de",
+            "jeden zweiten Mittwoch im Monat um 10",
+            "on the second Wednesday of each month at 10:00",
+        ),
+        ("fr", "dans quinze jours à 9h", "once, on Fri 2026-12-04 09:00"),
+        ("fr", "dans trois quarts d'heure", "once, on Fri 2026-11-20 15:45"),
+        ("es", "dentro de quince días a las 9", "once, on Fri 2026-12-04 09:00"),
+        ("es", "en tres cuartos de hora", "once, on Fri 2026-11-20 15:45"),
+        ("ru", "через 40 мин", "once, on Fri 2026-11-20 15:40"),
+        ("ru", "через пол часа", "once, on Fri 2026-11-20 15:30"),
+        ("ru", "через пару часов", "once, on Fri 2026-11-20 17:00"),
+        ("ru", "минут через 20", "once, on Fri 2026-11-20 15:20"),
+        ("ru", "часа через два", "once, on Fri 2026-11-20 17:00"),
+        ("ru", "дня через три", "once, on Mon 2026-11-23 15:00"),
+        ("ru", "через каждые 2 часа", "every 2 hours"),
+        ("ru", "каждое 1 число в 9", "on day 1 of each month at 09:00"),
+        ("ru", "каждый второй день в 9", "every 2 days at 09:00"),
+        ("ru", "каждый второй вторник месяца в 9", "on the second Tuesday of each month at 09:00"),
+        ("zh", "明天差一刻九点", "once, on Sat 2026-11-21 08:45"),
         ("ru", "через четверть часа", "once, on Fri 2026-11-20 15:15"),
         ("de", "von Montag bis Freitag um 8 Uhr", "every weekday at 08:00"),
         (
