@@ -131,6 +131,8 @@ def blocks(document: Document) -> Iterator[Block]:
         raise Refused(
             "It is encrypted, or in a form of Office before 2007: save it without a password as .docx."
         )
+    if head.startswith(b"{\\rtf"):
+        raise Refused("It is in the Rich Text Format: save it as .docx.")
     document.unit = "part"
     html = suffix in ("html", "htm", "xhtml")
     text = text_of(document, html=html)
@@ -290,7 +292,7 @@ def archive(document: Document) -> Iterator[Block]:
         elif kind.startswith("application/epub"):
             yield from epub(document, files)
         elif kind.startswith("application/vnd.oasis.opendocument"):
-            found, paged = open_document(files)
+            found, paged = open_document(files, document.notes)
         else:
             raise Refused(f"It is an archive; these can be read: {KINDS}.")
         if found:

@@ -459,6 +459,8 @@ def word_text(
                 hidden = raised = struck = False
             case "start", "vertAlign" if not in_properties:
                 raised = value == "superscript"
+            case "start", "position" if not in_properties:  # half points above the line
+                raised = raised or (value.isdigit() and value != "0")
             case "start", "strike" | "dstrike" if not in_properties:
                 struck = struck or value not in ("0", "false", "off")
             case (("start" | "end"), ("num" | "den" | "sup" | "sub" | "rad")):
@@ -584,8 +586,9 @@ def resolved(styles: Mapping[str, Style], name: str) -> Style:
 # -- OpenDocument -------------------------------------------------------------
 
 
-def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
-    """Blocks of a text, of sheets (each under its name) or of slides (each a page), and whether they have pages."""
+def open_document(files: zipfile.ZipFile, notes: list[str]) -> tuple[list[Block], bool]:
+    """Blocks of a text, of sheets (each under its name) or of slides (each a page), and whether they have pages.
+    Hidden sheets are left out and added to `notes`."""
     if "META-INF/manifest.xml" in files.namelist():
         manifest = opened(files, "META-INF/manifest.xml").read()
         if b"encryption-data" in manifest:
@@ -593,8 +596,8 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
     lists, flow, slides = OpenLists(files), Flow(), 0
     rows = repeated = high = 1
     in_body = sheets = False
-    style, raised, struck = "", set[str](), set[str]()  # styles of letters
-    spans = [""]
+    style, raised, struck, unseen = "", set[str](), set[str](), set[str]()  # names of styles
+    spans, hidden, skipped = [""], list[str](), False
     not_text = ["tracked-changes", "annotation", "styles", "forms", "ruby-text", "tracked-change", "page-number"]  # fmt: skip
     for edge, element, given in part_events(files, "content.xml", not_text):
         match edge, element:
@@ -607,7 +610,17 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
                     raised.add(style)
                 if given.get("text-line-through-style", "none") != "none":
                     struck.add(style)
+                if given.get("display") == "none":
+                    unseen.add(style)
+            case "start", "table-properties" if given.get("display") == "false":
+                unseen.add(style)
             case _ if not in_body:
+                continue
+            case "end", "table" if skipped:
+                skipped = False
+            case _ if skipped:
+                continue
+            case "text", _ if spans[-1] in unseen:
                 continue
             case "text", _:
                 flow.add(marked(element, raised=spans[-1] in raised, struck=spans[-1] in struck))
@@ -652,6 +665,9 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
                     flow.new_page()
             case "start", "spreadsheet":
                 sheets = True
+            case "start", "table" if sheets and given.get("style-name") in unseen:
+                skipped = True
+                hidden.append(given.get("name", ""))
             case "start", "table":
                 if sheets and not flow.rows:
                     flow.level = 1
@@ -674,6 +690,7 @@ def open_document(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
                 flow.end_row(high)
             case "end", "p" | "h":
                 flow.finish()
+    note_hidden(hidden, notes)
     header, footer = master_frames(files) if not slides and not sheets else (Flow(), Flow())
     return framed(header, flow, footer), flow.page > 1 or bool(slides)
 
@@ -787,6 +804,11 @@ BUILT_IN_DATES = {
 PERCENT = {9, 10}
 
 
+def note_hidden(sheets: Sequence[str], notes: list[str]) -> None:
+    if sheets:
+        notes.append(f"Hidden sheets were left out: {', '.join(sheets)[:200]}.")
+
+
 def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
     """Each visible sheet under its name, a line for each row. Dates are ISO 8601."""
     blocks: list[Block] = []
@@ -801,8 +823,7 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
                 sheets.append((given.get("name", ""), targets.get(given.get("id", ""), "")))
             else:
                 hidden.append(given.get("name", ""))
-    if hidden:
-        notes.append(f"Hidden sheets were left out: {', '.join(hidden)[:200]}.")
+    note_hidden(hidden, notes)
     strings, forms = shared_strings(files), cell_forms(files)
     for name, part in sheets:
         blocks.append(("heading", 1, name))

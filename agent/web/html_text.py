@@ -179,6 +179,7 @@ class PageText:
         self._pieces: list[str] = []
         self._title: list[str] = []
         self._in_title = False
+        self._lists: list[int | None] = []  # of <ol> the number before the next item
         self._pre = 0  # depth of <pre>, where line breaks count
         self._hidden_from: defaultdict[str, list[int]] = defaultdict(list)
 
@@ -187,7 +188,13 @@ class PageText:
         self._pre += name == "pre"
         if name in BLOCKS:
             self._pieces.append("\n")
-        if name in MARKS:
+        if name in ("ol", "ul"):
+            first = re.search(r"\bstart\s*=\s*[\"']?(\d{1,6})", tag)
+            self._lists.append((int(first[1]) if first else 1) - 1 if name == "ol" else None)
+        if name == "li" and self._lists and (before := self._lists[-1]) is not None:
+            self._lists[-1] = before + 1
+            self._pieces.append(f"{before + 1}. ")
+        elif name in MARKS:
             self._pieces.append(MARKS[name])
         if name in HIDDEN:
             self._hidden_from[name].append(len(self._pieces))
@@ -195,6 +202,8 @@ class PageText:
     def end(self, name: str) -> None:
         self._in_title = False
         self._pre -= name == "pre" and self._pre > 0
+        if name in ("ol", "ul") and self._lists:
+            self._lists.pop()
         if name in HIDDEN and self._hidden_from[name]:
             del self._pieces[self._hidden_from[name].pop() :]
         if name in BLOCKS:

@@ -98,6 +98,7 @@ POWER = "<m:oMath xmlns:m='m'><m:sSup><m:e><m:r><m:t>x</m:t></m:r></m:e><m:sup><
 COMMENTS = f'<w:comments {W}><w:comment w:id="4">{words("Is that so?")}</w:comment></w:comments>'
 PARTS = {
     "powers": (docx(words("10", formatted("6", RAISED), " m", formatted("-2", RAISED), " on the 1", formatted("st", RAISED))), ["10⁶ m⁻² on the 1st"]),
+    "powers that are set higher": (docx(words("10", formatted("6", '<w:position w:val="7"/>'), " H", formatted("2", '<w:position w:val="-2"/>'), "O")), ["10⁶ H2O"]),
     "indices": (docx(words("H", formatted("2", '<w:vertAlign w:val="subscript"/>'), "O")), ["H2O"]),
     "powers of a paragraph's mark": (docx(words("10", "6", properties=f"<w:rPr>{RAISED}</w:rPr>")), ["106"]),
     "struck out": (docx(words("Rent ", formatted("900 ", "<w:strike/>"), formatted("€", "<w:dstrike/>"), " 950 €")), ["Rent ~~900 €~~ 950 €"]),
@@ -216,7 +217,15 @@ OPEN = {
 
 STYLED = """<style:style style:name="T1"><style:text-properties style:text-position="super 58%"/></style:style>
 <style:style style:name="T2"><style:text-properties style:text-position="-33% 58%"/></style:style>
-<style:style style:name="T3"><style:text-properties style:text-line-through-style="solid"/></style:style>"""
+<style:style style:name="T3"><style:text-properties style:text-line-through-style="solid"/></style:style>
+<style:style style:name="T4"><style:text-properties text:display="none"/></style:style>"""
+HIDING = """<style:style style:name="ta1"><style:table-properties table:display="true"/></style:style>
+<style:style style:name="ta2"><style:table-properties table:display="false"/></style:style>"""
+
+
+def styled_sheet(name: str, style: str, *texts: str) -> str:
+    rows = "".join(f"<table:table-row>{c(text)}</table:table-row>" for text in texts)
+    return f'<table:table table:name="{name}" table:style-name="{style}">{rows}</table:table>'
 
 
 def span(style: str, text: str) -> str:
@@ -239,6 +248,8 @@ NOTED = "<draw:page><text:p>a</text:p><presentation:notes>{}</presentation:notes
 OPEN_PARTS = {
     "powers and indices": (written(f"<text:p>10{span('T1', '6')} H{span('T2', '2')}O 1{span('T1', 'st')}</text:p>"), ["Bob Ltd", "10⁶ H2O 1st", "IBAN"]),
     "struck out": (written(f"<text:p>{span('T3', '900')} 950</text:p>"), ["Bob Ltd", "~~900~~ 950", "IBAN"]),
+    "hidden letters": (written(f"<text:p>seen{span('T4', ' unseen')} too</text:p>"), ["Bob Ltd", "seen too", "IBAN"]),
+    "a hidden sheet": (open_document("spreadsheet", styled_sheet("A", "ta1", "1") + styled_sheet("B", "ta2", "2", "3") + styled_sheet("C", "ta1", "4"), HIDING), ["# A", "1", "# C", "4"]),
     "a formula": (written('<text:p>x = <draw:object xmlns:xlink="x" xlink:href="./Object 1"/></text:p>'), ["Bob Ltd", "x = {a} over {b}", "IBAN"]),
     "a chart is no formula": (written('<text:p>x<draw:object xmlns:xlink="x" xlink:href="./Object 2"/><draw:object xmlns:xlink="x" xlink:href="../a"/></text:p>'), ["Bob Ltd", "x", "IBAN"]),
     "notes of the speaker": (open_document("presentation", NOTED.format("<text:p>say it</text:p><text:p><text:page-number>1</text:page-number></text:p>")), ["a", "Notes:", "say it"]),
@@ -422,6 +433,9 @@ async def test_hidden_sheets_are_named(shelf: Shelf) -> None:
     await shelf.file("a.xlsx", EXCEL["a gap"][0])
     _, facts = await shelf.reader.read("cli", "", "a.xlsx")
     assert facts.notes == [saying("Hidden sheets", "Two")]
+    await shelf.file("a.ods", OPEN_PARTS["a hidden sheet"][0])
+    _, facts = await shelf.reader.read("cli", "", "a.ods")
+    assert facts.notes == [saying("Hidden sheets", "B")]
 
 
 async def test_a_sheet_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:

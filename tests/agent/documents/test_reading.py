@@ -209,10 +209,11 @@ async def test_an_encrypted_pdf_is_told(shelf: Shelf) -> None:
             b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600),
             "It is encrypted, or in a form of Office before 2007: save it without a password as .docx.",
         ),
+        (rb"{\rtf1\ansi Hello}", "It is in the Rich Text Format: save it as .docx."),
         (b"MZ\0\0\0", f"It is of a kind that cannot be read; these can be: {extraction.KINDS}."),
         (b" \n", "There is no text in it."),
     ],
-    ids=["zip-bomb", "entities", "cut-off", "archive", "old-office", "program", "empty"],
+    ids=["zip-bomb", "entities", "cut-off", "archive", "old-office", "rtf", "program", "empty"],
 )
 async def test_what_cannot_be_read_is_one_sentence(
     shelf: Shelf, content: bytes | Callable[[], bytes], said: str

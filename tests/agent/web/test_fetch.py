@@ -155,6 +155,10 @@ async def test_what_is_no_address(url: str) -> None:
     [
         ("<p>a</p><p>b</p>", "a\n\nb"),
         ("<ul><li>one<li>two</ul>", "- one\n- two"),
+        (
+            "<ol><li>one<ul><li>a</ul><li>two<ol start='7'><li>b</ol></ol><li>c",
+            "1. one\n\n- a\n\n2. two\n\n7. b\n\n- c",
+        ),
         ("a<br>b", "a\nb"),
         ("<pre>x\n  y</pre>", "x\n  y"),
         ("<table><tr><td>1<td>2<tr><td>3<td>4</table>", "| 1 | 2\n| 3 | 4"),
