@@ -273,13 +273,11 @@ class ChannelFileSender:
     chat: str
     before: Callable[[str], Awaitable[None]]
 
+    @property
+    def upload_limit(self) -> int:
+        return self.channel.limits(self.chat).upload
+
     async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
-        limit = self.channel.limits(self.chat).upload
-        for file, name in files:
-            if (size := file.seek(0, 2)) > limit:
-                most = f"at most {limit:,} can be sent here. Split or compress it."
-                raise ToolError(f"{name} has {size:,} bytes; {most}")
-            file.seek(0)
         await self.before(self.chat)
         try:
             await self.channel.send_files(self.chat, files, caption)

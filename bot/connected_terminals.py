@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # not loaded where no bot runs
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 5.0
+UPLOAD_LIMIT = 50 << 20  # bytes of a file for a terminal, which is one message
 JsonFields = dict[str, Any]
 
 
@@ -54,6 +55,7 @@ class Session:
     interactive: bool
     send: Callable[[JsonFields], None]
     updates: set[str] = field(default_factory=set)  # of the messages that it sent
+    upload_limit: int = UPLOAD_LIMIT
     _replies: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
     _ended: bool = False
 

@@ -86,6 +86,7 @@ class ObedientChat:
     obeys_from: int = 1
     asked: list[ApprovalRequest] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
+    upload_limit: int = 50 << 20
     events: list[Event] = field(default_factory=list)
     fetch: Callable[[Sequence[InboxRow]], Awaitable[Sequence[InboxRow]]] = NoChannels().fetch
     window: int = 65_536  # tokens

@@ -81,6 +81,7 @@ class Box:
     tainted: bool = False
     asked: list[tuple[str, str]] = field(default_factory=list)
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
+    upload_limit: int = 50 << 20
     albums: list[tuple[list[tuple[str, bytes]], str]] = field(default_factory=list)
     progress: list[str] = field(default_factory=list)
     output_bytes: int = 1 << 20

@@ -103,6 +103,7 @@ class TurnRecorder:
     notes: list[str] = field(default_factory=list)
     planned: list[tuple[Rule, str]] = field(default_factory=list)
     sent: list[str] = field(default_factory=list)
+    upload_limit: int = 50 << 20
     ran: list[str] = field(default_factory=list)
     plan: Plan = ()
     refused: int = 0

@@ -70,6 +70,9 @@ class Plans(Protocol):
 
 
 class FileSender(Protocol):
+    @property
+    def upload_limit(self) -> int: ...  # bytes of the largest file that can be sent
+
     async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
         """Send 1 to ALBUM open files with their names to the chat's person, together. Raises ToolError."""
 

@@ -43,7 +43,7 @@ class Subject(Protocol):
 class Sandboxed:
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
-        self._sent = ""
+        self._sent, self.upload_limit = "", 50 << 20
 
     async def run(self, command: str) -> str:
         return await self.use("bash", command=command)

@@ -33,8 +33,8 @@ async def test_a_chat_belongs_to_the_app_whose_prefix_it_has(tmp_path: Path) -> 
         assert apps.owner_chats() == ["sock:olga", "second:otto"]
         assert apps.file_sender("cli") is None
         sender = apps.file_sender("second:otto")
-        assert sender and sender.channel is second.channel
-        with pytest.raises(ToolError, match="at most 0 can be sent"):
+        assert sender and sender.channel is second.channel and sender.upload_limit == 0
+        with pytest.raises(ToolError, match="cannot be sent here"):
             await sender.send_files([(io.BytesIO(b"data"), "a.txt")], "")
 
 

@@ -194,6 +194,19 @@ async def test_what_is_sent_is_what_was_allowed(with_repo: Box) -> None:
     assert not [*with_repo.sandbox.workspace.parent.glob("[!w]*")]  # the copy has no name
 
 
+async def test_a_file_that_is_too_large_is_refused_before_it_is_copied(
+    with_repo: Box, tmp_path: Path
+) -> None:
+    with_repo.upload_limit = 10
+    await with_repo.use(write_file, path="out.txt", content="more than ten")
+    with (tmp_path / "site" / "film.mkv").open("w") as film:
+        film.truncate(1 << 42)
+    for path, size in (("out.txt", "13"), ("/repos/site/film.mkv", "4,398,046,511,104")):
+        error = await with_repo.error(send_file, path=path)
+        assert error == saying(path, f"{size} bytes", "at most 10")
+    assert (with_repo.sent, with_repo.asked) == ([], [])
+
+
 async def test_what_cannot_be_sent(with_repo: Box) -> None:
     assert await with_repo.error(send_file, path="none.txt") == "There is no file none.txt."
     assert await with_repo.error(send_file, path=".") == "/workspace is a directory."
