@@ -29,7 +29,10 @@ _SIGNS = (
     "\u0eb1-\u0ece\u0f18-\u0fbc\u102b-\u1049\u1056-\u109d\u17b4-\u17d3\u1a55-\u1a7f\u3099\u309a\U00011000-\U00011fff"
 )
 _WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
-_DIVIDED = re.compile(r"[^\W\d_]{1,20}(?:[-'’‐‑][^\W\d_]{1,20}){1,3}")
+# Words and figures with a hyphen or apostrophe in them, and figures whose thousands are divided.
+_DIVIDED = re.compile(
+    r"[^\W_]{1,20}(?:[-'’‐‑][^\W_]{1,20}){1,3}|\d{1,3}(?:[.,\u00a0\u202f]\d{3}){1,4}(?!\d)"
+)
 _MIXED = re.compile(r"[a-z]{1,8}\d{1,12}|\d{1,12}[a-z]{1,8}")
 _PIECES = re.compile(r"[a-z]+|\d+")
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
@@ -55,7 +58,7 @@ _ENDINGS = tuple(
         "ations ation ements ement ments ment ings ing ungen ung iendo ando amos emos imos ados idos ado ido ada ida"
         " aciones acion ciones cion innen amente mente ies ied ers ern ent aux ons als al il ives ive ifs if ses se"
         " ces ez er es ed en em os as ir ar ly s e a o y i n t x z r d",
-        "иями ями ами ией ием иях ого его ому ему ыми ими ешь ете ить ать ять еть ться ила ило или ала ало али ла ло ли ил ал ях ах ов ев ей"
+        "иями ьми ями ами ией ием иях ого его ому ему ыми ими ешь ете ить ать ять еть ться ила ило или ала ало али ла ло ли ил ал ях ах ов ев ей"
         " ой ий ый ая яя ое ее ую юю ые ие ам ям ом ем им ым их ых ию ья ью ия а е и й о у ы ь ю я л т",
     )
 )
@@ -100,8 +103,8 @@ def _terms(text: str) -> Iterator[str]:
 def parts(text: str) -> str:
     """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
     Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
-    divides ("email" in E-Mail), and the pieces of letters and digits ("7231" in RFC7231)."""
-    found = dict.fromkeys(fold(re.sub("[-'’‐‑]", "", word)) for word in _DIVIDED.findall(text))
+    divides ("email" in E-Mail, "1299" in 1,299), and the pieces of letters and digits ("7231" in RFC7231)."""
+    found = dict.fromkeys(fold(re.sub("[-'’‐‑.,\u00a0\u202f]", "", word)) for word in _DIVIDED.findall(text))
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
             found |= dict.fromkeys(_PIECES.findall(word))
