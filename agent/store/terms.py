@@ -104,7 +104,9 @@ def parts(text: str) -> str:
     """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
     Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
     divides ("email" in E-Mail, "1299" in 1,299), and the pieces of letters and digits ("7231" in RFC7231)."""
-    found = dict.fromkeys(fold(re.sub("[-'’‐‑.,\u00a0\u202f]", "", word)) for word in _DIVIDED.findall(text))
+    found = dict.fromkeys(
+        fold(re.sub("[-'’‐‑.,\u00a0\u202f]", "", word)) for word in _DIVIDED.findall(text)
+    )
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
             found |= dict.fromkeys(_PIECES.findall(word))

@@ -285,20 +285,31 @@ thanks for watching
 thank you for watching
 thank you so much for watching
 thanks for watching and see you in the next video
+bye thanks for watching
+please subscribe
 please subscribe to my channel
 like and subscribe
+please like and subscribe
+don't forget to like and subscribe
+see you in the next video
+i'll see you in the next video
 vielen dank fürs zuschauen
 danke fürs zuschauen
 merci d'avoir regardé
 merci d'avoir regardé cette vidéo
+merci d'avoir regardé la vidéo
+abonnez-vous
 gracias por ver
 gracias por ver el video
 gracias por ver el vídeo
+suscríbete al canal
 grazie per la visione
 obrigado por assistir
 bedankt voor het kijken
 dziękuję za oglądanie
 спасибо за просмотр
+продолжение следует
+подписывайтесь на канал
 izlediğiniz için teşekkür ederim
 terima kasih telah menonton
 cảm ơn các bạn đã theo dõi
@@ -313,8 +324,8 @@ cảm ơn các bạn đã theo dõi
 """.splitlines()
 )
 CREDITS = re.compile(
-    r"(?:subtit|subtít|untertit|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
-    r".*(?:amara|zdf|501|torzok|семкин).*",
+    r"(?:subtit|subtít|untertit|undertext|tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
+    r".*(?:amara|zdf|501|torzok|семкин|qtss|radio-canada|winther|johnyx|m\.k\.|索兰娅).*|(?:copyright )?[sw][wd]r \d{4}|mbc 뉴스.*입니다\.?|www\.mooji\.org",
     re.IGNORECASE,
 )
 

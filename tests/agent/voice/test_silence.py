@@ -32,6 +32,24 @@ NOBODY = [
     "ご視聴ありがとうございました。",
     "谢谢观看！",
     "字幕由Amara.org社区提供",
+    "Thank you for watching. Please subscribe.",
+    "Please like and subscribe!",
+    "See you in the next video.",
+    "Bye. Thanks for watching",
+    "SWR 2021",
+    "Copyright WDR 2021",
+    "Sous-titrage Société Radio-Canada",
+    "Abonnez-vous !",
+    "¡Suscríbete al canal!",
+    "Продолжение следует...",
+    "Подписывайтесь на канал",
+    "字幕by索兰娅",
+    "MBC 뉴스 이덕영입니다.",
+    "www.mooji.org",
+    "Teksting av Nicolai Winther",
+    "Undertexter från Amara.org-gemenskapen",
+    "Altyazı M.K.",
+    "Titulky vytvořil JohnyX",
 ]
 
 
@@ -53,6 +71,8 @@ def test_what_whisper_writes_of_silence_is_nobodys_words(text: str) -> None:
         "谢谢",
         "42",
         "Who is the Amara.org community?",
+        "See you in the next video call at nine.",
+        "What does the WDR 2021 report say?",
     ],
 )
 def test_what_people_say_stays(text: str) -> None:
