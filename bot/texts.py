@@ -99,8 +99,8 @@ class Texts(NamedTuple):
     toy_serves_demo: str = (
         "The model is **Pocket**, a toy of 5 MB: quick, and not bright. It reads short English sentences. It"
         " shows what the program does, not what a real model can. One step to a real one: `make demo"
-        " MODEL=qwen2.5-1.5b` downloads it (1.0 GiB), MODEL=FILE takes any GGUF; /model shows which fit this"
-        " machine."
+        " MODEL=qwen2.5-coder-1.5b` downloads it (1.0 GiB), MODEL=FILE takes any GGUF; /model shows which fit"
+        " this machine."
     )
     no_model_yet: str = "No model answers yet; /status tells why."
     try_these: str = (
@@ -386,7 +386,7 @@ class Texts(NamedTuple):
         " `voltaire run --model FILE.gguf` serves any file."
     )
     toy_hint_demo: str = (
-        "It is a toy. A real model is one step away: `make demo MODEL=qwen2.5-1.5b` downloads one (1.0 GiB),"
+        "It is a toy. A real model is one step away: `make demo MODEL=qwen2.5-coder-1.5b` downloads one (1.0 GiB),"
         " MODEL=FILE takes any GGUF."
     )
     lie_here: str = "These are already on this machine, and fit:"

@@ -29,7 +29,14 @@ UNREAD = Phrase("its header could not be read")
 # The strongest first; for all but the last somebody measured the speed.
 PREFERRED = ("qwen3.6-35b-a3b-q6-2x", "gemma4-26b-a4b", "qwen2.5-3b", "pocket")
 # Without a card, of models that call tools.
-PREFERRED_CPU = ("qwen2.5-1.5b", "qwen3-1.7b", "qwen2.5-3b", "smollm3-3b", "qwen3-4b", "lfm2-1.2b")
+PREFERRED_CPU = (
+    "qwen2.5-coder-1.5b",
+    "qwen3-1.7b",
+    "qwen2.5-3b",
+    "smollm3-3b",
+    "qwen3-4b",
+    "lfm2-1.2b",
+)
 
 
 @dataclass(frozen=True, slots=True)

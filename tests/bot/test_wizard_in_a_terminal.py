@@ -59,17 +59,19 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.answer((APP, "signal"), (APP, ""), (TOKEN, ""), (TOKEN, "hello"))
         await terminal.until("/newbot to\n@BotFather")
         await terminal.answer((TOKEN, "later"), (ZONE, "Mars"), (ZONE, "UTC"))
-        await terminal.until("A small real model.*qwen2.5-1.5b .1.0 GiB")
-        await terminal.answer((MODEL, "pockett"), (MODEL, "qwen2.5-1.5b"), ("Download.*:", "yes"))
+        await terminal.until("A small real model.*qwen2.5-coder-1.5b .1.0 GiB")
+        await terminal.answer(
+            (MODEL, "pockett"), (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "yes")
+        )
         await terminal.until("could not be reached")
         await terminal.answer(("Download.*:", "n"))
-        await terminal.until("voltaire model pull qwen2.5-1.5b")
+        await terminal.until("voltaire model pull qwen2.5-coder-1.5b")
         await terminal.until(
             "embedded one, without a card"
         )  # no question about a server for a card
         await terminal.until("voltaire chat[^$]*voltaire setup telegram")
         assert await terminal.ended() == 0
-    assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-1.5b"
+    assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-coder-1.5b"
 
 
 @pytest.mark.parametrize("token", ["given", "asked"])

@@ -124,7 +124,9 @@ async def test_where_no_model_lies_one_is_named_with_its_size(tmp_path: Path) ->
     async with demo(tmp_path / "s", "--port", "0", env={"HOME": str(tmp_path)}) as process:
         assert process.stdout
         lines = [await asyncio.wait_for(process.stdout.readline(), SECONDS) for _ in range(3)]
-    assert lines[2].decode() == "  make demo MODEL=qwen2.5-1.5b  (1.0 GiB to download, once)\n"
+    assert (
+        lines[2].decode() == "  make demo MODEL=qwen2.5-coder-1.5b  (1.0 GiB to download, once)\n"
+    )
 
 
 async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_one_line_of_the_list(tmp_path: Path) -> None:
     """Without a card it was 70 lines."""
     _, out, _ = voltaire(tmp_path, "model", "list")
     assert ("  gpt-oss-20b: " in out, out.count("gpt-oss-20b")) == (False, 1)
-    assert "* pocket: " in out and "qwen2.5-1.5b: " in out
+    assert "* pocket: " in out and "qwen2.5-coder-1.5b: " in out
     _, out, _ = voltaire(tmp_path, "model", "list", "--all")
     assert "  gpt-oss-20b: " in out and "--all" not in out
 

@@ -33,7 +33,12 @@ class Backend:
         (
             True,
             {"profile": "pocket", "model": "pocket.gguf"},
-            ["**demo**", "**nothing leaves it**", "a toy of 5 MB", "make demo MODEL=qwen2.5-1.5b"],
+            [
+                "**demo**",
+                "**nothing leaves it**",
+                "a toy of 5 MB",
+                "make demo MODEL=qwen2.5-coder-1.5b",
+            ],
         ),
         (True, {"profile": "pocket"}, ["a toy of 5 MB"]),  # its server only starts
         (
