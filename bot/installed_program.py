@@ -82,6 +82,11 @@ class Checkout:
         return await self.release("HEAD")
 
     async def newest(self) -> ProgramVersion | None:
+        if not os.access(
+            self.root / ".git", os.W_OK, effective_ids=True
+        ):  # fetch writes, and git's error names no way on
+            owner = (self.root / ".git").owner()
+            raise UpgradeError(f"{self.root} is {owner}'s: run `voltaire upgrade` as {owner}.")
         try:
             upstream = await self.git("rev-parse", "--abbrev-ref", "@{upstream}")
         except UpgradeError:

@@ -16,7 +16,7 @@ from backend.state import RESTARTS, RestartHistory
 from bot.cli.command import NotTheOwner, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.cli.holder_client import HolderClient, with_holder
-from bot.settings import ConfigurationError, Settings, config_folder
+from bot.settings import ConfigurationError, Settings, config_folder, default_state_dir
 from bot.state import (
     DATABASE,
     RUNTIME,
@@ -236,6 +236,7 @@ async def config(options: Options) -> None:
         settings.path or f"No file: all defaults ({config_folder() / 'config.toml'} is read)."
     )
     defaults = dict(flat(Settings.model_construct().model_dump(mode="json")))
+    defaults |= {"state.dir": str(default_state_dir())}
     for key, value in flat(settings.model_dump(mode="json", exclude_unset=True)):
         default = defaults.get(key, "")
         note = "the default" if value == default else f"default: {json.dumps(default)}"

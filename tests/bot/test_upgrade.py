@@ -1,9 +1,11 @@
 """An upgrade is tried before it is taken, taken back when it fails, and on wish; nothing new is nothing done."""
 
 import asyncio
+import os
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -318,6 +320,19 @@ def release(remote: Path, version: str, *, tag: bool = False) -> str:
     if tag:
         git(remote, "tag", f"v{version}")
     return git(remote, "rev-parse", "HEAD")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has another user")
+async def test_another_users_checkout_says_whose_it_is() -> None:
+    with tempfile.TemporaryDirectory(prefix="voltaire-checkout-") as folder:
+        Path(folder).chmod(0o755)
+        git(Path(folder), "init", "-q")
+        os.seteuid(4321)
+        try:
+            with pytest.raises(UpgradeError, match="root's: run `voltaire upgrade` as root"):
+                await Checkout(Path(folder)).newest()
+        finally:
+            os.seteuid(0)
 
 
 async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ async def test_the_page_before_a_first_message_says_what_to_do(tmp_path: Path) -
 
 async def test_config_names_the_file_and_what_differs(tmp_path: Path) -> None:
     config = '[telegram]\ntoken = "123:abc"\n[agent]\nmax_tool_calls = 24\nturn_seconds = 700\n'
+    config += f'[state]\ndir = "{tmp_path}/d"\n'
     code, out, err = await voltaire(tmp_path, "config", config=config)
     assert (code, err) == (0, "")
     first, *lines = out.splitlines()
@@ -47,6 +48,7 @@ async def test_config_names_the_file_and_what_differs(tmp_path: Path) -> None:
     assert "agent.max_tool_calls = 24  (the default)" in lines
     assert any(line.startswith("agent.turn_seconds = 700  (default: ") for line in lines), lines
     assert "abc" not in out
+    assert f'state.dir = "{tmp_path}/d"  (default: "{tmp_path}/s/voltaire")' in lines, lines
 
 
 async def test_logs_without_anything_that_runs(tmp_path: Path) -> None:
