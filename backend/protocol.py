@@ -94,7 +94,7 @@ class Phrase(str):
 
 
 def in_english(value: Filling) -> str:
-    """What fills a field; numbers with a comma between thousands, floats with one digit behind the point."""
+    """Format a phrase's field in English: commas between thousands, one digit behind the point of floats."""
     if isinstance(value, str):
         return value
     if isinstance(value, int | float):
@@ -109,7 +109,7 @@ def field_data(value: Filling) -> Any:
 
 
 def filling(value: Any) -> Filling:
-    """Parse what fills a field from its JSON form, as `field_data` makes it."""
+    """Parse a phrase's field from its JSON form, made by `field_data`."""
     if isinstance(value, list):
         return [Phrase.from_data(each) for each in value]
     return Phrase.from_data(value) if isinstance(value, dict) else value

@@ -60,7 +60,7 @@ class Access:
         self.members = allow | {p.person for p in people if p.role == "member"}
 
     def level(self, sender: Sender) -> AccessLevel:
-        """Everybody in a group of `members` is one there."""
+        """Return somebody's access level; everybody in a group of `members` is a member there."""
         if sender.user in self.owners:
             return "owner"
         if sender.user in self.members or sender.group in self.members:
@@ -68,7 +68,7 @@ class Access:
         return "stranger"
 
     def flood(self, sender: Sender) -> Literal["no", "first", "more"]:
-        """Whether somebody writes more than is answered; "first": tell them now."""
+        """Whether somebody exceeds the message rate; "first" the first time, when they are to be told."""
         if sender.user in self.owners:
             return "no"
         if sender.user not in self._floods and len(self._floods) >= MOST_GUARDED:
@@ -79,7 +79,7 @@ class Access:
     async def put(
         self, person: str, role: Literal["member", "refused"], name: str, by: str
     ) -> None:
-        """Let in or refuse a user or a group, on the word of the owner `by`."""
+        """Store the decision of the owner `by` to let in or refuse a user or group."""
         await self._people.put(self._source, person, name, role, by)
         await self.load()
 

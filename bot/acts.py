@@ -1,4 +1,4 @@
-"""What commands and the owner's page have the process that holds the state do for them.
+"""The changes that commands and the owner's page request from the process that holds the state.
 
 Modules that only one of them needs are imported there: most commands make a single change.
 """
@@ -38,14 +38,14 @@ async def pairing_code(holder: Holder, fields: JsonFields) -> str:
 
 
 async def post(holder: Holder, fields: JsonFields) -> int:
-    """Put a message into a chat's outbox; its id there."""
+    """Put a message into a chat's outbox; return its id."""
     payload = OutgoingMessage(fields["text"]).to_json()
     [id] = await holder.store.outbox.add(fields["chat"], [payload])
     return id
 
 
 async def send(holder: Holder, fields: JsonFields) -> str:
-    """Put a script's message into a chat's outbox, once for its `key`; the chat."""
+    """Put a script's message into a chat's outbox, once for each `key`; return the chat."""
     chat = fields["chat"] or await first_owner_chat(holder)
     if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
         raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
@@ -55,7 +55,7 @@ async def send(holder: Holder, fields: JsonFields) -> str:
 
 
 async def first_owner_chat(holder: Holder) -> str:
-    """The chat of the first owner who has one, where they want alerts; the terminal's where there is none."""
+    """The chat in which the first owner gets alerts; the terminal's if no owner has a chat."""
     settings, store = holder.settings, holder.store
     paired = [owner.person for owner in await store.people.all("telegram", "owner")]
     telegram = [f"tg:{owner}" for owner in (*settings.telegram.owners, *paired)]
@@ -70,7 +70,7 @@ async def posted(holder: Holder, fields: JsonFields) -> JsonFields | None:
 
 
 async def page(holder: Holder, fields: JsonFields) -> str:
-    """A change of the owner's page."""
+    """Make a change requested on the owner's page."""
     from bot.page.changes import Changes, Pressed
 
     return await Changes(holder).make(fields["change"], Pressed(**fields["pressed"]))
@@ -94,7 +94,7 @@ async def thaw(holder: Holder, _: JsonFields) -> bool:
 
 
 async def thaw_code(holder: Holder, _: JsonFields) -> tuple[str, str]:
-    """Make the secret that codes for /thaw come from; return it and its address for an authenticator app."""
+    """Create the secret of the codes for /thaw; return it and its otpauth URI."""
     make_private(holder.settings.state_dir)
     secret = totp.make_secret(holder.settings.state_dir)
     await holder.store.ledger.record("admin", act="thaw code", by=BY)
@@ -127,7 +127,7 @@ def iso(at: int | None) -> str | None:
 
 
 async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
-    """A job in words: what would be made, which `job_add` takes, and its description."""
+    """Parse a job in words; return the job, for `job_add`, and its description."""
     chat = fields["chat"]
     if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
         raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
@@ -140,7 +140,7 @@ async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
 
 
 async def job_add(holder: Holder, fields: JsonFields) -> tuple[int, bool]:
-    """The new job's number, and whether something here runs it."""
+    """Add a job; return its number, and whether this process runs jobs."""
     spec = JobSpec(**fields["spec"])
     job = await (await planner_of(holder, spec.chat)).add(spec)
     return job.id, holder.runs_jobs
@@ -160,7 +160,7 @@ async def job_pause(holder: Holder, fields: JsonFields) -> str:
 
 
 async def job_run(holder: Holder, fields: JsonFields) -> bool:
-    """Whether something here runs it."""
+    """Make a job due now; return whether this process runs jobs."""
     await (await planner_of(holder, fields["chat"])).run_now(fields["number"])
     return holder.runs_jobs
 

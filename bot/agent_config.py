@@ -75,7 +75,7 @@ def agent_config(settings: Settings) -> AgentConfig:
 
 
 def instructions_of(settings: Settings) -> str:
-    """The owner's standing orders. Raises ConfigurationError where the file is not as it must be."""
+    """The owner's standing instructions. Raises ConfigurationError if their file cannot be used."""
     path = settings.agent.instructions
     if path is None:
         return ""
@@ -126,7 +126,7 @@ def retention_of(settings: Settings) -> Retention:
 
 
 def leak_detector(settings: Settings) -> LeakDetector:
-    """A detector that knows every secret of the configuration."""
+    """A detector of every secret in the configuration."""
     leaks = LeakDetector(secret_values(settings))
     if leaks.unwatched:
         log.warning("too plain to be found in what leaves: %s", ", ".join(leaks.unwatched))

@@ -1,4 +1,4 @@
-"""Asking an owner whether a tool may run: whom, the question's text and buttons, and the rest of it as a file."""
+"""Asks owners to approve a tool call: whom to ask, the question with its buttons, and the full text as a file."""
 
 import asyncio
 import re
@@ -59,7 +59,7 @@ class OwnerApprovals:
         return None if sent else "denied"
 
     async def whom(self, chat: str) -> str:
-        """Who is asked on behalf of the chat, in words for those in it."""
+        """Describe, to the people of a chat, who is asked on its behalf."""
         user, texts = self.channel.user_of(chat), self.texts
         if user in self.access.owners:
             return texts.you
@@ -102,7 +102,7 @@ class OwnerApprovals:
 
 
 async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, chat: str) -> str:
-    """The name of the chat that the request is from; "" where `chat`, in which it is asked, is the same."""
+    """The name of the request's chat; "" if the question is shown in that chat."""
     if request.chat == chat:
         return ""
     if not request.chat.startswith(channel.prefix):
@@ -111,7 +111,7 @@ async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, cha
 
 
 def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
-    """The question's text; `where` is the chat that it is from (`asked_in`)."""
+    """The question's text; `where` names the request's chat (`asked_in`)."""
     where = texts.approval_from.format(chat=where) if where else ""
     shown, more = fenced(excerpt(texts, request.what)), ""
     if request.because:
@@ -124,7 +124,7 @@ def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
 
 
 def may_last(scope: str, because: str) -> bool:
-    """Whether it can be allowed for good: not in a chat that strangers' text has touched, nor what always asks."""
+    """Whether it may be allowed for good: never in a tainted chat, nor for steps that must always ask."""
     return not because and asks(scope, touched=False) != "always"
 
 
@@ -143,7 +143,7 @@ async def send_whole(channel: Channel, chat: str, texts: Texts, request: Approva
 
 
 def excerpt(texts: Texts, what: str) -> str:
-    """What the question shows: all of it, or the beginning and the end and how much is between."""
+    """The text to show in the question: all, or beginning and end with the number of omitted characters."""
     text = with_tabs(what)
     text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
     text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)
@@ -160,13 +160,13 @@ def with_tabs(what: str) -> str:
 
 
 def fenced(code: str) -> str:
-    """A code block with a fence that nothing in the code can close."""
+    """A code block whose fence does not occur in the code."""
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", code)), default=0))
     return f"{fence}\n{code}\n{fence}"
 
 
 def code(scope: str) -> str:
-    """A permission's scope as inline code that nothing in it can close."""
+    """A permission's scope as inline code, with delimiters that do not occur in it."""
     shown = visible(scope).replace("`", "⟨U+0060⟩").replace("\n", "⟨U+000A⟩")
     return f"`{shown}`"
 
@@ -182,6 +182,6 @@ def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
 
 
 def decision(key: str) -> tuple[str, Decision | None]:
-    """The request's id and the decision in a button's key; None where that is none of ours."""
+    """Parse a button's key into the request's id and the decision; None for any other key."""
     id, _, letter = key.removeprefix(f"{APPROVAL}:").rpartition(":")
     return id, DECISIONS.get(letter)

@@ -74,7 +74,7 @@ class Attachment:
 
 
 def to_json(files: Sequence[Attachment]) -> str:
-    """The body of an inbox row."""
+    """The attachment as JSON for an inbox row."""
     return json.dumps([asdict(file) for file in files]) if files else "{}"
 
 
@@ -90,7 +90,7 @@ def safe_name(name: str) -> str:
 
 
 def text_facts(content: bytes) -> str:
-    """Lines and beginning of a text; "" for anything else."""
+    """Describe a text file by its number of lines and its beginning; "" for other files."""
     head = content[: BEGINNING * 4]
     if b"\0" in head:
         return ""
@@ -121,7 +121,7 @@ class AttachmentFetcher:
     apps: "Apps"
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
-        """The rows with their files downloaded and listed (agent.channels.Channels)."""
+        """Download the files of these rows, and return the rows with them listed (agent.channels.Channels)."""
         found, shown = list[InboxRow](), 0
         for row in rows:
             incoming = await self._with_files(row, shown)

@@ -135,7 +135,7 @@ def pack(state: Path, copy: Path, target: Path, config: Path | None, secrets: bo
 
 
 def copy_keys(folder: Path, target: Path) -> Path:
-    """Copy the Matrix session and the database of its keys, which the bot may be writing to; `target`."""
+    """Copy the Matrix session and its key database, which the bot may be writing to, to `target`; return that."""
     target.mkdir(mode=0o700)
     for path in folder.iterdir():
         if path.suffix == ".db":
@@ -157,7 +157,7 @@ def is_backed_up(entry: Path, *, secrets: bool) -> bool:
 
 
 def holds_backups(entry: Path) -> bool:
-    """Whether it is a backup or the folder of the daily ones: a backup of those would grow each day."""
+    """Whether the path is a backup or the folder of daily backups, which no backup should contain."""
     if entry.is_dir():
         return any(NAME.fullmatch(path.name) for path in entry.iterdir())
     return entry.name.endswith(".tar.gz")
@@ -171,7 +171,7 @@ def readable_text(path: Path) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The configuration's own text without the lines of secrets; written anew where that would not do."""
+    """The configuration's text without its secrets: lines are removed or, if that does not work, it is written anew."""
 
     def bare(values: dict[str, Any]) -> dict[str, Any]:
         kept = {key: value for key, value in values.items() if key not in _SECRETS}

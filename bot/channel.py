@@ -121,7 +121,7 @@ class OutgoingMessage:
 
     @classmethod
     def from_json(cls, payload: str, *, silent: bool = False) -> "OutgoingMessage":
-        """ValueError for a payload that this version did not write."""
+        """Parse the payload of an outbox row. Raises ValueError for one of another version."""
         return replace(PAYLOAD.validate_json(payload), silent=silent)
 
 
@@ -148,11 +148,11 @@ class LiveView(Protocol):
         return
 
     async def settle(self, view: TurnView) -> None:
-        """Send what is to stay of the view and was not sent yet, before the final text and within its permit."""
+        """Send the lasting parts of the view that were not sent yet, before the final text and within its permit."""
         return
 
     async def finish(self, view: TurnView) -> None:
-        """The turn has ended: leave only what is to stay of its view."""
+        """Remove all but the lasting parts of the view, as the turn has ended."""
         return
 
 
@@ -210,7 +210,7 @@ class Channel(Protocol):
     async def send_part(
         self, chat: str, message: OutgoingMessage
     ) -> tuple[str, OutgoingMessage | None]:
-        """Send the next part. Its id, and what is left of the message."""
+        """Send the next part; return its id and the rest of the message."""
         ...
 
     async def send_files(
@@ -239,7 +239,7 @@ class Channel(Protocol):
 
 
 async def send(channel: Channel, chat: str, message: OutgoingMessage) -> list[str]:
-    """Send all parts of a message; their ids."""
+    """Send all parts of a message; return their ids."""
     sent: list[str] = []
     rest: OutgoingMessage | None = message
     while rest is not None:
@@ -338,12 +338,12 @@ Left = TypeVar("Left")
 
 
 def plan_steps(plan: Plan) -> list[str]:
-    """A line for each step, as people are shown them."""
+    """The steps of a plan as lines for people."""
     return [f"{'☑' if step.done else '☐'} {step.text}" for step in plan]
 
 
 class UnfinishedViews(Generic[Left]):
-    """Stores which live views no turn has finished, and what is to remain of each.
+    """Stores the live views of unfinished turns, and the text that is to remain of each.
 
     After a kill the next start finishes them. `prefix` is that of their keys in the database.
     """
@@ -355,7 +355,7 @@ class UnfinishedViews(Generic[Left]):
         self.left: Mapping[str, Left] = {}  # by a killed process
 
     async def load(self) -> None:
-        """Read what a killed process left; before any turn goes on."""
+        """Read what a killed process left. Call this before any turn continues."""
         found = await self._key_values.with_prefix(self._prefix, self._kind)
         self.left = {key.removeprefix(self._prefix): left for key, left in found.items()}
 
@@ -380,7 +380,7 @@ FEEDBACK = {"👍": True, "👎": False}  # a person's, on an answer
 
 
 class Reactions:
-    """A message gets SEEN, and then DONE, FAILED or, where the turn was stopped, nothing."""
+    """Reacts to messages: SEEN, then DONE, FAILED or, if the turn was stopped, nothing."""
 
     def __init__(self, channel: Channel, shown: ShownReactions = "done") -> None:
         self._channel = channel
@@ -398,7 +398,7 @@ class Reactions:
             sent.set()
 
     async def ended(self, answered: Iterable[Incoming], reason: Reason) -> None:
-        """The turn that answered those messages has ended."""
+        """React to the messages of a turn that has ended."""
         if self._shown != "done":
             return
         emoji = {"done": DONE, "cancelled": NONE}.get(reason, FAILED)

@@ -92,7 +92,7 @@ class Session:
         return answer if answer in ("once", "chat") else "denied"
 
     async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
-        """agent.tools.context.FileSender"""
+        """Send files to the terminal's folder (agent.tools.context.FileSender)."""
         try:
             problem = await self.show_files(files, caption)
         except SessionEnded:
@@ -101,7 +101,7 @@ class Session:
             raise ToolError(f"{', '.join(name for _, name in files)} was not sent: {problem}")
 
     async def show_files(self, files: Sequence[NamedFile], caption: str) -> str:
-        """Why they could not be written; "" where they were. Raises SessionEnded."""
+        """Have the terminal write the files; return why it could not, or "". Raises SessionEnded."""
         content = [
             {"name": name, "base64": base64.b64encode(await asyncio.to_thread(file.read)).decode()}
             for file, name in files
@@ -127,22 +127,22 @@ class Sessions:
         return next((each for each in self.in_chat(chat) if each.interactive), None)
 
     def sender(self, incoming: Incoming) -> Session | None:
-        """The terminal that asked it, while it is connected."""
+        """The terminal that sent the message, while it is connected."""
         if incoming.source != CLI:
             return None
         update = own_update(incoming)
         return next((each for each in self._open if update in each.updates), None)
 
     def asked_by(self, assignment: Assignment) -> Session | None:
-        """The terminal that asked what a turn answers."""
+        """The terminal whose message a turn answers."""
         return self.sender(assignment.answers[0]) if assignment.answers else None
 
     def enter(self, session: Session) -> None:
-        """Show the terminal what its turns do from now on."""
+        """Register a terminal, which is shown the events of its turns from now on."""
         self._open.append(session)
 
     async def leave(self, session: Session, chats: Chats) -> None:
-        """Stop the turn that nobody waits for any more, unless the next holder is to continue it."""
+        """Remove a terminal and stop its turn, unless the next holder is to continue it."""
         self._open.remove(session)
         session.end()
         if self.closing:
@@ -157,7 +157,7 @@ class Sessions:
     async def say(
         self, session: Session, chats: Chats, text: str, update: str, stranger: str = ""
     ) -> None:
-        """Have a message answered; one that was sent before, to a holder that is gone, only once."""
+        """Submit a terminal's message, once even if it was already sent to a holder that is gone."""
         session.updates.add(update)
         running = chats.assignment(session.chat)
         if running and first_update(running.answers) != update:
@@ -242,7 +242,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class BotChannels(Channels, TurnListener):
-    """Each chat's app or terminals.
+    """What the agent knows of apps and terminals: passes each call to those of the chat.
 
     `attachments` come with the messages of apps; `listeners` are shown the turns that no terminal asked for.
     """
@@ -256,7 +256,7 @@ class BotChannels(Channels, TurnListener):
         return self.terminals.apps
 
     def owns(self, chat: str, source: str) -> bool:
-        """A command that holds the state answers terminals, and runs the jobs of their chats."""
+        """Whether the chat is answered here: one of a connected app, or of terminals."""
         terminals = source == CLI or (source == JOB and not chat.startswith(APP_PREFIXES))
         return terminals or self._apps is not None
 
@@ -306,7 +306,7 @@ class BotChannels(Channels, TurnListener):
 
 
 def own_update(incoming: Incoming) -> str:
-    """The update id of a message, also where it is a retry."""
+    """The update id that a terminal gave a message or a retry."""
     return incoming.update.partition("~")[0]
 
 

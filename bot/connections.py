@@ -1,4 +1,4 @@
-"""Bounds a server's connections: in all, per address, and in time for those that have not shown who they are.
+"""Limits a server's connections: in total, per address, and in time until they present a session.
 
 aiohttp holds a connection before any middleware runs, so the bounds are applied to the transports.
 """
@@ -24,7 +24,7 @@ class Connections:
     _open: dict[asyncio.Transport, asyncio.TimerHandle | None] = field(default_factory=dict)
 
     def bounded(self, make: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
-        """A factory for `loop.create_server` in place of `make`."""
+        """Wrap the protocol factory `make` for `loop.create_server`, so that connections are limited."""
         return lambda: BoundedProtocol(self, make)
 
     async def listen(self, runner: "AppRunner", host: str, port: int) -> asyncio.Server:
@@ -49,7 +49,7 @@ class Connections:
         return True
 
     def keep(self, transport: asyncio.BaseTransport | None) -> None:
-        """Let a connection that has shown a session last."""
+        """Lift the deadline of a connection that has presented a session."""
         deadline = self._open.get(cast("asyncio.Transport", transport))
         if deadline:
             deadline.cancel()
@@ -66,7 +66,7 @@ def address_of(transport: asyncio.Transport) -> str:
 
 
 class BoundedProtocol(asyncio.Protocol):
-    """Passes a connection that was admitted on to the server's own protocol."""
+    """Passes an admitted connection on to the server's own protocol."""
 
     def __init__(self, connections: Connections, make: Callable[[], asyncio.Protocol]) -> None:
         self._connections = connections

@@ -51,7 +51,7 @@ NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an
 
 class Voice(Protocol):
     async def sound(self, row: OutboxRow, message: OutgoingMessage) -> VoiceSound | None:
-        """The recording of a voice message; None where it cannot be made."""
+        """Record a voice message; None if that fails."""
         ...
 
 
@@ -119,7 +119,7 @@ class Delivery:
         return True
 
     async def deliver_chat(self, chat: str) -> None:
-        """Deliver all that waits for one chat, oldest first."""
+        """Deliver the waiting rows of one chat, oldest first."""
         try:
             while (row := await self._outbox.next(chat)) and row.state == "waiting":
                 await asyncio.sleep(row.ahead(self._store.clock()))
@@ -153,7 +153,7 @@ class Delivery:
         return None
 
     async def deliver(self, row: OutboxRow, sound: VoiceSound | None = None) -> bool:
-        """Send one part of a claimed row and record the outcome; False when the chat takes nothing now.
+        """Send one part of a claimed row and record the outcome; False if the chat accepts nothing now.
 
         Whatever happens, the row leaves the state "sending", which would block its chat.
         """

@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a command that makes a single change needs none of it
 
 @dataclass(frozen=True)
 class Holder:
-    """What clients' requests are carried out with. `agent`, `chats` and `sessions` are None in a command that
+    """The running parts that clients' requests need. `agent`, `chats` and `sessions` are None in a command that
     makes a single change; `profiles` then gives the names of all profiles where no backend runs."""
 
     settings: Settings

@@ -56,7 +56,7 @@ class InstalledProgram(Protocol):
         """The newest version; None where nothing is newer."""
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
-        """Install it in `folder`, beside this one; its command."""
+        """Install it in `folder`, beside this one; return its command."""
 
     async def switch(self, release: ProgramVersion) -> None:
         """Install it in the place of this one."""
@@ -165,7 +165,7 @@ class Environment:
         return self.prefix.with_name(f"{self.prefix.name}-before-upgrade")
 
     async def current(self) -> ProgramVersion:
-        """The origin is the wheel's path, "" where it came from a package index."""
+        """Return this version; its origin is the wheel's path, or "" if it came from a package index."""
         came = json.loads(distribution(DISTRIBUTION).read_text("direct_url.json") or "{}")
         return ProgramVersion(version(DISTRIBUTION), unquote(urlsplit(came.get("url", "")).path))
 
@@ -265,7 +265,7 @@ async def run(
     codes: tuple[int, ...] = (0,),
     seconds: float = STEP_SECONDS,
 ) -> str:
-    """What a program prints. Raises UpgradeError, with its reason, for an exit code that is not in `codes`."""
+    """Run a program and return its output. Raises UpgradeError, with the reason, for an exit code not in `codes`."""
     inherited = {key: value for key, value in os.environ.items() if key not in MAKE}
     process = await asyncio.create_subprocess_exec(
         *argv,

@@ -47,7 +47,7 @@ class Quotation(NamedTuple):
 
     @property
     def attachments(self) -> list[Attachment]:
-        """Its files, to be fetched with the answer's own; the bot knows those that it has sent."""
+        """The quoted message's files, to be fetched with the answer's own, except those that the bot sent."""
         return [] if self.ours else [replace(file, answered=True) for file in self.files]
 
 
@@ -159,7 +159,7 @@ async def with_answered(context: HandlerContext, incoming: Incoming, message: st
 async def with_heard(
     context: HandlerContext, quote: Quotation, chat: str, source: str, ref: str
 ) -> Quotation:
-    """Quote a voice message that was heard already by its words: its file need not be heard again."""
+    """Quote a voice message by its words if it was transcribed already, in place of its file."""
     if not any(file.kind in OWN_VOICE for file in quote.files):
         return quote
     text = await context.store.inbox.text_of(chat, source, ref)
@@ -167,7 +167,7 @@ async def with_heard(
 
 
 async def receive(context: HandlerContext, incoming: Incoming) -> None:
-    """Keep a message of somebody who may write, and have it answered.
+    """Store a message of somebody who may write, and start its turn.
 
     One from before the start is answered, or asked about, once no more of those come in.
     """
@@ -203,7 +203,7 @@ async def may_write(context: HandlerContext, chat: str, sender: Sender, level: A
 
 
 async def is_bearable(context: HandlerContext, chat: str, sender: Sender) -> bool:
-    """Whether this person writes no more than is answered; who begins to is warned."""
+    """Whether this person keeps within the message rate; warn them once when they do not."""
     flood = context.access.flood(sender)
     if flood == "first":
         await context.send(chat, context.texts.slower)
@@ -228,13 +228,13 @@ async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
 
 
 async def waiting_rows(context: HandlerContext, chat: str) -> list[InboxRow]:
-    """The messages that people sent and that are not answered yet."""
+    """People's messages that are not answered yet."""
     rows = await context.store.inbox.waiting(chat)
     return [row for row in rows if row.incoming.source == context.channel.source]
 
 
 async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """`ROW:CHOICE`, for the messages up to that row."""
+    """Handle a button with `ROW:CHOICE`: the choice for the messages up to that row."""
     last, _, choice = press.argument.partition(":")
     rows = [row.id for row in await waiting_rows(context, press.chat) if row.id <= int(last)]
     if not rows:

@@ -33,7 +33,7 @@ BYTES_PER_TOKEN = 2  # of commit messages and diffs, on the safe side
 
 @dataclass(frozen=True)
 class HealthDigest:
-    """A JobAction. `price` is that of a kilowatt-hour."""
+    """A JobAction that reports on the machine and its use. `price` is that of a kilowatt-hour."""
 
     store: Store
     backend: BackendClient
@@ -87,7 +87,7 @@ def server_lines(status: Status) -> list[str]:
 
 
 def gpu_line(gpu: Gpu, minutes: Sequence[GpuMinute], price: float) -> str:
-    """Hottest minute, mean watts, energy, throttled time, ECC errors."""
+    """Summarize a GPU: hottest minute, mean watts, energy, throttled time, ECC errors."""
     own = [minute for minute in minutes if minute.gpu == gpu.index]
     watts = [minute.power_w for minute in own if minute.power_w is not None]
     heat = [minute.temperature_c for minute in own if minute.temperature_c is not None]
@@ -175,7 +175,7 @@ def run_watch(agent: Agent, submit: SubmitTask) -> RunWatch:
 
 
 async def call_of(agent: Agent, job: Job, occurrence: Occurrence) -> Call:
-    """A look as a tool call of its chat. Nobody is asked: what an owner has not allowed is denied. What a person
+    """Create the tool call of a watch's look. Nobody is asked: what an owner has not allowed is denied. What a person
     has planned counts as written by them, and as touched by nobody."""
     spec, by_person = job.spec, job.spec.made_by == "person"
 
@@ -207,7 +207,7 @@ def sandboxed_git(agent: Agent, chat: str, *, network: bool = False) -> Git:
     to the hosts that the owner allows."""
 
     async def allow(_request: HostRequest) -> None:
-        """The owner allowed it by setting `fetch`; the proxy refuses hosts that are not listed."""
+        """Allow the host: the owner set `fetch`, and the proxy refuses hosts that are not listed."""
 
     async def run(argv: Sequence[str]) -> bytes:
         sandbox = await agent.sandboxes.of(chat)

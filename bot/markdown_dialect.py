@@ -177,7 +177,7 @@ def push_source(state: StateBlock, kind: str, start: int, stop: int) -> Token:
 
 
 def link_definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """Keep a token for a link definition, to be shown where no link uses it."""
+    """Keep a token for a link definition, so that it can be shown if no link uses it."""
     known = dict(state.env.get("references", {}))
     if not reference(state, start, end, silent):
         return False
@@ -209,7 +209,7 @@ def split_cells(line: str) -> list[str]:
 
 
 def web_autolink(state: StateInline, silent: bool) -> bool:
-    """Only web addresses: `Vec<std::string>` and `Jane <jane@example.org>` are text."""
+    """Link `<...>` only if it is a web address: `Vec<std::string>` and `Jane <jane@example.org>` are text."""
     if not state.src.startswith(("<http://", "<https://"), state.pos):
         return False
     return autolink(state, silent)
@@ -222,7 +222,7 @@ LINKABLE = re.compile(r"(?:https?|mailto|matrix):|https://matrix\.to/", re.IGNOR
 
 
 def as_html(text: str, renderer: "RendererHTML") -> str:
-    """HTML, or the escaped source where it is nested too deeply."""
+    """Render HTML; a source that is nested too deeply is escaped instead."""
     markdown = parser()
     tokens = markdown.parse(text)
     if any(token.level >= NESTING for token in tokens):
@@ -231,7 +231,7 @@ def as_html(text: str, renderer: "RendererHTML") -> str:
 
 
 def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
-    """`tags`: one app's tags, by the type of markdown-it's token."""
+    """Create a renderer with an app's HTML tags, `tags`, by the type of markdown-it's token."""
     from markdown_it.renderer import RendererHTML
 
     made = RendererHTML()
@@ -251,12 +251,12 @@ def html_renderer(tags: "Mapping[str, str]") -> "RendererHTML":
         return f'<a href="{escape(address)}">{shown}</a>'
 
     def item(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        """Apps number items themselves: after a gap in the numbers, a new list begins."""
+        """Render an item. As apps number items themselves, a new list begins after a gap in the numbers."""
         meta = tokens[index].meta
         return f'</ol>\n<ol start="{meta["number"]}">\n<li>' if meta.get("gap") else "<li>"
 
     def row_end(tokens: "Sequence[Token]", index: int, *_: Any) -> str:
-        """Add the cells that have no column in the header."""
+        """Render the end of a row, with the cells beyond the header's columns."""
         start = max(n for n in range(index) if tokens[n].type == "tr_open")
         beyond = tokens[start].meta.get("beyond", ())
         return "".join(f"<td>{escape(cell, quote=False)}</td>" for cell in beyond) + "</tr>\n"

@@ -60,7 +60,7 @@ class AppUnavailable(Exception):
 
 @contextmanager
 def only_process(lock: Path, account: str) -> Iterator[None]:
-    """Hold the lock file of an account, which people know as `account`. Raises AppUnavailable."""
+    """Hold the lock of an account, called `account` in the error AppUnavailable, for the block."""
     lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -115,12 +115,12 @@ class MessagingApp(ABC):
         self.health_changed = asyncio.Event()  # to be told at once
 
     async def connect(self) -> None:
-        """Find the app's server. Nothing is sent before this returns."""
+        """Connect to the app's server. Nothing is sent before this returns."""
         return
 
     @abstractmethod
     async def listen(self, context: HandlerContext) -> None:
-        """Take messages, commands and presses until cancelled."""
+        """Receive messages, commands and presses until cancelled."""
 
     @property
     def health(self) -> AppHealth:
@@ -130,7 +130,7 @@ class MessagingApp(ABC):
         return [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
 
     async def serve(self, services: Services) -> None:
-        """Take updates and deliver the outbox, until cancelled."""
+        """Receive updates and deliver the outbox, until cancelled."""
         await self.access.load()
         await self.connect()
         context = HandlerContext(
@@ -156,7 +156,7 @@ class MessagingApp(ABC):
                 group.create_task(self.listen(context))
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """Show what a turn does; questions to owners that it no longer asks lose their buttons."""
+        """Show an event of a turn; questions that the turn withdrew lose their buttons."""
         if self._context:
             match event:
                 case ApprovalAsked(id):  # decided, or expired
@@ -197,7 +197,7 @@ class Apps:
         return [chat for app in self.apps for chat in app.owner_chats()]
 
     async def alerted_chats(self) -> list[str]:
-        """The owners' chats, of linked ones only that which asked for alerts. Raises StoreError."""
+        """The owners' chats that get alerts: of linked chats only the chosen one. Raises StoreError."""
         return await self.apps[0].store.links.alerted(self.owner_chats())
 
     @property
@@ -210,7 +210,7 @@ class Apps:
         return replace(self.apps[0].health, problem=problem)
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
-        """agent.approvals.AskOwners"""
+        """Ask the owners to approve a step (agent.approvals.AskOwners)."""
         return await (self.of(request.chat) or self.apps[0]).approvals.ask(request)
 
     def file_sender(self, chat: str) -> ChannelFileSender | None:
@@ -229,7 +229,7 @@ class Apps:
             servers.tasks.start(work, f"signing in to {name}")
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        """agent.channels.TurnListener"""
+        """Pass an event to the app of its chat (agent.channels.TurnListener)."""
         if app := self.of(assignment.chat):
             await app.event(assignment, event)
 
@@ -303,7 +303,7 @@ class InboundHealth:
         self.last_at, self._heard, self._failure = time.time(), time.monotonic(), None
 
     def failed(self, why: Phrase) -> None:
-        """`why` is a sentence."""
+        """Record that messages do not come in; `why` is a sentence."""
         if why != self._failure:
             log.error("%s", why)
             self.changed.set()

@@ -68,7 +68,7 @@ class BotMetrics:
         )
 
     async def begin(self) -> None:
-        """Count from here on."""
+        """Start the counters at the present totals."""
         self._seen = await self._overview.newest()
         self._pending = {line.id for line in await self._overview.open_turns()}
 
@@ -165,7 +165,7 @@ class BotMetrics:
 
 @asynccontextmanager
 async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIterator[str]:
-    """Serve at `metrics.listen`; the address. Raises MetricsRefused, StoreError."""
+    """Serve at `metrics.listen` and yield the address. Raises MetricsRefused, StoreError."""
     host, _, port = settings.metrics.listen.rpartition(":")
     host = host.strip("[]")
     async with open_state_read_only(settings) as store:

@@ -44,7 +44,7 @@ class RateLimiter:
         self._closed_until = max(self._closed_until, now() + seconds)
 
     def ticket(self) -> int:
-        """A place in the queue, which a repeated call keeps."""
+        """Take a place in the queue; a repeated call keeps it."""
         return next(self._tickets)
 
     @asynccontextmanager

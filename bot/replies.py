@@ -127,7 +127,7 @@ class Replies:
         self.tasks.start(send_notice(), "a notice")
 
     async def final(self, turn: str) -> None:
-        """Called within the chat's permit, before the turn's text is sent: the live view shows nothing more."""
+        """End the turn's live view, before its text is sent and within the chat's permit."""
         reply = self._unsent.pop(turn, None) or self._open.get(turn)
         if reply is not None:
             await reply.final()
@@ -138,7 +138,7 @@ class Replies:
             await reply.show_calls()
 
     def sent(self, turn: str) -> None:
-        """Called once the turn's text, or its first part, is sent."""
+        """Finish the turn's live reply, once its text or the first part of it was sent."""
         if turn in self._sent:
             self._sent[turn].set()
 

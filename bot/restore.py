@@ -1,4 +1,4 @@
-"""Putting a backup in the place of the state. All of it is read and checked before anything moves."""
+"""Replaces the state by a backup, all of which is read and checked before anything is moved."""
 
 import asyncio
 import errno
@@ -58,7 +58,7 @@ _MANIFEST = TypeAdapter(Manifest)
 
 
 async def restore(source: Path, state: Path, configuration: Path | None = None) -> Path | None:
-    """Put a backup in the place of `state`; the path that the old state was moved to, None where there was none.
+    """Replace `state` by a backup; return the path that the old state was moved to, None if there was none.
 
     Nothing may be running on that state. The backup is unpacked and checked beside it, and gets its owner.
     What a backup without secrets leaves out (the Matrix session, sign-ins, the second factor) is taken from
@@ -174,7 +174,7 @@ class OutsideError(Exception):
 
 
 def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
-    """The member as it is unpacked: ours, folders writable, nothing set-uid or writable to others."""
+    """The member as it is unpacked: owned by this user, folders writable, nothing set-uid or writable to others."""
     placed = copy(member)
     placed.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0)
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
@@ -230,7 +230,7 @@ def as_it_was(state: Path) -> str:
 
 @contextmanager
 def replaced(files: Mapping[Path, bytes], state: Path) -> Iterator[None]:
-    """Write these files for the block; where that or the block fails, put back what was there."""
+    """Write these files for the block; if that or the block fails, restore what was there."""
     before = {path: path.with_name(f".{path.name}.before") for path in files}
     written: list[Path] = []
     try:

@@ -149,7 +149,7 @@ async def record_configuration(settings: Settings, store: Store) -> None:
 async def open_scheduler(
     configuration: Settings, agent: Agent, chats: Chats
 ) -> AsyncIterator[Scheduler]:
-    """Run the jobs of the chats that the agent's channels own."""
+    """Open the scheduler of the jobs of all chats that the agent's channels own."""
     settings = configuration.agent
     try:
         quiet = QuietHours.parse(settings.quiet_hours, settings.timezone)

@@ -1,4 +1,4 @@
-"""The configuration file and its environment: one class per section.
+"""The configuration, from the file and the environment: one class per section.
 
 The prose under each field is the configuration reference (docs are made of it).
 A key is found in this order: VOLTAIRE_SECTION__KEY, the file, the default.
@@ -46,7 +46,7 @@ class ConfigurationError(Exception):
 
 
 class Section(BaseModel):
-    """Sections that are defaults are made by model_construct: building a validator for each, beside the one
+    """Base of the sections. Defaults are made by model_construct: building a validator for each, beside the one
     of Settings that contains it, would cost some milliseconds at every start."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -531,7 +531,7 @@ def unreadable(path: Path, error: OSError) -> ConfigurationError:
 
 
 def closed(folder: Path) -> bool:
-    """Whether the folder exists, but this user may not look into it."""
+    """Whether the folder exists, but is not readable for this user."""
     return folder.is_dir() and not os.access(folder, os.X_OK)
 
 

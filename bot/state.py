@@ -33,7 +33,7 @@ def make_private(folder: Path) -> None:
 
 @asynccontextmanager
 async def open_state(settings: Settings) -> AsyncIterator[Store]:
-    """The database; the state folder is made where there is none. Root gives its files to the folder's owner."""
+    """Open the database; the state folder is created if needed. Root gives its files to the folder's owner."""
     state = settings.state_dir
     make_private(state)
     async with open_store(state / DATABASE) as store:
@@ -46,7 +46,7 @@ async def open_state(settings: Settings) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_checked_state(settings: Settings) -> AsyncIterator[Store]:
-    """The database, for whoever goes on to work with it for long. Raises StoreDamaged if its file is not intact."""
+    """Open the database after a check of its whole file. Raises StoreDamaged."""
     async with open_state(settings) as store:
         if await store.database.damage():
             raise damaged(store.database.path)
@@ -55,14 +55,14 @@ async def open_checked_state(settings: Settings) -> AsyncIterator[Store]:
 
 @asynccontextmanager
 async def open_state_read_only(settings: Settings) -> AsyncIterator[Store]:
-    """The database through a connection that cannot write. Raises StoreError where there is none."""
+    """Open the database read-only. Raises StoreError if there is none."""
     path = settings.state_dir / DATABASE
     async with open_read_only(path) as reader:
         yield Store(reader, path.with_name("attempts"))
 
 
 class Presence(BaseModel):
-    """What a running bot says of itself. `started` is its process's start in clock ticks since boot, by which a
+    """What a running bot publishes. `started` is its process's start in clock ticks since boot, by which a
     reused pid is told apart."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -116,7 +116,7 @@ async def bot_facts(bot: Presence | None, store: Store | None) -> dict[str, Any]
 
 
 async def state_facts(store: Store | None) -> dict[str, Any]:
-    """What the database alone tells of it."""
+    """The part of the bot's facts that is read from the database."""
     counts: Mapping[Any, int] = await store.outbox.counts() if store else {}
     frozen = await store.freeze.since() if store else None
     active, due = await store.jobs.active_and_next() if store else (0, None)
@@ -140,7 +140,7 @@ async def state_facts(store: Store | None) -> dict[str, Any]:
 
 
 def with_presence(facts: Mapping[str, Any], bot: Presence | None) -> dict[str, Any]:
-    """These facts with what the running bot says of itself."""
+    """Add what the running bot published to these facts."""
     at = bot.last_update_at if bot else None
     return {
         **facts,

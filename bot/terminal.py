@@ -69,7 +69,7 @@ class Terminal(Channel):
     async def send_files(
         self, chat: str, files: Sequence[NamedFile], caption: str, *, silent: bool = False
     ) -> list[str]:
-        """Write them into the folder. Raises MessageRefused where that fails."""
+        """Write the files into the folder. Raises MessageRefused if that fails."""
         for number, (file, name) in enumerate(files):
             path = self._folder / Path(name).name
             content = await asyncio.to_thread(file.read)
@@ -92,7 +92,7 @@ class Terminal(Channel):
         return self._view
 
     async def ask(self, chat: str, question: str, keyboard: Keyboard) -> str:
-        """Show a question and wait for the number of a button; its key. EOFError when the input ends."""
+        """Show a question, wait for the number of a button, and return its key. EOFError when the input ends."""
         buttons = [button for row in keyboard for button in row]
         async with self.permit(chat):
             self.console.print(Markdown(question))

@@ -15,7 +15,7 @@ APART = 1  # steps by which the clocks of phone and machine may differ
 
 
 def make_secret(state: Path) -> str:
-    """Replace the state's secret by a new one, returned in base32, as authenticator apps take it."""
+    """Replace the state's secret by a new one; return it in base32, as authenticator apps expect."""
     secret = base64.b32encode(secrets.token_bytes(20)).decode()
     with replacing(state / KEY_FILE) as new:
         new.write_text(secret, "ascii")

@@ -83,7 +83,7 @@ class Upgrade:
                 raise UpgradeError(why)
 
     async def prepared(self, release: ProgramVersion) -> UpgradeRecord:
-        """Try the new program; after that, a rollback leads to this program and this state."""
+        """Try the new program, and store what a rollback to this program and this state needs."""
         before = await self.installation.current()
         await asyncio.to_thread(self.check_room)
         fresh = self.folder / "backup.new"
@@ -112,7 +112,7 @@ class Upgrade:
             fresh.unlink(missing_ok=True)
 
     def check_room(self) -> None:
-        """Raises UpgradeError where the trial, which needs the program and the state once more, would fill the disk."""
+        """Raise UpgradeError if the disk cannot hold a second copy of program and state for the trial."""
         ours = self.state.iterdir() if self.state.exists() else ()
         copied = [path for path in ours if is_backed_up(path, secrets=True)]
         found = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
@@ -171,7 +171,7 @@ class Upgrade:
         self.record_path.unlink()
 
     async def saved(self, target: Path) -> tuple[Path | None, int]:
-        """A checked backup of the state, and its schema. None where there is no state, or one of a newer version,
+        """Make a checked backup of the state; return it and its schema. None if there is no state, or one of a newer version,
         which the new program has to back up."""
         if not (self.state / DATABASE).exists():
             return None, 0
@@ -231,7 +231,7 @@ def bytes_in(path: Path) -> int:
 
 @contextmanager
 def only_upgrade(folder: Path) -> Iterator[None]:
-    """Raises UpgradeError where another upgrade of this state is in progress."""
+    """Hold the upgrade lock of this state. Raises UpgradeError if another upgrade holds it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -252,7 +252,7 @@ def sentence(error: UpgradeError | OSError) -> str:
 
 @contextmanager
 def emptied(folder: Path) -> Iterator[Path]:
-    """An empty folder for the time of the block."""
+    """Empty the folder for the block, and delete it afterwards."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     try:

@@ -52,7 +52,7 @@ class JsonBody(RootModel[dict[str, Any]]):
 
 @dataclass(slots=True)
 class ClientPlace:
-    """A client's place in the queue, given up once the `work` on its chat's slot file has ended."""
+    """A client's place in the queue; it ends after the `work` on its chat's slot file."""
 
     chat: str
     stack: ExitStack = dataclasses.field(default_factory=ExitStack)

@@ -367,7 +367,7 @@ class Nvml:
 
 
 def figures(gpu: Gpu) -> tuple[float | None, ...]:
-    """What a GPU that answers tells, at least one of it."""
+    """Read the figures of a GPU that answers at least one query."""
     memory = None if gpu.unified else gpu.memory_total_mib
     return gpu.temperature_c, gpu.power_w, gpu.utilization, gpu.sm_clock_mhz, memory
 

@@ -39,7 +39,7 @@ class ChatFile:
 
 @dataclass(slots=True)
 class ChatStates:
-    """The chats' files for one run of the server; until `begin` has found them of use there are none.
+    """The chats' files for one run of the server; inactive until `begin`, which decides whether files help.
 
     `ram_bytes` is the size of the server's own cache; a file is written where it saves `least_seconds` of reading.
     """
@@ -69,7 +69,7 @@ class ChatStates:
         return bool(self._identity)
 
     def begin(self, warm: WarmPrefix, prefix_file: Path | None) -> None:
-        """The server has just read the prefix, which it reuses from `prefix_file`, and no chat."""
+        """Start with a server that has read the prefix and no chat; `prefix_file` is its slot file, if that was reused."""
         self.live.clear()
         self._identity, self._prefix = "", warm.tokens
         if warm.source == "prefill" and warm.seconds:
@@ -79,7 +79,7 @@ class ChatStates:
             self._token_bytes = prefix_file.stat().st_size / warm.tokens
 
     def end(self) -> None:
-        """The server is away: no file is touched."""
+        """Stop touching files, as the server is away."""
         self._identity = ""
 
     def restoring(self, chat: str) -> Coroutine[None, None, None] | None:

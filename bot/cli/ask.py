@@ -80,7 +80,7 @@ async def run_one_turn(
 
 
 def new_update() -> str:
-    """A message's own name, by which it is answered once, whatever process holds the state."""
+    """Create a message's unique update id, for which it is answered once, whichever process holds the state."""
     return f"{time.time_ns()}-{secrets.token_hex(4)}"
 
 
@@ -160,7 +160,7 @@ class TextPrinter:
             self.tell()
 
     def tell(self) -> None:
-        """Say what the model does, where nothing was printed for SILENT_SECONDS."""
+        """Print what the model does, once nothing was printed for SILENT_SECONDS."""
         now = time.monotonic()
         if not self._doing or now - self._at < SILENT_SECONDS:
             return

@@ -244,7 +244,7 @@ def serves(function: AsyncCommand) -> Callable[..., int]:
 
 
 def for_person(error: BaseException) -> BaseException:
-    """What to raise in place of `error`: a Failed with its sentence, or `error` itself where it is a bug.
+    """Convert an error to a Failed with a sentence for people, or return it unchanged if it is a bug.
 
     The imports wait for a failure: no command needs all of these modules.
     """

@@ -68,7 +68,7 @@ async def telling_what_keeps(
     say: Callable[[str], None] = tell_on_stderr,
     seconds: float = SILENT_SECONDS,
 ) -> AsyncIterator[None]:
-    """Within the block, say what the model server does, where it is not ready after `seconds`."""
+    """Within the block, say what the model server does if it is not ready after `seconds`."""
 
     async def tell() -> None:
         with suppress(BackendUnavailable, TimeoutError):
@@ -144,7 +144,7 @@ def configured_servers(
 
 
 async def sandbox_probe(settings: Settings) -> "ProbeResult":
-    """Whether commands are isolated on this machine, tried with one."""
+    """Run a command in a sandbox, to find out whether this machine can isolate commands."""
     from agent.errors import AgentError
     from agent.sandbox.sandbox import ProbeResult, probe
 

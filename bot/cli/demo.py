@@ -78,7 +78,7 @@ async def command(_: Options, text: str | None, port: int, model: str) -> int:
 
 
 def real_models() -> list[str]:
-    """How to try a real model: one that lies here, else one that is downloaded. Blocks."""
+    """Say how to try a real model: one found on this machine, else a download. Blocks."""
     here = found_models()[:SHOWN_MODELS]
     choices = [
         (shlex.quote(str(each.path)), f"{size_text(each.size)}, from {each.place}") for each in here
@@ -110,7 +110,7 @@ async def phone(port: int) -> AsyncIterator[tuple[Localgram, Person]]:
 
 @asynccontextmanager
 async def own_state() -> AsyncIterator[Path]:
-    """A temporary state folder, on the disk of a real one, with the models of that one, which stay."""
+    """A temporary state folder beside the real one, whose downloaded models it uses and adds to."""
     real = default_state_dir()
     real.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="voltaire-demo-", dir=real.parent))

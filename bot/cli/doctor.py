@@ -64,7 +64,7 @@ async def command(options: Options, as_json: bool) -> int:
 
 
 async def findings_of(check: Check, settings: Settings) -> list[Finding]:
-    """What a check found; a check that raises or takes too long is a finding itself."""
+    """Run a check and return its findings; an exception or a time-out is a finding, too."""
     name = check.__name__
     try:
         async with asyncio.timeout(CHECK_SECONDS):

@@ -155,7 +155,7 @@ async def backups(settings: Settings) -> list[Finding]:
 
 
 async def font(_: Settings) -> list[Finding]:
-    """Pictures are written with one of the system's fonts."""
+    """Whether the system has a font for the pictures of charts."""
     try:
         family, _files = await asyncio.to_thread(find_font, font_folders())
     except DrawFailed:
@@ -186,7 +186,7 @@ async def documents(settings: Settings) -> list[Finding]:
 
 
 async def voice(settings: Settings) -> list[Finding]:
-    """What transcribes voice messages, and what speaks answers."""
+    """Whether voice messages can be transcribed and answers spoken, and by what."""
     from agent.agent import voice_models
     from agent.voice.speech import Speech
     from agent.voice.speech_to_text import NoRecognizer, SpeechToText
@@ -295,7 +295,7 @@ async def database(settings: Settings) -> list[Finding]:
 
 
 async def growth(settings: Settings) -> list[Finding]:
-    """What a message takes on the disk, averaged over those that are kept."""
+    """The disk space that a turn takes on average: database, workspaces, log."""
     path = settings.state_dir / DATABASE
     turns = 0
     with suppress(StoreError):
@@ -316,7 +316,7 @@ async def growth(settings: Settings) -> list[Finding]:
 
 
 async def search(settings: Settings) -> list[Finding]:
-    """One search with the configured search engine."""
+    """Whether the configured search engine answers a search."""
     if not settings.agent.web.search_url:
         return []
     engine = SearXNG(settings.agent.web.search_url)
@@ -333,7 +333,7 @@ async def search(settings: Settings) -> list[Finding]:
 
 
 async def mcp(settings: Settings) -> list[Finding]:
-    """Each configured MCP server, started once."""
+    """Whether each configured MCP server starts."""
     if not settings.agent.mcp or not (settings.state_dir / DATABASE).exists():
         return []
     from agent.mcp.listed import listed_tools

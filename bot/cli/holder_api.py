@@ -1,4 +1,4 @@
-"""What the process that holds the state serves to the other commands, over a socket of its user's own.
+"""The API of the process that holds the state, on a UNIX socket of its user, for the other commands.
 
 POST /v1/act/NAME   one of bot.acts, with its fields
 GET  /v1/terminal   a terminal's connection (bot.connected_terminals)
@@ -168,7 +168,7 @@ async def serving_model(agent: Agent) -> None:
 
 
 def as_failure(error: Exception) -> JsonFields:
-    """An error as its sentence and exit code."""
+    """Convert an error to its sentence and exit code."""
     shown = for_person(error)
     if isinstance(shown, click.ClickException):
         return {"sentence": shown.message, "exit_code": shown.exit_code}
@@ -178,7 +178,7 @@ def as_failure(error: Exception) -> JsonFields:
 
 @asynccontextmanager
 async def serve_as_bot(holder: Holder) -> AsyncIterator[None]:
-    """bot.holder.ServeHolder"""
+    """Serve the commands while the bot holds the state (bot.holder.ServeHolder)."""
     async with serving(HolderApi(holder, None)):
         yield
 

@@ -108,7 +108,7 @@ class HolderClient:
         await self._session.close()
 
     async def call(self, act: str, /, **fields: Any) -> Any:
-        """What an act of bot.acts returns."""
+        """Call a function of bot.acts in the holder, and return its result."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS), self._session.get("/v1/holder"):
                 pass
@@ -217,7 +217,7 @@ async def with_holder(
     *,
     jobs: bool = False,
 ) -> T:
-    """The result of `work`, which begins again with the next holder where one ends meanwhile.
+    """Return the result of `work`, which starts again with the next holder if one ends meanwhile.
 
     Where there is none, this process holds the state until the work is done or a bot wants it. With
     `jobs` scheduled jobs run meanwhile.

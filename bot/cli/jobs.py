@@ -29,7 +29,7 @@ from bot.cli.command import (
 from bot.cli.holder_client import HolderEnded, change
 
 command = click.Group(
-    "jobs", help="The scheduled jobs of a chat. The running bot carries them out."
+    "jobs", help="The scheduled jobs of a chat. The bot runs them, or voltaire chat."
 )
 
 
@@ -51,7 +51,7 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
 
 
 def said(run: dict[str, Any]) -> str:
-    """How a run ended, and why."""
+    """Describe how a run ended, and why."""
     return ", ".join(filter(None, (run["state"], run["detail"])))
 
 
@@ -117,7 +117,7 @@ async def pause(options: Options, number: int, off: bool, chat: str) -> None:
 @chat_option
 @runs
 async def run(options: Options, number: int, chat: str) -> None:
-    """Let the bot run a job now, besides its times."""
+    """Run a job now, in addition to its times."""
     if await change(options.settings, "job-run", chat=chat, number=number):
         click.echo(f"Job {number} is due now, and runs.")
     else:
@@ -180,7 +180,7 @@ async def send(
 
 
 def keep(file: Path, folder: Path) -> Path:
-    """Copy the file to where the bot finds it when it sends it; deletes what nobody sent."""
+    """Copy a file to the folder from which the bot sends it, and delete old files that were never sent."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in folder.iterdir():
         if old.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:

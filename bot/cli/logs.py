@@ -42,6 +42,6 @@ async def command(options: Options, follow: bool) -> None:
 
 
 def overlap(before: list[str], now: list[str]) -> int:
-    """How many of the lines that were shown last begin `now`."""
+    """The number of lines at the beginning of `now` that were shown already."""
     sizes = range(min(len(before), len(now)), 0, -1)
     return next((size for size in sizes if before[-size:] == now[:size]), 0)

@@ -141,7 +141,7 @@ async def profile_in_use(settings: Settings) -> Profile:
 
 
 async def selftests(settings: Settings, profiles: Sequence[Profile]) -> dict[str, str]:
-    """What is known of whether they call tools, by profile."""
+    """The stored results of the tool self-test, by profile."""
     if not (settings.state_dir / DATABASE).exists():
         return {}
     told: dict[str, str] = {}
@@ -155,14 +155,14 @@ async def selftests(settings: Settings, profiles: Sequence[Profile]) -> dict[str
 
 
 def projector_missing(profile: Profile, machine: Machine) -> str:
-    """What to do where the model is here and its projector is not."""
+    """Say what to do if the model is here without its projector."""
     here = [locate(source, machine.models).is_file() for source in profile.sources]
     missing = here[0] and not here[-1]
     return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
 
 
 def room_for(profile: Profile, machine: Machine) -> bool | None:
-    """Whether it fits by the profile's own figures, else by its size, without the computation of `model fit`."""
+    """Estimate whether it fits, from the profile's figures or the file's size (`model fit` computes it)."""
     profile = profile.for_machine(gpu=bool(machine.cards))
     size = size_of(profile, machine) or 0
     if not profile.gpu:
@@ -256,7 +256,7 @@ async def use_embedder(options: Options, settings: Settings, name: str) -> None:
 
 
 def kept(options: Options, key: str, value: str) -> bool:
-    """Write a value to the configuration file; False where there is no file."""
+    """Write a value to the configuration file; False if there is none."""
     config = find_file(options.config)
     if not config or not config.exists():
         return False
@@ -281,7 +281,7 @@ async def switch(backend: BackendClient, name: str) -> None:
 
 
 async def print_selftest(settings: Settings, profile: Profile) -> None:
-    """Print whether the model calls tools: tried now, if need be by a backend of our own, where it never was."""
+    """Print whether the model can call tools; if that was never tested, test it now."""
     told = (await selftests(settings, [profile])).get(profile.name)
     if told is None:
         click.echo("Whether it calls tools is being tried, once.", err=True)
@@ -464,7 +464,7 @@ def line(row: Fit, free: FreeMemory) -> str:
 
 
 def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
-    """What will run, how fast, and what the remaining memory is used for."""
+    """Describe what will run, how fast, and what the remaining memory is used for."""
     options, known = report.own.options, profile.reference
     text = f"It runs with a window of {options.context:,} tokens and a {options.cache_k} cache"
     text += f", experts of {options.cpu_experts} layers in RAM" if options.cpu_experts else ""
@@ -479,7 +479,7 @@ def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
 
 
 def expected(profile: Profile) -> str:
-    """What the profile says of its needs, where the model's header cannot be read."""
+    """Describe the memory that the profile says it needs; for models whose header cannot be read."""
     places = ((profile.vram_mib, "on the card"), (profile.ram_mib, "of RAM"))
     sizes = [f"{size_text(mib * MIB)} {place}" for mib, place in places if mib]
     if not sizes:

@@ -27,7 +27,7 @@ TURNS = 20  # of a rehearsal from the chat
 
 @dataclass
 class MachineModels:
-    """`demo`: files are tried by `make demo`. The backend's tooling is imported when somebody asks."""
+    """Finds, downloads and rehearses models on this machine. `demo`: commands shown are those of `make demo`."""
 
     settings: Settings
     demo: bool = False
@@ -94,7 +94,7 @@ class MachineModels:
         return Rehearsal(**{key: found[key] for key in Rehearsal.__dataclass_fields__})
 
     async def start(self, *words: str) -> asyncio.subprocess.Process:
-        """A `voltaire model` command on the same configuration and state."""
+        """Start a `voltaire model` command on the same configuration and state."""
         program = Path(sys.executable).with_name("voltaire")
         config = self.settings.path or os.devnull
         return await asyncio.create_subprocess_exec(
@@ -107,7 +107,7 @@ class MachineModels:
 
 
 def output_of(process: asyncio.subprocess.Process, ended: tuple[bytes, bytes]) -> str:
-    """What the command printed. Raises AgentError with its last line where it failed."""
+    """Return the command's output. Raises AgentError with its last line if it failed."""
     out, err = (stream.decode("utf-8", "replace").strip() for stream in ended)
     if process.returncode:
         raise AgentError(err.splitlines()[-1] if err else f"exit code {process.returncode}")
@@ -115,7 +115,7 @@ def output_of(process: asyncio.subprocess.Process, ended: tuple[bytes, bytes]) -
 
 
 async def stop(process: asyncio.subprocess.Process) -> None:
-    """End its process group: TERM, a bounded wait, KILL."""
+    """End the command's process group: TERM, a bounded wait, KILL."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
         # In a task that is cancelled asyncio.timeout raises no TimeoutError before Python 3.11.3.

@@ -21,7 +21,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 async def make_change(settings: Settings, name: str, pressed: dict[str, Any]) -> str:
-    """bot.page.server.MakeChange"""
+    """Make a change in the process that holds the state (bot.page.server.MakeChange)."""
     try:
         return str(await change(settings, "page", change=name, pressed=pressed))
     except Failed as error:

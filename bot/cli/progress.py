@@ -1,4 +1,4 @@
-"""Signs of life: what takes long, on one line of the terminal that is rewritten each second."""
+"""Progress of slow work, on one line of the terminal that is rewritten each second."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def sign_of_life(doing: Callable[[], str]) -> AsyncIterator[None]:
-    """Within the block, show on stderr what is being done and for how long; nothing where that is no terminal."""
+    """Within the block, show on stderr what is being done and for how long, if stderr is a terminal."""
     from rich.console import Console
     from rich.markup import escape
 

@@ -150,13 +150,13 @@ async def trial_agent(settings: Settings, model: str, server: str) -> AsyncItera
 
 @asynccontextmanager
 async def people_first(settings: Settings, agent: Agent) -> AsyncIterator[GpuQueue]:
-    """The queue of the backend that serves people; the agent's own where there is none."""
+    """The GPU queue of the backend that serves people, or else the agent's own."""
     async with backend_client(settings) as backend:
         yield backend_queue(backend) if await backend.answers() else agent.window.queue
 
 
 def listed(turn: RecordedTurn) -> str:
-    """A turn with what was asked and answered, in three lines."""
+    """Format a turn in three lines: time and number, question, answer."""
     asked, answered = (
         " ".join(visible(turn.own[n].text).rpartition(CONTEXT_END)[2].split()) for n in (0, -1)
     )

@@ -170,7 +170,7 @@ async def start_again(backend: BackendClient) -> None:
 
 
 async def machine(named: Sequence[Capability] = ()) -> BuildHost:
-    """This machine as a build recipe needs to know it, with the GPUs that are here unless `named`."""
+    """Describe this machine for a build recipe, with its own GPUs unless others are `named`."""
     path = os.environ.get("PATH", os.defpath)
     found = await asyncio.to_thread(toolkits, path, usual_roots())
     gpus = (await asyncio.to_thread(installed_gpus)).gpus

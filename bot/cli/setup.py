@@ -337,7 +337,7 @@ class Wizard:
                 return answer
 
     def known(self, key: str) -> Any:
-        """What is configured; None where the key is not."""
+        """The configured value of a key, or None."""
         return config_file.get(self.values, key)
 
     def keep(self, key: str, value: object) -> None:
@@ -662,7 +662,7 @@ def ask(question: str, default: str = "") -> str:
 
 
 def ask_freely(question: str) -> str:
-    """The answer, which may be empty."""
+    """Ask for an answer that may be empty."""
     with interruptible():
         return str(click.prompt(question, default="", show_default=False)).strip()
 
@@ -677,7 +677,7 @@ def valid_zone(name: str) -> None:
 
 
 async def models_there(url: str, key: str) -> str:
-    """What an OpenAI-compatible server serves, in a sentence. Raises SetupError where it refuses the key.
+    """Describe the models of an OpenAI-compatible server in a sentence. Raises SetupError if it refuses the key.
 
     A server that does not answer is no error: it may start later.
     """
@@ -698,6 +698,6 @@ async def models_there(url: str, key: str) -> str:
 
 
 async def build_recipe() -> Recipe:
-    """How a server for this machine is built. Raises CannotBuild."""
+    """The build recipe for this machine. Raises CannotBuild."""
     here = await machine()
     return await asyncio.to_thread(recipe, "cuda" if here.cards else "cpu", here)

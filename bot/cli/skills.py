@@ -88,7 +88,7 @@ def candidate(folder: Path) -> dict[str, str]:
 
 
 def shown(skill: Skill) -> str:
-    """All of its text, with control characters made visible; only the size of other files."""
+    """The skill's text files with control characters made visible, and the size of its other files."""
     lines = [f"{skill.name}: {visible(skill.description)}"]
     for path, (content, program) in sorted(skill.files.items()):
         kind = ", a program" if program else ""

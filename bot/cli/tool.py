@@ -83,7 +83,7 @@ async def run(agent: Agent, chat: str, id: str, name: str, arguments: dict[str, 
 
 
 async def owners_call(agent: Agent, chat: str, id: str, written: str) -> Call:
-    """Make a call that counts as the owner's own, without untrusted text."""
+    """Create a call that counts as the owner's own, free of untrusted text."""
     step = GuardedCall(f"cli-{id}", id, chat, untouched)
     approve = agent.approvals.approver(step, lambda event: None)
     context = await agent.tool_context(chat)
@@ -122,7 +122,7 @@ async def run_in_sandbox(holder: Holder, fields: JsonFields) -> JsonFields:
     agent, argv = holder.agent, fields["argv"]
 
     async def allowed(request: HostRequest) -> None:
-        """The owner runs it, so the list of hosts alone decides."""
+        """Allow without asking: the owner runs it, so the list of hosts alone decides."""
         if not request.listed:
             raise ToolError(f"{request}: agent.sandbox.allow_hosts does not have it.")
 

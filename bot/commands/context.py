@@ -189,5 +189,5 @@ class HandlerContext:
 
 
 def whole_number(text: str) -> int:
-    """The number that decimal digits spell, of which the first 40 count: int() refuses a message full of them."""
+    """Parse decimal digits, at most the first 40: int() refuses thousands of them."""
     return int(text[:40])

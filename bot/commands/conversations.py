@@ -35,7 +35,7 @@ async def stop(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def press_answer_now(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """[Answer now] while the model thinks."""
+    """Handle [Answer now]: stop the model's thinking."""
     heard = context.services.chats.answer_now(press.chat)
     return PressResult(context.texts.answers_now if heard else context.texts.expired)
 
@@ -167,7 +167,7 @@ async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResu
         return PressResult("", context.texts.kept)
 
     async def forget_chat() -> tuple[str, Keyboard]:
-        """Takes a moment where a running turn has to end first."""
+        """Delete all that is stored of the chat, after its running turn has ended."""
         await context.services.chats.forget(press.chat, press.sender.name)
         return context.texts.all_forgotten, []
 
@@ -194,7 +194,7 @@ async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
 
 
 def note_number(text: str) -> int:
-    """A note's number; 0 where the text is no number."""
+    """Parse a note's number; 0 if the text is no number."""
     return int(text) if text.isdecimal() and len(text) < 19 else 0
 
 

@@ -123,7 +123,7 @@ def planned(context: HandlerContext, planner: Planner, job: Job) -> str:
 
 
 async def planner_of(context: HandlerContext, chat: str) -> Planner:
-    """Raises AgentError where there is no scheduler."""
+    """Return the chat's job planner. Raises AgentError if there is no scheduler."""
     if context.services.planner is None:
         raise AgentError(context.texts.not_here)
     return await context.services.planner(chat)

@@ -26,7 +26,7 @@ class ChatTrust:
     zone: str
 
     async def report(self) -> tuple[str, Keyboard]:
-        """What strangers may have written, and a button for each thing that can be vouched for."""
+        """List the untrusted text of the chat, with a button to vouch for each item."""
         texts = self.texts
         chat = await self.store.taints.of_chat(self.chat)
         files = await self.files.taints() if self.files else []
@@ -51,7 +51,7 @@ class ChatTrust:
         return "\n".join([*lines, "", texts.touched_how]) if lines else texts.untouched, rows
 
     async def vouch(self, argument: str, by: str) -> bool:
-        """Vouch for `chat:NUMBER`, `files:NUMBER`, `note:ID` or `job:ID`; False where that is nothing."""
+        """Vouch for `chat:NUMBER`, `files:NUMBER`, `note:ID` or `job:ID`; False if that does not exist."""
         kind, _, number = argument.partition(":")
         match kind:
             case "chat":
@@ -80,13 +80,13 @@ async def trust(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def offer(context: HandlerContext, chat: str, words: str) -> None:
-    """Show the buttons where an owner's words claim a stranger's text as their own."""
+    """Show the /trust buttons after an owner's message that says that untrusted text is theirs."""
     if VOUCHING.search(words) and await context.store.taints.of_chat(chat):
         await context.send(chat, *await (await of_chat(context, chat)).report())
 
 
 async def press_trust(context: HandlerContext, press: ButtonPress) -> PressResult:
-    """Vouch, and show what is left."""
+    """Vouch, and update the list of what remains."""
     chat = await of_chat(context, press.chat)
     done = await chat.vouch(press.argument, press.sender.name)
     return PressResult(context.texts.vouched if done else context.texts.expired, later=chat.report)

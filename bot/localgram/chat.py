@@ -18,7 +18,7 @@ class Topic:
 
 @dataclass(slots=True, eq=False)
 class Chat:
-    """`type` is private, group or supergroup; a private chat's id is its person's. `status` is the bot's
+    """A chat. `type` is private, group or supergroup; a private chat's id is its person's. `status` is the bot's
     standing: member, administrator, kicked; "" before the first word."""
 
     id: int
@@ -48,7 +48,7 @@ class Chat:
 
 
 def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
-    """The Bot API's Message. A nested one does not show what it replied to."""
+    """Return the message as the Bot API's Message object, without its reply's own reply."""
     media, keyboard = message.media, [list(row) for row in message.keyboard]
     text, entities = ("caption", "caption_entities") if media else ("text", "entities")
     shown = {

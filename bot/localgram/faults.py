@@ -1,4 +1,4 @@
-"""Faults of the connection, on demand."""
+"""Connection faults, switched on by a test."""
 
 import asyncio
 import math
@@ -26,7 +26,7 @@ Kind = Literal[
 
 @dataclass(slots=True)
 class Fault:
-    """Strikes `times` calls (None: all) of `method` ("*": any), each with probability `rate`."""
+    """Makes calls of `method` ("*": any) fail with probability `rate`, `times` of them (None: all)."""
 
     method: str
     kind: Kind
@@ -55,7 +55,7 @@ class Fault:
 
 
 class Hold:
-    """Stops calls of one method on their way: before they are carried out, or with `executed`
+    """Holds back calls of one method: before they are carried out, or with `executed`
     after, their answer still unsent. Used as a context manager; leaving lets them go on."""
 
     def __init__(self, method: str, *, executed: bool = False, chat: int | None = None) -> None:
@@ -79,7 +79,7 @@ class Hold:
         await self._released.wait()
 
     async def reached(self, seconds: float = SECONDS) -> Call:
-        """The first call that was stopped.
+        """Wait for the first call that is held back.
 
         Raises TimeoutError.
         """
@@ -98,11 +98,11 @@ class Faults:
         self._punished: dict[int, float] = {}  # chats, until when
 
     def punish(self, chat: int, seconds: float) -> None:
-        """Refuse every call to this chat for `seconds`, as flood control does."""
+        """Answer every call to this chat with 429 for `seconds`, as flood control does."""
         self._punished[chat] = time.time() + seconds
 
     def punished(self, chat: int) -> int:
-        """Seconds until a call to this chat would be welcome; 0 lets it pass."""
+        """Seconds until calls to this chat are accepted again; 0: now."""
         return max(0, math.ceil(self._punished.get(chat, 0.0) - time.time()))
 
     def take(self, call: Call) -> Fault | None:

@@ -1,4 +1,4 @@
-"""The events that a person sees in a chat, in order, and waiting for them."""
+"""The events that a person sees in a chat, in order, and how to wait for one."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """A text that is being written. `text` may be empty ("Thinking...")."""
+    """The draft of a message. `text` may be empty ("Thinking...")."""
 
     chat: int
     id: int
@@ -33,7 +33,7 @@ class Drafted:
 
 @dataclass(frozen=True, slots=True)
 class Acted:
-    """A line such as "typing", shown until `until` (Unix time)."""
+    """A chat action such as "typing", shown until `until` (Unix time)."""
 
     chat: int
     thread: int | None
@@ -63,7 +63,7 @@ Found = TypeVar("Found")
 
 
 class Feed:
-    """Events numbered from 1; waiting costs nothing until the next one."""
+    """A chat's events, numbered from 1."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -103,7 +103,7 @@ class Feed:
             self._waiting.discard(waiter)
 
     async def changed_within(self, seconds: float) -> None:
-        """Wait for something to happen, or until the time is over."""
+        """Wait at most `seconds` for the next event."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.changed()

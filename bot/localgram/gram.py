@@ -76,7 +76,7 @@ class Localgram:
 
     @property
     def url(self) -> str:
-        """What `telegram.base_url` is set to."""
+        """The address for the setting `telegram.base_url`."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -93,7 +93,7 @@ class Localgram:
         language: str = "en",
         started: bool = False,
     ) -> Person:
-        """A new account. The bot does not know it before its first message, unless `started`."""
+        """Create a person. The bot cannot write to them before their first message, unless `started`."""
         number = next(self._user_ids) if id is None else id
         first, _, last = name.partition(" ")
         account = Account(number, first, username, last, language)
@@ -111,7 +111,7 @@ class Localgram:
         forum: bool = False,
         admin: bool = False,
     ) -> Chat:
-        """A group with these people and the bot; a forum is a supergroup. The first person owns it."""
+        """Create a group of these people and the bot; the first person owns it. A forum is a supergroup."""
         wide = supergroup or forum
         number = next(self._group_ids)
         chat = Chat(
@@ -127,7 +127,7 @@ class Localgram:
         return chat
 
     def migrate(self, chat: Chat) -> Chat:
-        """A group becomes a supergroup, under another id."""
+        """Make a group a supergroup, which gets another id."""
         owner = next(iter(chat.members.values()))
         new = Chat(SUPERGROUPS - next(self._group_ids), "supergroup", chat.title)
         new.status, new.members = chat.status, dict(chat.members)
@@ -139,7 +139,7 @@ class Localgram:
         return new
 
     def inject(self, kind: str, body: object) -> int:
-        """Deliver an update as it is given, well-formed or not; its number."""
+        """Deliver an update unchecked; return its number."""
         return self.world.updates.inject(kind, body)
 
     def fault(
@@ -152,20 +152,20 @@ class Localgram:
         chat: int | None = None,
         rate: float = 1.0,
     ) -> Fault:
-        """Let calls of a method ("*": any) go wrong; see `faults.Kind`."""
+        """Make calls of a method ("*": any) fail in a way of `faults.Kind`."""
         fault = Fault(method, kind, times, seconds, chat, rate)
         self.world.faults.list.append(fault)
         return fault
 
     def heal(self) -> None:
-        """No more faults."""
+        """Remove all faults."""
         self.world.faults.list.clear()
 
     @contextmanager
     def hold(
         self, method: str, *, executed: bool = False, chat: int | None = None
     ) -> Iterator[Hold]:
-        """Stop a method's calls on their way, until the block is left or the hold released."""
+        """Hold back a method's calls until the block is left or the hold is released."""
         hold = Hold(method, executed=executed, chat=chat)
         self.world.faults.holds.append(hold)
         try:
@@ -176,14 +176,14 @@ class Localgram:
 
     @property
     def calls(self) -> list[Made]:
-        """What the bot called, oldest first, without getUpdates."""
+        """The bot's calls, oldest first, without getUpdates."""
         return list(self.world.calls)
 
     def called(self, method: str) -> list[Made]:
         return [made for made in self.world.calls if made.method == method]
 
     async def until(self, look: Callable[[], Found | None], *, seconds: float = SECONDS) -> Found:
-        """Wait until `look()` finds something; it is asked after every event and call.
+        """Wait until `look()` returns something; it is called after every event and call.
 
         Raises TimeoutError after `seconds`.
         """

@@ -1,4 +1,4 @@
-"""Accounts, files and messages as the server keeps them."""
+"""Accounts, files and messages as the server stores them."""
 
 import mimetypes
 import re
@@ -52,7 +52,7 @@ class StoredFile:
 
 
 class Files:
-    """All files, and the links by which the bot fetches them."""
+    """All files, and the links from which the bot downloads them."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, StoredFile] = {}
@@ -70,7 +70,7 @@ class Files:
         return stored
 
     def link(self, file_id: str) -> Json:
-        """The answer of getFile. Raises ApiError 400."""
+        """Create a download link: the result of getFile. Raises ApiError 400."""
         stored = self.by_id.get(file_id)
         if stored is None:
             raise bad_request("wrong file_id or the file is temporarily unavailable")
@@ -81,7 +81,7 @@ class Files:
         return {**stored.json(), "file_path": path}
 
     def fetch(self, path: str) -> StoredFile:
-        """Raises ApiError 404 for a link that is not there, or no longer valid."""
+        """Return the file behind a link. Raises ApiError 404 for an unknown or expired one."""
         if path not in self.links:
             raise ApiError(404)
         return self.links[path]
@@ -135,7 +135,7 @@ class Message:
         return [button["text"] for row in self.keyboard for button in row]
 
     def content(self) -> tuple[object, ...]:
-        """What an edit compares."""
+        """The fields of which an edit must change one."""
         return (self.text, self.entities, self.keyboard)
 
 
@@ -186,8 +186,9 @@ def units(text: str) -> int:
 
 
 def formatted(text: str, entities: list[Any]) -> tuple[str, tuple[Json, ...]]:
-    """A text and its entities, checked and trimmed as a sent message would be, with what clients mark by
-    themselves. Raises ApiError 400."""
+    """Check and trim a text and its entities as Telegram does, and add those that clients detect, such as links.
+
+    Raises ApiError 400."""
     try:
         wide = text.encode("utf-16-le")
     except UnicodeEncodeError:

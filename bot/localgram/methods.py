@@ -41,7 +41,7 @@ RICH_TAGS = RICH_EMPTY | frozenset(
 
 
 def outgoing(world: World, call: Call) -> tuple[Chat, Message]:
-    """The chat that a call sends to, and the message but for its content.
+    """Return the chat that a call sends to, and the message without its content.
 
     Raises ApiError for a chat, topic or replied message that is not there, and for a wrong keyboard.
     """
@@ -68,12 +68,12 @@ def outgoing(world: World, call: Call) -> tuple[Chat, Message]:
 
 
 def sent(world: World, chat: Chat, message: Message) -> Json:
-    """Post a message; it as the answer of a call."""
+    """Post a message and return it as the call's result."""
     return message_json(world.post(chat, message), chat)
 
 
 def message_of(chat: Chat, call: Call, purpose: str) -> Message:
-    """Raises ApiError 400 for a message that is not there."""
+    """Return the message that a call names. Raises ApiError 400 if there is none."""
     message = chat.messages.get(call.integer("message_id"))
     if message is None:
         raise bad_request(f"message to {purpose} not found")
@@ -108,13 +108,13 @@ def caption_of(fields: Json) -> tuple[str, tuple[Json, ...]]:
 
 
 def refuse_markup(mode: object) -> None:
-    """A text whose markup passed unseen would be a test that cannot fail."""
+    """Refuse `parse_mode`: it is not parsed here, so that a test of it could not fail."""
     if mode:
         raise bad_request("this server does not understand parse_mode; send entities")
 
 
 def keyboard_of(call: Call) -> Keyboard:
-    """The inline keyboard of a call; other markups are accepted and not kept."""
+    """Return a call's inline keyboard; other reply markups are ignored."""
     rows = call.mapping("reply_markup").get("inline_keyboard") or []
     for button in (button for row in rows for button in row):
         if not str(button.get("text", "")).strip():
@@ -137,14 +137,14 @@ def send_message(world: World, call: Call) -> Json:
 
 
 def send_rich_message(world: World, call: Call) -> Json:
-    """Of the three forms only HTML is known."""
+    """Send a rich message, of whose three forms only HTML is supported."""
     html = str(call.mapping("rich_message").get("html") or "")
     chat, message = outgoing(world, call)
     return sent(world, chat, replace(message, text=rich_text(html), rich=html))
 
 
 def rich_text(html: str) -> str:
-    """The text of a rich message. Raises ApiError 400 for a tag that Telegram does not take."""
+    """Return the text of a rich message. Raises ApiError 400 for a tag that Telegram does not accept."""
     reader = RichReader()
     reader.feed(html)
     reader.close()
@@ -225,7 +225,7 @@ def delete_message(world: World, call: Call) -> bool:
 
 
 def file_of(world: World, call: Call, kind: str, given: str) -> StoredFile:
-    """The file a call brings or names: an upload, attach://NAME, or a file id. Raises ApiError 400."""
+    """Return the file of a call: an upload, attach://NAME, or a file id. Raises ApiError 400."""
     upload = call.uploads.get(given.removeprefix("attach://") if given else kind)
     if upload is None:
         stored = world.files.by_id.get(given)
@@ -241,7 +241,7 @@ def file_of(world: World, call: Call, kind: str, given: str) -> StoredFile:
 
 
 def media_of(world: World, call: Call, kind: str, fields: Json, given: str) -> Media:
-    """`fields` are a call's or an album item's own."""
+    """Return the photo or file of a call or of an album's item, whose fields are `fields`."""
     stored = file_of(world, call, kind, given)
     if kind != "photo":
         details = (
@@ -355,7 +355,7 @@ def get_chat(world: World, call: Call) -> Json:
 
 
 def allowed_of(call: Call) -> list[str] | None:
-    """The kinds asked for; None where the call says nothing about them."""
+    """Return the call's allowed_updates; None if it has none."""
     return call.sequence("allowed_updates") if call.text("allowed_updates") else None
 
 
@@ -366,7 +366,7 @@ async def get_updates(world: World, call: Call) -> list[Json]:
 
 
 def set_webhook(world: World, call: Call) -> bool:
-    """Telegram wants https; here any URL will do, for it leads to loopback."""
+    """Set the webhook; unlike Telegram it accepts http, as the URL is on loopback."""
     if call.flag("drop_pending_updates"):
         world.updates.pending().clear()
     world.updates.allow(allowed_of(call))

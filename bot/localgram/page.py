@@ -1,4 +1,4 @@
-"""The chat page: its files, a stream of what stands in the first person's chat, and what that person does."""
+"""The chat page: its files, a stream of the first person's chat, and routes for what that person does."""
 
 import contextlib
 import json
@@ -65,7 +65,7 @@ class Page:
         return web.FileResponse(STATIC / name, headers=HEADERS)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """The whole chat as a server-sent event, now and after each change, until the page goes away.
+        """Send the whole chat as a server-sent event, now and after each change, until the page is closed.
 
         With `?language=CODE` the person's app is in that language from now on.
         """
@@ -103,13 +103,13 @@ class Page:
     # -- what the person does -------------------------------------------------
 
     async def send(self, request: web.Request) -> web.Response:
-        """JSON: `text`, and perhaps `reply_to`."""
+        """Send a message: JSON with `text` and optionally `reply_to`."""
         body, (person, _) = await body_of(request), self._visitor()
         text = sendable(body.get("text"))
         return done(await person.send(text, reply_to=number(body.get("reply_to") or 0)))
 
     async def upload(self, request: web.Request) -> web.Response:
-        """A form: `kind` (photo or document), `caption`, and last the `file`."""
+        """Send a file: a form with `kind` (photo or document), `caption`, and last the `file`."""
         (person, _), fields = self._visitor(), dict[str, str]()
         async for part in await request.multipart():
             if not isinstance(part, BodyPartReader) or part.name is None:
@@ -145,7 +145,7 @@ class Page:
         return done(await person.edit(message, sendable(body.get("text"))))
 
     async def press(self, request: web.Request) -> web.Response:
-        """Press a button; what the bot answers, nothing where it says nothing."""
+        """Press a button; return the bot's answer, which may be empty."""
         body, (person, chat) = await body_of(request), self._visitor()
         message = message_of(chat, body)
         try:
@@ -183,7 +183,7 @@ def number(given: object) -> int:
 
 
 def sendable(given: object) -> str:
-    """A text of which something is left as Telegram keeps it. Raises HTTPBadRequest for another one."""
+    """Return the text unless Telegram would trim all of it; then raise HTTPBadRequest."""
     try:
         if formatted(str(given or ""), [])[0]:
             return str(given)
@@ -193,7 +193,7 @@ def sendable(given: object) -> str:
 
 
 async def body_of(request: web.Request) -> Json:
-    """The JSON object of a request. Other types are refused: browsers send forms across sites."""
+    """Parse the JSON object of a request. Other content types, which browsers send across sites, are refused."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="send JSON")
     try:
@@ -214,7 +214,7 @@ def done(message: Message) -> web.Response:
 
 
 def chat_view(world: World, chat: Chat, me: Account) -> Json:
-    """All that the page shows. `draft` and `action` are what goes on now, null or empty where nothing does."""
+    """Return all that the page shows. `draft` is null and `action` empty while the bot does nothing."""
     now = time.time()
     drafts = [draft for draft in chat.draft.values() if draft.until > now]
     actions = [action.action for action in chat.action.values() if action.until > now]

@@ -17,7 +17,7 @@ Found = TypeVar("Found")
 
 
 class Person:
-    """Acts as one account. Chats are named by `chat=`; left out, it is the private one.
+    """A person who writes and reads. `chat=` names the chat, by default the private one.
 
     Waiting methods raise TimeoutError after `seconds`.
     """
@@ -42,7 +42,7 @@ class Person:
         reply_to: Message | int | None = None,
         quote: str = "",
     ) -> Message:
-        """Write a message. The first one in a private chat starts it, as /start does."""
+        """Send a message; in a private chat the first one starts it, as /start does."""
         number = reply_to.id if isinstance(reply_to, Message) else reply_to
         return self._say(self.chat(chat), text, thread=thread, reply_to=number, quote=quote)
 
@@ -73,7 +73,7 @@ class Person:
     async def send_album(
         self, photos: Sequence[bytes], *, caption: str = "", chat: Chat | int | None = None
     ) -> list[Message]:
-        """Photos in one album; the caption stands under the first."""
+        """Send photos as one album; the first one has the caption."""
         album = self._world.next_album()
         captions = [caption, *[""] * (len(photos) - 1)]
         return [
@@ -97,7 +97,7 @@ class Person:
         return self.post(chat, Message(sender=self.account, text=kept, entities=entities, **fields))
 
     def post(self, chat: Chat, message: Message) -> Message:
-        """Post a message of this person, and let the bot know of it where Telegram would."""
+        """Post a message of this person, and queue an update of it where Telegram would."""
         posted = self._world.post(begun(chat), message)
         self._tell("message", chat, posted)
         return posted
@@ -115,7 +115,7 @@ class Person:
     async def stop_draft(
         self, *, chat: Chat | int | None = None, thread: int | None = None
     ) -> None:
-        """Press the Stop button of a text that is being written.
+        """Press the Stop button of a draft.
 
         Raises: LookupError when there is none to stop.
         """
@@ -136,7 +136,7 @@ class Person:
         return edited
 
     async def react(self, message: Message, emoji: str) -> None:
-        """Put a reaction on a message; an empty one takes it back."""
+        """Set the reaction to a message; an empty one removes it."""
         chat = self.chat(message.chat)
         current = chat.messages[message.id]
         before = [own for user, own in current.reactions if user == self.id]
@@ -154,7 +154,7 @@ class Person:
         self._world.updates.put("message_reaction", body)
 
     async def press(self, message: Message, label: str) -> Query:
-        """Press the button with this text under the message as it is now.
+        """Press the button with this text under the current version of the message.
 
         Raises: LookupError when there is no such button.
         """
@@ -167,7 +167,7 @@ class Person:
         raise LookupError(f"no button {label!r} under message {message.id}; there are: {shown}")
 
     def press_button(self, message: Message, button: Json) -> Query:
-        """A button without callback data (a link, a text to copy) tells the bot nothing."""
+        """Press a button; one without callback data (a link, a text to copy) sends no update."""
         chat = self.chat(message.chat)
         query = self._world.open(Query(chat.id, self.id))
         if "callback_data" in button:
@@ -182,14 +182,14 @@ class Person:
         return query
 
     async def inquire(self, words: str) -> Query:
-        """Write "@bot words" in some chat of one's own, without sending it."""
+        """Type "@bot words", an inline query, in some other chat."""
         query = self._world.open(Query(user=self.id))
         body = {"id": query.id, "from": self.account.json(), "query": words, "offset": ""}
         self._world.updates.put("inline_query", body)
         return query
 
     async def call_as_guest(self, words: str) -> Query:
-        """Write "@bot words" in a chat that the bot is not in."""
+        """Send "@bot words", a guest query, in a chat without the bot."""
         query = self._world.open(Query(user=self.id))
         body = {
             "message_id": 1,
@@ -203,18 +203,18 @@ class Person:
         return query
 
     async def answer(self, query: Query, *, seconds: float = SECONDS) -> Answered:
-        """What the bot answered to a press."""
+        """Wait for the bot's answer to a press."""
         chat = self._world.chats[query.chat]
         return await chat.feed.until(lambda: query.answer, seconds)
 
     def now(self, message: Message) -> Message | None:
-        """The message as it stands; None when it was deleted."""
+        """Return the message as it is now; None if it was deleted."""
         return self._world.chats[message.chat].messages.get(message.id)
 
     async def until(
         self, message: Message, look: Callable[[Message], object], *, seconds: float = SECONDS
     ) -> Message:
-        """The message as soon as it looks as wanted: edited, reacted to, relieved of buttons."""
+        """Wait until the message satisfies the condition, and return it."""
 
         def settled() -> Message | None:
             current = self.now(message)
@@ -229,7 +229,7 @@ class Person:
         chat: Chat | int | None = None,
         seconds: float = SECONDS,
     ) -> Found:
-        """The next event that `pick` makes something of; those before it are passed over."""
+        """Wait for the next event for which `pick` returns something, skip those before it, and return that."""
         place = self.chat(chat)
 
         def look() -> Found | None:
@@ -248,7 +248,7 @@ class Person:
         where: Callable[[Message], object] = lambda message: True,
         seconds: float = SECONDS,
     ) -> Message:
-        """The bot's next message, as it was sent, that was not returned before."""
+        """Wait for the bot's next message that was not returned before, as it was sent."""
 
         def pick(event: Event) -> Message | None:
             if isinstance(event, Posted) and event.message.sender.is_bot and where(event.message):
@@ -258,16 +258,16 @@ class Person:
         return await self.event(pick, chat=chat, seconds=seconds)
 
     def messages(self, *, chat: Chat | int | None = None) -> list[Message]:
-        """All that stands in the chat, oldest first."""
+        """Return the chat's messages, oldest first."""
         return list(self.chat(chat).messages.values())
 
     def draft(self, *, chat: Chat | int | None = None, thread: int | None = None) -> Drafted | None:
-        """The text that is being written now."""
+        """Return the bot's current draft."""
         draft = self.chat(chat).draft.get(thread)
         return draft if draft is not None and time.time() < draft.until else None
 
     def action(self, *, chat: Chat | int | None = None, thread: int | None = None) -> str:
-        """What the line under the bot's name says now: "typing" or its like, or nothing."""
+        """Return the bot's current chat action, such as "typing", or ""."""
         act = self.chat(chat).action.get(thread)
         return act.action if act is not None and time.time() < act.until else ""
 
@@ -288,12 +288,12 @@ class Person:
 
 
 def is_final(message: Message) -> bool:
-    """Progress and tool lines are silent, approvals have buttons: what is left is the answer."""
+    """Whether the message is an answer: progress and tool lines are silent, approvals have buttons."""
     return not message.silent and not message.keyboard
 
 
 def media_details(kind: str, content: bytes, seconds: int) -> Json:
-    """What a phone says of a file. Raises ValueError for a photo that is no picture."""
+    """Return a file's fields as an app would send them. Raises ValueError for a photo that is no picture."""
     match kind:
         case "photo":
             sides = dimensions(content)
@@ -310,6 +310,6 @@ def media_details(kind: str, content: bytes, seconds: int) -> Json:
 
 
 def begun(chat: Chat) -> Chat:
-    """The chat; a person's first word makes a private one known to the bot."""
+    """Return the chat, started if it is a private one."""
     chat.status = chat.status or "member" if chat.private else chat.status
     return chat

@@ -28,7 +28,7 @@ BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</bod
 
 @web.middleware
 async def only_loopback(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Any web page a person visits may send requests here: it must not drive the agent.
+    """Refuse requests that come from other web pages, which could otherwise drive the agent.
 
     A name other than loopback's (DNS rebinding), another origin or another site is refused.
     """
@@ -42,7 +42,7 @@ async def only_loopback(request: web.Request, handler: Handler) -> web.StreamRes
 
 
 def only_with(key: str) -> Middleware:
-    """The page's own key, which other users of this machine do not know: in the address at first
+    """Require the page's key, which other users of this machine do not know: in the address at first
     (`/?key=...`), then in a cookie of this port. The Bot API is guarded by its token."""
 
     @web.middleware
@@ -65,7 +65,7 @@ def only_with(key: str) -> Middleware:
 
 
 class BotApi:
-    """The Bot API's routes over one world."""
+    """Routes of the Bot API for one World."""
 
     def __init__(self, world: World, token: str) -> None:
         self._world = world
@@ -162,7 +162,7 @@ def refused(error: ApiError) -> web.Response:
 
 
 def cut(request: web.Request) -> web.Response:
-    """End the connection without an answer."""
+    """Close the connection without an answer."""
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=502)
@@ -170,7 +170,7 @@ def cut(request: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def listening(routes: list[web.RouteDef], port: int, key: str) -> AsyncIterator[int]:
-    """Serve on a port (0: a free one); which it is. `key`, where set, opens the page.
+    """Serve on a port (0: a free one) and yield it. The page requires `key` if it is set.
 
     Raises OSError when the port is in use.
     """

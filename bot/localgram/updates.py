@@ -45,42 +45,42 @@ class Updates:
 
     @property
     def waiting(self) -> bool:
-        """Whether a poll waits for updates now."""
+        """Whether a getUpdates call is waiting."""
         return self._poll is not None
 
     def allow(self, kinds: list[str] | None) -> None:
-        """Sticky; an empty list means the default, None leaves it as it is."""
+        """Set allowed_updates, as getUpdates does: an empty list means the default, None changes nothing."""
         if kinds is not None:
             self._allowed = frozenset(kinds)
 
     def put(self, kind: str, body: Json) -> None:
-        """An update of which the bot gets to know if it asked for its kind."""
+        """Queue an update if its kind is one of allowed_updates."""
         if kind in self._allowed if self._allowed else kind != "message_reaction":
             self.inject(kind, body)
 
     def inject(self, kind: str, body: object) -> int:
-        """Put an update in as it is: `body` may be any JSON, and "update_id" a kind, too."""
+        """Queue an update unchecked: `body` may be any JSON, and `kind` even "update_id"."""
         number, self._next = self._next, self._next + 1
         self._queue.append(Update(number, kind, body))
         self.wake("")
         return number
 
     def repeat(self, number: int) -> None:
-        """Deliver an update once more, acknowledged or not (a fault)."""
+        """Deliver an update again, even if it was acknowledged (a fault)."""
         self._again += [update for update in self._queue if update.id == number]
 
     def pending(self) -> list[Update]:
         return self._queue
 
     def acknowledge(self, offset: int) -> None:
-        """Forget everything below `offset`; a negative one keeps the last ones."""
+        """Delete the updates below `offset`; a negative offset keeps that many of the newest."""
         if offset < 0:
             self._queue = self._queue[offset:]
         elif offset > 0:
             self._queue = [update for update in self._queue if update.id >= offset]
 
     def wake(self, conflict: str) -> None:
-        """End the waiting poll: with what there is, or with a conflict's text."""
+        """End the waiting getUpdates call with the queued updates, or with a conflict's text."""
         self._came.set()
         if self._poll is not None and not self._poll.done():
             self._poll.set_result(conflict)
@@ -88,7 +88,7 @@ class Updates:
     async def take(
         self, offset: int, limit: int, seconds: float, allowed: list[str] | None
     ) -> list[Json]:
-        """One getUpdates call. Raises ApiError 409."""
+        """Carry out a getUpdates call. Raises ApiError 409."""
         if self.webhook:
             raise ApiError(409, WEBHOOK_ACTIVE)
         self.allow(allowed)
@@ -116,12 +116,12 @@ class Updates:
             raise ApiError(409, conflict)
 
     def set_webhook(self, url: str, secret: str) -> None:
-        """Where updates go from now on; an empty URL gives them back to getUpdates."""
+        """Send updates to this URL from now on; an empty one returns to getUpdates."""
         self.webhook, self._secret = url, secret
         self.wake("terminated by setWebhook request" if url else "")
 
     async def deliver(self) -> None:
-        """Carry updates to the webhook, where one is set, one after another, each until it is taken; until cancelled."""
+        """Until cancelled, post updates to the webhook if one is set: one at a time, repeated until it is accepted."""
         async with aiohttp.ClientSession() as http:
             while True:
                 self._came.clear()

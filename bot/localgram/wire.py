@@ -1,4 +1,4 @@
-"""The Bot API's envelope: how a call is read, and the errors that it is refused with.
+"""The Bot API's envelope: reading a call, and its errors.
 
 Texts and prefixes follow tdlib/telegram-bot-api (`Client::fail_query_with_error`).
 """
@@ -24,7 +24,7 @@ TITLES = {
 
 
 class ApiError(Exception):
-    """A refusal: `code`, `description` and `parameters` of the envelope."""
+    """An error answer with `code`, `description` and `parameters`."""
 
     def __init__(self, code: int, text: str = "", **parameters: int) -> None:
         if not (text[1:2].isupper() or text[1:2] == "_"):  # no code such as BUTTON_DATA_INVALID
@@ -40,7 +40,7 @@ class ApiError(Exception):
 
 
 def given(**fields: Any) -> Json:
-    """The fields that hold something: None, empty texts, lists and objects are left out."""
+    """Return the fields without those that are None or empty."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 
@@ -61,7 +61,7 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call: every field is the string that came, or would have come, in a form."""
+    """A call; each field is a string, as in a form."""
 
     method: str
     fields: Mapping[str, str]
@@ -77,7 +77,7 @@ class Call:
         return self.text(name).lower() in {"true", "yes", "1"}
 
     def mapping(self, name: str) -> Json:
-        """The JSON object of a field. Raises ApiError 400 when it is none."""
+        """Parse a field as a JSON object. Raises ApiError 400 if it is none."""
         return self._json(name, dict) or {}
 
     def sequence(self, name: str) -> list[Any]:
@@ -94,7 +94,7 @@ class Call:
 
 
 def integer(value: object) -> int:
-    """What is no number counts as zero, as it does in the original."""
+    """Parse an integer; like the original, return 0 for anything else."""
     try:
         return int(str(value))
     except ValueError:
@@ -102,7 +102,7 @@ def integer(value: object) -> int:
 
 
 async def read_call(request: web.Request) -> Call:
-    """The call in a query, form, multipart or JSON body. Raises ApiError 400 for JSON that cannot be read."""
+    """Read a call from a query, form, multipart or JSON body. Raises ApiError 400 for invalid JSON."""
     fields = dict(request.query.items())
     uploads: dict[str, Upload] = {}
     match request.content_type:

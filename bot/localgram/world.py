@@ -1,4 +1,4 @@
-"""The server's state: the bot, people, chats, files, and the updates that wait."""
+"""The server's state: bot, people, chats, files and queued updates."""
 
 import re
 import secrets
@@ -28,7 +28,7 @@ REACTIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A call the server carried out or refused. `error` is empty when it was carried out."""
+    """A call that was answered; `error` is empty if it succeeded."""
 
     method: str
     fields: Mapping[str, str]
@@ -36,13 +36,13 @@ class Made:
 
     @property
     def chat(self) -> int:
-        """Zero where the call names no chat by number."""
+        """The chat's id; 0 if the call has none."""
         return integer(self.fields.get("chat_id"))
 
 
 @dataclass(slots=True, eq=False)
 class Query:
-    """A pressed button, words behind the bot's name in some chat, or a call there as a guest. `answer` (to a press)
+    """A callback query (a pressed button), inline query or guest query. `answer` (to a press)
     and `results` stay None until the bot answers."""
 
     chat: int = 0
@@ -89,7 +89,7 @@ class World:
     def set_commands(
         self, scope: str, chat: int, language: str, commands: Sequence[object]
     ) -> None:
-        """Raises ApiError 400 for a command that cannot be one."""
+        """Set the bot's commands. Raises ApiError 400 for an invalid one."""
         for command in commands:
             known = command if isinstance(command, dict) else {}
             if not COMMAND.fullmatch(str(known.get("command", ""))):
@@ -100,7 +100,7 @@ class World:
         self.menus_changed()
 
     def commands_in(self, chat: Chat, language: str) -> list[Json]:
-        """What a person's menu shows: the narrowest scope that has commands."""
+        """Return the commands in a person's menu: those of the narrowest scope that has any."""
         everywhere = "all_private_chats" if chat.private else "all_group_chats"
         for scope, number in (("chat", chat.id), (everywhere, 0), ("default", 0)):
             for tongue in (language, ""):
@@ -131,7 +131,7 @@ class World:
         self.publish(chat, Changed())
 
     def next_id(self, chat: Chat) -> int:
-        """One counter for all private chats and basic groups; supergroups have their own."""
+        """Return the next message id: one counter for private chats and basic groups, one for each supergroup."""
         if chat.type == "supergroup":
             chat.last_id += 1
             return chat.last_id
@@ -143,7 +143,7 @@ class World:
         return str(self._last_album)
 
     def post(self, chat: Chat, message: Message) -> Message:
-        """Number, date, keep and show a new message. The bot's own ends its draft."""
+        """Give a new message its number and date, store it and show it. One of the bot ends its draft."""
         posted = replace(message, id=self.next_id(chat), chat=chat.id, date=self.now())
         chat.messages[posted.id] = posted
         if message.sender.is_bot:
@@ -154,7 +154,7 @@ class World:
         return posted
 
     def create_topic(self, chat: Chat, by: Account, name: str) -> tuple[Topic, Message]:
-        """A topic, whose number is that of the message that tells of it."""
+        """Create a topic, numbered by the service message that announces it."""
         number = self.next_id(chat)
         topic = chat.topics[number] = Topic(number, name)
         service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
@@ -172,7 +172,7 @@ class World:
         return message
 
     def react(self, chat: Chat, message: Message, user: int, emoji: str) -> None:
-        """At most one reaction of each account; an empty `emoji` takes it back."""
+        """Set the account's only reaction to a message; an empty `emoji` removes it."""
         others = tuple(pair for pair in message.reactions if pair[0] != user)
         own = ((user, emoji),) if emoji else ()
         chat.messages[message.id] = replace(message, reactions=others + own)
@@ -195,7 +195,7 @@ class World:
         self.publish(chat, action)
 
     def set_standing(self, chat: Chat, by: Account, status: str) -> None:
-        """Change the bot's standing in a chat, and tell it so."""
+        """Change the bot's status in a chat, and queue an update of that."""
         before, chat.status = chat.status or "left", status
         body: Json = {"chat": chat.json(), "from": by.json(), "date": self.now()}
         for name, standing in (("old_chat_member", before), ("new_chat_member", status)):
@@ -209,7 +209,7 @@ class World:
         return query
 
     def close(self, id: str) -> Query:
-        """The query that is answered now. Raises ApiError 400 when it is unknown or answered already."""
+        """Return the query and mark it as answered. Raises ApiError 400 if it is unknown or was answered."""
         if id not in self.queries:
             raise bad_request(
                 "query is too old and response timeout expired or query ID is invalid"

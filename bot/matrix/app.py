@@ -69,7 +69,7 @@ class MatrixApp(MessagingApp):
         return AppHealth(self.config.user, self.sync_health.last_at, self.sync_health.problem())
 
     async def connect(self) -> None:
-        """Log in, the first time; the homeserver may be away for as long as it likes."""
+        """Reach the homeserver, waiting as long as necessary, and log in if there is no session."""
         await self._open(read_session(*self._account) or new_device(*self._account))
 
     @property

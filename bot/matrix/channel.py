@@ -114,7 +114,7 @@ class MatrixChannel(Channel):
 
     @asynccontextmanager
     async def permit(self, chat: str) -> AsyncIterator[None]:
-        """One message after the other in a room, once the homeserver was reached."""
+        """Wait for the homeserver and for the room's other messages, to send one in the block."""
         await self.synced.wait()
         async with self._locks.setdefault(parse(chat).room, asyncio.Lock()):
             yield
@@ -164,7 +164,7 @@ class MatrixChannel(Channel):
         return f"{split(text, PART_BYTES // 2)[0]}\n\n*{below}*"
 
     async def seen(self, transaction: str, id: str) -> None:
-        """An event of the bot's came by a sync, perhaps before the answer to its send: its buttons work from now
+        """Note an event of the bot that a sync delivered, perhaps before the answer to its send: its buttons work from now
         on."""
         if asked := self._asked.pop(transaction, None):
             await self.keep_keyboard(asked[0], id, asked[1])
@@ -190,7 +190,7 @@ class MatrixChannel(Channel):
     async def send_content(
         self, chat: str, content: MatrixJson, transaction: str, reply_to: str = ""
     ) -> str:
-        """Send an m.room.message, into the chat's thread where it is one; its id. Raises ChannelError."""
+        """Send an m.room.message, in the chat's thread if it is one; return its id. Raises ChannelError."""
         thread = parse(chat).thread
         relation: MatrixJson = {"m.in_reply_to": {"event_id": reply_to}} if reply_to else {}
         if thread:
@@ -210,7 +210,7 @@ class MatrixChannel(Channel):
         *,
         plain: bool = False,
     ) -> str:
-        """Send an event, encrypted if the room is; its id. Reactions are sent `plain`, as apps read no others,
+        """Send an event, encrypted if the room is; return its id. Reactions are sent `plain`, as apps read no others,
         and hold no words. Raises ChannelError."""
         encryption = self._logged_in()
         with channel_errors(room):
@@ -353,7 +353,7 @@ class MatrixChannel(Channel):
         await self._keyboards.keep(message, str(RoomKey(room.id, parse(chat).thread)), keyboard)
 
     async def replace_event(self, chat: str, message: str, content: MatrixJson) -> None:
-        """Edit a message of ours. Raises ChannelError."""
+        """Edit a message of the bot. Raises ChannelError."""
         edited = {
             **content,
             "body": f"* {content['body']}",
@@ -366,7 +366,7 @@ class MatrixChannel(Channel):
         await self.put_event(room, "m.room.message", edited, uuid.uuid4().hex)
 
     async def redact(self, chat: str, message: str) -> None:
-        """Raises ChannelError."""
+        """Delete (redact) an event. Raises ChannelError."""
         room = await self._room(chat)
         with channel_errors(room):
             path = room_path(room.id, "redact", message, uuid.uuid4().hex)
@@ -385,7 +385,7 @@ class MatrixChannel(Channel):
         wanted: Callable[[], bool],
         transaction: str,
     ) -> str:
-        """Replace an event of progress, or send one where its id is ""; the id. Nothing is done, and
+        """Replace an event of progress, or send one if its id is ""; return the id. Nothing is done, and
         the id stays, where it is no longer wanted when its turn comes. Raises ChannelError."""
         async with self._progress.permit(Urgency.PROGRESS, self._progress.ticket()):
             if not wanted():
@@ -415,7 +415,7 @@ class MatrixChannel(Channel):
             await self.server.put(path, {"typing": True, "timeout": TYPING_MS})
 
     async def download(self, file: str) -> bytes:
-        """`file` is an mxc address, or the JSON of an encrypted file."""
+        """Download a file, given as an mxc address or as the JSON of an encrypted file."""
         with channel_errors():
             if not file.startswith("{"):
                 return await self.server.download(file, LIMIT)
@@ -432,7 +432,7 @@ def encrypted_file(content: bytes) -> tuple[bytes, dict[str, Any]]:
 
 
 def decrypted_file(sealed: bytes, keys: dict[str, Any]) -> bytes:
-    """Raises MessageRefused for a file that is not what its message says."""
+    """Decrypt a file. Raises MessageRefused if its hash is not that in the message."""
     from nio.crypto.attachments import decrypt_attachment
     from nio.exceptions import EncryptionError
 
@@ -445,7 +445,7 @@ def decrypted_file(sealed: bytes, keys: dict[str, Any]) -> bytes:
 
 @contextmanager
 def channel_errors(room: JoinedRoom | None = None) -> Iterator[None]:
-    """Raise the homeserver's errors as those of a channel."""
+    """Convert the homeserver's errors to ChannelErrors."""
     try:
         yield
     except HomeserverBusy as error:

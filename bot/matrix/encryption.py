@@ -77,14 +77,14 @@ class Encryption:
         self._closed = False
 
     def close(self) -> None:
-        """What still goes on ends with HomeserverAway, and touches no key."""
+        """Close the key store; calls in progress end with HomeserverAway and touch no key."""
         self._closed = True
         self._store.database.close()
 
     # -- what a sync brings ---------------------------------------------------
 
     def receive(self, sync: MatrixJson) -> bool:
-        """Process the keys and device lists of a sync; whether a key for messages came."""
+        """Process the keys and device lists of a sync; return whether a key for messages came."""
         came = False
         for raw in sync.get("to_device", {}).get("events", []):
             came |= self.receive_event(raw)
@@ -99,7 +99,7 @@ class Encryption:
         return came
 
     def receive_event(self, raw: MatrixJson) -> bool:
-        """Process a to-device event; whether it was a key for messages."""
+        """Process a to-device event; return whether it was a key for messages."""
         try:
             event = ToDeviceEvent.parse_event(raw)
             return self.machine.handle_to_device_event(event) is not None
@@ -136,7 +136,7 @@ class Encryption:
     # -- reading --------------------------------------------------------------
 
     def decrypt(self, room: str, raw: MatrixJson) -> MatrixJson:
-        """The event in plain. Raises Undecryptable."""
+        """Decrypt an event. Raises Undecryptable."""
         if self._closed:
             raise Undecryptable("the bot logs in anew")
         machine, event = self.machine, self._megolm(room, raw)
@@ -249,11 +249,11 @@ class Encryption:
         self._handle(await self._post(KeysClaimResponse, "claim", {"one_time_keys": wanted}))
 
     async def send_to_device(self, message: ToDeviceMessage) -> None:
-        """Raises HomeserverError."""
+        """Send a to-device message. Raises HomeserverError."""
         await self.to_device(message.type, message.as_dict()["messages"])
 
     async def to_device(self, kind: str, messages: MatrixJson) -> None:
-        """Send by user and device. Raises HomeserverError."""
+        """Send contents by user and device. Raises HomeserverError."""
         path = f"{CLIENT}/sendToDevice/{kind}/{uuid.uuid4()}"
         await self._server.put(path, {"messages": messages})
         self._check_open()
@@ -280,7 +280,7 @@ class Encryption:
     # -- writing --------------------------------------------------------------
 
     async def encrypt(self, room: JoinedRoom, kind: str, content: MatrixJson) -> MatrixJson:
-        """The content of an m.room.encrypted event, once all of the room's members have its key. Raises
+        """Share the key with all of the room's members, and return the content of an m.room.encrypted event. Raises
         HomeserverError."""
         async with self._keys:
             self._check_open()

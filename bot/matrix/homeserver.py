@@ -91,14 +91,14 @@ class Homeserver:
         return await self._json("POST", path, json.dumps(body).encode())
 
     async def upload(self, content: bytes, mime: str, name: str) -> str:
-        """Upload a file; its mxc address."""
+        """Upload a file; return its mxc address."""
         asked = f"?{urlencode({'filename': name})}" if name else ""
         path = f"/_matrix/media/v3/upload{asked}"
         answer = await self._json("POST", path, content, mime, seconds=UPLOAD_SECONDS)
         return str(answer["content_uri"])
 
     async def download(self, mxc: str, limit: int) -> bytes:
-        """Raises HomeserverRefused for more than `limit` bytes."""
+        """Download a file. Raises HomeserverRefused for more than `limit` bytes."""
         server, _, media = mxc.removeprefix("mxc://").partition("/")
         path = f"{MEDIA}/download/{quote(server, safe='')}/{quote(media, safe='')}"
         content = await self._bytes("GET", path, None, "", UPLOAD_SECONDS, limit)
@@ -158,7 +158,7 @@ class Homeserver:
 
 
 def refusal(url: str, answer: aiohttp.ClientResponse, content: bytes) -> HomeserverError:
-    """What an answer that is no success means."""
+    """Convert an error response to a HomeserverError."""
     try:
         told = json.loads(content)
     except (ValueError, RecursionError):

@@ -55,7 +55,7 @@ class RoomMessage:
         return (found[1], (found[2] or "").strip()) if found else None
 
     def mentions(self, me: str, name: str) -> bool:
-        """Whether it speaks to `me`; apps that do not say whom they mention write the name."""
+        """Whether the message addresses `me`, by a mention or, from apps without mentions, by name."""
         told = self.content.get("m.mentions")
         if isinstance(told, dict) and isinstance(users := told.get("user_ids"), list):
             return me in users
@@ -63,7 +63,7 @@ class RoomMessage:
 
 
 def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
-    """Raises ValueError, TypeError, KeyError for what is no message."""
+    """Parse an m.room.message. Raises ValueError, TypeError or KeyError for anything else."""
     content = event["content"]
     relation = content.get("m.relates_to") or {}
     kind = relation.get("rel_type")
@@ -102,7 +102,7 @@ def incoming_message(
     quote: Quotation | None,
     origin: Origin,
 ) -> Incoming:
-    """The inbox row. `sender` is a name, in a room of several; `me` are the bot's names, left out
+    """Create the inbox row. `sender` is a name, in a room of several; `me` are the bot's names, removed
     where a message begins with one."""
     stranger = f"message of {quote.name} that is answered" if quote and not quote.ours else ""
     return Incoming(
@@ -138,7 +138,7 @@ def words(message: RoomMessage, me: tuple[str, ...]) -> str:
 
 
 def spoken_to(body: str, name: str) -> re.Match[str] | None:
-    """The name at the beginning of a message, with what follows it; a longer word is not the name."""
+    """Match the bot's name at the beginning of a message, with the punctuation after it; a longer word does not match."""
     form = rf"@?{re.escape(name)}(?![\w'’-]|\.\w)[ ,:]*"
     return re.match(form, body, re.IGNORECASE) if name else None
 
@@ -172,7 +172,7 @@ class Links(HTMLParser):
 
 
 def with_links(body: str, html: str) -> str:
-    """The plain body, with addresses that stand in the formatted one alone behind their words."""
+    """Return the plain body, with each address that only the formatted body has behind its words."""
     links, at = Links(), 0
     if len(html) <= MOST_HTML:
         with suppress(AssertionError):  # of HTMLParser, at "<![" without its end

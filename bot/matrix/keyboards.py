@@ -53,7 +53,7 @@ def offered(keyboard: Keyboard) -> list[str]:
 
 
 def chosen_button(said: str, buttons: Sequence[tuple[str, str]]) -> str | None:
-    """The key of the button that a reaction or the text of a reply means; None for none."""
+    """Return the key of the button that a reaction or a reply's text selects, or None."""
     said = said.replace("\ufe0f", "").strip().casefold()
     for number, (key, label) in enumerate(buttons):
         names = {str(number + 1), label.casefold(), mark(number).replace("\ufe0f", "")}
@@ -70,7 +70,7 @@ class KeyboardStore:
     key_values: KeyValueTable
 
     async def keep(self, message: str, chat: str, keyboard: Keyboard) -> None:
-        """Remember the buttons of a message; those of a message without are forgotten."""
+        """Store the buttons of a message; delete them if it has none."""
         if keyboard:
             buttons = [(button.key, button.label) for button in flat(keyboard)]
             await self.key_values.put(KEY_PREFIX + message, [chat, buttons, time.time()])

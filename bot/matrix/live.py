@@ -58,7 +58,7 @@ def renderer() -> "RendererHTML":
 
 
 def split(text: str, most: int = PART_BYTES) -> list[str]:
-    """The text in parts of at most so many bytes of UTF-8, cut between paragraphs where it can be; a block
+    """Split a text into parts of at most so many bytes of UTF-8, between paragraphs if possible; a block
     of code that is cut is closed and opened again."""
     parts: list[str] = []
     lines: list[str] = []
@@ -86,13 +86,13 @@ def split(text: str, most: int = PART_BYTES) -> list[str]:
 
 
 def paragraph_end(lines: list[str]) -> int:
-    """How many of the lines end with a whole paragraph, at least half of them; 0 where none does."""
+    """The number of lines up to the last paragraph's end, if that is at least half of them; else 0."""
     found = [n for n in range(len(lines) // 2, len(lines)) if n and not lines[n].strip()]
     return found[-1] if found else 0
 
 
 def pieces(line: str, most: int) -> list[str]:
-    """A line in pieces of at most so many bytes, between words where it can be."""
+    """Split a line into pieces of at most so many bytes, between words if possible."""
     if len(line.encode()) <= most:
         return [line]
     found: list[str] = []
@@ -113,7 +113,7 @@ LOG_LINES = 40
 
 
 class ProgressEvents(Protocol):
-    """What a live view needs of a bot.matrix.channel.MatrixChannel."""
+    """The methods of bot.matrix.channel.MatrixChannel that a live view uses."""
 
     synced: asyncio.Event
 
@@ -143,7 +143,7 @@ class LeftEvent(NamedTuple):
 
 
 class LiveEvent:
-    """A LiveView (bot.channel). `unfinished` remembers how it is to end should we be killed."""
+    """A LiveView (bot.channel). `unfinished` stores the text that is to remain if this process is killed."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class LiveEvent:
         self._open = False
 
     async def settle(self, view: TurnView) -> None:
-        """Send only what is not there yet, as the answer waits: `finish` updates the rest."""
+        """Send only what was not sent yet, as the answer waits; `finish` updates the rest."""
         if view.stays and not self._event:
             with suppress(ChannelError):
                 text = lasting_text(view)
@@ -238,13 +238,13 @@ class LiveEvent:
 
 
 class LiveEventStore(UnfinishedViews[LeftEvent]):
-    """Keys are ids of events."""
+    """UnfinishedViews whose keys are event ids."""
 
     def __init__(self, key_values: KeyValueTable) -> None:
         super().__init__(key_values, "matrix-live:", LeftEvent)
 
     async def end_all(self, channel: ProgressEvents) -> None:
-        """End what was left; what cannot be ended now is at the next start."""
+        """Finish the views that a killed process left; those that fail are tried again at the next start."""
         await channel.synced.wait()
         for event, (chat, lasting) in self.left.items():
             try:
@@ -260,13 +260,13 @@ class LiveEventStore(UnfinishedViews[LeftEvent]):
 
 
 def lasting_text(view: TurnView) -> str:
-    """What stays of a view: the plan, and the tools' lines below it."""
+    """The lasting text of a view: the plan, and the tools' lines below it."""
     calls = map(headline, view.calls[-LOG_LINES:])
     return "\n\n".join(filter(None, ["\n".join(plan_steps(view.plan)), "\n".join(calls)]))
 
 
 def progress_text(view: TurnView) -> str:
-    """The newest part of what goes on."""
+    """The newest part of the turn's status, thoughts and text."""
     thoughts = view.thoughts.strip()[-THOUGHT_CHARACTERS:]
     detail = view.calls[-1].detail.strip()[-DETAIL_CHARACTERS:] if view.calls else ""
     fence = "`" * 3 if "```" not in detail else "~" * 5

@@ -1,4 +1,4 @@
-"""Rooms as the syncs tell of them, and the keys of their chats: `mx:!room`, `mx:!room|$thread`, and
+"""The joined rooms, from the syncs, and the keys of their chats: `mx:!room`, `mx:!room|$thread`, and
 `mx:@user` for whatever room is a user's own with the bot."""
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class JoinedRoom:
     successor: str = ""  # the room that replaces it
 
     def change(self, event: Mapping[str, Any]) -> bool:
-        """Apply a state event; whether the members changed."""
+        """Apply a state event; return whether the members changed."""
         kind, key, content = event.get("type"), event.get("state_key"), event.get("content")
         if not isinstance(key, str) or not isinstance(content, dict):
             return False
@@ -78,7 +78,7 @@ class JoinedRooms(dict[str, JoinedRoom]):
         return self[id]
 
     def partner(self, id: str) -> str | None:
-        """The other one of a room of two; None for others."""
+        """The other member of a room of two; None for other rooms."""
         room = self.get(id)
         others = set(room.members) - {self.me} if room else set()
         return others.pop() if len(others) == 1 else None

@@ -32,7 +32,7 @@ class MatrixSession(BaseModel):
 
 
 def read_session(folder: Path, homeserver: str = "", user: str = "") -> MatrixSession | None:
-    """The session of this account (or of any), where there is one."""
+    """Read the stored session of this account (or of any); None if there is none."""
     try:
         kept = MatrixSession.model_validate_json((folder / SESSION).read_text("utf-8"))
     except (OSError, ValidationError):
@@ -48,7 +48,7 @@ def write_session(folder: Path, session: MatrixSession) -> None:
 
 
 def new_device(folder: Path, homeserver: str, user: str) -> MatrixSession:
-    """A device that has not logged in; the keys of the device before are deleted.
+    """Create a device that has not logged in, and delete the keys of the one before.
 
     Its id is chosen here and stored before it logs in, so that a killed login leaves no other device behind.
     """
@@ -79,7 +79,7 @@ class Secret(NamedTuple):
 async def log_in(
     server: Homeserver, folder: Path, session: MatrixSession, secret: Secret
 ) -> MatrixSession:
-    """The session with its token. Raises AppUnavailable, HomeserverError."""
+    """Log in and return the session with its token. Raises AppUnavailable, HomeserverError."""
     try:
         if secret.token:
             server.token = secret.token

@@ -53,7 +53,7 @@ FILTER = {
 
 
 class SyncPlace(NamedTuple):
-    """How far the syncs have come: the token of the next one, and when the newest event was sent, in
+    """The position of the syncs: the token for the next one, and when the newest event was sent, in
     milliseconds since the epoch."""
 
     token: str = ""
@@ -92,7 +92,7 @@ class Syncs:
         self._tend_again = False
 
     async def run(self) -> None:
-        """Raises LoggedOut."""
+        """Sync until cancelled. Raises LoggedOut."""
         await self._timeline.load()
         self._place = await self._key_values.get(PLACE, SyncPlace) or SyncPlace()
         if not self._place.newest:  # what was said before the bot's first day is not answered

@@ -374,14 +374,14 @@ class Timeline:
                 return
 
     async def forget_invitation(self, room: str) -> str:
-        """Remove an invitation; who had sent it, or ""."""
+        """Remove an invitation; return who sent it, or ""."""
         by = self.invitations.pop(room, "")
         if by:
             await self._store.key_values.remove(INVITATIONS + room)
         return by
 
     async def joined(self, room: JoinedRoom) -> None:
-        """The bot joined a room: send what waits for it; if the room has more than two members, ask an owner who
+        """After joining a room: send what waits for it; if the room has more than two members, ask an owner who
         invited the bot whether everybody there may talk."""
         by = await self.forget_invitation(room.id)
         chat = str(RoomKey(room.id))
@@ -391,7 +391,7 @@ class Timeline:
             await people.offer_to_let_in_group(self._context, chat, room.id, by)
 
     async def moved(self, room: JoinedRoom) -> None:
-        """The room was replaced by another one: its chat goes on there."""
+        """Move the room's chat to the room that replaces it."""
         new, chat = room.successor, str(RoomKey(room.id))
         if new in self._followed:
             return
@@ -411,7 +411,7 @@ class Timeline:
             self._context.start(self.answer_invitation(new))
 
     async def put_out(self, id: str, told: MatrixJson) -> None:
-        """The bot was removed from a room, or an invitation was withdrawn."""
+        """Handle the removal of the bot from a room, or a withdrawn invitation."""
         await self.forget_invitation(id)
         known = id in self._encryption.rooms
         room = self._encryption.rooms.get(id) or JoinedRoom(id)

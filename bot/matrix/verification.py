@@ -51,7 +51,7 @@ class DeviceVerification:
         return user in self._context.access.owners
 
     async def take(self, raw: MatrixJson) -> None:
-        """An event of a verification, after nio's machine has seen it. Raises StoreError."""
+        """Handle an event of a verification, after nio's machine has seen it. Raises StoreError."""
         try:
             await self._take(raw)
         except HomeserverError as error:

@@ -83,13 +83,13 @@ class PageAccess:
     _sessions: dict[str, Session] = field(default_factory=dict, repr=False)
 
     def ticket(self) -> str:
-        """A new secret that opens the page once."""
+        """Create a secret that opens the page once."""
         made = secrets.token_urlsafe(KEY_BYTES)
         self._tickets.add(made)
         return made
 
     def enter(self, given: str) -> Session | None:
-        """A new session in exchange for the key or a ticket; None for anything else."""
+        """Start a session in exchange for the key or a ticket; None for anything else."""
         known = next((each for each in self._tickets if _same(each, given)), None)
         if known is None and not _same(self.key, given):
             return None
@@ -108,7 +108,7 @@ class PageAccess:
         return next((s for s in self._sessions.values() if _same(s.cookie, given)), None)
 
     def refusal(self, request: web.Request) -> str:
-        """Why a request is refused, whoever sent it; "" where it is not."""
+        """Why a request is refused with or without a session; "" if it is not."""
         hosts = {urlsplit(origin).netloc for origin in self.origins}
         if request.host not in hosts:
             return "This page is not served under that name."
@@ -151,7 +151,7 @@ class PageAccess:
 
 
 def with_session(request: web.Request, session: Session, answer: web.Response) -> web.Response:
-    """The answer with the session's cookie."""
+    """Add the session's cookie to the answer."""
     secure = request.headers.get("X-Forwarded-Proto", request.scheme) == "https"
     secure = secure or request.headers.get("Origin", "").startswith("https:")
     answer.set_cookie(
@@ -166,7 +166,7 @@ def with_session(request: web.Request, session: Session, answer: web.Response) -
 
 
 def cookie_name(request: web.Request) -> str:
-    """Cookies are shared by all ports of a host: those of two pages differ by name."""
+    """The cookie's name, with the port, as all ports of a host share their cookies."""
     return f"voltaire-page-{urlsplit(f'//{request.host}').port or 0}"
 
 
@@ -188,7 +188,7 @@ class SignInRefused(AgentError):
 
 @dataclass
 class TelegramSignIn:
-    """`is_owner` tells it of a Telegram user's id. Each signature opens one session."""
+    """Checks sign-ins from Telegram. `is_owner` takes a user's id. Each signature opens one session."""
 
     token: str = field(repr=False)
     is_owner: Callable[[str], Awaitable[bool]]
@@ -196,7 +196,7 @@ class TelegramSignIn:
     _used: dict[str, float] = field(default_factory=dict, repr=False)
 
     async def check(self, init_data: str) -> None:
-        """Raises SignInRefused."""
+        """Accept the signed fields of an owner, once. Raises SignInRefused."""
         user, signature, signed_at = signed_fields(init_data, self.token)
         now = self.clock()
         if not now - FRESH_SECONDS < signed_at < now + AHEAD_SECONDS:
@@ -212,7 +212,7 @@ class TelegramSignIn:
 
 
 def signed_fields(init_data: str, token: str) -> tuple[str, str, float]:
-    """The user's id, the signature, and when it was made. Raises SignInRefused unless Telegram signed it for the
+    """Parse the user's id, the signature and its time. Raises SignInRefused unless Telegram signed it for the
     bot of this token."""
     refused = SignInRefused("Telegram did not sign that for this bot.")
     if not token or len(init_data) > LONGEST:

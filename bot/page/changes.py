@@ -50,7 +50,7 @@ class Changes:
         self._backend = holder.backend
 
     async def make(self, change: str, pressed: Pressed) -> str:
-        """Make a change; what happened. Raises NothingChanged, and other errors with a sentence."""
+        """Make a change; return a sentence on it. Raises NothingChanged, and other errors with a sentence."""
         return await CHANGES[change](self, self._holder.store, pressed)
 
     # -- turns and questions ---------------------------------------------------
@@ -62,7 +62,7 @@ class Changes:
         return "It is asked to stop."
 
     async def decide(self, store: Store, pressed: Pressed) -> str:
-        """The first answer counts, wherever it was given."""
+        """Decide an approval, unless it was decided already, here or elsewhere."""
         agent = self._holder.agent
         if agent:
             request = await agent.approvals.decide(pressed.id, pressed.decision, BY)
@@ -146,7 +146,7 @@ class Changes:
     # -- people, settings, model -----------------------------------------------
 
     async def pair(self, store: Store, pressed: Pressed) -> str:
-        """A code that lets in whoever sends it to the bot: once, within an hour."""
+        """Create a code that lets in whoever sends it to the bot, once, within an hour."""
         return await store.people.make_code("member", PAIRING_SECONDS)
 
     async def let_go(self, store: Store, pressed: Pressed) -> str:

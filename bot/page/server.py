@@ -89,7 +89,7 @@ class LiveFeed:
         return self._looking is not None
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
-        """Each change of the first view, until the browser or the server closes the stream."""
+        """Stream each change of the first view, until the browser or the server closes the stream."""
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await answer.prepare(request)
         async with self.listening() as events:
@@ -172,7 +172,7 @@ class ServedPage:
 
     @property
     def address(self) -> str:
-        """Holds the key: for the owner alone."""
+        """The page's address with the key, for the owner alone."""
         return f"{self.origin}/?key={self.access.key}"
 
     @property
@@ -259,7 +259,7 @@ def application(
         return static_file(request.match_info["name"])
 
     async def telegram(request: web.Request) -> web.Response:
-        """A session in exchange for what Telegram signed, the body; else 403, with the reason."""
+        """Start a session for the fields in the body if Telegram signed them; else 403, with the reason."""
         try:
             await sign_in.check((await request.read()).decode())  # whatever charset it names
         except (SignInRefused, UnicodeDecodeError) as error:
@@ -393,7 +393,7 @@ class Hook:
         return any(matches)
 
     def seconds_to_wait(self) -> float:
-        """0 where one more call is allowed now, which is then counted."""
+        """Seconds until another call is allowed; 0: now, and it is counted."""
         now = time.monotonic()
         while self._calls and self._calls[0] <= now - 60:
             self._calls.popleft()
@@ -404,7 +404,7 @@ class Hook:
 
 
 def hook_route(settings: Settings, trigger: Trigger, connections: Connections) -> web.RouteDef:
-    """Raises PageRefused where a secret cannot be read, is too short, or readable to others."""
+    """Create the hooks' route. Raises PageRefused if a secret cannot be read, is too short, or readable to others."""
     known = {
         name: Hook(
             name,

@@ -379,7 +379,7 @@ def text_of(payload: str) -> tuple[str, int]:
 
 
 def upcoming(timing: str) -> list[float]:
-    """The next times of a job; none where the rule cannot be read."""
+    """The next times of a job; empty if its rule cannot be parsed."""
     with suppress(ValueError, LookupError, TypeError):
         rule = load(json.loads(timing))
         return [at.timestamp() for at in next_times(rule, datetime.now(UTC), NEXT_TIMES)]

@@ -10,7 +10,7 @@ class SetupError(Exception):
 
 
 async def json_object(url: str) -> dict[str, object] | str:
-    """The JSON object at an address, {} for other JSON; a str names the kind of error."""
+    """Fetch a JSON object, {} for other JSON; a str names the kind of error."""
     import aiohttp  # `voltaire upgrade` asks nothing of a server
 
     try:

@@ -52,7 +52,7 @@ async def no_homeserver(url: str) -> str:
 
 @asynccontextmanager
 async def connected(url: str, session: MatrixSession | None = None) -> AsyncIterator[Homeserver]:
-    """A homeserver, asked in the name of the session where it has logged in."""
+    """Open a connection to the homeserver, with the session's token if it has logged in."""
     server = Homeserver(url)
     server.token = session.token if session else ""
     try:

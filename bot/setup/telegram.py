@@ -40,7 +40,7 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
 
 
 async def pair(change: Change, username: str, say: Callable[[str], None]) -> list[int]:
-    """Show a pairing link and wait until somebody has used it; their ids. Raises SetupError when nobody does."""
+    """Show a pairing link, wait until somebody has used it, and return their ids. Raises SetupError if nobody does."""
     import segno
 
     before = await change("owners")

@@ -87,7 +87,7 @@ class Installation:
 
     @property
     def values(self) -> Mapping[str, str]:
-        """By placeholder. Repositories and the program are bound past ProtectHome and ProtectSystem."""
+        """The values of the units' placeholders. Repositories and the program are bound past ProtectHome and ProtectSystem."""
 
         def bind(path: Path, *, writable: bool = False) -> str:
             escaped = str(path).replace(":", "\\:")
@@ -111,7 +111,7 @@ class Installation:
 
 
 def quoted(text: str) -> str:
-    """The text as one word of a unit file."""
+    """Quote a text as one word of a unit file."""
     if not re.search(r"[\s\"'\\%]", text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
@@ -125,7 +125,7 @@ def group_exists(name: str) -> bool:
 
 
 def program_folders(hidden: Iterable[str] = HIDDEN) -> list[Path]:
-    """The folders of the program and its Python that the units would hide from themselves."""
+    """The folders of the program and its Python in `hidden` folders, which the units have to bind."""
     places = {Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix).resolve()}
     return sorted(place for place in places if any(place.is_relative_to(h) for h in hidden))
 
@@ -136,7 +136,7 @@ def systemd_runs() -> bool:
 
 
 def render(scope: SystemdScope, installation: Installation) -> dict[str, str]:
-    """Each unit's text."""
+    """Render the text of each unit."""
     folder = TEMPLATES / ("system" if scope.root else "user")
     texts = {name: (folder / name).read_text("utf-8") for name in UNITS}
     for key, value in installation.values.items():
@@ -170,7 +170,7 @@ def install(scope: SystemdScope, installation: Installation) -> bool:
 
 
 def renew(scope: SystemdScope, installation: Installation) -> list[str]:
-    """Rewrite and restart the units after an update; the names of those that were installed."""
+    """Rewrite and restart the units after an update; return the names of those that were installed."""
     there = scope.present_units()
     if there:
         write_units(scope, installation)
@@ -224,7 +224,7 @@ def enable_linger(state: Path) -> bool:
 
 
 def remove(scope: SystemdScope) -> list[str]:
-    """Stop and remove the units, and a compilation in the background; the names of those that were installed."""
+    """Stop and remove the units, and a compilation in the background; return the names of those that were installed."""
     with suppress(SetupError):
         run_systemctl(scope, "stop", f"{COMPILE}.service", check=False)
     there = scope.present_units()
@@ -273,7 +273,7 @@ def user_exists() -> bool:
 
 
 def purge(scope: SystemdScope, config: Path, state: Path) -> list[str]:
-    """Delete what is left over; its names. Raises SetupError for a folder that is no state of Voltaire."""
+    """Delete the leftovers and return their names. Raises SetupError for a folder that is no state of Voltaire."""
     ours = any((state / name).exists() for name in ("voltaire.db", "matrix"))
     if state.exists() and not ours and any(state.iterdir()):
         raise SetupError(f"{state} holds no state of Voltaire; nothing was deleted.")
@@ -368,7 +368,7 @@ def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
 
 
 def run(*argv: str, check: bool = True, seconds: float = SECONDS) -> str:
-    """What a program printed; SetupError where it cannot be run, or fails and `check` is set."""
+    """Run a program and return its output. Raises SetupError if it cannot be run, or fails and `check` is set."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
     except FileNotFoundError:

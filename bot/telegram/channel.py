@@ -101,7 +101,7 @@ class TelegramChannel(Channel):
         return ""
 
     def limits(self, chat: str) -> ChannelLimits:
-        """https://core.telegram.org/bots/api#sending-files and #getfile"""
+        """The Bot API's limits (https://core.telegram.org/bots/api#sending-files and #getfile)."""
         seconds = 0.9 if parse(chat).private else 4.0
         upload = 2000 * MIB if self._own_server else 50 * MIB
         return ChannelLimits(upload, download_limit(self._own_server), seconds)
@@ -288,7 +288,7 @@ def download_limit(own_server: bool) -> int:
 
 
 def message_parts(text: str) -> list[Styled | str]:
-    """The messages of a text, at least one; of a long text a beginning, and the whole as a string, to be sent
+    """Split a text into messages; of a very long text return a beginning, and the whole as a string, to be sent
     as a file."""
     styled = render(text)
     parts = split(styled) or [Styled("…")]
@@ -299,7 +299,7 @@ def message_parts(text: str) -> list[Styled | str]:
 
 
 def kind_of(files: Sequence[NamedFile]) -> FileKind:
-    """How these files are sent, all in the same way."""
+    """The kind as which all of these files are sent."""
     if all(n.lower().endswith(PHOTO_SUFFIXES) and f.seek(0, 2) <= PHOTO_BYTES for f, n in files):
         return "photo"
     sound = all(name.lower().endswith(SOUND_SUFFIXES) for _, name in files)
@@ -325,7 +325,7 @@ GAINS = {"table_open", "heading_open"}  # what entities cannot show
 
 
 def rich_html(text: str) -> str | None:
-    """The HTML of a rich message; None where entities show as much, or it would be beyond the limits."""
+    """The HTML of a rich message; None if entities are enough, or if it would exceed the limits."""
     from bot.markdown_dialect import (
         as_html,
         parser,  # it loads markdown-it, which a start need not wait for

@@ -40,7 +40,7 @@ DEFAULT = BaseRequest.DEFAULT_NONE
 
 
 class TooLong(NetworkError):
-    """An answer that has more bytes than were wanted of it."""
+    """An answer has more bytes than allowed."""
 
 
 class Connection(BaseRequest):
@@ -109,7 +109,7 @@ class Connection(BaseRequest):
 
 
 async def bounded(answer: aiohttp.ClientResponse, longest: int) -> bytes:
-    """The answer's body, unpacked. Raises TooLong."""
+    """Read and decompress a body of at most `longest` bytes. Raises TooLong."""
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
@@ -172,7 +172,7 @@ def certificates() -> ssl.SSLContext:
 
 
 def reason(error: Exception) -> str:
-    """For a person; never the URL, which holds the token."""
+    """Describe an error for a person, without the URL, which holds the token."""
     if isinstance(error, NO_URL):
         return "its URL is not valid"
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error

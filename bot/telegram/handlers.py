@@ -82,7 +82,7 @@ Handler = Callable[[HandlerContext, Update], Awaitable[None]]
 
 
 def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]]:
-    """Every kind of update and who handles it; the first that matches does."""
+    """All handlers, of which the first that matches handles an update."""
     new, edited = filters.UpdateType.MESSAGE, filters.UpdateType.EDITED_MESSAGE
 
     def bound(handler: Handler) -> Callable[..., Coroutine[Any, Any, None]]:
@@ -159,7 +159,7 @@ def on_command(command: Command) -> Handler:
 
 
 async def on_unknown_command(context: HandlerContext, update: Update) -> None:
-    """Help; but in a group it may be another bot's command, and "/home is full" is none."""
+    """Answer an unknown command with help; in a group it may be another bot's, and "/home is full" is none."""
     message, call = update.message, command_call(context, update)
     if message and not is_command(message, message.get_bot().bot):
         await on_message(context, update)
@@ -357,7 +357,7 @@ async def register_texts(
 
 
 def command_call(context: HandlerContext, update: Update) -> CommandCall | None:
-    """The command of an update; None where nobody sent it."""
+    """The command of an update; None if it has no sender."""
     message = update.message
     if message is None or message.from_user is None:
         return None

@@ -66,13 +66,13 @@ def chat_of(message: Message) -> ChatKey:
 
 
 def author_of(message: Message) -> str:
-    """The id of the channel or group in whose name it was written, else of the person."""
+    """The id of the author: the channel or group in whose name a message was written, else the person."""
     author = message.sender_chat or message.from_user
     return str(author.id) if author else ""
 
 
 def addressed(message: Message, me: User) -> bool:
-    """Whether a group's message speaks to the bot: by a mention, or as a reply to it."""
+    """Whether a group's message addresses the bot, by a mention or as a reply."""
     replied = message.reply_to_message
     if replied is not None and replied.from_user is not None and replied.from_user.id == me.id:
         return True
@@ -144,14 +144,14 @@ def message_text(message: Message, me: User) -> str:
 
 
 def kind_of(message: Message) -> str:
-    """What a message without text and files holds, in words."""
+    """Describe the content of a message without text and files."""
     known = ("game", "gift", "giveaway", "invoice", "paid_media", "live_photo")
     kind = next((name for name in known if getattr(message, name, None)), "unknown")
     return kind.replace("_", " ")
 
 
 def quotation(message: Message, me: User) -> Quotation | None:
-    """What a message answers: the part that was quoted, else the whole message."""
+    """The quotation of the message that this one replies to: the selected part, else all of it."""
     replied, part = message.reply_to_message, message.quote
     text = with_links(part.text, part.entities or ()) if part else ""
     if replied is None or replied.forum_topic_created is not None:
@@ -214,7 +214,7 @@ def display_name(user: User | None) -> str:
 
 
 def attachments(message: Message | ExternalReplyInfo, named_by: Message) -> list[Attachment]:
-    """One at most; of a photo the largest size. What has no name is named after a message."""
+    """The message's file, of a photo the largest size; a file without a name gets one."""
     files: dict[str, Any] = {
         "photo": message.photo[-1] if message.photo else None,
         "animation": message.animation,

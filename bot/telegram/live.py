@@ -36,7 +36,7 @@ STILL = "💭"
 
 
 class LiveMessage:
-    """A LiveView (bot.channel). `unfinished` remembers how it is to end should we be killed."""
+    """A LiveView (bot.channel). `unfinished` stores the text that is to remain if this process is killed."""
 
     def __init__(self, calls: MessageCalls, chat: str, unfinished: "LiveMessageStore") -> None:
         self._calls = calls
@@ -130,13 +130,13 @@ class LeftMessage(NamedTuple):
 
 
 class LiveMessageStore(UnfinishedViews[LeftMessage]):
-    """Keys are those of `message_key`."""
+    """UnfinishedViews whose keys come from `message_key`."""
 
     def __init__(self, key_values: KeyValueTable) -> None:
         super().__init__(key_values, "live:", LeftMessage)
 
     async def keep_view(self, key: str, view: TurnView) -> None:
-        """Calls that still run are to be marked as interrupted."""
+        """Store a view's lasting text, with calls that still run marked as interrupted."""
 
         def ended(call: ToolCallView) -> ToolCallView:
             detail = "\n".join(filter(None, [call.detail, TEXTS.interrupted]))
@@ -147,7 +147,7 @@ class LiveMessageStore(UnfinishedViews[LeftMessage]):
         await self.keep(key, LeftMessage(end.text, [astuple(span) for span in end.spans]))
 
     async def end_all(self, calls: MessageCalls) -> None:
-        """End what was left, each until it has succeeded or its chat is gone."""
+        """Finish the views that a killed process left, retrying each until it succeeds or its chat is gone."""
         async with asyncio.TaskGroup() as group:
             for key, left in self.left.items():
                 group.create_task(self._end(calls, key, left))
@@ -174,14 +174,14 @@ def message_key(chat: str, message: str) -> str:
 
 
 def lasting_text(view: TurnView) -> Styled:
-    """What stays of a view: the plan, and the tools' lines below it."""
+    """The lasting text of a view: the plan, and the tools' lines below it."""
     steps = join(map(prose, plan_steps(view.plan)))
     log = tool_log(view.calls, TEXT_UNITS - units(steps.text) - 2)
     return join([steps, log], "\n\n")
 
 
 def tool_log(calls: tuple[ToolCallView, ...], room: int) -> Styled:
-    """The tools' lines; the newest with their output, folded, as far as there is room for it."""
+    """The tools' lines, the newest with their output, folded, as far as it fits."""
     whole = [join([headline(call), detail(call)]) for call in calls]
     sizes = accumulate(units(line.text) for line in reversed(whole))
     short = len(calls) - sum(size < LOG_UNITS for size in sizes)
@@ -189,7 +189,7 @@ def tool_log(calls: tuple[ToolCallView, ...], room: int) -> Styled:
 
 
 def progress_text(view: TurnView, *, with_calls: bool) -> Styled:
-    """The newest part of what goes on; with the tools' lines where they have no message of their own."""
+    """The newest part of the turn's status and text, with the tools' lines if they have no message of their own."""
     thoughts = prose(view.thoughts[-DETAIL_CHARACTERS:].strip()).within("expandable_blockquote")
     parts = [thoughts, render(view.text), prose(view.status).within("italic")]
     return tail(join([*([lasting_text(view)] if with_calls else []), *parts], "\n\n"), TEXT_UNITS)
@@ -202,7 +202,7 @@ def headline(call: ToolCallView) -> Styled:
 
 
 def detail(call: ToolCallView) -> Styled:
-    """As code: the names and paths in it are no links and no commands of the bot."""
+    """Format a detail as code, so that names and paths in it become no links or commands."""
     text = call.detail.strip()
     if len(text) > DETAIL_CHARACTERS:
         half = DETAIL_CHARACTERS // 2

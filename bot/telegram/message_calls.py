@@ -78,13 +78,13 @@ class Pacer:
     async def permit(
         self, urgency: Urgency = Urgency.FINAL, tickets: tuple[int, int] | None = None
     ) -> AsyncIterator[None]:
-        """Holds the chat for one call, in its place in both queues."""
+        """Wait in the chat's and the bot's queue, and hold the chat for one call."""
         chat, overall = tickets or (self._chat.ticket(), self._overall.ticket())
         async with self._chat.permit(urgency, chat), self._overall.permit(urgency, overall):
             yield
 
     async def run(self, call: Callable[[], Awaitable[T]], urgency: Urgency = Urgency.FINAL) -> T:
-        """The call's result. It is made again after a 429, which Telegram did not carry out."""
+        """Make a call, again after a 429, which Telegram did not carry out; return its result."""
         tickets = self._chat.ticket(), self._overall.ticket()
         while True:
             async with self.permit(urgency, tickets):
@@ -121,7 +121,7 @@ class Pacers:
 
 
 def seconds_of(refusal: RetryAfter) -> float:
-    """How long Telegram wants to be left alone."""
+    """The seconds to wait that Telegram demands."""
     assert isinstance(refusal.retry_after, timedelta)  # PTB_TIMEDELTA
     return refusal.retry_after.total_seconds() + 0.1
 
@@ -167,7 +167,7 @@ class MessageCalls:
 
     @contextmanager
     def pausing(self, chat: str) -> Iterator[None]:
-        """Within a permit: a 429 pauses the chat, and errors are raised as those of a channel."""
+        """Convert errors to ChannelErrors; a 429 pauses the chat. The caller holds a permit."""
         with channel_errors():
             try:
                 yield
@@ -184,7 +184,7 @@ class MessageCalls:
         silent: bool = False,
         reply_to: str = "",
     ) -> str:
-        """The new message's id. Raises TelegramError; not paced: the caller holds a permit."""
+        """Send without rate limiting, as the caller holds a permit; return the message's id. Raises TelegramError."""
         sent = await self.bot.send_message(
             text=text.text,
             entities=entities(text),
@@ -199,7 +199,7 @@ class MessageCalls:
     async def send_rich(
         self, chat: str, html: str, *, silent: bool = False, reply_to: str = ""
     ) -> str:
-        """The new message's id. Raises TelegramError; not paced."""
+        """Send without rate limiting; return the new message's id. Raises TelegramError."""
         call: dict[str, Any] = {
             **place(chat),
             "rich_message": {"html": html},
@@ -236,7 +236,7 @@ class MessageCalls:
         wanted: Callable[[], bool],
         keyboard: Keyboard = (),
     ) -> str:
-        """Replace a message of progress, or send one silently where its id is ""; the id.
+        """Replace a message of progress, or send one silently if its id is ""; return the id.
 
         Nothing is done, and "" stays, where it is no longer wanted when its turn
         comes. Raises ChannelError.
@@ -256,7 +256,7 @@ class MessageCalls:
     async def put_draft(
         self, chat: str, draft: int, text: Styled, wanted: Callable[[], bool]
     ) -> None:
-        """Show a draft where it is still wanted when its turn comes. Errors are ignored."""
+        """Show a draft, if it is still wanted once the rate limit allows it. Errors are ignored."""
 
         async def call() -> None:
             if wanted():
@@ -275,7 +275,7 @@ class MessageCalls:
                 self.drafts = False
 
     async def delete(self, chat: str, message: str) -> None:
-        """Errors are ignored."""
+        """Delete a message. Errors are ignored."""
         await self.unless_paused(
             "delete", chat, lambda key: self.bot.delete_message(key.chat_id, int(message))
         )
@@ -283,7 +283,7 @@ class MessageCalls:
     async def unless_paused(
         self, kind: str, chat: str, call: Callable[[ChatKey], Awaitable[object]]
     ) -> None:
-        """Make a call on which nothing depends: not while the chat, or its kind, is paused. Errors are
+        """Make a dispensable call, unless the chat or this kind of call is paused. Errors are
         ignored."""
         key = parse(chat)
         try:
@@ -305,7 +305,7 @@ def inline_button(button: Button) -> InlineKeyboardButton:
 
 @contextmanager
 def channel_errors() -> Iterator[None]:
-    """Raise Telegram's errors as those of a channel."""
+    """Convert Telegram's errors to ChannelErrors."""
     try:
         yield
     except TelegramError as error:
@@ -338,7 +338,7 @@ def says(error: TelegramError, *texts: str) -> bool:
 
 
 def reply_parameters(reply_to: str) -> ReplyParameters | None:
-    """`reply_to` is a message's id, or ""."""
+    """Create the parameters of a reply; `reply_to` is a message's id, or ""."""
     if not reply_to:
         return None
     return ReplyParameters(int(reply_to), allow_sending_without_reply=True)

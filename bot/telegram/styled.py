@@ -1,4 +1,4 @@
-"""Text with styled spans: building it, cutting it to fit messages, Telegram's form of it.
+"""Text with styled spans: builds it, splits it into messages, converts it to Telegram's form.
 
 Offsets are Python's own; Telegram counts in UTF-16 units, which only `units`
 and `entities` know.
@@ -83,7 +83,7 @@ def plain(text: str) -> Styled:
 
 
 def prose(text: str) -> Styled:
-    """Text whose names of files are code, lest Telegram make links of them."""
+    """Plain text with file names as code, so that Telegram does not turn them into links."""
     styled = plain(text)
     names = (Span("code", *found.span()) for found in FILE_NAME.finditer(styled.text))
     return Styled(styled.text, tuple(names))
@@ -161,7 +161,7 @@ def tail(styled: Styled, limit: int) -> Styled:
 
 
 def skip_space(styled: Styled, start: int) -> int:
-    """Past white space that Telegram would trim; the indentation of code stays."""
+    """The position after white space that Telegram would trim, without the indentation of code."""
     text = styled.text
     while start < len(text) and text[start] in " \n":
         if text[start] == " " and any(
@@ -209,7 +209,7 @@ class StyledWriter:
         return Styled("".join(self._pieces), tuple(spans))
 
     def gap(self, lines: int) -> None:
-        """At least so many line breaks before what comes next."""
+        """Require at least so many line breaks before the next text."""
         if not self._fresh:
             self._gap = max(self._gap, lines)
 
@@ -249,7 +249,7 @@ class StyledWriter:
 
     @contextmanager
     def flush_left(self) -> Iterator[None]:
-        """Without indentation, as code must be to be copied; on a line of its own."""
+        """Write on lines of their own without indentation, so that code can be copied."""
         before, self._indent = self._indent, ""
         if self._fresh and self._length and not self._pieces[-1].endswith("\n"):
             self._gap = 1

@@ -52,7 +52,7 @@ TakeUpdates = Callable[[Sequence[object]], Coroutine[Any, Any, None]]  # as JSON
 
 
 def why(error: TelegramError) -> Phrase:
-    """What is wrong, a sentence."""
+    """Describe an error in a sentence."""
     if isinstance(error, Conflict):
         return Phrase(
             "Another copy of this bot asks for updates with the same token; stop one of them."
@@ -63,12 +63,12 @@ def why(error: TelegramError) -> Phrase:
 
 
 def wait_of(error: TelegramError) -> float:
-    """Seconds for which Telegram wants to be left alone, 0 where it does not say."""
+    """The seconds to wait that Telegram demands; 0 if it does not say."""
     return error._retry_after.total_seconds() if isinstance(error, RetryAfter) else 0.0
 
 
 class Poller:
-    """Asks for updates and has each taken before the next poll acknowledges it."""
+    """Polls for updates, each of which is handled before the next poll acknowledges it."""
 
     def __init__(
         self, bot: Bot, state: InboundHealth, take: TakeUpdates, kinds: Sequence[str]
@@ -253,7 +253,7 @@ class UpdateGate:
         application.add_error_handler(self._keep_error)
 
     async def take(self, updates: Sequence[object]) -> None:
-        """Returns when the updates, as JSON, are handled for good or set aside."""
+        """Return once the updates, as JSON, are handled for good or set aside."""
         for raw in urgent_first(updates):
             number = update_number(raw)
             if number in self._known:
@@ -294,7 +294,7 @@ class UpdateGate:
 
 
 def urgent_first(updates: Sequence[object]) -> Sequence[object]:
-    """/status and /stop before what other chats sent earlier; within a chat the order stays."""
+    """Sort updates: /status and /stop before those of other chats; within a chat the order stays."""
     urgent: list[object] = []
     others: list[object] = []
     waiting: set[str] = set()  # chats with an update in `others`
@@ -322,7 +322,7 @@ def field(raw: object, name: str) -> object:
 
 
 def update_number(raw: object) -> int | None:
-    """The update_id of an update; None where it has none that Telegram would give."""
+    """The update_id of an update; None if it is missing or not one of Telegram's."""
     number = field(raw, "update_id")
     return number if type(number) is int and 0 <= number < 1 << 63 else None
 

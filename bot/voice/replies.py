@@ -51,7 +51,7 @@ class SpokenTurn:
 
 
 class SpokenReplies(TurnListener):
-    """A listener of the agent's turns. `models` is the folder of downloaded voices. The context must be open while
+    """Speaks the answers of turns, whose events it listens to. `models` is the folder of downloaded voices. The context must be open while
     turns run."""
 
     def __init__(
@@ -189,7 +189,7 @@ def sentences(markdown: str, texts: Texts) -> list[str]:
 
 
 def blocks(tokens: Sequence[Token], texts: Texts) -> Iterator[str]:
-    """The words of each paragraph, heading and item, or a sentence on a block that cannot be read out."""
+    """The words of each paragraph, heading and item; for a block that cannot be read out, a sentence on it."""
     rows, in_table = 0, False
     for token in tokens:
         match token.type:
@@ -227,7 +227,7 @@ def address(url: str, texts: Texts) -> str:
 
 
 def speakable(text: str) -> str:
-    """Without emoji and other signs that a speech engine would describe."""
+    """Remove emoji and other signs that a speech engine would describe."""
     kept = (
         " " if unicodedata.category(sign) in ("So", "Sk", "Cf", "Cs", "Co", "Cc") else sign
         for sign in text
