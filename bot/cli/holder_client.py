@@ -164,10 +164,10 @@ class Patience:
         self._until = asyncio.get_running_loop().time() + PATIENCE_SECONDS
 
     async def wait(self) -> None:
-        if asyncio.get_running_loop().time() > self._until:
-            raise Failed(
-                f"Process {holder_pid(self._state)} holds the state in {self._state} and does not answer."
-            )
+        pid = holder_pid(self._state)
+        # A bot that starts in this very process (setup, demo) needs longer on a busy machine; its failure is seen.
+        if pid != str(os.getpid()) and asyncio.get_running_loop().time() > self._until:
+            raise Failed(f"Process {pid} holds the state in {self._state} and does not answer.")
         await asyncio.sleep(AGAIN_SECONDS)
 
 

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from bot.cli.holder_client import LOCK, change, holder_socket, holding_state
+from bot.cli import holder_client
+from bot.cli.command import Failed
+from bot.cli.holder_client import LOCK, Patience, change, holder_socket, holding_state
 from bot.cli.setup import settings_at
 from bot.localgram import Localgram, Person
 from bot.setup import telegram
@@ -320,3 +322,14 @@ async def test_the_wizard_has_the_bot_make_the_link_and_send_the_first_message(
         assert house.rows(
             "SELECT 1 FROM outbox WHERE state = 'delivered' AND payload LIKE '%Ready%'"
         )
+
+
+async def test_a_bot_that_starts_in_this_process_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(holder_client, "PATIENCE_SECONDS", -1.0)
+    with holding_state(tmp_path):
+        await Patience(tmp_path).wait()
+        (tmp_path / LOCK).write_text("1")
+        with pytest.raises(Failed, match="Process 1 holds the state"):
+            await Patience(tmp_path).wait()
