@@ -493,7 +493,7 @@ async def tools_of_servers(
 def recorded_endpoint(
     config: AgentConfig, backend: BackendClient, store: Store, leaks: LeakDetector
 ) -> Callable[[], Awaitable[Endpoint]]:
-    """Gives the model's address, and records in the ledger that the owner's key is used there (once a day)."""
+    """Return the model's endpoint, and record in the ledger, once a day, that the owner's key is used there."""
 
     async def endpoint() -> Endpoint:
         found = await backend.endpoint()
@@ -507,7 +507,7 @@ def recorded_endpoint(
 
 
 def spill_into(sandboxes: Sandboxes) -> Spill:
-    """Saves old output in its chat's workspace; its path, "" where there is no room."""
+    """Create the function that saves old output in its chat's workspace; it returns the path, "" if there is no room."""
 
     async def spill(chat: str, text: str, stranger: str) -> str:
         try:

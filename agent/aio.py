@@ -77,7 +77,7 @@ async def expire(scope: asyncio.Timeout, event: asyncio.Event) -> None:
 
 
 async def complete(work: Coroutine[Any, Any, T], *, grace: float | None = None) -> T:
-    """The result of the work. A cancellation meanwhile is raised only when the work has ended.
+    """Await the work to its end and return its result; a cancellation meanwhile is raised only then.
 
     `grace` limits that wait, in seconds; then the work is cancelled as well.
     """
@@ -91,7 +91,7 @@ async def complete(work: Coroutine[Any, Any, T], *, grace: float | None = None) 
 
 
 async def set_within(event: asyncio.Event, seconds: float) -> bool:
-    """Wait for the event, at most `seconds`. Whether it is set."""
+    """Wait for the event for at most `seconds`; return whether it is set."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

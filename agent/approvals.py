@@ -48,13 +48,13 @@ class ApprovalRequest:
 
     @property
     def intact(self) -> bool:
-        """Whether this is still what its id was made of."""
+        """Whether the request is unchanged, by the digest in its id."""
         token = self.id.partition(".")[0]
         return self.id == question_id(token, self.chat, self.what, self.scope, self.because)
 
 
 def question_id(token: str, chat: str, what: str, scope: str, because: str = "") -> str:
-    """`token` and 160 bits of the SHA-256 of what is asked: together they fit into a button's 64 bytes."""
+    """Create a request's id from `token` and 160 bits of the SHA-256 of what is asked, short enough for a button."""
     asked = json.dumps([chat, what, scope, because]).encode()
     return f"{token}.{hashlib.sha256(asked).hexdigest()[:40]}"
 
@@ -70,7 +70,7 @@ class GuardedCall:
 
 
 class ApprovalRows(Protocol):
-    """The durable side. Each method returns once its row is committed."""
+    """Stores approval requests. Each method returns once its row is committed."""
 
     async def find(
         self, turn: str, call: str, what: str
@@ -150,7 +150,7 @@ class Approvals:
         running: bool = False,
         emit: Emit = lambda event: None,
     ) -> tuple[ApprovalRequest, Decision, str]:
-        """The question, its decision and, where that is a denial, the reason. Waits up to the expiry.
+        """Ask, wait for the decision up to the expiry, and return question, decision and the reason of a denial.
 
         No standing permission holds in a chat that strangers' text has touched. `running`:
         the call has done something already, so that it is not run again after a crash.
@@ -232,7 +232,7 @@ class CallApprover:
 
 
 def asked_midway(scope: str) -> bool:
-    """Whether a call may have done something already when it asks for this, as a command in the shell has."""
+    """Whether a call can have had effects before it asks for this, as a command of a shell script can."""
     act, _, of = scope.partition(":")
     if act == "budget":
         return of in ("bytes", "hosts")

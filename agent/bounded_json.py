@@ -11,7 +11,7 @@ PLAIN = {"Accept-Encoding": "identity"}  # a compressed answer could grow a thou
 
 
 async def bounded_json(answer: aiohttp.ClientResponse) -> Any:
-    """The value. Raises ValueError for more than LONGEST bytes, and as `parsed_json` does.
+    """Read and parse a JSON body. Raises ValueError for more than LONGEST bytes, and as `parsed_json` does.
 
     The session must have PLAIN as its headers and `auto_decompress` off.
     """
@@ -24,7 +24,7 @@ async def bounded_json(answer: aiohttp.ClientResponse) -> Any:
 
 
 def parsed_json(raw: bytes | bytearray) -> Any:
-    """The value. Raises ValueError for invalid JSON, for deep nesting, and for more than MOST_VALUES."""
+    """Parse JSON. Raises ValueError if it is invalid, nested deeply, or has more than MOST_VALUES."""
     if sum(map(raw.count, b",:[{")) > MOST_VALUES:
         raise ValueError(f"the answer has more than {MOST_VALUES:,} values")
     try:

@@ -56,7 +56,7 @@ class DailyBudgets:
 
 @dataclass
 class CallBudget:
-    """What one tool call uses; `act` is the call in short, for the question. Without `daily` nothing is counted."""
+    """Counts what one tool call uses; `act` is the call in short, for the question. Without `daily` nothing is counted."""
 
     daily: DailyBudgets | None = None
     chat: str = ""

@@ -67,11 +67,11 @@ class Channels(Protocol):
     asked, and nothing is fetched or sent."""
 
     def owns(self, chat: str, source: str) -> bool:
-        """Whether this process answers messages of that source and runs the chat's jobs; the rest waits for the bot."""
+        """Whether this process answers messages of that source and runs the chat's jobs; others wait for the bot."""
         return True
 
     def attends(self, incoming: Incoming) -> bool:
-        """Whether somebody waits for the answer; what a terminal asked that is gone is dropped."""
+        """Whether somebody waits for the answer; a message of a terminal that is gone is dropped."""
         return True
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:

@@ -113,7 +113,7 @@ def compile_catalogue(file: Path) -> bytes:
 
 
 def fields(text: str) -> Counter[str]:
-    """The fields in braces."""
+    """Count the {fields} of a text."""
     return Counter(FIELD.findall(text))
 
 

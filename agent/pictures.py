@@ -116,7 +116,7 @@ def facts_of(content: bytes) -> PictureFacts:
 
 
 def webp_size(content: bytes) -> tuple[int, int]:
-    """https://developers.google.com/speed/webp/docs/riff_container"""
+    """Read the size of a WebP (https://developers.google.com/speed/webp/docs/riff_container)."""
     form = content[12:16]
     if form == b"VP8X":
         width, height = (int.from_bytes(content[at : at + 3], "little") for at in (24, 27))

@@ -80,7 +80,7 @@ class Chats:
         await self.tasks.stop()
 
     async def submit(self, incoming: Incoming) -> bool:
-        """Store a message and have it answered; False for a duplicate, and for an edit of another's message.
+        """Store a message and start its turn; False for a duplicate, and for an edit of another person's message.
 
         An edit of a message that the running turn answers stops that turn.
         """
@@ -118,7 +118,7 @@ class Chats:
         return [chat for chat, worker in self._workers.items() if worker.stop]
 
     def assignment(self, chat: str) -> Assignment | None:
-        """What runs in that chat now."""
+        """The turn that runs in that chat now."""
         worker = self._workers.get(chat)
         return worker.assignment if worker else None
 
@@ -416,7 +416,7 @@ class Worker:
 
 
 def gathered(rows: Sequence[InboxRow]) -> list[InboxRow]:
-    """The first row and those right behind it that were sent as one message (an album, a paste)."""
+    """The first row and the following ones that were sent as one message (an album, a paste)."""
     taken = list(rows[:1])
     for row in rows[1:]:
         before, this = taken[-1].incoming, row.incoming

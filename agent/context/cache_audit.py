@@ -24,7 +24,7 @@ class CacheAudit:
     def compare(
         self, conversation: int, sent: Sequence[Message], completion: Completion
     ) -> CacheReuse:
-        """What this call prefilled again although it was in the cache; more than SLACK is logged."""
+        """Return the tokens that this call prefilled again although they were in the cache; log more than SLACK."""
         prompt, cached = completion.prompt_tokens, completion.cached_tokens
         last = self._last.get(conversation)
         self.remember(conversation, sent, completion)
@@ -49,7 +49,7 @@ class CacheAudit:
                 self._last.popitem(last=False)
 
     def forget(self, conversation: int) -> None:
-        """The prompt was shortened on purpose: the next call is not compared with the last."""
+        """Do not compare the next call with the last one, as the prompt was shortened on purpose."""
         self._last.pop(conversation, None)
 
 

@@ -110,7 +110,7 @@ def shrunk(entry: Entry, saved: str) -> Entry:
 
 
 def one_line(name: str, text: str, saved: str = "") -> str:
-    """The line that stands for an old tool output."""
+    """The line that replaces an old tool output."""
     found = _SAVED.search(text)
     where = found.group() if found else saved
     lines, first = text.count("\n") + 1, " ".join(text.split())[:80].strip()
@@ -251,7 +251,7 @@ def measure(entries: Sequence[Entry], tokens: int) -> Measure:
 def without_newest(
     entries: Sequence[Entry], size: int, budget: WindowBudget, tokens: Measure
 ) -> list[Entry]:
-    """The oldest entries behind which the request for a summary and its answer still fit."""
+    """The oldest entries that leave room for the request for a summary and its answer."""
     kept, excess = list(entries), size + budget.summary - budget.limit
     while excess > 0 and kept:
         excess -= tokens(kept.pop().message)

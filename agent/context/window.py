@@ -121,8 +121,8 @@ class ModelWindow:
     async def fit(
         self, turn: OpenTurn, begins: Callable[[], None] | None = None, *, full: bool
     ) -> bool:
-        """Before a model call: compact the conversation if the call would not fit, or is known not to (`full`);
-        whether it was compacted. `begins` is called before the compaction."""
+        """Compact the conversation if the next model call would not fit, or is known not to (`full`); return
+        whether it did. `begins` is called before the compaction."""
         try:
             budget = await self.check()
             entries = await self.store.transcript.prompt(turn.conversation)

@@ -48,7 +48,7 @@ BEFORE_NO_LETTER = re.compile(r"[©®¶¹²³¬±¦¨¯´¸¼½¾](?=[^\W\d_])")
 
 
 def decoded(raw: bytes) -> tuple[str, str]:
-    """The text, and a sentence on its encoding where that was guessed."""
+    """Decode a text; return it with a sentence on its encoding if that was guessed."""
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace"), ""
@@ -116,7 +116,7 @@ def score(sample: bytes, encoding: str) -> float:
 
 
 def strange(word: str, *, latin: bool, wide: bool) -> float:
-    """How many letters of a word do not stand together in any language."""
+    """The number of letters in a word that no language combines like this."""
     if wide:
         return 0.0
     foreign = sum(letter > "\x7f" for letter in word)

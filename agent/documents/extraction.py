@@ -117,7 +117,7 @@ def no_text(notes: Sequence[str]) -> str:
 
 
 def blocks(document: Document) -> Iterator[Block]:
-    """The document's content in order. Its kind is told by its first bytes; that of text by its name."""
+    """Yield the document's content in order. Its kind follows from its first bytes, that of text from its name."""
     with Path(document.path).open("rb") as file:
         head = file.read(1024)
     suffix = document.path.rpartition(".")[2].lower()
@@ -194,7 +194,7 @@ def has_words(text: str) -> bool:
 
 
 def blank_pages(document: Document, wordless: Sequence[int]) -> set[int]:
-    """Those of these pages on which nothing is printed, so that tesseract need not look at them.
+    """Return the empty ones of these pages, which tesseract need not read.
 
     Each is drawn as a small picture: 3,000 of them take poppler half a second, tesseract many minutes.
     Empty when poppler left a page out, since pictures and pages no longer match, or took too long.
@@ -301,7 +301,7 @@ def archive(document: Document) -> Iterator[Block]:
 
 
 def epub(document: Document, files: zipfile.ZipFile) -> Iterator[Block]:
-    """The files of its spine, in order, each a chapter."""
+    """Read the files of an EPUB's spine in order, each as a chapter."""
     document.unit = "chapter"
     package = ""
     items: dict[str, str] = {}
@@ -347,7 +347,7 @@ def text_of(document: Document, *, html: bool) -> str:
 
 
 def markdown(text: str) -> Iterator[Block]:
-    """Headings are lines that begin with #, but not in fenced code."""
+    """Split Markdown at its headings: lines that begin with #, outside of fenced code."""
     kept: list[str] = []
     fence = ""
     for line in text.split("\n"):

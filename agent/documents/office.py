@@ -155,7 +155,7 @@ class Flow:
         self._pieces.append(text)
 
     def taken(self) -> str:
-        """What was read since the last block or cell."""
+        """Return and clear the text read since the last block or cell."""
         text, self._pieces = "".join(self._pieces), []
         return text.replace("~~~~", "")  # between two runs that are struck out
 
@@ -181,7 +181,7 @@ class Flow:
         self._pieces = []
 
     def end_cell(self, repeated: int = 1, columns: int = 1, rows: int = 1) -> None:
-        """A cell that stands `repeated` times, or is as wide as several `columns` and as high as several `rows`.
+        """Add a cell that is `repeated`, or spans several `columns` and `rows`.
         Below itself it stands again, since each row is read by itself."""
         if not self.rows:
             return
@@ -192,7 +192,7 @@ class Flow:
         cells += [text] * min(repeated, room) + [""] * min(columns - 1, room)
 
     def covered_cell(self, repeated: int = 1) -> None:
-        """The place of a cell that another one covers: with the text of the one above."""
+        """Add a covered cell, with the text of the cell above that covers it."""
         if not self.rows:
             return
         self.taken()
@@ -414,7 +414,7 @@ def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
 
 
 def framed(header: Flow, flow: Flow, footer: Flow) -> list[Block]:
-    """The text between what its pages repeat, each line of which is told once."""
+    """The text between its pages' header and footer, each line of which is given once."""
     above, below = (list(dict.fromkeys(each.blocks)) for each in (header, footer))
     return [*above, *flow.blocks, *below]
 
@@ -707,7 +707,7 @@ def formula(files: zipfile.ZipFile, place: str) -> str:
 
 
 def master_frames(files: zipfile.ZipFile) -> tuple[Flow, Flow]:
-    """What the pages of a text have above and below."""
+    """The headers and footers of a text's pages."""
     frames, place = {"header": Flow(), "footer": Flow()}, ""
     for edge, element, _ in part_events(files, "styles.xml", ["page-number"]):
         kind = element.removesuffix("-first").removesuffix("-left")
@@ -848,7 +848,7 @@ def shared_strings(files: zipfile.ZipFile) -> list[str]:
 
 
 def unescaped(text: str) -> str:
-    """Excel writes signs that XML cannot hold as _x000D_, and an underscore before such text as _x005F_."""
+    """Decode Excel's codes: _x000D_ for a character that XML cannot hold, _x005F_ for an underscore before such text."""
     text = re.sub(r"_x([0-9A-Fa-f]{4})_", lambda match: chr(int(match[1], 16)), text)
     # The two halves of a sign beyond four digits stand apart; one alone is none.
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -878,7 +878,7 @@ def cell_forms(files: zipfile.ZipFile) -> list[str]:
 
 
 def form_of(code: str) -> str:
-    """As `cell_forms`, of a format's code such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
+    """The form (see `cell_forms`) of a format code such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
     plain = re.sub(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', "", code.partition(";")[0])
     if plain.lower() in ("general", "standard"):
         return ""

@@ -49,7 +49,7 @@ class Rates:
 
 
 def rates(scores: Sequence[Score]) -> Rates:
-    """`scores` must not be empty."""
+    """Compute the means of scores, of which there is at least one."""
     valid, refused = sum(s.calls for s in scores), sum(s.refused for s in scores)
     joules = [s.joules for s in scores if s.joules is not None]
     return Rates(

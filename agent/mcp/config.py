@@ -15,7 +15,7 @@ ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
 
 
 def read_secret_file(path: str, what: str) -> str:
-    """ToolError where it cannot be read."""
+    """Read a file that holds a secret. Raises ToolError."""
     try:
         return Path(path).expanduser().read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -109,7 +109,7 @@ class ServerConfig:
         return read_secret_file(self.client_secret_file, what).strip()
 
     def variables(self) -> dict[str, str]:
-        """Those of its env_file; ToolError where that cannot be read."""
+        """The environment variables of its env_file. Raises ToolError if that cannot be read."""
         if not self.env_file:
             return {}
         text = read_secret_file(self.env_file, f"The env_file of {self.name}")

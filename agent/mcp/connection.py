@@ -89,7 +89,7 @@ class Screen:
         self.longest = longest or LONGEST_MESSAGE
 
     def accept(self, size: int) -> None:
-        """Count a message; BrokenServer where it is too much."""
+        """Count a message. Raises BrokenServer beyond the limits."""
         self.count += 1
         self.size += size
         if size > self.longest:
@@ -98,7 +98,7 @@ class Screen:
             self.refuse(f"sent {self.count:,} messages or {self.size:,} bytes to one request")
 
     async def accept_values(self, line: bytes) -> None:
-        """BrokenServer where a message has too many values; they are counted in a thread where it may."""
+        """Raise BrokenServer if a message has too many values; large ones are counted in a thread."""
         if signs(line) > MOST_VALUES and await asyncio.to_thread(too_many, line):
             self.refuse(TOO_MANY)
 
@@ -121,7 +121,7 @@ class Screen:
             ) from None
 
     def look(self, message: SessionMessage) -> None:
-        """BrokenServer where its lists are longer than the SDK may read."""
+        """Raise BrokenServer if a message has lists too long for the SDK."""
         told = message.message
         method = getattr(told, "method", "")
         if entries(getattr(told, "result", None) or getattr(told, "params", None)) > MOST_ENTRIES:
@@ -139,7 +139,7 @@ class Screen:
 
 
 def descriptor(tool: Any) -> dict[str, Any]:
-    """A tool as it is described; its name alone where that is wrong."""
+    """A tool with its description, or its name alone if that is malformed."""
     try:
         known = types.Tool.model_validate(tool, by_name=False)
     except ValidationError:
@@ -251,7 +251,7 @@ ReceivedMessages = MemoryObjectSendStream[SessionMessage | Exception]
 
 @asynccontextmanager
 async def over_pipes(name: str, process: LongRunningProcess) -> AsyncIterator[ServerConnection]:
-    """A session with a program."""
+    """Open a session with a program over its pipes."""
     screen = Screen()
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)

@@ -203,7 +203,7 @@ class Tokens(OAuthClientProvider):
         return kept.client if kept else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """It is kept with the tokens."""
+        """Store the client's registration with the tokens."""
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         tokens.refresh_token = tokens.refresh_token or self._refreshing or None
@@ -236,7 +236,7 @@ class Tokens(OAuthClientProvider):
 
 
 def tokens_of(name: str, path: Path, url: str) -> Tokens | None:
-    """None where nobody has signed in."""
+    """The tokens of a server; None if nobody has signed in."""
     kept = kept_sign_in(path, url)
     return Tokens(name, path, url, kept.redirect) if kept else None
 
@@ -426,7 +426,7 @@ def said(error: Exception) -> str:
 
 @asynccontextmanager
 async def listening(sign_in: SignIn, port: int) -> AsyncIterator[str]:
-    """Take the answer at a loopback port (0: any), the address of which is given."""
+    """Listen for the redirect on a loopback port (0: any), and yield its address."""
 
     async def take(request: web.Request) -> web.Response:
         try:

@@ -131,7 +131,7 @@ class ServerNetwork(Observer):
         await self.observer.secret(name, where)
 
     def renew(self) -> None:
-        """A call begins: the proxy's bound on bytes and its record of refusals begin anew."""
+        """Reset the proxy's limit on bytes and its record of refusals for a new call."""
         self.proxy.passed = 0
         self.proxy.refused.clear()
 
@@ -165,7 +165,7 @@ class ToolServers:
         return self.configs[name]
 
     async def pins(self, name: str) -> Pins:
-        """What owners have seen of it; nothing once something else is started or connected to."""
+        """The pins of a server; none if it is no longer the same program or address."""
         server = self.named(name)
         source = hashlib.sha256(repr((list(server.command), server.url)).encode()).hexdigest()
         found = await self.table.get(f"mcp:{name}", Pins)
@@ -522,7 +522,7 @@ class ToolServers:
 
 
 def first_tool_error(error: BaseException, name: str) -> ToolError:
-    """The error that the model is told, also out of an exception group."""
+    """Find the ToolError in an error or exception group."""
     if isinstance(error, BaseExceptionGroup):
         error = error.subgroup(ToolError) or error
     while isinstance(error, BaseExceptionGroup):
@@ -537,7 +537,7 @@ async def listed_only(request: HostRequest) -> None:
 
 
 async def imported_module(name: str = "agent.mcp.connection") -> Any:
-    """A module that needs the SDK; ToolError where that is not installed."""
+    """Import a module that needs the SDK. Raises ToolError if that is not installed."""
     try:
         return await asyncio.to_thread(importlib.import_module, name)
     except ImportError:

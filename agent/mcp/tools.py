@@ -239,7 +239,7 @@ class Pins:
         return self.tools.get(tool.name) == tool.digest
 
     def with_tools(self, tools: Sequence[ServerTool], listed: Sequence[str] = ()) -> "Pins":
-        """Also these tools. `listed` names those whose descriptors are kept, too."""
+        """Add these tools to the pins. `listed` names those whose descriptors are stored, too."""
         return Pins(
             self.source,
             self.tools | {tool.name: tool.digest for tool in tools},

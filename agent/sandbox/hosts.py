@@ -147,7 +147,7 @@ class Hosts:
         return any(listed_host(entry).names(host, port) for entry in self.allowed)
 
     def marked(self, request: HostRequest) -> HostRequest:
-        """The request, `listed` where an entry covers it."""
+        """Mark the request as `listed` if an entry covers it."""
         listed = any(listed_host(entry).covers(request) for entry in self.allowed)
         return replace(request, listed=listed)
 
@@ -165,7 +165,7 @@ class WholeWeb:
     reachable: Callable[[str], bool] = is_public
 
     def marked(self, request: HostRequest) -> HostRequest:
-        """The request as it is: there is no list."""
+        """Return the request unchanged, as there is no list."""
         return request
 
     async def addresses(self, host: str, port: int) -> list[str]:

@@ -291,7 +291,7 @@ def program_at(init: int, port: int) -> str:
 
 
 def names_of(directory: str) -> list[str]:
-    """The names in a directory of /proc; none where it is gone or unreadable."""
+    """The names in a directory of /proc; none if it is gone or unreadable."""
     try:
         return os.listdir(directory)  # noqa: PTH208 - names are enough
     except OSError:
@@ -304,7 +304,7 @@ def sum_lines(pids: Sequence[int], name: str, starts: tuple[str, ...]) -> int:
 
 
 def proc_text(pid: int, name: str) -> str:
-    """Empty when the process has ended."""
+    """Read a file of /proc; "" if the process has ended."""
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
     except OSError:

@@ -104,7 +104,7 @@ class EgressProxy:
     passed: int = 0  # bytes
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection from the sandbox."""
+        """Serve one connection from the sandbox."""
         name = ""
         async with closing(writer):
             try:

@@ -106,7 +106,7 @@ class SandboxConfig:
         variables: Mapping[str, str] = MappingProxyType({}),
         fds: Sequence[int] = (),
     ) -> Invocation:
-        """How a command is started; NoSandbox where it cannot be isolated.
+        """Build the invocation of a command. Raises NoSandbox if it cannot be isolated.
 
         A repository without a guard in `guards` is mounted read-only, and one that is not in `repos` not at
         all (None: all are). `texts`, `inputs` and `fds` are those of Invocation, `folders` those of Layout;

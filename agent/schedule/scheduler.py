@@ -51,7 +51,7 @@ send that itself. Raises agent.errors.NothingToDo, or an AgentError whose senten
 
 
 async def remind(job: Job, occurrence: Occurrence) -> str:
-    """A message, without a model; data as it came, in a block of code."""
+    """Return the reminder's text without asking the model, with its data in a block of code."""
     data = clean(occurrence.data.strip())
     return f"🔔 {job.spec.task}\n\n{block(data)}" if data else f"⏰ {job.spec.task}"
 
@@ -169,7 +169,7 @@ class JobRunner:
         self.store.freeze.on_freeze.append(self.stop_all)
 
     async def run_pass(self, tasks: asyncio.TaskGroup) -> float | None:
-        """One pass; runs go into `tasks`. The next time that something falls due, or None.
+        """Start what is due, in `tasks`; return the next time that something falls due, or None.
 
         What a killed process had begun and not yet posted begins again.
         """

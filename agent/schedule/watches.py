@@ -148,7 +148,7 @@ def is_watch(task: str) -> bool:
 
 
 async def look(call: Call, watch: Watch, last: str) -> str:
-    """What there is to see now; ToolError where it cannot be seen. `last`: the commit that was told last."""
+    """Look at the watch's subject and return its state. Raises ToolError. `last`: the commit that was told last."""
     await call.leaves(WATCH, watch.subject)
     known = last if watch.look == "commits" else ""
     words = (watch.look, watch.subject, watch.pattern, known)
@@ -189,7 +189,7 @@ KEPT_ENTRIES = 1000  # of a feed
 
 
 def compare(watch: Watch, last: str | None, output: str) -> tuple[str, str]:
-    """The state once this is told, and how it differs from the `last`; "" where it does not."""
+    """Compare an output with the `last` state; return the new state and the difference, "" for none."""
     if watch.look == "commits":
         head, _, new = output.partition("\n")
         form = translated("The newest commit is {commit} again.")
@@ -211,7 +211,7 @@ def compare(watch: Watch, last: str | None, output: str) -> tuple[str, str]:
 
 
 def compare_figure(watch: Watch, over: bool, value: float) -> tuple[str, str]:
-    """As `compare`; `over`: it was beyond its limit, and is so until it is back."""
+    """Compare a figure with its limit, as `compare` does; `over`: it was beyond the limit and is not `back` yet."""
     limit = watch.back if over else watch.limit
     now_over = value < limit if watch.below else value > limit
     form = translated("{value}: back to normal.")
@@ -228,7 +228,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def shortened(lines: list[str]) -> str:
-    """The lines as far as a message shows them."""
+    """Shorten lines to what a message shows."""
     text = "\n".join(lines[:SHOWN_LINES])
     shown = text[:SHOWN_CHARACTERS]
     if rest := len(lines) - len(shown.splitlines()):

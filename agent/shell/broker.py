@@ -92,7 +92,7 @@ class Broker:
         await streams.end(code)
 
     async def run(self, call: ShellCall, program: str, words: Sequence[str]) -> tuple[int, str]:
-        """The exit code, and what went wrong."""
+        """Run a command; return its exit code, and what went wrong."""
         try:
             if self.calls > MOST_CALLS:
                 raise ToolError(f"One call of bash may use {MOST_CALLS} commands.")
@@ -128,7 +128,7 @@ class Broker:
     async def overview(
         self, call: ShellCall, program: str, words: Sequence[str]
     ) -> tuple[int, str]:
-        """The result of a program with subcommands when none of them is named."""
+        """Answer a program that was typed without one of its subcommands."""
         usages = [each.usage for each in registry.commands(program).values()]
         if not usages:
             raise ToolError("there is no such command here.")
@@ -139,7 +139,7 @@ class Broker:
         return 2, "\n".join([wrong, *(f"usage: {usage}" for usage in usages)])
 
     async def approve(self, what: str, scope: str) -> None:
-        """As Call.approve, one question at a time; after MOST_DENIED denials nobody is asked."""
+        """Ask for approval like Call.approve, one question at a time, and deny all after MOST_DENIED denials."""
         with self.waiting():
             async with self._asking:
                 if self._denied >= MOST_DENIED:

@@ -264,7 +264,7 @@ class DocumentTable:
     async def vectors(
         self, chat: str, folders: Collection[str], model: str, ids: Collection[int]
     ) -> list[tuple[SavedPassage, Vector]]:
-        """Those of these passages that exist and the chat may see, with their vectors."""
+        """The given passages that still exist and that the chat may see, with their vectors."""
         async with self.database.read() as tx:
             scopes = json.dumps(await _scopes(tx, chat, folders))
             rows = await tx.all(_VECTORS, scopes, model, json.dumps(list(ids)))

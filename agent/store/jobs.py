@@ -164,7 +164,7 @@ class DueTimes:
 
 @dataclass(frozen=True, slots=True)
 class LookResult:
-    """What came of the look of a watch. `seen` is its new state; `data` the change or failure that is to be told,
+    """The outcome of a watch's look. `seen` is its new state; `data` the change or failure that is to be told,
     `payload` the message that tells it, if no task does."""
 
     seen: str

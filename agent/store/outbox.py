@@ -133,20 +133,20 @@ class OutboxTable:
             await tx.run("UPDATE outbox SET payload = ? WHERE id = ?", payload, id)
 
     async def postponed(self, id: int, not_before: float, error: str = "") -> None:
-        """It was certainly not sent, and waits again until that instant."""
+        """Let a row that was certainly not sent wait again until that instant."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "waiting", error)
             at = min(not_before, tx.now + FARTHEST)
             await tx.run("UPDATE outbox SET not_before = ? WHERE id = ?", at, id)
 
     async def uncertain(self, id: int, error: str = "") -> None:
-        """It may have been sent or not: it is not sent again unless a person asks."""
+        """Mark a row that may have been sent; it is sent again only if a person asks."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "uncertain", error)
         self._ended()
 
     async def failed(self, id: int, error: str, chat: str = "", payload: str = "") -> None:
-        """The app refuses it for good; the error is a sentence for a person. A `payload` is sent to `chat`
+        """Mark a row that the app refuses for good; the error is a sentence for a person. A `payload` is sent to `chat`
         instead."""
         async with self.database.write() as tx:
             await _set_state(tx, id, "failed", error)

@@ -80,7 +80,7 @@ class PeopleTable:
         return code
 
     async def use_code(self, source: str, person: str, name: str, code: str) -> Role | None:
-        """Pair somebody by a code: their role, or None when the code is unknown, used or expired."""
+        """Pair somebody by a code; return their role, or None if the code is unknown, used or expired."""
         async with self.database.write() as tx:
             sql = (
                 "UPDATE pairing_codes SET used_by = ?1, used_at = ?2"

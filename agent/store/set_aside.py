@@ -81,7 +81,7 @@ class SetAsideTable:
 
     @asynccontextmanager
     async def attempt(self, table: str, key: object, raw: str = "") -> AsyncIterator[bool]:
-        """A block that may kill the program. It gets False when CRASHES earlier attempts have done so, and
+        """Guard a block that may kill the program. It gets False when CRASHES earlier attempts have done so, and
         their cause is set aside. A second attempt runs alone, so that nothing else is counted if it kills the
         program again.
         """
@@ -100,7 +100,7 @@ class SetAsideTable:
                     file.unlink()
 
     async def passed(self, table: str, key: object) -> None:
-        """Forget the crashes at what was handled after all."""
+        """Forget the crashes of an item that was handled after all."""
         sql = "DELETE FROM set_aside WHERE table_name = ? AND row_id = ? AND at IS NULL"
         await self.database.execute(sql, table, str(key))
 

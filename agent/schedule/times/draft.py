@@ -26,11 +26,11 @@ class NotUnderstood(Exception):
 
 
 class TwoReadings(NotUnderstood):
-    """What was said may mean either of two times."""
+    """A phrase may mean either of two times."""
 
 
 class Incomplete(NotUnderstood):
-    """What was said is right so far; something is missing."""
+    """A phrase is valid so far, but incomplete."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Clock:
 
 @dataclass
 class Draft:
-    """Filled by the clauses in any order."""
+    """A rule in the making; clauses fill its fields in any order."""
 
     now: datetime  # aware, in the chat's zone
     zone: str
@@ -85,7 +85,7 @@ class Draft:
     cron: Cron | None = None
 
     def contradicts(self, slot: str, whole: bool) -> bool:
-        """Whether a clause would say something again or otherwise. Two clauses may name the day ("Friday,
+        """Whether a clause repeats or contradicts an earlier one. Two clauses may name the day ("Friday,
         27 November"): where a task may follow (not `whole`), side by side."""
         if "span" in (slot, *self.said):
             of_the_day = {"span", "time", "day", "part"}
@@ -150,7 +150,7 @@ class Draft:
         return rule
 
     def calendar(self, minutes: Iterable[int], step: int = 1, anchor: date | None = None) -> Calendar:  # fmt: skip
-        """A rule for the days that were named."""
+        """Build the calendar rule of the days named."""
         days, months = frozenset(self.days), frozenset(self.months)
         times = tuple(sorted(set(minutes)))
         return Calendar(times, self.zone, frozenset(self.weekdays), days, months, self.nth, step, anchor)  # fmt: skip
@@ -178,7 +178,7 @@ class Draft:
         return bool(self.weekdays or self.days or self.nth)
 
     def first_day(self, minutes: list[int]) -> date | None:
-        """The anchor of a step: the first matching day that is still to come."""
+        """The first matching day still to come, from which a step ("every 2nd day") is counted."""
         if self.step == 1:
             return None
         plain = Calendar(tuple(minutes), self.zone, frozenset(self.weekdays))

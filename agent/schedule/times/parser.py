@@ -80,12 +80,12 @@ def unit_of(text: str) -> str:
 
 
 def weekday_of(text: str) -> int:
-    """0 for Monday; singular or plural."""
+    """Parse a weekday, singular or plural; Monday is 0."""
     return next(n for n, pattern in enumerate(_DAYS) if re.fullmatch(f"(?:{pattern})s?", text))
 
 
 def month_of(text: str) -> int:
-    """1 for January."""
+    """Parse a month; January is 1."""
     return next(
         n for n, pattern in enumerate(_MONTHS, 1) if re.fullmatch(pattern, text.rstrip("."))
     )
@@ -239,7 +239,7 @@ def instant_clause(draft: Draft, match: re.Match[str]) -> None:
 
 
 def in_clause(draft: Draft, match: re.Match[str]) -> None:
-    """Days and longer are of the calendar, and keep the time of day; hours and minutes are of real time."""
+    """Parse "in ...": days and longer units keep the time of day, hours and minutes are elapsed time."""
     day, span = draft.now.date(), timedelta()
     for count, unit in amounts(match[0]):
         if unit in ("month", "year"):
@@ -386,7 +386,7 @@ def checked_date(year: str | None, month: int, day: int, now: datetime) -> date:
 
 
 def slashed_date_clause(draft: Draft, match: re.Match[str]) -> None:
-    """24/12 and 12/24; where either may be the month, it is asked about."""
+    """Parse 24/12 or 12/24; ask if either number may be the month."""
     first, second = int(match["first"]), int(match["second"])
     readings = {(day, month) for day, month in ((first, second), (second, first)) if month <= 12}
     dates = sorted(checked_date(match["year"], month, day, draft.now) for day, month in readings)

@@ -49,7 +49,7 @@ def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
 
 @cache
 def remind_pattern(language: str) -> re.Pattern[str]:
-    """What asks for a reminder in English, or in any language."""
+    """The pattern of a request for a reminder, in English or in any language."""
     if language == ENGLISH:
         return re.compile(f"^(?:{REMIND_ENGLISH})", re.IGNORECASE)
     from agent.schedule.times.languages import REMIND
@@ -131,11 +131,11 @@ class TimeInText:
         return bool(scan(phrase, self.now, self.language, whole=False)[0].said)
 
     def of_the_task(self, start: int) -> bool:
-        """Whether the time that begins there is the task's own."""
+        """Whether the time that begins there belongs to the task."""
         return self.words[start - 1].strip().lower() in OF_THE_TASK
 
     def read(self, words: list[str]) -> Draft | None:
-        """What words say that are nothing but a time."""
+        """Parse words that are nothing but a time; None for others."""
         phrase = "".join(words).strip(AROUND + "-")
         draft, left = scan(phrase, self.now, self.language, whole=False)
         return None if left or not phrase else draft
