@@ -16,7 +16,7 @@ from backend.config import BackendConfig
 from backend.control.api import Api, listening
 from backend.control.proxy import proxying
 from backend.control.sd_notify import report_to_systemd
-from backend.files import ForeignFolder, exclusive_lock, private_folder
+from backend.files import exclusive_lock, private_folder
 from backend.gpu.health import Health, keep_history
 from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import sampling
@@ -50,7 +50,7 @@ async def serve_backend(
     """Start supervisor, sampler and control API; everything is stopped when the block ends.
 
     Enters the block as soon as the API answers; the server starts in the background. Raises
-    AlreadyRunning when another backend uses this state folder.
+    AlreadyRunning when another backend uses this state folder, ForeignFolder when it is another user's.
     """
     socket = config.socket or default_socket(config.state_dir)
     async with AsyncExitStack() as stack:
@@ -61,8 +61,6 @@ async def serve_backend(
             stack.enter_context(exclusive_lock(config.state_dir / "run" / "backend.lock"))
         except BlockingIOError:
             raise AlreadyRunning("A model backend already runs on this state folder.") from None
-        except ForeignFolder as error:
-            raise AlreadyRunning(str(error)) from None
         if socket.parent != config.state_dir / "run" and socket == default_socket(config.state_dir):
             stack.callback(remove_empty, socket.parent)
         state = BackendState.load(config, timing or Timing())

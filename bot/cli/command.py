@@ -256,6 +256,7 @@ def for_person(error: BaseException) -> BaseException:
     from backend.build.recipe import CannotBuild
     from backend.build.release import CannotGet
     from backend.client import BackendRefused, BackendUnavailable
+    from backend.files import ForeignFolder
     from backend.measure.probe import CannotMeasure
     from backend.models.gguf_header import NotAModel
     from backend.models.profile import ProfileError
@@ -280,7 +281,7 @@ def for_person(error: BaseException) -> BaseException:
             return Failed(str(error))
         case CannotStart() | CannotMeasure() | DrawFailed() | NotAModel() | PullError():
             return Failed(str(error))
-        case CannotBuild() | CannotGet() | InstallError() | SkillError():
+        case CannotBuild() | CannotGet() | ForeignFolder() | InstallError() | SkillError():
             return Failed(str(error))
         case BackupError() | SetupError() | UpgradeError():
             return Failed(str(error))

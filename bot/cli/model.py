@@ -19,6 +19,7 @@ from agent.errors import AgentError
 from agent.llm.selftest import SelfTest, record_key, sentence
 from agent.model import ModelRefused
 from backend.client import BackendClient, BackendUnavailable
+from backend.files import ForeignFolder
 from backend.models.fit import Fit, FitReport, FreeMemory, fit_report, sum_text, verdict
 from backend.models.found import found_models
 from backend.models.gguf_header import with_projector
@@ -289,7 +290,7 @@ async def print_selftest(settings: Settings, profile: Profile) -> None:
             async with running_agent(settings) as agent:
                 await agent.ready()
                 told = sentence(await agent.selftests.of((await agent.backend.status()).backend))
-        except (AgentError, ModelRefused) as error:
+        except (AgentError, ForeignFolder, ModelRefused) as error:
             click.echo(f"It could not be tried: {error}", err=True)
             return
     click.echo(told)
