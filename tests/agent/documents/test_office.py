@@ -376,7 +376,7 @@ POWERPOINT = {
 ALL = {
     **{f"docx: {name}": case for name, case in PARTS.items()},
     **{f"docx: {name}": (docx(body), shown) for name, (body, shown) in WORD.items()},
-    **{f"open: {name}": case for name, case in OPEN.items()},
+    **{f"open: {name}": case for name, case in (OPEN | OPEN_PARTS).items()},
     **{f"xlsx: {name}": case for name, case in EXCEL.items()},
     **{f"pptx: {name}": case for name, case in POWERPOINT.items()},
 }
