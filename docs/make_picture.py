@@ -21,12 +21,13 @@ from io import BytesIO, StringIO
 from pathlib import Path
 
 from PIL import Image
-from playwright.async_api import Browser, Page, Playwright, async_playwright, expect
+from playwright.async_api import Page, expect
 from rich.console import Console
 from rich.text import Text
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from fakes.chromium import chromium
 from fakes.page_state import backend_with_card, fill_state, seem_running
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
@@ -110,14 +111,13 @@ async def owner_picture(target: Path, *, dark: bool) -> None:
             "XDG_CONFIG_HOME": home,
         }
         command = (VOLTAIRE, "page", "--no-open", "--listen", "127.0.0.1:0")
-        async with backend_with_card(folder / "b.sock"), async_playwright() as playwright:
+        async with backend_with_card(folder / "b.sock"), chromium() as browser:
             process = await asyncio.create_subprocess_exec(
                 *command, env={**os.environ, **state, "TZ": "UTC"}, stdout=asyncio.subprocess.PIPE
             )
             try:
                 assert process.stdout
                 address = (await process.stdout.readline()).decode().strip()
-                browser = await launched(playwright)
                 page = await browser.new_page(
                     viewport={"width": 1240, "height": 1000},
                     color_scheme="dark" if dark else "light",
@@ -129,17 +129,9 @@ async def owner_picture(target: Path, *, dark: bool) -> None:
                 await expect(page.locator("#link")).to_have_text("live")
                 await expect(page.get_by_text("@my_voltaire_bot listens")).to_be_visible()
                 await page.screenshot(path=target)
-                await browser.close()
             finally:
                 process.terminate()
                 await process.wait()
-
-
-async def launched(playwright: Playwright) -> Browser:
-    return await playwright.chromium.launch(
-        executable_path="/usr/bin/chromium",
-        args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-    )
 
 
 async def terminal_picture(target: Path) -> None:
@@ -189,8 +181,7 @@ def from_terminal(*words: str) -> Iterator[tuple[float, str]]:
 
 async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
     """The beginning of the conversation, and beside it its end."""
-    async with async_playwright() as playwright:
-        browser = await launched(playwright)
+    async with chromium() as browser:
         page = await browser.new_page(
             viewport=PHONE,  # type: ignore[arg-type]
             color_scheme="dark" if dark else "light",
@@ -209,7 +200,6 @@ async def chat_picture(url: str, target: Path, *, dark: bool) -> None:
             await page.evaluate(f"log.scrollTop = {end}")
             await page.wait_for_timeout(600)  # bubbles fade in
             shown.append(await page.screenshot())
-        await browser.close()
     side_by_side(shown, target)
 
 

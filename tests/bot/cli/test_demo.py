@@ -18,7 +18,6 @@ from fakes.patience import SECONDS
 
 POCKET = Path(__file__).parents[3] / "backend" / "embedded" / "pocket.gguf"
 QUESTION = "how much disk space is free?"
-CHROMIUM = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
 
 
 @asynccontextmanager
@@ -140,16 +139,15 @@ async def test_the_words_are_words_to_everybody(tmp_path: Path) -> None:
 
 @pytest.mark.browser
 async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
-    from playwright.async_api import async_playwright, expect
+    from playwright.async_api import expect
 
-    async with demo(tmp_path, "--port", "0") as process, async_playwright() as playwright:
+    from fakes.chromium import chromium
+
+    async with demo(tmp_path, "--port", "0") as process, chromium() as browser:
         assert process.stdout
         line = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode()
         url = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", line)
         assert url, line
-        browser = await playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=CHROMIUM, timeout=SECONDS * 1000
-        )
         page = await browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(SECONDS * 1000)
         await page.goto(url[0])
@@ -158,5 +156,4 @@ async def test_the_chat_page_shows_the_answer_growing(tmp_path: Path) -> None:
         answer = page.get_by_role("article").filter(has_text=re.compile(r"\d+(\.\d+)?\s?G"))
         await expect(answer.last).to_be_visible(timeout=SECONDS * 1000)
         await page.screenshot(path=tmp_path / "page.png")
-        await browser.close()
     assert (tmp_path / "page.png").stat().st_size > 10_000

@@ -8,21 +8,15 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, async_playwright, expect
+from playwright.async_api import Browser, Page, expect
 
 from bot.localgram import Localgram, Person
+from fakes.chromium import CHROMIUM, chromium
 from fakes.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
 
-CHROMIUM = Path("/usr/bin/chromium")
 PHONE = {"width": 390, "height": 844}
-ARGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-dev-shm-usage",
-]
 KEYS = {"inline_keyboard": [[{"text": "Allow once", "callback_data": "a"}]]}
 expect.set_options(timeout=SECONDS * 1000)
 pytestmark = [
@@ -34,12 +28,8 @@ pytestmark = [
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Browser]:
-    async with async_playwright() as playwright:
-        running = await playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=ARGS, timeout=SECONDS * 1000
-        )
+    async with chromium() as running:
         yield running
-        await running.close()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
