@@ -32,10 +32,11 @@ NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 
 # One worker runs a whole file: the longest begin first, so that none is left alone at the end.
 LONGEST = (
-    "agent/sandbox/test_git_layouts",
-    "agent/sandbox/test_attacks",
-    "backend/server/test_faults",
     "bot/page/test_browser",
+    "backend/server/test_faults",
+    "bot/localgram/test_page",
+    "agent/sandbox/test_attacks",
+    "bot/cli/test_demo",
     "bot/test_setup",
     "bot/cli/test_doctor_remedies",
 )
