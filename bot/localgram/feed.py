@@ -69,7 +69,7 @@ class Feed:
         self.last = 0
         self._events: deque[tuple[int, Event]] = deque(maxlen=KEPT)
         self.closed = False
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._changed = asyncio.Event()
 
     def publish(self, event: Event) -> None:
         self.last += 1
@@ -77,9 +77,8 @@ class Feed:
         self.wake()
 
     def wake(self) -> None:
-        for waiter in self._waiting:
-            if not waiter.done():
-                waiter.set_result(None)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     def after(self, number: int) -> list[tuple[int, Event]]:
         """Events with a number above `number`, oldest first."""
@@ -95,12 +94,7 @@ class Feed:
         self.wake()
 
     async def changed(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiter)
-        try:
-            await waiter
-        finally:
-            self._waiting.discard(waiter)
+        await self._changed.wait()
 
     async def changed_within(self, seconds: float) -> None:
         """Wait at most `seconds` for the next event."""

@@ -29,7 +29,7 @@ HEADERS = {
 }
 FILE_HEADERS = {**HEADERS, "Content-Security-Policy": "sandbox; default-src 'none'"}
 STREAM_HEADERS = {**HEADERS, "Content-Type": "text/event-stream"}
-SHOWN_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp", "audio/")
+SHOWN_TYPES = ("image/png", "image/jpeg", "audio/")
 BEAT_SECONDS = 15.0
 ANSWER_SECONDS = 15.0  # that a pressed button waits for the bot
 SHOWN = 200  # messages, the newest
@@ -40,7 +40,7 @@ class Page:
         self._world = world
 
     def routes(self) -> list[web.RouteDef]:
-        acts = (self.send, self.upload, self.edit, self.press, self.stop)
+        acts = (self.send, self.upload, self.press, self.stop)
         return [
             web.get("/", self.index),
             web.get("/static/{name}", self.static),
@@ -103,10 +103,9 @@ class Page:
     # -- what the person does -------------------------------------------------
 
     async def send(self, request: web.Request) -> web.Response:
-        """Send a message: JSON with `text` and optionally `reply_to`."""
+        """JSON: `text`."""
         body, (person, _) = await body_of(request), self._visitor()
-        text = sendable(body.get("text"))
-        return done(await person.send(text, reply_to=number(body.get("reply_to") or 0)))
+        return done(await person.send(sendable(body.get("text"))))
 
     async def upload(self, request: web.Request) -> web.Response:
         """Send a file: a form with `kind` (photo or document), `caption`, and last the `file`."""
@@ -137,18 +136,11 @@ class Page:
                 return done(await send("document"))
         raise web.HTTPBadRequest(text="no file in the form")
 
-    async def edit(self, request: web.Request) -> web.Response:
-        body, (person, chat) = await body_of(request), self._visitor()
-        message = message_of(chat, body)
-        if message.sender.id != person.id:
-            raise web.HTTPForbidden(text="not a message of yours")
-        return done(await person.edit(message, sendable(body.get("text"))))
-
     async def press(self, request: web.Request) -> web.Response:
         """Press a button; return the bot's answer, which may be empty."""
         body, (person, chat) = await body_of(request), self._visitor()
-        message = message_of(chat, body)
         try:
+            message = chat.messages[number(body.get("message") or 0)]
             button = message.keyboard[number(body.get("row"))][number(body.get("column"))]
         except LookupError:
             raise web.HTTPNotFound(text="no such button") from None
@@ -166,13 +158,6 @@ class Page:
         except LookupError:
             raise web.HTTPNotFound(text="nothing to stop") from None
         return shown({})
-
-
-def message_of(chat: Chat, body: Json) -> Message:
-    message = chat.messages.get(number(body.get("message") or 0))
-    if message is None:
-        raise web.HTTPNotFound(text="no such message")
-    return message
 
 
 def number(given: object) -> int:

@@ -102,28 +102,19 @@ def integer(value: object) -> int:
 
 
 async def read_call(request: web.Request) -> Call:
-    """Read a call from a query, form, multipart or JSON body. Raises ApiError 400 for invalid JSON."""
-    fields = dict(request.query.items())
+    """The call in a form, with files or without."""
+    fields: dict[str, str] = {}
     uploads: dict[str, Upload] = {}
-    match request.content_type:
-        case "application/json":
-            try:
-                body = await request.json()
-            except ValueError:
-                body = None
-            if not isinstance(body, dict):
-                raise bad_request("can't parse JSON object")
-            fields |= {k: v if isinstance(v, str) else json.dumps(v) for k, v in body.items()}
-        case "application/x-www-form-urlencoded":
-            fields |= {key: str(value) for key, value in (await request.post()).items()}
-        case "multipart/form-data":
-            async for part in await request.multipart():
-                if not isinstance(part, BodyPartReader) or part.name is None:
-                    continue
-                if part.filename is None:
-                    fields[part.name] = await part.text()
-                else:
-                    content = bytes(await part.read(decode=True))
-                    mime = part.headers.get("Content-Type", "")
-                    uploads[part.name] = Upload(part.filename, content, mime)
+    if request.content_type != "multipart/form-data":
+        fields = {key: str(value) for key, value in (await request.post()).items()}
+    else:
+        async for part in await request.multipart():
+            if not isinstance(part, BodyPartReader) or part.name is None:
+                continue
+            if part.filename is None:
+                fields[part.name] = await part.text()
+            else:
+                content = bytes(await part.read(decode=True))
+                mime = part.headers.get("Content-Type", "")
+                uploads[part.name] = Upload(part.filename, content, mime)
     return Call(request.match_info["method"], fields, uploads)

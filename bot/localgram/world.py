@@ -18,12 +18,6 @@ SUPERGROUPS = -1_000_000_000_000
 CALLS_KEPT = 20_000
 COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 TEXTS = {"description": 512, "short_description": 120}  # the longest
-# ReactionTypeEmoji of the Bot API 10.0.
-REACTIONS = frozenset(
-    "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓"
-    " 👻 👀 🎃 🙈 😇 😨 🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷 😡"
-    " \u2764\u200d\U0001f525 \U0001f468\u200d\U0001f4bb \U0001f937\u200d\u2642 \U0001f937\u200d\u2640".split()
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,26 +1,18 @@
 // The page: the server tells the whole chat whenever something happens in it; what changed is drawn anew.
 
-import { brief, bubble, el, format, settleFolds } from "./message.js";
+import { bubble, el, format } from "./message.js";
 import { LANGUAGE, say, translatePage } from "./words.js";
 
 translatePage();
 
-const LINES = {
-  typing: say("typing"),
-  upload_photo: say("sending a picture"),
-  upload_document: say("sending a file"),
-  record_voice: say("recording"),
-  upload_voice: say("sending a voice message"),
-};
 const NEAR = 80; // pixels from the end that still count as reading the newest
-const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+const PICTURES = ["image/png", "image/jpeg"];
 const PICTURE_BYTES = 10 * 2 ** 20;
 const day = new Intl.DateTimeFormat(undefined, { weekday: "long", day: "numeric", month: "long" });
 const byId = (id) => document.getElementById(id);
 const [log, field] = [byId("log"), byId("text")];
 const drawn = new Map(); // by key: what is drawn, and its node
 let chat = { commands: [], messages: [] };
-let about = null; // the message that is replied to or edited, and which: {message, editing}
 let following = true;
 let toastTimer = 0;
 
@@ -63,8 +55,6 @@ function toast(text) {
 const acts = {
   command: (text) => ask("send", { text }),
   copy: (text) => navigator.clipboard.writeText(text).then(() => toast(say("Copied")), () => toast(say("The browser did not allow copying"))),
-  reply: (message) => compose(message, false),
-  edit: (message) => compose(message, true),
   async press(message, row, column, key, button) {
     if (key.url) return window.open(key.url, "_blank", "noopener");
     if (key.copy_text) return acts.copy(key.copy_text.text);
@@ -83,7 +73,7 @@ function show(view) {
   document.title = byId("title").textContent = chat.title;
   byId("avatar").textContent = [...chat.title][0].toUpperCase();
   byId("slash").hidden = !chat.commands.length;
-  byId("subtitle").textContent = chat.action ? `${LINES[chat.action] ?? say("working")}…` : say("bot");
+  byId("subtitle").textContent = chat.action ? `${chat.action === "typing" ? say("typing") : say("working")}…` : say("bot");
   byId("subtitle").classList.toggle("busy", Boolean(chat.action));
   draw();
   if (first) setTimeout(() => log.setAttribute("aria-live", "polite"), 300);
@@ -107,7 +97,7 @@ function draw() {
     if (old?.content === now) return old.node;
     const node = make();
     if (old) node.classList.add("still");
-    drawn.set(key, { content: now, node, old: old?.node, fresh: true });
+    drawn.set(key, { content: now, node });
     return node;
   });
   nodes.forEach((node, at) => {
@@ -115,11 +105,7 @@ function draw() {
   });
   while (log.children.length > nodes.length) log.lastElementChild.remove();
   const kept = new Set(parts.map(([key]) => key));
-  for (const [key, part] of drawn) {
-    if (part.fresh) settleFolds(part.node, part.old);
-    part.fresh = part.old = null;
-    if (!kept.has(key)) drawn.delete(key);
-  }
+  for (const key of drawn.keys()) if (!kept.has(key)) drawn.delete(key);
 }
 
 // An empty chat: what the bot says of itself, and the way to begin.
@@ -142,34 +128,16 @@ new ResizeObserver(() => { if (following) log.scrollTop = log.scrollHeight; }).o
 
 // -- the field at the bottom -------------------------------------------------------
 
-function compose(message, editing) {
-  about = { message, editing };
-  byId("context-title").textContent = editing ? say("Edit message") : say("Reply to {who}", { who: message.from.first_name });
-  byId("context-text").textContent = brief(message);
-  byId("context").hidden = false;
-  if (editing) fill(message.text ?? message.caption);
-  field.focus();
-}
-
-function drop() {
-  if (about?.editing) fill("");
-  about = null;
-  byId("context").hidden = true;
-}
-
 function fill(text) {
   field.value = text;
   typed();
 }
 
 async function submit() {
-  const [text, on] = [field.value.trim(), about];
+  const text = field.value.trim();
   if (!text) return;
   fill("");
-  drop();
-  const message = on?.message.message_id;
-  const done = on?.editing ? await ask("edit", { message, text }) : await ask("send", { text, reply_to: message });
-  if (!done) fill(text);
+  if (!(await ask("send", { text }))) fill(text);
 }
 
 async function upload(files) {
@@ -217,7 +185,6 @@ function pressed(event) {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (event.key === "Escape") {
     offer(null);
-    drop();
   } else if (items.length && step) {
     choose(at + step);
   } else if (items.length && (event.key === "Enter" || event.key === "Tab")) {
@@ -236,6 +203,5 @@ byId("composer").addEventListener("submit", (event) => { event.preventDefault();
 byId("slash").addEventListener("click", () => { offer(byId("commands").hidden ? "" : null); field.focus(); });
 byId("attach").addEventListener("click", () => byId("files").click());
 byId("files").addEventListener("change", async () => { await upload([...byId("files").files]); byId("files").value = ""; });
-byId("context-drop").addEventListener("click", drop);
 listen();
 if (matchMedia("(pointer: fine)").matches) field.focus();

@@ -31,12 +31,12 @@ function icon(path) {
   return svg;
 }
 
-export function brief(message) {
+function brief(message) {
   const text = message.text ?? message.caption ?? message.document?.file_name;
   return text ? text.replace(/\s+/g, " ").slice(0, 120) : say("Message");
 }
 
-// `acts`: command(text), copy(text), press(message, row, column, key, button), reply(message), edit(message).
+// `acts`: command(text), copy(text), press(message, row, column, key, button).
 export function bubble(message, acts) {
   const text = message.text ?? message.caption ?? "";
   const at = time.format(message.date * 1000);
@@ -46,10 +46,7 @@ export function bubble(message, acts) {
     media(message, text),
     text ? el("div", { class: "text" }, ...format(text, message.entities ?? message.caption_entities, acts)) : null,
     el("span", { class: "meta" }, edited, el("time", {}, at)),
-    reactions(message),
-    el("div", { class: "acts" },
-      el("button", { type: "button", onclick: () => acts.reply(message) }, say("Reply")),
-      message.out && text ? el("button", { type: "button", onclick: () => acts.edit(message) }, say("Edit")) : null));
+    reactions(message));
   const label = `${message.out ? say("You") : message.from.first_name}, ${at}`;
   return el("article", { class: message.out ? "message out" : "message", "aria-label": label }, inside, keyboard(message, acts));
 }
@@ -132,7 +129,7 @@ function spans(text, start, end, entities, acts) {
 function element(entity, raw, children, acts) {
   if (TAGS[entity.type]) return el(TAGS[entity.type], {}, ...children);
   if (entity.type === "pre") return code(raw, entity.language, acts);
-  if (entity.type === "expandable_blockquote") return folded(children);
+  if (entity.type === "expandable_blockquote") return el("blockquote", { class: "long", tabindex: 0 }, ...children);
   if (entity.type === "bot_command") return el("button", { type: "button", class: "link", onclick: () => acts.command(raw) }, ...children);
   if (entity.type === "spoiler") return el("details", { class: "spoiler" }, el("summary", {}, say("Hidden text, press to show")), ...children);
   const url = entity.type === "url" ? raw : entity.url;
@@ -145,25 +142,4 @@ function code(raw, language, acts) {
   const label = language ? say("Code, {language}", { language }) : say("Preformatted text");
   const body = el("pre", { tabindex: 0, role: "region", "aria-label": label }, el("code", {}, raw));
   return el("div", { class: "code" }, el("div", { class: "code-head" }, el("span", {}, language ?? ""), button), body);
-}
-
-function folded(children) {
-  const toggle = el("button", { type: "button", class: "fold", "aria-expanded": "false" }, say("Show all"));
-  const quote = el("blockquote", { class: "folded" }, el("div", { class: "fold-body" }, ...children), toggle);
-  toggle.addEventListener("click", () => {
-    const open = quote.classList.toggle("open");
-    toggle.setAttribute("aria-expanded", String(open));
-    toggle.textContent = open ? say("Show less") : say("Show all");
-  });
-  return quote;
-}
-
-// In the page: what was open in the message's last form is open again; quotes that are short enough need no button.
-export function settleFolds(node, old) {
-  const before = [...(old?.querySelectorAll("blockquote.folded") ?? [])].map((quote) => quote.classList.contains("open"));
-  [...node.querySelectorAll("blockquote.folded")].forEach((quote, at) => {
-    const body = quote.querySelector(".fold-body");
-    quote.classList.toggle("short", body.scrollHeight <= body.clientHeight + 2);
-    if (before[at]) quote.querySelector(".fold").click();
-  });
 }

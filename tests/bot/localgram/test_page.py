@@ -132,13 +132,13 @@ async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, ali
     ]
     await raw.ok("sendMessage", chat_id=5, text=text, entities=entities)
     await expect(page.locator(".text > code")).to_have_text("Vec<u8>")
-    await expect(page.locator("blockquote .fold-body")).to_have_text("quote")
+    await expect(page.locator("blockquote")).to_have_text("quote")
     await expect(page.get_by_role("region", name="Code, rust")).to_have_text("code")
     long = "\n".join(f"line {number}" for number in range(30))
     quote = [{"type": "expandable_blockquote", "offset": 0, "length": len(long)}]
     await raw.ok("sendMessage", chat_id=5, text=long, entities=quote)
-    await page.get_by_role("button", name="Show all").click()
-    await expect(page.get_by_role("button", name="Show less")).to_be_visible()
+    last = page.locator("blockquote").last
+    assert await last.evaluate("each => each.scrollHeight > 2 * each.clientHeight")
 
 
 async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
@@ -207,22 +207,6 @@ async def test_commands_by_keyboard(page: Page, raw: Raw, alice: Person) -> None
     await page.keyboard.press("Enter")
     await expect(bubble(page, "/stop")).to_be_visible()
     assert [message.text for message in alice.messages()] == ["/stop"]
-
-
-async def test_replies_and_edits_from_the_menu(page: Page, raw: Raw, alice: Person) -> None:
-    await raw.ok("sendMessage", chat_id=5, text="first")
-    await bubble(page, "first").hover()
-    await page.get_by_role("button", name="Reply").click()
-    await page.get_by_label("Message", exact=True).fill("an answer")
-    await page.keyboard.press("Enter")
-    await expect(page.locator(".reply")).to_have_text("Voltairefirst")
-    await bubble(page, "an answer").hover()
-    await page.get_by_role("button", name="Edit").click()
-    await page.get_by_label("Message", exact=True).fill("a better answer")
-    await page.keyboard.press("Enter")
-    await expect(bubble(page, "a better answer")).to_contain_text("edited")
-    first, second = alice.messages()
-    assert (second.reply_to, second.text) == (first.id, "a better answer")
 
 
 async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
