@@ -30,6 +30,7 @@ from backend.models.outlook import (
     Outlook,
     candidates,
     expected_outlook,
+    profile_candidate,
     profile_headers,
     size_of,
     size_text,
@@ -162,20 +163,6 @@ def projector_missing(profile: Profile, machine: Machine) -> str:
     return f", once its projector is here: voltaire model pull {profile.name}" if missing else ""
 
 
-def room_for(profile: Profile, machine: Machine) -> bool | None:
-    """Estimate whether it fits, from the profile's figures or the file's size (`model fit` computes it)."""
-    profile = profile.for_machine(gpu=bool(machine.cards))
-    size = size_of(profile, machine) or 0
-    if not profile.gpu:
-        needed, room = max(size, profile.ram_mib * MIB if profile.ram_mib else 0), machine.host
-    elif machine.cards:
-        needed = profile.vram_mib * MIB if profile.vram_mib else size
-        room = int(machine.card(profile) * GIB)
-    else:
-        return False
-    return needed <= room if needed else None
-
-
 def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, Any]:
     path = model_path(settings, profile)
     return {
@@ -192,7 +179,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
         "path": str(path),
         "here": path.is_file(),
         "bytes": size_of(profile, machine),
-        "fits": room_for(profile, machine),
+        "fits": profile_candidate(profile, machine).runs,
     }
 
 
