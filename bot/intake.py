@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.language import speaking, spoken
 from agent.store import Incoming
@@ -27,6 +27,7 @@ from bot.commands.context import ButtonPress, HandlerContext, PressResult
 LONGEST = 4096  # characters: a whole message of Telegram's
 LONGEST_OURS = 600  # of what the bot has said itself
 CUT = " […]"
+T = TypeVar("T")
 
 
 class Quotation(NamedTuple):
@@ -61,6 +62,18 @@ BACKLOG_PAUSE = 1.0
 BACKLOG_BUTTON = "held"
 
 
+async def until_stored(source: str, write: Callable[[], Awaitable[T]]) -> T:
+    """What `write` returns; repeated with pauses while the state cannot be written."""
+    pause = FIRST_RETRY
+    while True:
+        try:
+            return await write()
+        except StoreError as error:
+            log.warning("an update of %s waits: %s", source, error)
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_RETRY, 2 * pause)
+
+
 class Unparsable(Exception):
     """An update that cannot be parsed; `why` is what was raised."""
 
@@ -88,32 +101,21 @@ class EventGate:
             async with self._set_aside.attempt(*row, text) as allowed:
                 return not allowed or await self._handled(handle, row, text)
 
-        await self._once_stored(attempt)
+        while not await until_stored(self._source, attempt):
+            pass
 
     async def keep_unparsable(self) -> None:
         """Set aside the updates that could not be parsed, in one transaction: with a commit each, a flood of
         them would delay all later ones. Acknowledge no update before this returns."""
 
-        async def keep() -> bool:
+        async def keep() -> None:
             count = len(self._unparsable)
             await self._set_aside.add_updates(self._unparsable[:count])
             del self._unparsable[:count]
-            return True
 
         async with self._keeping:  # a webhook's updates come concurrently
             if self._unparsable:
-                await self._once_stored(keep)
-
-    async def _once_stored(self, attempt: Callable[[], Awaitable[bool]]) -> None:
-        """Repeat until it returns True, with pauses while the state cannot be written."""
-        done, pause = False, FIRST_RETRY
-        while not done:
-            try:
-                done = await attempt()
-            except StoreError as error:
-                log.warning("an update of %s waits: %s", self._source, error)
-                await asyncio.sleep(pause)
-                pause = min(LONGEST_RETRY, 2 * pause)
+                await until_stored(self._source, keep)
 
     async def _handled(
         self, handle: Callable[[], Awaitable[None]], row: tuple[str, str], text: str

@@ -4,15 +4,14 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 from agent.aio import complete
-from agent.store.errors import StoreError
 from backend.protocol import Phrase
 from bot.commands.context import HandlerContext
+from bot.intake import until_stored
 from bot.matrix.channel import MatrixChannel
 from bot.matrix.encryption import Encryption
 from bot.matrix.homeserver import (
@@ -25,6 +24,7 @@ from bot.matrix.homeserver import (
     mapping,
     room_path,
 )
+from bot.matrix.rooms import SOURCE
 from bot.matrix.timeline import Timeline
 from bot.matrix.verification import EVENTS, DeviceVerification
 from bot.messaging_apps import InboundHealth
@@ -152,18 +152,18 @@ class Syncs:
         keys_came = self._encryption.receive(answer)
         for event in answer.get("to_device", {}).get("events", []):
             if str(event.get("type")).startswith(EVENTS):
-                await self._until_stored(partial(self._verification.take, event))
+                await until_stored(SOURCE, partial(self._verification.take, event))
         rooms = answer.get("rooms", {})
         for id, invited in rooms.get("invite", {}).items():
-            await self._until_stored(partial(self._invited, id, invited))
+            await until_stored(SOURCE, partial(self._invited, id, invited))
         newest = self._place.newest
         for id, told in rooms.get("join", {}).items():
             newest = max(newest, await self._take_room(id, told))
         for id, told in rooms.get("leave", {}).items():
-            await self._until_stored(partial(self._timeline.put_out, id, told))
+            await until_stored(SOURCE, partial(self._timeline.put_out, id, told))
         place = SyncPlace(str(answer["next_batch"]), newest)
         # From an older place events come once more, which the inbox knows: no turn waits for the disk.
-        await self._until_stored(lambda: self._key_values.put(PLACE, place, durable=False))
+        await until_stored(SOURCE, lambda: self._key_values.put(PLACE, place, durable=False))
         self._place = place
         first = not self._channel.synced.is_set()
         self._channel.synced.set()
@@ -189,7 +189,7 @@ class Syncs:
         if newly is None and timeline.get("limited") and self._place.token:
             events = [*await self._missed(id, str(timeline.get("prev_batch"))), *events]
         for old in [each for each in self._encryption.rooms.values() if each.successor == id]:
-            await self._until_stored(partial(self._timeline.moved, old))
+            await until_stored(SOURCE, partial(self._timeline.moved, old))
         oldest = self._horizon if self._place.token else self._place.newest
         for number, event in enumerate(events):
             if "state_key" in event:
@@ -202,9 +202,9 @@ class Syncs:
                 await self._timeline.take(room, event)
         self._encryption.settle(room)
         if newly is not None:
-            await self._until_stored(partial(self._timeline.joined, room))
+            await until_stored(SOURCE, partial(self._timeline.joined, room))
         if room.successor:
-            await self._until_stored(partial(self._timeline.moved, room))
+            await until_stored(SOURCE, partial(self._timeline.moved, room))
         return max(map(sent_at, events), default=0)
 
     def _joined_at(self, events: list[MatrixJson]) -> int | None:
@@ -245,16 +245,6 @@ class Syncs:
             if not chunk or not (until := str(page.get("end") or "")):
                 break
         return found[::-1]
-
-    async def _until_stored(self, write: Callable[[], Awaitable[object]]) -> None:
-        """Retry for as long as the disk is full or the database locked."""
-        while True:
-            try:
-                await write()
-                return
-            except StoreError as error:
-                log.warning("what came from Matrix waits: %s", error)
-                await asyncio.sleep(1.0)
 
     def _tend(self) -> None:
         """Upload and look up keys in the background; once more for what came meanwhile."""
