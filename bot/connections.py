@@ -4,12 +4,13 @@ aiohttp holds a connection before any middleware runs, so the bounds are applied
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:  # loaded by servers alone
-    from aiohttp.web import AppRunner
+    from aiohttp.web import Application
 
 MOST = 128
 MOST_OF_ADDRESS = 64
@@ -27,11 +28,25 @@ class Connections:
         """Wrap the protocol factory `make` for `loop.create_server`, so that connections are limited."""
         return lambda: BoundedProtocol(self, make)
 
-    async def listen(self, runner: "AppRunner", host: str, port: int) -> asyncio.Server:
-        """Serve an application that was set up. Raises OSError."""
+    @asynccontextmanager
+    async def serving(
+        self, app: "Application", host: str, port: int, **options: Any
+    ) -> AsyncIterator[int]:
+        """Serve an application for the block; its port. `options` are AppRunner's. Raises OSError."""
+        from aiohttp.web import AppRunner
+
+        runner = AppRunner(app, access_log=None, **options)
+        await runner.setup()
         assert runner.server
-        make, name = self.bounded(runner.server), host.strip("[]")
-        return await asyncio.get_running_loop().create_server(make, name, port)
+        make, loop = self.bounded(runner.server), asyncio.get_running_loop()
+        try:
+            server = await loop.create_server(make, host.strip("[]"), port)
+            try:
+                yield server.sockets[0].getsockname()[1]
+            finally:
+                server.close()
+        finally:
+            await runner.cleanup()
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Register a new connection; the oldest without a session makes room. False when none can."""

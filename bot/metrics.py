@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -189,20 +189,13 @@ async def serve_metrics(settings: Settings, backend: BackendClient) -> AsyncIter
         turn = asyncio.Lock()
         app = web.Application()
         app.add_routes([web.get("/metrics", get_metrics)])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSING_SECONDS)
-        await runner.setup()
-        try:
+        async with AsyncExitStack() as stack:
+            serving = Connections().serving(app, host, int(port), shutdown_timeout=CLOSING_SECONDS)
             try:
-                server = await Connections().listen(runner, host, int(port))
+                at = await stack.enter_async_context(serving)
             except OSError as error:
                 reason = os.strerror(error.errno) if error.errno else str(error)
                 raise MetricsRefused(
                     f"The figures cannot be served at metrics.listen, {settings.metrics.listen}: {reason}."
                 ) from None
-            port = server.sockets[0].getsockname()[1]
-            try:
-                yield f"http://{settings.metrics.listen.rpartition(':')[0]}:{port}/metrics"
-            finally:
-                server.close()
-        finally:
-            await runner.cleanup()
+            yield f"http://{settings.metrics.listen.rpartition(':')[0]}:{at}/metrics"

@@ -12,7 +12,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files as resources
@@ -210,28 +210,20 @@ async def serve_page(
 
         if settings.page.hooks:
             app.add_routes([hook_route(settings, trigger, access.connections)])
-        runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
-        )
-        await runner.setup()
-        try:
+        async with AsyncExitStack() as stack:
+            options = {"handler_cancellation": True, "shutdown_timeout": CLOSING_SECONDS}
+            serving = access.connections.serving(app, host, port, **options)
             try:
-                server = await access.connections.listen(runner, host, port)
+                port = await stack.enter_async_context(serving)
             except OSError as error:
                 raise PageRefused(
                     f"The page cannot listen at {host}:{port}: {error.strerror}."
                 ) from None
-            port = server.sockets[0].getsockname()[1]
             names = LOOPBACK if host in LOOPBACK else {host}
             access.origins |= {f"http://{name}:{port}" for name in names}
             if settings.page.url:
                 access.origins.add(settings.page.url.rstrip("/"))
-            try:
-                yield ServedPage(f"http://{host}:{port}", access, live, exposed)
-            finally:
-                server.close()
-        finally:
-            await runner.cleanup()
+            yield ServedPage(f"http://{host}:{port}", access, live, exposed)
 
 
 def application(

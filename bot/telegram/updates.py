@@ -184,17 +184,9 @@ class Webhook:
 
         app = web.Application(client_max_size=UPDATE_BYTES)
         app.add_routes([web.post(PATH, self._receive)])
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=3.0)
-        await runner.setup()
-        try:
-            server = await self._connections.listen(runner, self._host, self._port)
-            try:
-                await self._register()
-                await asyncio.Event().wait()
-            finally:
-                server.close()
-        finally:
-            await runner.cleanup()
+        async with self._connections.serving(app, self._host, self._port, shutdown_timeout=3.0):
+            await self._register()
+            await asyncio.Event().wait()
 
     async def _register(self) -> None:
         pause = FIRST_BACKOFF
