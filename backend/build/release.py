@@ -36,7 +36,7 @@ LOOKED_AT = 10  # releases: sometimes the build of one platform has failed
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 ASSETS = {"vulkan": "-bin-ubuntu-vulkan-{}.tar.gz", "cpu": "-bin-ubuntu-{}.tar.gz"}
 CONNECT_SECONDS, SILENT_SECONDS, ANSWER_SECONDS = 15.0, 30.0, 60.0
-TRIES = 5  # an interrupted download is resumed
+TRIES = 5
 CHUNK_BYTES = 1 << 18
 LONGEST_LIST, LARGEST = 32 << 20, 4 << 30  # bytes: of the list of releases, of the unpacked archive
 SPARE = 1 << 30  # bytes left free on the disk
@@ -168,7 +168,7 @@ def check_names(release: Release, asset: Asset) -> None:
 
 
 async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, say: Say) -> Path:
-    """Download the archive, continuing a partial one, and check its digest."""
+    """Download the archive, again where it is cut, and check its digest."""
     folder.mkdir(exist_ok=True)
     part = folder / f"{asset.name}.part"
     free = shutil.disk_usage(folder).free
@@ -177,18 +177,13 @@ async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, s
     for left in reversed(range(TRIES)):
         try:
             await fetch(session, asset, part)
+            break
         except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
             if not left:
                 raise CannotGet(
-                    f"The download of {asset.name} broke off ({reason(error)}); call it again: it goes"
-                    " on where it stopped."
+                    f"The download of {asset.name} broke off ({reason(error)}); try again later."
                 ) from None
-            continue
-        if part.stat().st_size == asset.size:
-            break
-        say(f"It was cut at {part.stat().st_size / 1e6:.0f} MB and goes on.")
-    else:
-        raise CannotGet(f"The download of {asset.name} is cut again and again; try later.")
+            say(f"It broke off ({reason(error)}) and is tried again.")
     if f"sha256:{await asyncio.to_thread(sha256, part)}" != asset.digest:
         part.unlink()
         raise CannotGet(
@@ -199,27 +194,16 @@ async def download(session: aiohttp.ClientSession, asset: Asset, folder: Path, s
 
 
 async def fetch(session: aiohttp.ClientSession, asset: Asset, part: Path) -> None:
-    """Append to `part` what is missing of it."""
-    have = part.stat().st_size if part.exists() else 0
-    if have >= asset.size:
-        return
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    async with session.get(asset.browser_download_url, headers=headers) as found:
-        if found.status == 416:
-            part.unlink()
-            return
-        if found.status not in (200, 206):
+    async with session.get(asset.browser_download_url) as found:
+        if found.status != 200:
             raise CannotGet(f"{found.url.host} answers HTTP {found.status} to {asset.name}.")
-        content_range = found.headers.get("Content-Range", "")
-        resumed = found.status == 206 and content_range.startswith(f"bytes {have}-")
-        with part.open("ab" if resumed else "wb") as file:
+        with part.open("wb") as file:
             async for chunk in found.content.iter_chunked(CHUNK_BYTES):
                 file.write(chunk)
                 if file.tell() > asset.size:
-                    break
-    if part.stat().st_size > asset.size:
-        part.unlink()
-        raise CannotGet(f"{asset.name} is longer than the release says; it was removed.")
+                    raise CannotGet(f"{asset.name} is longer than the release says.")
+    if part.stat().st_size < asset.size:
+        raise aiohttp.ClientPayloadError(f"{part.stat().st_size:,} of {asset.size:,} bytes came")
 
 
 def reason(error: Exception) -> str:
