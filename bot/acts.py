@@ -212,10 +212,9 @@ async def vouch(holder: Holder, fields: JsonFields) -> bool:
 
 async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
     from bot.commands.trust import ChatTrust
-    from bot.texts import TEXTS
 
     files = (await holder.agent.sandboxes.of(chat)).files if holder.agent else None
-    return ChatTrust(chat, holder.store, files, TEXTS, holder.settings.agent.timezone)
+    return ChatTrust(chat, holder.store, files, holder.settings.agent.timezone)
 
 
 ACTS: dict[str, Act] = {

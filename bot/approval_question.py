@@ -23,7 +23,7 @@ from bot.channel import (
     OutgoingMessage,
     send,
 )
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 APPROVAL = "ok"
 DECISIONS: dict[str, Decision] = {"o": "once", "c": "chat", "d": "denied"}  # by a key's last letter
@@ -42,7 +42,6 @@ class OwnerApprovals:
 
     channel: Channel
     access: Access
-    texts: Texts
     store: Store
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
@@ -59,15 +58,15 @@ class OwnerApprovals:
         return None if sent else "denied"
 
     async def whom(self, chat: str) -> str:
-        """Describe, to the people of a chat, who is asked on its behalf."""
-        user, texts = self.channel.user_of(chat), self.texts
+        """Who is asked on behalf of the chat, in words for those in it."""
+        user = self.channel.user_of(chat)
         if user in self.access.owners:
-            return texts.you
+            return TEXTS.you
         if not 0 < len(self.access.owners) <= NAMED_OWNERS:
-            return texts.an_owner
+            return TEXTS.an_owner
         owners = [self.channel.private_chat(owner) for owner in sorted(self.access.owners)]
         names = [visible(await self.channel.name(owner)) for owner in owners]
-        return texts.or_.join(name or texts.an_owner for name in dict.fromkeys(names))
+        return TEXTS.or_.join(name or TEXTS.an_owner for name in dict.fromkeys(names))
 
     def _chats(self, chat: str) -> list[str]:
         """Where to ask: in the chat itself where an owner may read it, else, or also, in the owners' own chats."""
@@ -83,13 +82,13 @@ class OwnerApprovals:
         """The message's id. An uncertain send is repeated: two copies of a question are harmless, a missing
         one is not."""
         with speaking(await self.store.chats.spoken(chat)):
-            where = await asked_in(self.channel, self.texts, request, chat)
-            text = question(self.texts, request, where)
-            keyboard = approval_keyboard(self.texts, request)
+            where = await asked_in(self.channel, request, chat)
+            text = question(request, where)
+            keyboard = approval_keyboard(request)
             message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}")
             for attempt in range(1, ATTEMPTS + 1):
                 try:
-                    await send_whole(self.channel, chat, self.texts, request)
+                    await send_whole(self.channel, chat, request)
                     return (await send(self.channel, chat, message))[-1]
                 except DeliveryUncertain:
                     if attempt == ATTEMPTS:
@@ -101,26 +100,26 @@ class OwnerApprovals:
         raise AssertionError
 
 
-async def asked_in(channel: Channel, texts: Texts, request: ApprovalRequest, chat: str) -> str:
-    """The name of the request's chat; "" if the question is shown in that chat."""
+async def asked_in(channel: Channel, request: ApprovalRequest, chat: str) -> str:
+    """The name of the chat that the request is from; "" where `chat`, in which it is asked, is the same."""
     if request.chat == chat:
         return ""
     if not request.chat.startswith(channel.prefix):
-        return texts.terminal.format(chat=visible(request.chat))
+        return TEXTS.terminal.format(chat=visible(request.chat))
     return code(await channel.name(request.chat) or request.chat)
 
 
-def question(texts: Texts, request: ApprovalRequest, where: str = "") -> str:
-    """The question's text; `where` names the request's chat (`asked_in`)."""
-    where = texts.approval_from.format(chat=where) if where else ""
-    shown, more = fenced(excerpt(texts, request.what)), ""
+def question(request: ApprovalRequest, where: str = "") -> str:
+    """The question's text; `where` is the chat that it is from (`asked_in`)."""
+    where = TEXTS.approval_from.format(chat=where) if where else ""
+    shown, more = fenced(excerpt(request.what)), ""
     if request.because:
         # A stranger has chosen the names in it.
-        more = texts.approval_touched.format(because=code(request.because))
+        more = TEXTS.approval_touched.format(because=code(request.because))
     elif may_last(request.scope, request.because):
-        once, always = texts.approve_once, texts.approve_chat
-        more = texts.approval_covers.format(once=once, always=always, scope=code(request.scope))
-    return "\n\n".join(filter(None, [f"{texts.approval}{where}", shown, more]))
+        once, always = TEXTS.approve_once, TEXTS.approve_chat
+        more = TEXTS.approval_covers.format(once=once, always=always, scope=code(request.scope))
+    return "\n\n".join(filter(None, [f"{TEXTS.approval}{where}", shown, more]))
 
 
 def may_last(scope: str, because: str) -> bool:
@@ -128,29 +127,29 @@ def may_last(scope: str, because: str) -> bool:
     return not because and asks(scope, touched=False) != "always"
 
 
-async def send_whole(channel: Channel, chat: str, texts: Texts, request: ApprovalRequest) -> None:
+async def send_whole(channel: Channel, chat: str, request: ApprovalRequest) -> None:
     """Send the exact bytes as a file where the question shows only a part, with a second file where some
     characters are invisible, which has their codes instead. Raises ChannelError."""
     seen = with_tabs(request.what)
-    if excerpt(texts, request.what) == seen:
+    if excerpt(request.what) == seen:
         return
     whole = request.what.encode("utf-8", "surrogatepass")
     files: list[NamedFile] = [(BytesIO(whole), "approval.txt")]
     if visible(request.what) != request.what:
         files.append((BytesIO(seen.encode()), "approval-codes.txt"))
-    caption = texts.approval_whole.format(count=len(request.what))
+    caption = TEXTS.approval_whole.format(count=len(request.what))
     await channel.send_files(chat, files, caption)
 
 
-def excerpt(texts: Texts, what: str) -> str:
-    """The text to show in the question: all, or beginning and end with the number of omitted characters."""
+def excerpt(what: str, cut: str = "") -> str:
+    """What the question shows: all of it, or the beginning and the end and how much is between, in the form `cut`."""
     text = with_tabs(what)
     text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
     text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)
     if len(text) <= SHOWN_CHARACTERS:
         return text
     rest = text[SHOWN_CHARACTERS - SHOWN_END : -SHOWN_END]
-    more = texts.approval_cut.format(more=len(rest), lines=rest.count("\n") + 1)
+    more = (cut or TEXTS.approval_cut).format(more=len(rest), lines=rest.count("\n") + 1)
     return f"{text[: SHOWN_CHARACTERS - SHOWN_END]}\n{more}\n{text[-SHOWN_END:]}"
 
 
@@ -171,8 +170,8 @@ def code(scope: str) -> str:
     return f"`{shown}`"
 
 
-def approval_keyboard(texts: Texts, request: ApprovalRequest) -> Keyboard:
-    labels = texts.approve_once, texts.approve_chat, texts.deny
+def approval_keyboard(request: ApprovalRequest) -> Keyboard:
+    labels = TEXTS.approve_once, TEXTS.approve_chat, TEXTS.deny
     once, always, deny = (
         Button(f"{APPROVAL}:{request.id}:{letter}", label)
         for letter, label in zip(DECISIONS, labels, strict=True)

@@ -18,7 +18,6 @@ from agent.store.documents import PACKED, readable
 from agent.store.errors import StoreError
 from agent.store.inbox import InboxRow
 from bot.channel import ChannelError, DeliveryUncertain, NotSent, OutgoingMessage, send
-from bot.texts import TEXTS
 
 if TYPE_CHECKING:  # loaded when they are used
     from agent.agent import Agent
@@ -280,7 +279,7 @@ class AttachmentFetcher:
         from bot.voice.recordings import Listening, hear
 
         channel, chat = self.apps.channel(incoming.chat), incoming.chat
-        progress = Listening(channel, chat, TEXTS, attachment.seconds)
+        progress = Listening(channel, chat, attachment.seconds)
         box = await self.agent.sandboxes.of(chat)
         heard = await hear(self.agent.speech_to_text(), box, path, progress, incoming.ref)
         words = heard.words

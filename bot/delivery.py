@@ -33,7 +33,7 @@ from bot.channel import (
     discard_file,
     send,
 )
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
@@ -66,14 +66,12 @@ class Delivery:
         self,
         store: Store,
         channel: Channel,
-        texts: Texts,
         before_final: Callable[[str], Awaitable[None]] | None = None,
         after_final: Callable[[str], None] = lambda turn: None,
     ) -> None:
         self._store = store
         self._outbox = store.outbox
         self._channel = channel
-        self._texts = texts
         self._before_final = before_final
         self._after_final = after_final
         self._voice: Voice | None = None  # where something speaks
@@ -240,7 +238,7 @@ class Delivery:
                 await self._record(row, chats.set_blocked, row.chat, blocked=True)
                 return False
             case _:
-                report = OutgoingMessage(self._texts.undeliverable.format(why=why))
+                report = OutgoingMessage(TEXTS.undeliverable.format(why=why))
                 payload = report.to_json() if message.text != report.text else ""
                 await self._record(row, outbox.failed, row.id, why, row.chat, payload)
         return True
@@ -270,8 +268,8 @@ class Delivery:
             await self._record(row, self._outbox.failed, row.id, str(error))
             return
         with speaking(message.language):
-            button = Button(f"{RESEND}:{row.id}", self._texts.show_again)
-            notice = OutgoingMessage(self._texts.in_doubt, [[button]], reply_to=message.reply_to)
+            button = Button(f"{RESEND}:{row.id}", TEXTS.show_again)
+            notice = OutgoingMessage(TEXTS.in_doubt, [[button]], reply_to=message.reply_to)
         try:
             id = await self._notice_sent(row, notice)
         except Exception:  # one failed notice must not end all delivery

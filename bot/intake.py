@@ -23,6 +23,7 @@ from bot.attachments import MIB, OWN_VOICE, Attachment
 from bot.channel import Button
 from bot.commands import trust
 from bot.commands.context import ButtonPress, HandlerContext, PressResult
+from bot.texts import TEXTS
 
 LONGEST = 4096  # characters: a whole message of Telegram's
 LONGEST_OURS = 600  # of what the bot has said itself
@@ -188,7 +189,7 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
     for file in attachments.from_json(incoming.body):
         if file.size > limit:
             with speaking(await context.chosen_language(incoming.chat)):
-                text = context.texts.too_large.format(name=file.name, limit=limit // MIB)
+                text = TEXTS.too_large.format(name=file.name, limit=limit // MIB)
                 await context.send(incoming.chat, text, silent=True)
     context.start(context.reactions.seen(incoming.chat, incoming.ref))
 
@@ -199,7 +200,7 @@ async def may_write(context: HandlerContext, chat: str, sender: Sender, level: A
         return False
     if level == "stranger":
         if sender.group is None and await context.access.stranger_notice_due(sender):
-            await context.send(chat, context.texts.stranger)
+            await context.send(chat, TEXTS.stranger)
         return False
     return await is_bearable(context, chat, sender)
 
@@ -208,7 +209,7 @@ async def is_bearable(context: HandlerContext, chat: str, sender: Sender) -> boo
     """Whether this person keeps within the message rate; warn them once when they do not."""
     flood = context.access.flood(sender)
     if flood == "first":
-        await context.send(chat, context.texts.slower)
+        await context.send(chat, TEXTS.slower)
     return flood == "no"
 
 
@@ -221,12 +222,12 @@ async def offer_backlog(context: HandlerContext, chat: str, count: int) -> None:
         context.services.chats.wake(chat)
         return
     choices = (
-        ("all", context.texts.answer_all),
-        ("last", context.texts.answer_last),
-        ("none", context.texts.answer_none),
+        ("all", TEXTS.answer_all),
+        ("last", TEXTS.answer_last),
+        ("none", TEXTS.answer_none),
     )
     keyboard = [[Button(f"{BACKLOG_BUTTON}:{rows[-1].id}:{key}", label)] for key, label in choices]
-    await context.send(chat, context.texts.backlog.format(count=len(rows)), keyboard)
+    await context.send(chat, TEXTS.backlog.format(count=len(rows)), keyboard)
 
 
 async def waiting_rows(context: HandlerContext, chat: str) -> list[InboxRow]:
@@ -240,10 +241,10 @@ async def press_backlog(context: HandlerContext, press: ButtonPress) -> PressRes
     last, _, choice = press.argument.partition(":")
     rows = [row.id for row in await waiting_rows(context, press.chat) if row.id <= int(last)]
     if not rows:
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     dropped = {"last": rows[:-1], "none": rows}.get(choice, [])
     await context.store.inbox.discard(press.chat, dropped)
     context.services.chats.wake(press.chat)
     answered = len(rows) - len(dropped)
-    text = context.texts.backlog_decided.format(answered=answered, dropped=len(dropped))
+    text = TEXTS.backlog_decided.format(answered=answered, dropped=len(dropped))
     return PressResult("", text)

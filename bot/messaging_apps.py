@@ -101,14 +101,13 @@ class MessagingApp(ABC):
         self.store = store
         self.channel = channel
         self.access = access
-        self.texts = TEXTS
         self.language = "" if language == AUTO else language
         self.timezone = timezone
         self.repos = tuple(repos)
-        self.approvals = OwnerApprovals(channel, access, TEXTS, store)
+        self.approvals = OwnerApprovals(channel, access, store)
         self.reactions = Reactions(channel, reactions)
-        self.replies = Replies(channel, TEXTS, self.approvals.whom, self.reactions.ended)
-        self.delivery = Delivery(store, channel, TEXTS, self.replies.final, self.replies.sent)
+        self.replies = Replies(channel, self.approvals.whom, self.reactions.ended)
+        self.delivery = Delivery(store, channel, self.replies.final, self.replies.sent)
         self.demo = demo
         self.page = page
         self._context: HandlerContext | None = None  # once it serves
@@ -138,7 +137,6 @@ class MessagingApp(ABC):
             self.access,
             self.store,
             self.delivery,
-            TEXTS,
             services,
             self.store.clock(),
             self.timezone,
@@ -225,7 +223,7 @@ class Apps:
                 await self.apps[0].store.outbox.add(chat, [OutgoingMessage(text).to_json()])
 
         if name not in servers.signing_in:
-            work = have_signed_in(servers, name, TEXTS, tell)
+            work = have_signed_in(servers, name, tell)
             servers.tasks.start(work, f"signing in to {name}")
 
     async def event(self, assignment: Assignment, event: Event) -> None:
@@ -246,20 +244,20 @@ class Apps:
     async def _tell_owners(self) -> None:
         """Tell each chat what of it was set aside and, once a day, the owners what was set aside anywhere and
         the ledger's head, with what is wrong in it. Also reload who may talk."""
-        store, texts = self.apps[0].store, TEXTS
+        store = self.apps[0].store
 
         def set_aside(chat: str, table: str, count: int) -> str | None:
             app = self.of(chat)
             if app is None:
                 return None
             with speaking(app.language):
-                what = texts.set_aside_kinds[table].format(count=count)
-                form = texts.set_aside_anywhere if table == UPDATES else texts.set_aside_here
+                what = TEXTS.set_aside_kinds[table].format(count=count)
+                form = TEXTS.set_aside_anywhere if table == UPDATES else TEXTS.set_aside_here
                 return OutgoingMessage(form.format(what=what)).to_json()
 
         def head(found: Verification) -> str:
-            broken = texts.ledger_broken.format(problem=found.problem) if found.problem else ""
-            text = texts.ledger_head.format(rows=found.rows, head=found.head)
+            broken = TEXTS.ledger_broken.format(problem=found.problem) if found.problem else ""
+            text = TEXTS.ledger_head.format(rows=found.rows, head=found.head)
             return OutgoingMessage(f"{broken}\n{text}".strip()).to_json()
 
         while True:

@@ -33,7 +33,7 @@ from agent.store.chats import Chat
 from agent.store.inbox import CLI
 from bot.attachments import is_spoken
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
-from bot.texts import TEXTS, Texts
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
@@ -82,12 +82,10 @@ class Replies:
     def __init__(
         self,
         channel: Channel,
-        texts: Texts,
         whom: Callable[[str], Awaitable[str]] | None = None,
         ended: Callable[[Sequence[Incoming], Reason], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._channel = channel
-        self._texts = texts
         self._whom = whom
         self._ended = ended
         self._speeds: dict[str, ReadingSpeed] = {}
@@ -101,7 +99,7 @@ class Replies:
         reply = self._open.get(turn)
         if reply is None and not isinstance(event, TurnFinished):
             speed = self._speeds.setdefault(chat, ReadingSpeed())
-            builder = TurnViewBuilder(self._texts, speed, lines=tool_lines(assignment.known))
+            builder = TurnViewBuilder(speed, lines=tool_lines(assignment.known))
             reply = self._open[turn] = LiveReply(self._channel, chat, builder)
             self.tasks.start(reply.run(), "a live reply")
         if reply is not None:
@@ -261,14 +259,12 @@ class TurnViewBuilder:
 
     def __init__(
         self,
-        texts: Texts,
         speed: ReadingSpeed,
         clock: Callable[[], float] = time.monotonic,
         *,
         lines: ToolLines = "all",
     ) -> None:
         self.view = TurnView()
-        self._texts = texts
         self._speed = speed
         self._clock = clock
         self._asked_at = clock()  # when the model last began to read
@@ -276,7 +272,7 @@ class TurnViewBuilder:
         self._calls: dict[str, ToolCallView] = {}  # all of the turn, by id
         self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
         self._pending_since: float | None = None  # when an owner was asked
-        self.asked = texts.an_owner  # who was asked
+        self.asked = TEXTS.an_owner  # who was asked
         self._queued: tuple[int, float] | None = None  # how many are ahead, and since when
         self._notice: tuple[str, float] | None = None  # why the turn waits, and since when
         self._progress: ModelProgress | None = None  # of the current model call
@@ -367,8 +363,8 @@ class TurnViewBuilder:
         for how long."""
         if self._thinks_since is not None:
             seconds = self._clock() - self._thinks_since
-            status = self._texts.thinking.format(seconds=round(seconds), tokens=self._thought)
-            button = Button(f"{ANSWER_NOW}:", self._texts.answer_now)
+            status = TEXTS.thinking.format(seconds=round(seconds), tokens=self._thought)
+            button = Button(f"{ANSWER_NOW}:", TEXTS.answer_now)
             buttons = [[button]] if seconds >= OFFER_SECONDS else ()
             self.view = replace(self.view, status=status, buttons=buttons)
             return
@@ -380,54 +376,54 @@ class TurnViewBuilder:
 
     def _elapsed(self) -> str:
         """What the turn waits for, with the seconds; "" where the shown status is newer."""
-        now, texts = self._clock(), self._texts
+        now = self._clock()
         if self._pending_since is not None:
             seconds = round(now - self._pending_since)
-            return texts.approval_pending.format(who=self.asked, seconds=seconds)
+            return TEXTS.approval_pending.format(who=self.asked, seconds=seconds)
         if self._running:
             tool, since = next(iter(self._running.values()))
             seconds = round(now - since)
-            return texts.running_since.format(tool=tool, seconds=seconds) if seconds else ""
+            return TEXTS.running_since.format(tool=tool, seconds=seconds) if seconds else ""
         if self._notice:
             notice, since = self._notice
             seconds = round(now - since)
             late = seconds >= QUIET_SECONDS
-            return texts.notice_since.format(notice=notice, seconds=seconds) if late else notice
+            return TEXTS.notice_since.format(notice=notice, seconds=seconds) if late else notice
         if self._queued:
             ahead, since = self._queued
-            return texts.in_line.format(place=ahead + 1, seconds=round(now - since))
+            return TEXTS.in_line.format(place=ahead + 1, seconds=round(now - since))
         return self._of_model(now)
 
     def _of_model(self, now: float) -> str:
         """As `_elapsed`, for the model: time is shown once its estimate is exceeded, or it is silent."""
-        texts, read = self._texts, self._progress
+        read = self._progress
         seconds, quiet = round(now - self._asked_at), now - self._heard_at
         if self.view.text or self.view.thoughts or (read and read.processed >= read.total):
             if quiet < QUIET_SECONDS:
                 return ""
             # Perhaps a long tool call: its tokens are not shown.
-            return texts.working_since.format(seconds=round(quiet))
+            return TEXTS.working_since.format(seconds=round(quiet))
         if read:
             if now < max(self._due, self._heard_at + QUIET_SECONDS):
                 return ""
-            return texts.reading_late.format(done=read.processed, total=read.total, seconds=seconds)
+            return TEXTS.reading_late.format(done=read.processed, total=read.total, seconds=seconds)
         if self.view.status not in ("", self._timed):
             return ""
         expected = self._speed.ttft_s and max(1, round(self._speed.ttft_s))
         if expected and seconds <= expected:
-            return texts.reading_estimate.format(seconds=expected)
+            return TEXTS.reading_estimate.format(seconds=expected)
         late = expected or seconds >= QUIET_SECONDS
-        return texts.reading_since.format(seconds=seconds) if late else ""
+        return TEXTS.reading_since.format(seconds=seconds) if late else ""
 
     def _reading(self, progress: ModelProgress) -> str:
         done, total = progress.processed, progress.total
         read, spent = done - progress.cached, self._clock() - self._asked_at
         speed = read / spent if read > 0 and spent > 0.2 else self._speed.prefill_tok_s
         if done >= total or not speed:
-            return self._texts.reading.format(done=done, total=total)
+            return TEXTS.reading.format(done=done, total=total)
         seconds = max(1, round((total - done) / speed))
         self._due = self._clock() + seconds
-        return self._texts.reading_eta.format(done=done, total=total, seconds=seconds)
+        return TEXTS.reading_eta.format(done=done, total=total, seconds=seconds)
 
     def _change_call(self, id: str, **changes: object) -> None:
         if id in self._calls:

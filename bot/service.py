@@ -92,9 +92,7 @@ async def serve_bot(
         channels = BotChannels(sessions)
         async with (
             open_agent(settings, backend, store, channels, leaks=leaks, jobs_note="") as agent,
-            SpokenReplies(
-                agent.sandboxes.of, voice_models(settings.state_dir), apps.apps[0].texts
-            ) as voice,
+            SpokenReplies(agent.sandboxes.of, voice_models(settings.state_dir)) as voice,
             Chats(
                 store,
                 agent.run,

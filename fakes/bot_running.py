@@ -130,7 +130,7 @@ class ScriptedAgent:
             await stack.enter_async_context(apps)
             voice = None
             if self.sandbox and self.voices:
-                voice = SpokenReplies(self.sandbox, self.voices, app.texts)
+                voice = SpokenReplies(self.sandbox, self.voices)
                 await stack.enter_async_context(voice)
                 channels = replace(channels, listeners=(apps, voice))
             chats = Chats(store, run, window, channels, channels)

@@ -95,7 +95,6 @@ from bot.restore import BackupError
 from bot.telegram.markdown import render
 from bot.telegram.styled import entities
 from bot.telegram.updates import as_json, update_number
-from bot.texts import Texts
 from fakes.hostile_json import mutated
 from fakes.hostile_streams import chunks, events
 
@@ -477,7 +476,7 @@ def markdown(text: str) -> None:
 
 def approval(text: str) -> None:
     """Nothing of a step is unseen in its question, and nothing ends the block in which it stands."""
-    shown = fenced(excerpt(Texts(), text))
+    shown = fenced(excerpt(text))
     fence = shown.partition("\n")[0]
     assert shown.count(fence) == 2
     assert visible(shown) == shown

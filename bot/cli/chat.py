@@ -211,7 +211,7 @@ class Conversation:
     async def event(self, event: Event, tasks: BackgroundTasks) -> None:
         ended = isinstance(event, TurnFinished)
         if self.shown is None and not ended:
-            view = TurnViewBuilder(TEXTS, self.speed)
+            view = TurnViewBuilder(self.speed)
             view.asked = TEXTS.you
             self.shown = Shown(LiveReply(self.screen, self.chat, view))
             tasks.start(self.shown.reply.run(), "a live reply")
@@ -228,9 +228,9 @@ class Conversation:
 
     async def decide(self, terminal: Terminal, id: str, request: ApprovalRequest) -> None:
         """Ask the person at the terminal, who is the owner."""
-        text, keyboard = question(TEXTS, request), approval_keyboard(TEXTS, request)
+        text, keyboard = question(request), approval_keyboard(request)
         try:
-            await send_whole(self.screen, request.chat, TEXTS, request)
+            await send_whole(self.screen, request.chat, request)
             decided = decision(await self.screen.ask(request.chat, text, keyboard))[1]
         except (EOFError, ChannelError):
             decided = "denied"

@@ -20,7 +20,7 @@ from bot.approval_question import (
 )
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 REVOKE = "rev"
 LABEL_CHARACTERS = 60
@@ -31,11 +31,11 @@ async def press_approval(context: HandlerContext, press: ButtonPress) -> PressRe
     id, decided = decision(press.argument)
     approvals = context.services.approvals
     if approvals is None or decided is None:
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     if await approvals.decide(id, decided, press.sender.name) is None:
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     context.start(show_decision(context, id))
-    return PressResult(context.texts.decided[decided])
+    return PressResult(TEXTS.decided[decided])
 
 
 async def asked(context: HandlerContext, press: ButtonPress) -> bool:
@@ -64,9 +64,9 @@ async def show_decision(context: HandlerContext, id: str) -> None:
         chat, _, message = shown.rpartition("/")
         time = await context.local_time(chat, at)
         with speaking(await context.store.chats.spoken(chat)):
-            form = context.texts.decisions[by if by in ("expired", WITHDRAWN) else state]
+            form = TEXTS.decisions[by if by in ("expired", WITHDRAWN) else state]
             told = form.format(by=visible(by), at=f"{time:%H:%M}")
-            text = f"{fenced(excerpt(context.texts, request.what))}\n\n{told}"
+            text = f"{fenced(excerpt(request.what))}\n\n{told}"
         try:
             await context.channel.edit(chat, message, text)
         except ChannelError:
@@ -81,15 +81,14 @@ async def show_withdrawn(context: HandlerContext, turn: str) -> None:
 
 async def approve(context: HandlerContext, call: CommandCall) -> None:
     """/approve: open questions are asked again; standing permissions can be taken back."""
-    texts = context.texts
     for request in await context.store.approvals.open_requests():
         with suppress(ChannelError):  # without the whole of it the question is not asked again
-            await send_whole(context.channel, call.chat, texts, request)
-            where = await asked_in(context.channel, texts, request, call.chat)
-            text = question(texts, request, where)
-            await context.send(call.chat, text, approval_keyboard(texts, request))
+            await send_whole(context.channel, call.chat, request)
+            where = await asked_in(context.channel, request, call.chat)
+            text = question(request, where)
+            await context.send(call.chat, text, approval_keyboard(request))
     grants = await context.store.approvals.grants(call.chat)
-    await context.send(call.chat, *grant_list(texts, grants))
+    await context.send(call.chat, *grant_list(grants))
 
 
 async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -97,18 +96,18 @@ async def press_revoke(context: HandlerContext, press: ButtonPress) -> PressResu
         if scope_digest(grant.scope) == press.argument:
             await context.store.approvals.revoke(press.chat, grant.scope, press.sender.name)
     left = await context.store.approvals.grants(press.chat)
-    return PressResult("", *grant_list(context.texts, left))
+    return PressResult("", *grant_list(left))
 
 
-def grant_list(texts: Texts, grants: Sequence[Grant]) -> tuple[str, Keyboard]:
+def grant_list(grants: Sequence[Grant]) -> tuple[str, Keyboard]:
     if not grants:
-        return texts.no_grants, []
+        return TEXTS.no_grants, []
     lines = "\n".join(f"- {code(grant.scope)} ({visible(grant.granted_by)})" for grant in grants)
     keyboard = [
         [Button(f"{REVOKE}:{scope_digest(g.scope)}", f"✕ {g.scope}"[:LABEL_CHARACTERS])]
         for g in grants[:SHOWN_GRANTS]
     ]
-    return texts.grants.format(grants=lines), keyboard
+    return TEXTS.grants.format(grants=lines), keyboard
 
 
 def scope_digest(scope: str) -> str:
@@ -121,23 +120,23 @@ def scope_digest(scope: str) -> str:
 
 async def freeze(context: HandlerContext, call: CommandCall) -> None:
     turns, grants = await context.store.freeze.freeze(call.sender.name)
-    how = context.texts.thaw_by_code if secret(context) else context.texts.thaw_in_terminal
-    text = context.texts.frozen_now.format(turns=turns, grants=grants)
+    how = TEXTS.thaw_by_code if secret(context) else TEXTS.thaw_in_terminal
+    text = TEXTS.frozen_now.format(turns=turns, grants=grants)
     await context.send(call.chat, f"{text} {how}")
 
 
 async def thaw(context: HandlerContext, call: CommandCall) -> None:
     """/thaw 123456; in a chat only a code thaws."""
-    texts, key = context.texts, secret(context)
+    key = secret(context)
     if await context.store.freeze.since() is None:
-        text = texts.not_frozen
+        text = TEXTS.not_frozen
     elif key is None:
-        text = texts.thaw_in_terminal
+        text = TEXTS.thaw_in_terminal
     elif not call.argument:
-        text = texts.thaw_by_code
+        text = TEXTS.thaw_by_code
     else:
         step = totp.matching_step(key, call.argument, context.store.clock())
-        text = texts.thaw_outcomes[await context.store.freeze.thaw_by_code(call.sender.name, step)]
+        text = TEXTS.thaw_outcomes[await context.store.freeze.thaw_by_code(call.sender.name, step)]
     await context.send(call.chat, text)
 
 

@@ -23,7 +23,6 @@ from backend.protocol import Status
 from bot.access import Access, AccessLevel, Sender
 from bot.channel import Channel, Keyboard, OutgoingMessage, Reactions
 from bot.delivery import Delivery
-from bot.texts import Texts
 
 if TYPE_CHECKING:  # loaded where servers are configured
     from agent.mcp.servers import ToolServers
@@ -146,7 +145,6 @@ class HandlerContext:
     access: Access
     store: Store
     delivery: Delivery
-    texts: Texts
     services: Services
     started_at: float
     timezone: str

@@ -10,7 +10,7 @@ from agent.store import Incoming
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 from bot.replies import CONTINUE
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 RESUME = "conv"
 RESUMABLE = 8  # conversations that are offered
@@ -24,25 +24,25 @@ BUTTONS_PER_ROW = 6
 async def new(context: HandlerContext, call: CommandCall) -> None:
     await context.services.chats.stop(call.chat)
     await context.store.chats.new_conversation(call.chat)
-    await context.send(call.chat, context.texts.new)
+    await context.send(call.chat, TEXTS.new)
 
 
 async def stop(context: HandlerContext, call: CommandCall) -> None:
     voice = context.services.voice
     silenced = voice is not None and voice.stop(call.chat)
     if not await context.services.chats.stop(call.chat) and not silenced:
-        await context.send(call.chat, context.texts.nothing_runs)
+        await context.send(call.chat, TEXTS.nothing_runs)
 
 
 async def press_answer_now(context: HandlerContext, press: ButtonPress) -> PressResult:
     """Handle [Answer now]: stop the model's thinking."""
     heard = context.services.chats.answer_now(press.chat)
-    return PressResult(context.texts.answers_now if heard else context.texts.expired)
+    return PressResult(TEXTS.answers_now if heard else TEXTS.expired)
 
 
 async def retry(context: HandlerContext, call: CommandCall) -> None:
     if not await context.services.chats.retry(call.chat):
-        await context.send(call.chat, context.texts.nothing_to_retry)
+        await context.send(call.chat, TEXTS.nothing_to_retry)
 
 
 async def resume(context: HandlerContext, call: CommandCall) -> None:
@@ -53,17 +53,17 @@ async def resume(context: HandlerContext, call: CommandCall) -> None:
         day = f"{await context.local_time(call.chat, one.active_at):%Y-%m-%d}"
         label = f"{day} · {one.title or '…'}"[:TITLE_CHARACTERS]
         keyboard.append([Button(f"{RESUME}:{one.id}", label)])
-    text = context.texts.resume if keyboard else context.texts.no_conversations
+    text = TEXTS.resume if keyboard else TEXTS.no_conversations
     await context.send(call.chat, text, keyboard)
 
 
 async def press_resume(context: HandlerContext, press: ButtonPress) -> PressResult:
     chosen = int(press.argument)
     if not await context.store.chats.resume(press.chat, chosen):
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     conversations = await context.store.chats.conversations(press.chat, 100)
     title = next((c.title for c in conversations if c.id == chosen), "")
-    return PressResult("", context.texts.resumed.format(title=title or "…"))
+    return PressResult("", TEXTS.resumed.format(title=title or "…"))
 
 
 async def export(context: HandlerContext, call: CommandCall) -> None:
@@ -71,7 +71,7 @@ async def export(context: HandlerContext, call: CommandCall) -> None:
     chat, now = call.chat, await context.local_time(call.chat)
     exported = await ChatMemory(context.store, chat, str(now.tzinfo)).export()
     if not (exported["notes"] or exported["conversations"]):
-        await context.send(chat, context.texts.nothing_said)
+        await context.send(chat, TEXTS.nothing_said)
         return
     try:
         for suffix, form in ((".md", markdown), (".json", as_json)):
@@ -79,7 +79,7 @@ async def export(context: HandlerContext, call: CommandCall) -> None:
             file = BytesIO(text.encode("utf-8", "replace"))
             await context.channel.send_files(chat, [(file, f"chat-{now:%Y-%m-%d}{suffix}")], "")
     except ChannelError as error:
-        await context.send(chat, context.texts.undeliverable.format(why=error))
+        await context.send(chat, TEXTS.undeliverable.format(why=error))
 
 
 async def press_continue(context: HandlerContext, press: ButtonPress) -> PressResult:
@@ -87,16 +87,16 @@ async def press_continue(context: HandlerContext, press: ButtonPress) -> PressRe
     turns = context.store.turns
     last = await turns.last(press.chat)
     if last is None or last[0].id != press.argument or await turns.unfinished(press.chat):
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     incoming = Incoming(
         press.chat,
         context.channel.source,
         f"{CONTINUE}:{press.argument}",
-        context.texts.go_on,
+        TEXTS.go_on,
         sender=press.sender.name if press.sender.group else "",
     )
     fresh = await context.services.chats.submit(incoming)
-    return PressResult(context.texts.goes_on if fresh else context.texts.expired)
+    return PressResult(TEXTS.goes_on if fresh else TEXTS.expired)
 
 
 # -- notes --------------------------------------------------------------------
@@ -104,72 +104,72 @@ async def press_continue(context: HandlerContext, press: ButtonPress) -> PressRe
 
 async def memory(context: HandlerContext, call: CommandCall) -> None:
     """/memory lists the notes; /memory 3 WORDS corrects one; /memory pin 3 and unpin 3 pin and unpin it."""
-    chat, texts = call.chat, context.texts
+    chat = call.chat
     first, _, rest = call.argument.partition(" ")
     if first.lower() in ("pin", "unpin") and (id := note_number(rest.strip())):
         pinned = first.lower() == "pin"
         done = await context.store.notes.pin(chat, id, pinned)
-        told = texts.pinned if pinned else texts.unpinned
-        await context.send(chat, told if done else texts.no_such_note)
+        told = TEXTS.pinned if pinned else TEXTS.unpinned
+        await context.send(chat, told if done else TEXTS.no_such_note)
     elif rest and (id := note_number(first)):
         done = await context.store.notes.correct(chat, id, rest)
-        await context.send(chat, texts.corrected if done else texts.no_such_note)
+        await context.send(chat, TEXTS.corrected if done else TEXTS.no_such_note)
     else:
         await context.send(chat, *await note_list(context, chat))
 
 
 async def forget(context: HandlerContext, call: CommandCall) -> None:
     """/forget lists the notes, with a button for all; /forget 3 deletes one, /forget all the whole chat."""
-    chat, texts = call.chat, context.texts
+    chat = call.chat
     if id := note_number(call.argument):
         if await context.store.notes.delete(chat, id):
-            await context.send(chat, texts.forgotten, [[Button(f"{NOTE}:undo:{id}", texts.undo)]])
+            await context.send(chat, TEXTS.forgotten, [[Button(f"{NOTE}:undo:{id}", TEXTS.undo)]])
         else:
-            await context.send(chat, texts.no_such_note)
+            await context.send(chat, TEXTS.no_such_note)
     elif call.argument.lower() in ("all", "everything"):
-        await context.send(chat, *forget_question(texts))
+        await context.send(chat, *forget_question())
     else:
         told, keyboard = await note_list(context, chat)
-        everything = Button(f"{FORGET}:all", texts.forget_yes)
+        everything = Button(f"{FORGET}:all", TEXTS.forget_yes)
         await context.send(chat, told, [*keyboard, [everything]])
 
 
-def forget_question(texts: Texts) -> tuple[str, Keyboard]:
-    yes, no = Button(f"{FORGET}:yes", texts.forget_yes), Button(f"{FORGET}:no", texts.no)
-    return texts.forget_all, [[yes, no]]
+def forget_question() -> tuple[str, Keyboard]:
+    yes, no = Button(f"{FORGET}:yes", TEXTS.forget_yes), Button(f"{FORGET}:no", TEXTS.no)
+    return TEXTS.forget_all, [[yes, no]]
 
 
 async def press_note(context: HandlerContext, press: ButtonPress) -> PressResult:
     """Act on `del:ID`, `undo:ID`, `pin:ID` or `unpin:ID`; show the new list, with [Undo] after a deletion."""
     action, _, argument = press.argument.partition(":")
-    notes, texts, id = context.store.notes, context.texts, int(argument)
+    notes, id = context.store.notes, int(argument)
     undo: Keyboard = ()
     match action:
         case "undo":
             await notes.restore(press.chat, id)
-            toast = texts.restored
+            toast = TEXTS.restored
         case "pin" | "unpin":
             done = await notes.pin(press.chat, id, action == "pin")
-            told = texts.pinned if action == "pin" else texts.unpinned
-            toast = told if done else texts.no_such_note
+            told = TEXTS.pinned if action == "pin" else TEXTS.unpinned
+            toast = told if done else TEXTS.no_such_note
         case _:
             gone = await notes.delete(press.chat, id)
-            undo = [[Button(f"{NOTE}:undo:{id}", texts.undo)]] if gone else ()
-            toast = texts.forgotten if gone else texts.no_such_note
+            undo = [[Button(f"{NOTE}:undo:{id}", TEXTS.undo)]] if gone else ()
+            toast = TEXTS.forgotten if gone else TEXTS.no_such_note
     text, keyboard = await note_list(context, press.chat)
     return PressResult(toast, text, [*keyboard, *undo])
 
 
 async def press_forget(context: HandlerContext, press: ButtonPress) -> PressResult:
     if press.argument == "all":
-        return PressResult("", *forget_question(context.texts))
+        return PressResult("", *forget_question())
     if press.argument != "yes":
-        return PressResult("", context.texts.kept)
+        return PressResult("", TEXTS.kept)
 
     async def forget_chat() -> tuple[str, Keyboard]:
         """Delete all that is stored of the chat, after its running turn has ended."""
         await context.services.chats.forget(press.chat, press.sender.name)
-        return context.texts.all_forgotten, []
+        return TEXTS.all_forgotten, []
 
     return PressResult(later=forget_chat)
 
@@ -178,19 +178,19 @@ async def note_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
     """The pinned and the newest notes, oldest first, each with buttons to delete and to pin it."""
     notes = await context.store.notes.all(chat)
     if not notes:
-        return context.texts.no_notes, []
+        return TEXTS.no_notes, []
     shown = sorted(notes, key=lambda note: (not note.pinned, -note.id))[:SHOWN_NOTES]
     shown.sort(key=lambda note: note.id)
     lines, buttons = [], []
     for note in shown:
         day = f"{await context.local_time(chat, note.saved_at):%Y-%m-%d}"
         lines.append(f"{note.id}. {'📌 ' if note.pinned else ''}{note.text} ({day})")
-        action, label = ("unpin", context.texts.unpin) if note.pinned else ("pin", "📌")
+        action, label = ("unpin", TEXTS.unpin) if note.pinned else ("pin", "📌")
         buttons.append(Button(f"{NOTE}:del:{note.id}", f"✕ {note.id}"))
         buttons.append(Button(f"{NOTE}:{action}:{note.id}", f"{label} {note.id}"))
     rows = range(0, len(buttons), BUTTONS_PER_ROW)
     keyboard = [buttons[start : start + BUTTONS_PER_ROW] for start in rows]
-    return context.texts.notes.format(notes="\n".join(lines)), keyboard
+    return TEXTS.notes.format(notes="\n".join(lines)), keyboard
 
 
 def note_number(text: str) -> int:
@@ -203,7 +203,7 @@ def note_number(text: str) -> int:
 
 async def plan(context: HandlerContext, call: CommandCall) -> None:
     """/plan shows it; /plan add WORDS, /plan 2 WORDS, /plan done 2 and /plan end change it."""
-    texts, plans = context.texts, context.store.plans
+    plans = context.store.plans
     known = await plans.of_chat(call.chat)
     try:
         changed = corrected(known, call.argument)
@@ -212,10 +212,10 @@ async def plan(context: HandlerContext, call: CommandCall) -> None:
     except WrongPlan as error:
         await context.send(call.chat, str(error))
         return
-    shown = "\n".join(plan_lines(changed)) or texts.no_plan
+    shown = "\n".join(plan_lines(changed)) or TEXTS.no_plan
     if changed != known:
         await tell_model(context, call, shown)
-    how = f"\n\n{texts.plan_usage}" if changed else ""
+    how = f"\n\n{TEXTS.plan_usage}" if changed else ""
     await context.send(call.chat, f"{shown}{how}")
 
 
@@ -237,7 +237,7 @@ async def tell_model(context: HandlerContext, call: CommandCall, shown: str) -> 
     """Tell a running turn of the change, before its next step; a later one begins with the plan."""
     if call.chat not in context.services.chats.running():
         return
-    words = context.texts.plan_corrected.format(plan=shown)
+    words = TEXTS.plan_corrected.format(plan=shown)
     update = f"plan:{secrets.token_hex(8)}"
     await context.services.chats.submit(
         Incoming(call.chat, context.channel.source, update, words, sender=call.sender.name)

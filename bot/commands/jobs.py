@@ -9,7 +9,7 @@ from agent.store.jobs import CatchUp, Job
 from bot.access import AccessLevel
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 JOB = "job"
 BUTTON_ROWS = 12
@@ -21,7 +21,7 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
     planner = await planner_of(context, call.chat)
     number, _, words = call.argument.partition(" ")
     if not number.isdecimal():
-        await context.send(call.chat, *await job_list(context, planner))
+        await context.send(call.chat, *await job_list(planner))
         return
     job = await planner.find(whole_number(number))
     if not words:
@@ -33,9 +33,9 @@ async def jobs(context: HandlerContext, call: CommandCall) -> None:
     elif words.lower() in ("tell", "silent"):
         job = await planner.adjust(job.id, None, words.lower() == "tell")
     else:
-        check_level(context, call.level, job.spec.kind)
+        check_level(call.level, job.spec.kind)
         job = await planner.edit(job.id, words)
-    await context.send(call.chat, planned(context, planner, job))
+    await context.send(call.chat, planned(planner, job))
 
 
 async def schedule(context: HandlerContext, call: CommandCall) -> None:
@@ -44,15 +44,15 @@ async def schedule(context: HandlerContext, call: CommandCall) -> None:
     What is not understood is asked back.
     """
     if not call.argument:
-        await context.send(call.chat, context.texts.schedule_how)
+        await context.send(call.chat, TEXTS.schedule_how)
         return
     planner = await planner_of(context, call.chat)
     proposal = await planner.propose_text(call.argument)
-    check_level(context, call.level, proposal.spec.kind)
+    check_level(call.level, proposal.spec.kind)
     job = await planner.offer(proposal)
-    yes = Button(f"{JOB}:yes:{job.id}", context.texts.plan_it)
-    no = Button(f"{JOB}:no:{job.id}", context.texts.no)
-    question = context.texts.plan_question.format(told=proposal.description)
+    yes = Button(f"{JOB}:yes:{job.id}", TEXTS.plan_it)
+    no = Button(f"{JOB}:no:{job.id}", TEXTS.no)
+    question = TEXTS.plan_question.format(told=proposal.description)
     await context.send(call.chat, question, [[yes, no]])
 
 
@@ -61,31 +61,31 @@ async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:
     action, _, id = press.argument.partition(":")
     planner, number = await planner_of(context, press.chat), int(id)
     if job := await context.store.jobs.get_of(press.chat, number):
-        check_level(context, press.level, job.spec.kind)
+        check_level(press.level, job.spec.kind)
     match action:
         case "yes":
-            return PressResult("", planned(context, planner, await planner.confirm(number)))
+            return PressResult("", planned(planner, await planner.confirm(number)))
         case "no":
             await planner.withdraw(number)
-            return PressResult("", context.texts.not_planned)
+            return PressResult("", TEXTS.not_planned)
         case "pause" | "go":
             await planner.pause(number, paused=action == "pause")
         case "run":
             await planner.run_now(number)
         case "rm":
             await planner.remove(number)
-    text, keyboard = await job_list(context, planner)
-    return PressResult(context.texts.job_done[action], text, keyboard)
+    text, keyboard = await job_list(planner)
+    return PressResult(TEXTS.job_done[action], text, keyboard)
 
 
 async def repos(context: HandlerContext, call: CommandCall) -> None:
-    names = "\n".join(context.texts.repo_at.format(name=name) for name in context.repos)
-    await context.send(call.chat, names or context.texts.no_repos)
+    names = "\n".join(TEXTS.repo_at.format(name=name) for name in context.repos)
+    await context.send(call.chat, names or TEXTS.no_repos)
 
 
 async def skills(context: HandlerContext, call: CommandCall) -> None:
     lines = [f"- `{name}`: {about}" for name, about in context.services.skills()]
-    await context.send(call.chat, "\n".join(lines) or context.texts.no_skills)
+    await context.send(call.chat, "\n".join(lines) or TEXTS.no_skills)
 
 
 async def summary(context: HandlerContext, call: CommandCall) -> None:
@@ -97,35 +97,35 @@ async def summary(context: HandlerContext, call: CommandCall) -> None:
         await (await planner_of(context, call.chat)).summarize_now(name)
 
 
-def check_level(context: HandlerContext, level: AccessLevel, kind: str) -> None:
+def check_level(level: AccessLevel, kind: str) -> None:
     """Raise AgentError if a member may not plan that kind of job: it affects more than their chat."""
     if kind in OWNERS_ONLY and level != "owner":
-        raise AgentError(context.texts.only_owners)
+        raise AgentError(TEXTS.only_owners)
 
 
-async def job_list(context: HandlerContext, planner: Planner) -> tuple[str, Keyboard]:
+async def job_list(planner: Planner) -> tuple[str, Keyboard]:
     found = await planner.jobs()
     if not found:
-        return context.texts.no_jobs, []
+        return TEXTS.no_jobs, []
     text = "\n".join(f"{job.id}. {planner.describe(job, 1)}" for job in found)
     keyboard = []
     for job in found[:BUTTON_ROWS]:
         paused = job.spec.state == "paused"
         toggle = ("go", f"▶ {job.id}") if paused else ("pause", f"⏸ {job.id}")
-        run, delete = ("run", f"{context.texts.run_now} {job.id}"), ("rm", f"✕ {job.id}")
+        run, delete = ("run", f"{TEXTS.run_now} {job.id}"), ("rm", f"✕ {job.id}")
         row = [Button(f"{JOB}:{key}:{job.id}", label) for key, label in (toggle, run, delete)]
         keyboard.append(row)
     return text, keyboard
 
 
-def planned(context: HandlerContext, planner: Planner, job: Job) -> str:
-    return context.texts.planned.format(number=job.id, told=planner.describe(job))
+def planned(planner: Planner, job: Job) -> str:
+    return TEXTS.planned.format(number=job.id, told=planner.describe(job))
 
 
 async def planner_of(context: HandlerContext, chat: str) -> Planner:
     """Return the chat's job planner. Raises AgentError if there is no scheduler."""
     if context.services.planner is None:
-        raise AgentError(context.texts.not_here)
+        raise AgentError(TEXTS.not_here)
     return await context.services.planner(chat)
 
 
@@ -141,7 +141,7 @@ async def mcp(context: HandlerContext, call: CommandCall) -> None:
     name, _, answer = call.argument.strip().partition(" ")
     if servers is None or not name:
         lines = await servers.report() if servers else []
-        await context.send(call.chat, "\n".join(lines) or context.texts.no_servers)
+        await context.send(call.chat, "\n".join(lines) or TEXTS.no_servers)
         return
 
     async def tell(text: str) -> None:
@@ -152,24 +152,24 @@ async def mcp(context: HandlerContext, call: CommandCall) -> None:
         if answer:
             servers.take_answer(name, answer)
         else:
-            work = have_signed_in(servers, name, context.texts, tell)
+            work = have_signed_in(servers, name, tell)
             servers.tasks.start(work, f"signing in to {name}")
     except ToolError as error:
         await tell(str(error))
 
 
 async def have_signed_in(
-    servers: "ToolServers", name: str, texts: Texts, tell: Callable[[str], Awaitable[None]]
+    servers: "ToolServers", name: str, tell: Callable[[str], Awaitable[None]]
 ) -> None:
     """Send the sign-in link, wait until somebody has signed in, and say how it ended."""
 
     async def show(sign_in: "SignIn") -> None:
         facts = {"name": name, "host": sign_in.host, "link": sign_in.link}
-        moved = texts.sign_in_moved.format(before=sign_in.before, **facts) if sign_in.before else ""
-        await tell(f"{moved}\n\n{texts.sign_in.format(**facts)}".strip())
+        moved = TEXTS.sign_in_moved.format(before=sign_in.before, **facts) if sign_in.before else ""
+        await tell(f"{moved}\n\n{TEXTS.sign_in.format(**facts)}".strip())
 
     try:
         if await servers.sign_in(name, show):
-            await tell(texts.signed_in.format(name=name))
+            await tell(TEXTS.signed_in.format(name=name))
     except ToolError as error:
         await tell(str(error))

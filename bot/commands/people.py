@@ -13,7 +13,7 @@ from backend.client import BackendUnavailable
 from bot.access import AccessLevel, Sender
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 LET_IN = "in"
 REFUSE = "out"
@@ -26,10 +26,10 @@ async def start(context: HandlerContext, call: CommandCall) -> None:
         return
     level = await context.access.use_code(call.sender, call.argument.split()[0])
     if level is not None:
-        await context.send(call.chat, context.texts.paired[level])
+        await context.send(call.chat, TEXTS.paired[level])
         await hello(context, call.chat, level)
     elif call.level == "stranger":
-        await context.send(call.chat, context.texts.bad_code)
+        await context.send(call.chat, TEXTS.bad_code)
     else:
         await hello(context, call.chat, call.level)
 
@@ -37,25 +37,25 @@ async def start(context: HandlerContext, call: CommandCall) -> None:
 async def pair(context: HandlerContext, call: CommandCall) -> None:
     """/pair: a stranger asks; each owner gets one question."""
     if call.level != "stranger":
-        await context.send(call.chat, context.texts.already_in)
+        await context.send(call.chat, TEXTS.already_in)
         return
     if not await context.access.request(call.sender):
         return  # asked before, or refused: nothing more is said
     await context.store.chats.open(call.chat, language=spoken())
-    await context.send(call.chat, context.texts.asked_to_pair)
-    await ask_owners(context, call.sender, lambda texts: texts.wants_in)
+    await context.send(call.chat, TEXTS.asked_to_pair)
+    await ask_owners(context, call.sender, lambda: TEXTS.wants_in)
 
 
-async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[Texts], str]) -> None:
-    """Ask each owner, in their own language, whether a stranger may talk."""
-    user, texts = sender.user, context.texts
+async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[], str]) -> None:
+    """Whether a stranger may talk; each owner in their own language."""
+    user = sender.user
     for owner in sorted(context.access.owners):
         chat = context.channel.private_chat(owner)
         with speaking(await context.store.chats.spoken(chat), context.language, ENGLISH):
-            question = form(texts).format(name=f"{visible(sender.name)} ({user})")
+            question = form().format(name=f"{visible(sender.name)} ({user})")
             buttons = [
-                Button(f"{LET_IN}:{user}", texts.let_in),
-                Button(f"{REFUSE}:{user}", texts.refuse),
+                Button(f"{LET_IN}:{user}", TEXTS.let_in),
+                Button(f"{REFUSE}:{user}", TEXTS.refuse),
             ]
             await context.send(chat, question, [buttons])
 
@@ -64,25 +64,25 @@ async def offer_to_let_in_group(
     context: HandlerContext, chat: str, group: str, added_by: str
 ) -> None:
     """Ask an owner who has added the bot to a group whether everybody there may talk to it."""
-    access, texts = context.access, context.texts
+    access = context.access
     if added_by in access.owners and access.groups != "off" and group not in access.members:
         await context.send(
-            chat, texts.added_to_group, [[Button(f"{LET_IN}:{group}", texts.let_in)]]
+            chat, TEXTS.added_to_group, [[Button(f"{LET_IN}:{group}", TEXTS.let_in)]]
         )
 
 
 async def press_let_in(context: HandlerContext, press: ButtonPress) -> PressResult:
-    result = await decide(context, press, "member", context.texts.was_let_in)
+    result = await decide(context, press, "member", TEXTS.was_let_in)
     person = press.argument
     if person != press.sender.group:
         chat = context.channel.private_chat(person)
         with speaking(await context.store.chats.spoken(chat)):
-            await context.send(chat, context.texts.paired["member"])
+            await context.send(chat, TEXTS.paired["member"])
     return result
 
 
 async def press_refuse(context: HandlerContext, press: ButtonPress) -> PressResult:
-    return await decide(context, press, "refused", context.texts.was_refused)
+    return await decide(context, press, "refused", TEXTS.was_refused)
 
 
 async def decide(
@@ -107,26 +107,26 @@ CODE_SECONDS = 900.0
 async def link(context: HandlerContext, call: CommandCall) -> None:
     """/link makes a code, and /link CODE in the other app uses it; /link alerts brings alerts to this chat;
     /link end separates it from the others."""
-    texts, links, argument = context.texts, context.store.links, call.argument.strip()
+    links, argument = context.store.links, call.argument.strip()
     alerts = context.channel.private_chat(call.sender.user)
     if call.sender.group is not None:
-        await context.send(call.chat, texts.link_private)
+        await context.send(call.chat, TEXTS.link_private)
     elif argument.lower() == "end":
         ended = await links.end(call.chat, alerts, call.sender.name)
-        await context.send(call.chat, texts.link_ended if ended else texts.not_linked)
+        await context.send(call.chat, TEXTS.link_ended if ended else TEXTS.not_linked)
     elif argument.lower() == "alerts":
         here = await links.alert_here(alerts)
-        await context.send(call.chat, texts.alerts_here if here else texts.not_linked)
+        await context.send(call.chat, TEXTS.alerts_here if here else TEXTS.not_linked)
     elif argument:
         other = await links.use_code(call.chat, alerts, argument, call.sender.name)
-        await context.send(call.chat, texts.linked if other else texts.bad_link_code)
+        await context.send(call.chat, TEXTS.linked if other else TEXTS.bad_link_code)
         if other:  # told in both, in case it was not the owner
-            await context.send(other, texts.linked)
+            await context.send(other, TEXTS.linked)
     else:
         code = await links.make_code(call.chat, alerts, CODE_SECONDS)
-        known = texts.linked_now if await links.of(call.chat) else ""
+        known = TEXTS.linked_now if await links.of(call.chat) else ""
         minutes = round(CODE_SECONDS / 60)
-        told = texts.link_code.format(code=code, minutes=minutes)
+        told = TEXTS.link_code.format(code=code, minutes=minutes)
         await context.send(call.chat, f"{known}\n\n{told}".strip())
 
 
@@ -137,49 +137,48 @@ TOY, TOY_PROFILE = "pocket.gguf", "pocket"  # the model that ships along
 async def hello(context: HandlerContext, chat: str, level: AccessLevel) -> None:
     """The first screen; in a group one line."""
     if context.channel.user_of(chat) is None:
-        await context.send(chat, context.texts.hello)
+        await context.send(chat, TEXTS.hello)
     else:
         await context.store.chats.open(chat, language=spoken())  # of what is said there unasked
         await context.send(chat, *await first_screen(context, level))
 
 
 async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str, Keyboard]:
-    texts = context.texts
-    host = socket.gethostname() if level == "owner" else texts.owners_machine
-    runs_at = texts.runs_at.get(context.channel.source, texts.runs_at["other"])
-    place = texts.runs_here if context.demo else runs_at
+    host = socket.gethostname() if level == "owner" else TEXTS.owners_machine
+    runs_at = TEXTS.runs_at.get(context.channel.source, TEXTS.runs_at["other"])
+    place = TEXTS.runs_here if context.demo else runs_at
     model = await model_words(context)
-    parts = [texts.what_i_am, place.format(host=host), model, texts.try_these]
-    with speaking(ENGLISH if model in (texts.toy_serves, texts.toy_serves_demo) else spoken()):
-        wishes = enumerate(texts.wishes)
+    parts = [TEXTS.what_i_am, place.format(host=host), model, TEXTS.try_these]
+    with speaking(ENGLISH if model in (TEXTS.toy_serves, TEXTS.toy_serves_demo) else spoken()):
+        wishes = enumerate(TEXTS.wishes)
         keyboard = [[Button(f"{WISH}:{n}:{spoken()}", wish)] for n, wish in wishes]
     return "\n\n".join(filter(None, parts)), keyboard
 
 
 async def model_words(context: HandlerContext) -> str:
-    """Describe the model that serves, with the host of an external one; "" without a backend."""
-    texts, backend = context.texts, context.services.backend
+    """Which model serves, and the host of an external one; "" where there is no backend."""
+    backend = context.services.backend
     if backend is None:
         return ""
     try:
         server = (await backend.status()).backend
         if server.model == TOY or (not server.model and server.profile == TOY_PROFILE):  # it starts
-            return texts.toy_serves_demo if context.demo else texts.toy_serves
+            return TEXTS.toy_serves_demo if context.demo else TEXTS.toy_serves
         where = ""
         if server.kind == "external":
-            where = texts.model_at.format(host=urlsplit((await backend.endpoint()).url).hostname)
-        return texts.model_serves.format(name=server.profile or server.model or "?", where=where)
+            where = TEXTS.model_at.format(host=urlsplit((await backend.endpoint()).url).hostname)
+        return TEXTS.model_serves.format(name=server.profile or server.model or "?", where=where)
     except BackendUnavailable:
-        return texts.no_model_yet
+        return TEXTS.no_model_yet
 
 
 async def press_wish(context: HandlerContext, press: ButtonPress) -> PressResult:
     """Start a turn as if the person had written the wish, and show the wish in the chat."""
     number, _, language = press.argument.partition(":")
     with speaking(language):
-        wishes = {str(n): wish for n, wish in enumerate(context.texts.wishes)}
+        wishes = {str(n): wish for n, wish in enumerate(TEXTS.wishes)}
     if number not in wishes:
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     wish = wishes[number]
     incoming = Incoming(
         press.chat,

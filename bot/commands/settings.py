@@ -15,6 +15,7 @@ from bot.attachments import VOICE, VoiceSetting, voice_setting
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.replies import TOOL_LINES, ToolLines, tool_lines
+from bot.texts import TEXTS
 
 SETTING = "set"
 LANGUAGE = "language"  # of a chat; what agent.store.chats.Chat.chosen_language reads
@@ -31,7 +32,7 @@ async def press_setting(context: HandlerContext, press: ButtonPress) -> PressRes
     name, _, value = press.argument.partition(":")
     values = setting_values()
     if value not in values.get(name, {}):
-        return PressResult(context.texts.expired)
+        return PressResult(TEXTS.expired)
     await context.store.chats.set(press.chat, press.sender.name, **{name: values[name][value]})
     with (
         context.speaking_to(press.sender.language),
@@ -51,35 +52,35 @@ def setting_values() -> Mapping[str, Mapping[str, str | int | None]]:
 
 
 async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboard]:
-    texts, services = context.texts, context.services
+    services = context.services
     known = await context.store.chats.get(chat)
     thinking = known.settings.get("thinking") if known else None
     shown, spoken = tool_lines(known), voice_setting(known.settings if known else {})
     chosen = known.chosen_language if known else ""
-    words = {None: texts.thinking_default, 0: texts.off, UNBOUNDED: texts.thinking_unbounded}
+    words = {None: TEXTS.thinking_default, 0: TEXTS.off, UNBOUNDED: TEXTS.thinking_unbounded}
     budgets = {n: words.get(n) or local("{n:,}").format(n=n) for n in THINKING}
-    named = {"": texts.as_app, **{code: name_of(code) for code in languages()}}
+    named = {"": TEXTS.as_app, **{code: name_of(code) for code in languages()}}
 
-    lines = [texts.settings.format(thinking=budgets.get(thinking, str(thinking)))]
+    lines = [TEXTS.settings.format(thinking=budgets.get(thinking, str(thinking)))]
     if services.backend is not None:
         with suppress(BackendUnavailable):  # then nobody knows what the model server takes
             if not (await services.backend.endpoint()).extras:
-                lines.append(texts.no_thinking)
-    lines.append(texts.settings_tools.format(lines=texts.tool_lines[shown]))
-    lines.append(texts.settings_voice.format(voice=texts.voice_settings[spoken]))
+                lines.append(TEXTS.no_thinking)
+    lines.append(TEXTS.settings_tools.format(lines=TEXTS.tool_lines[shown]))
+    lines.append(TEXTS.settings_voice.format(voice=TEXTS.voice_settings[spoken]))
     if services.voice and spoken != "off" and (command := services.voice.missing()):
-        lines.append(texts.voice_missing.format(command=command))
+        lines.append(TEXTS.voice_missing.format(command=command))
     zone = str((await context.local_time(chat)).tzinfo)
-    lines.append(texts.settings_timezone.format(zone=zone))
-    lines.append(texts.settings_language.format(language=named.get(chosen, chosen)))
+    lines.append(TEXTS.settings_timezone.format(zone=zone))
+    lines.append(TEXTS.settings_language.format(language=named.get(chosen, chosen)))
 
     tokens = choices("thinking", budgets, thinking)
     codes = choices(LANGUAGE, named, chosen)
     keyboard = [
         tokens[:3],
         tokens[3:],
-        choices(TOOL_LINES, texts.tool_lines, shown),
-        choices(VOICE, texts.voice_settings, spoken),
+        choices(TOOL_LINES, TEXTS.tool_lines, shown),
+        choices(VOICE, TEXTS.voice_settings, spoken),
         *(codes[start : start + 4] for start in range(0, len(codes), 4)),
     ]
     return "\n".join(lines), keyboard
@@ -98,24 +99,24 @@ async def timezone(context: HandlerContext, call: CommandCall) -> None:
 
     A city or another spelling is enough where it names one zone.
     """
-    chat, texts = call.chat, context.texts
+    chat = call.chat
     if not call.argument:
         now = await context.local_time(chat)
-        text = texts.timezone.format(zone=now.tzinfo, at=f"{now:%H:%M}")
-        await context.send(chat, f"{text}\n{texts.timezone_how}")
+        text = TEXTS.timezone.format(zone=now.tzinfo, at=f"{now:%H:%M}")
+        await context.send(chat, f"{text}\n{TEXTS.timezone_how}")
         return
     zone = find_timezone(call.argument)
     if zone is None:
         near = nearest_timezones(call.argument)
-        hint = texts.timezone_near.format(zones=", ".join(near)) if near else texts.timezone_how
-        raise AgentError(f"{texts.timezone_unknown.format(zone=call.argument)} {hint}")
+        hint = TEXTS.timezone_near.format(zones=", ".join(near)) if near else TEXTS.timezone_how
+        raise AgentError(f"{TEXTS.timezone_unknown.format(zone=call.argument)} {hint}")
     await context.store.chats.set_timezone(chat, zone, call.sender.name)
-    text = texts.timezone.format(zone=zone, at=f"{await context.local_time(chat):%H:%M}")
+    text = TEXTS.timezone.format(zone=zone, at=f"{await context.local_time(chat):%H:%M}")
     if context.services.planner is not None:
         planner = await context.services.planner(chat)
         if moved := await planner.move_to_zone():
             lines = [f"{job.id}. {planner.describe(job, 1)}" for job in moved]
-            text = "\n".join([text, texts.timezone_jobs, *lines])
+            text = "\n".join([text, TEXTS.timezone_jobs, *lines])
     await context.send(chat, text)
 
 

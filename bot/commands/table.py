@@ -27,6 +27,7 @@ from bot.commands.context import ButtonPress, CommandCall, HandlerContext, Press
 from bot.commands.trust import TRUST
 from bot.delivery import RESEND
 from bot.replies import ANSWER_NOW, CONTINUE
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
@@ -44,23 +45,22 @@ class Command:
 
 async def help_(context: HandlerContext, call: CommandCall) -> None:
     """The commands that this person may use, in groups."""
-    texts = context.texts
     allowed = {c.name for c in COMMANDS if call.level == "owner" or c.level == "member"}
     groups = [
         "\n".join(
-            [f"**{translated(head)}**", *(f"/{name}: {texts.commands[name]}" for name in names)]
+            [f"**{translated(head)}**", *(f"/{name}: {TEXTS.commands[name]}" for name in names)]
         )
-        for head, all_names in texts.help_groups.items()
+        for head, all_names in TEXTS.help_groups.items()
         if (names := [name for name in all_names if name in allowed])
     ]
-    await context.send(call.chat, texts.help.format(commands="\n\n".join(groups)))
+    await context.send(call.chat, TEXTS.help.format(commands="\n\n".join(groups)))
 
 
 async def press_resend(context: HandlerContext, press: ButtonPress) -> PressResult:
     """[Show again] under the notice of an uncertain text."""
     if not await context.delivery.resend(int(press.argument)):
-        return PressResult(context.texts.not_in_doubt)
-    return PressResult("", context.texts.shown_again)
+        return PressResult(TEXTS.not_in_doubt)
+    return PressResult("", TEXTS.shown_again)
 
 
 COMMANDS: Sequence[Command] = (
@@ -148,7 +148,7 @@ async def run_command(context: HandlerContext, command: Command, call: CommandCa
         return
     with speaking(language):
         if command.level == "owner" and call.level != "owner":
-            await context.send(chat, context.texts.only_owners)
+            await context.send(chat, TEXTS.only_owners)
         elif command.slow:
             context.start(run())
         else:
@@ -159,18 +159,18 @@ async def handle_press(context: HandlerContext, kind: str, press: ButtonPress) -
     """The result of a press; what must last is committed when this returns."""
     with speaking(await context.chosen_language(press.chat)):
         if kind not in BUTTONS or (kind == APPROVAL and not await approvals.asked(context, press)):
-            return PressResult(context.texts.expired)
+            return PressResult(TEXTS.expired)
         if press.level == "stranger":
-            return PressResult(context.texts.not_yours)
+            return PressResult(TEXTS.not_yours)
         if kind in OWNERS_ONLY and press.level != "owner":
-            return PressResult(context.texts.only_owners)
+            return PressResult(TEXTS.only_owners)
         try:
             return await BUTTONS[kind](context, press)
         except AgentError as error:
             return PressResult(translate_phrase(Phrase.of(error)))
         except (ValueError, OverflowError) as error:  # a key that an app made up
             log.warning("a press on a button of ours with another key: %s", error)
-            return PressResult(context.texts.expired)
+            return PressResult(TEXTS.expired)
 
 
 async def show_press_result(

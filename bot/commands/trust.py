@@ -9,7 +9,7 @@ from agent.trust import told
 from bot.approval_question import code
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 TRUST = "trust"  # the kind of its buttons
 LISTED = 8  # notes and jobs with a button each
@@ -22,21 +22,19 @@ class ChatTrust:
     chat: str
     store: Store
     files: Files | None
-    texts: Texts
     zone: str
 
     async def report(self) -> tuple[str, Keyboard]:
-        """List the untrusted text of the chat, with a button to vouch for each item."""
-        texts = self.texts
+        """What strangers may have written, and a button for each thing that can be vouched for."""
         chat = await self.store.taints.of_chat(self.chat)
         files = await self.files.taints() if self.files else []
         lines: list[str] = []
         rows: list[list[Button]] = []
         for kind, taints in (("chat", chat), ("files", files)):
             if taints:
-                lines.append(texts.touched[kind].format(sources=code(told(taints, self.zone))))
+                lines.append(TEXTS.touched[kind].format(sources=code(told(taints, self.zone))))
                 key = f"{TRUST}:{kind}:{max(taint.number for taint in taints)}"
-                rows.append([Button(key, texts.vouch[kind])])
+                rows.append([Button(key, TEXTS.vouch[kind])])
         notes = [(n.id, n.text, n.stranger) for n in await self.store.notes.all(self.chat)]
         jobs = [
             (job.id, job.spec.task, job.spec.stranger)
@@ -45,10 +43,10 @@ class ChatTrust:
         for kind, found in (("note", notes), ("job", jobs)):
             for number, text, source in [one for one in found if one[2]][:LISTED]:
                 shown = {"text": code(text), "source": code(source)}
-                lines.append(texts.touched[kind].format(number=number, **shown))
-                key, label = f"{TRUST}:{kind}:{number}", texts.vouch[kind].format(number=number)
+                lines.append(TEXTS.touched[kind].format(number=number, **shown))
+                key, label = f"{TRUST}:{kind}:{number}", TEXTS.vouch[kind].format(number=number)
                 rows.append([Button(key, label)])
-        return "\n".join([*lines, "", texts.touched_how]) if lines else texts.untouched, rows
+        return "\n".join([*lines, "", TEXTS.touched_how]) if lines else TEXTS.untouched, rows
 
     async def vouch(self, argument: str, by: str) -> bool:
         """Vouch for `chat:NUMBER`, `files:NUMBER`, `note:ID` or `job:ID`; False if that does not exist."""
@@ -89,10 +87,10 @@ async def press_trust(context: HandlerContext, press: ButtonPress) -> PressResul
     """Vouch, and update the list of what remains."""
     chat = await of_chat(context, press.chat)
     done = await chat.vouch(press.argument, press.sender.name)
-    return PressResult(context.texts.vouched if done else context.texts.expired, later=chat.report)
+    return PressResult(TEXTS.vouched if done else TEXTS.expired, later=chat.report)
 
 
 async def of_chat(context: HandlerContext, chat: str) -> ChatTrust:
     sandbox, zone = context.services.sandbox, str((await context.local_time(chat)).tzinfo)
     files = (await sandbox(chat)).files if sandbox else None
-    return ChatTrust(chat, context.store, files, context.texts, zone)
+    return ChatTrust(chat, context.store, files, zone)

@@ -50,6 +50,7 @@ from bot.matrix.incoming_message import (
 )
 from bot.matrix.keyboards import KeyboardStore, chosen_button
 from bot.matrix.rooms import SOURCE, JoinedRoom, RoomKey, parse
+from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
 
@@ -236,7 +237,7 @@ class Timeline:
         level = self._context.access.level(sender)
         if sender.user == self.me or level == "stranger" or content.get("msgtype") == "m.notice":
             return
-        await self._context.send(str(RoomKey(room.id)), self._context.texts.in_plain)
+        await self._context.send(str(RoomKey(room.id)), TEXTS.in_plain)
 
     async def _wait(self, room: JoinedRoom, raw: MatrixJson, why: Undecryptable) -> None:
         """Keep a message until its key comes, and ask for the key. Raises StoreError."""
@@ -246,7 +247,7 @@ class Timeline:
             return
         chat = str(RoomKey(room.id))
         if not why.awaited:
-            text = self._context.texts.undecryptable.format(why=why)
+            text = TEXTS.undecryptable.format(why=why)
             await self._context.send(chat, text)
             return
         await self._store.key_values.put(WAITS + id, [room.id, raw])
@@ -266,7 +267,7 @@ class Timeline:
             log.warning("the key of a message is not asked for yet: %s", error)
         await asyncio.sleep(RETRY_SECONDS)
         if id in self._waiting:
-            text = self._context.texts.undecryptable.format(why=why)
+            text = TEXTS.undecryptable.format(why=why)
             await self._context.send(str(RoomKey(room.id)), text)
 
     async def try_again(self) -> None:
@@ -312,7 +313,7 @@ class Timeline:
         with speaking(await context.chosen_language(kept.chat)):
             result = await handle_press(context, kind, press)
             told = result.toast if result.text is None and result.later is None else ""
-            if told and level != "stranger" and told not in context.texts.decided.values():
+            if told and level != "stranger" and told not in TEXTS.decided.values():
                 await context.send(kept.chat, told, silent=True)
         context.start(show_press_result(context, press, result))
         return True
@@ -351,7 +352,7 @@ class Timeline:
         if access.level(Sender(by, "", room)) != "stranger":
             self._context.start(self.answer_invitation(room))
         elif await access.request(sender):
-            await people.ask_owners(self._context, sender, lambda texts: texts.wants_in_room)
+            await people.ask_owners(self._context, sender, lambda: TEXTS.wants_in_room)
 
     def _invited_by(self, user: str) -> str | None:
         """A room that this user has invited the bot to."""
@@ -398,7 +399,7 @@ class Timeline:
         if new in self._encryption.rooms:
             log.info("the room %s was replaced by %s: its chat goes on there", room.id, new)
             if await self._store.chats.get(chat):
-                text = self._context.texts.upgraded.format(room=self._room_name(room))
+                text = TEXTS.upgraded.format(room=self._room_name(room))
                 await self._tell_owners(f"{TOLD}{room.id} {new}", text)
             self._followed.add(new)
             await self._store.chats.rename(chat, str(RoomKey(new)))
@@ -430,7 +431,7 @@ class Timeline:
         await self._store.chats.set_blocked(str(RoomKey(id)), blocked=True)
         if by not in ("", self.me):
             who = f"{visible(room.name(by))} ({by})"
-            text = self._context.texts.put_out.format(by=who, room=self._room_name(room))
+            text = TEXTS.put_out.format(by=who, room=self._room_name(room))
             await self._tell_owners(key, text, by, id)
         if known or by:
             log.warning("the bot was put out of the room %s: what it has to say there waits", id)

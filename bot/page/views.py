@@ -36,7 +36,6 @@ from bot.channel import OutgoingMessage
 from bot.commands.settings import setting_values
 from bot.settings import Settings
 from bot.state import bot_facts, read_presence, state_facts, with_presence
-from bot.texts import Texts
 
 JsonFields = dict[str, Any]
 StatusJson = Callable[[JsonFields, Status | None], JsonFields]
@@ -49,15 +48,13 @@ RENDER_SECONDS = 20.0
 MOST_WRITTEN = 1024  # tokens; no template shows it
 KNOWN_SECONDS = 10.0  # for which a view of the state is reused, unless the state has changed
 TOKEN_CHARACTERS = 4.0  # where nothing was measured
-CUT = Texts()._replace(
-    approval_cut="[... {more:,} characters in {lines:,} lines are left out here ...]"
-)
+CUT = "[... {more:,} characters in {lines:,} lines are left out here ...]"
 
 
 def as_asked(question: JsonFields) -> JsonFields:
     """Return the approval as JSON: `shown`, `whole` if that is longer, and whether it may always be allowed."""
     what, scope, because = (str(question[key]) for key in ("what", "scope", "because"))
-    shown, whole = excerpt(CUT, what), with_tabs(what)
+    shown, whole = excerpt(what, CUT), with_tabs(what)
     return {
         **question,
         "shown": shown,

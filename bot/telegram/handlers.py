@@ -57,7 +57,7 @@ from bot.commands.table import (
 )
 from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message, quotation
 from bot.telegram.message_calls import SOURCE, ChatKey
-from bot.texts import Texts
+from bot.texts import TEXTS, Texts
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
 STOPPED = "stopped_message_generation"
@@ -188,7 +188,7 @@ async def on_press(context: HandlerContext, update: Update) -> None:
     query = update.callback_query
     assert query
     if not isinstance(query.message, Message):  # too old to be known
-        context.start(answer(query, context.texts.expired))
+        context.start(answer(query, TEXTS.expired))
         return
     kind, _, argument = (query.data or "").partition(":")
     sender = sender_of(query.message, query.from_user)
@@ -229,7 +229,7 @@ async def on_business(context: HandlerContext, update: Update) -> None:
     level = context.access.level(Sender(str(connection.user.id), connection.user.full_name))
     if connection.is_enabled and level != "stranger":
         chat = str(ChatKey(connection.user_chat_id))
-        await context.send(chat, context.texts.no_business)
+        await context.send(chat, TEXTS.no_business)
 
 
 async def on_inline(context: HandlerContext, update: Update) -> None:
@@ -252,7 +252,7 @@ async def on_guest_message(context: HandlerContext, update: Update) -> None:
         from bot.telegram.inline import decline_guest  # few use it
 
         query = message.guest_query_id
-        context.start(decline_guest(message.get_bot(), query, context.texts.no_guest))
+        context.start(decline_guest(message.get_bot(), query, TEXTS.no_guest))
 
 
 async def on_stop_button(context: HandlerContext, update: Update) -> None:
@@ -301,7 +301,7 @@ def on_wait(context: HandlerContext, update: Update, error: StoreError) -> None:
     if context.access.level(sender) != "stranger":
         key, notice = (
             str(ChatKey(chat.id)),
-            OutgoingMessage(context.texts.not_kept.format(why=error)),
+            OutgoingMessage(TEXTS.not_kept.format(why=error)),
         )
 
         async def tell() -> None:
@@ -338,11 +338,10 @@ async def register_texts(
 ) -> None:
     """Register commands and descriptions in the language spoken, for users of the language `code`; "" is
     everybody whose language has none of its own. Raises TelegramError."""
-    texts = context.texts
-    about = texts.description_demo if context.demo else texts.description
+    about = TEXTS.description_demo if context.demo else TEXTS.description
 
     def listed(commands: Sequence[Command]) -> list[BotCommand]:
-        return [BotCommand(c.name, texts.commands[c.name]) for c in commands]
+        return [BotCommand(c.name, TEXTS.commands[c.name]) for c in commands]
 
     private = [c for c in COMMANDS if c.menu != "nowhere"]
     members = [c for c in private if c.level == "member"]
@@ -351,7 +350,7 @@ async def register_texts(
     await bot.set_my_commands(listed(members), BotCommandScopeAllPrivateChats(), spoken)
     await bot.set_my_commands(listed(everywhere), BotCommandScopeAllGroupChats(), spoken)
     await bot.set_my_description(about, spoken)
-    await bot.set_my_short_description(texts.short_description, spoken)
+    await bot.set_my_short_description(TEXTS.short_description, spoken)
     for owner in owners:
         await bot.set_my_commands(listed(private), BotCommandScopeChat(int(owner)), spoken)
 

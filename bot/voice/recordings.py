@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from agent.sandbox.sandbox import Sandbox
 from agent.voice.speech_to_text import NoRecognizer, Recognized, SpeechToText
 from bot.channel import Channel, LiveView, OutgoingMessage, TurnView
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 SHOWN_CHARACTERS = 1000
 LONG_SECONDS = 90.0  # of a recording from which on progress is shown
@@ -26,7 +26,6 @@ class Listening:
 
     channel: Channel
     chat: str
-    texts: Texts
     seconds: int
     view: LiveView | None = None
 
@@ -36,7 +35,7 @@ class Listening:
             return
         self.view = self.view or self.channel.live_view(self.chat)
         total = clock(self.seconds) if heard < self.seconds else "?"
-        status = self.texts.listening.format(done=clock(heard), total=total)
+        status = TEXTS.listening.format(done=clock(heard), total=total)
         await self.view.show(TurnView(status=status))
 
     async def end(self) -> None:
@@ -49,7 +48,6 @@ async def hear(
     speech_to_text: SpeechToText, box: Sandbox, path: str, listening: Listening, ref: str
 ) -> HeardMessage:
     """Transcribe the recording at `path` in the workspace, which came with the message `ref`."""
-    texts = listening.texts
     try:
         await listening.show(0)
         heard = await speech_to_text.hear(box, path, listening.show)
@@ -61,14 +59,14 @@ async def hear(
     if heard.words and why:
         note, problem = (
             f"; transcribed up to {at}. {why}",
-            texts.heard_partly.format(at=at, why=why),
+            TEXTS.heard_partly.format(at=at, why=why),
         )
     elif why:
-        note, problem = f"; not transcribed: {why}", texts.not_heard.format(why=why)
+        note, problem = f"; not transcribed: {why}", TEXTS.not_heard.format(why=why)
     elif heard.words:
         note, problem = "; transcribed", ""
     else:
-        note, problem = "; nobody speaks in it", texts.nothing_heard
+        note, problem = "; nobody speaks in it", TEXTS.nothing_heard
     shown = heard.words
     if len(shown) > SHOWN_CHARACTERS:
         shown = f"{shown[:SHOWN_CHARACTERS]}…"

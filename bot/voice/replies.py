@@ -19,7 +19,7 @@ from agent.sandbox.sandbox import Sandbox
 from agent.store.outbox import OutboxRow
 from bot.attachments import is_spoken
 from bot.channel import OutgoingMessage, VoiceSound
-from bot.texts import Texts
+from bot.texts import TEXTS
 
 if TYPE_CHECKING:  # loaded when something is said
     from agent.voice.speech import Speech
@@ -54,12 +54,9 @@ class SpokenReplies(TurnListener):
     """Speaks the answers of turns, whose events it listens to. `models` is the folder of downloaded voices. The context must be open while
     turns run."""
 
-    def __init__(
-        self, sandbox: Callable[[str], Awaitable[Sandbox]], models: Path, texts: Texts
-    ) -> None:
+    def __init__(self, sandbox: Callable[[str], Awaitable[Sandbox]], models: Path) -> None:
         self._sandbox = sandbox
         self._models = models
-        self._texts = texts
         self._turns: dict[str, SpokenTurn] = {}
         self._speaking: dict[str, asyncio.Event] = {}  # by chat; set to stop it
         self._tasks = BackgroundTasks()
@@ -110,7 +107,7 @@ class SpokenReplies(TurnListener):
             while True:
                 await turn.changed.wait()
                 turn.changed.clear()
-                whole = sentences(turn.text, self._texts)[:-1]
+                whole = sentences(turn.text)[:-1]
                 new = next((each for each in whole if each not in turn.said), "")
                 if new:
                     try:
@@ -153,7 +150,7 @@ class SpokenReplies(TurnListener):
 
         turn = self._turns.get(row.turn or "") or SpokenTurn(row.chat)
         samples: list[bytes] = []
-        for sentence in sentences(text, self._texts):
+        for sentence in sentences(text):
             if sentence not in turn.said:
                 turn.said[sentence] = await self._say(row.chat, sentence, text)
             samples.append(turn.said[sentence])
@@ -173,10 +170,10 @@ ADDRESS = re.compile(r"https?://[^\s<>()]+")
 ENDS = re.compile(r"(?<=[.!?…:;])[\"'”’)]*\s+|(?<=[。！？])")
 
 
-def sentences(markdown: str, texts: Texts) -> list[str]:
+def sentences(markdown: str) -> list[str]:
     """The sentences; after MOST_CHARACTERS, one that says that the rest is in the text."""
     said: list[str] = []
-    for block in blocks(parser().parse(markdown), texts):
+    for block in blocks(parser().parse(markdown)):
         for sentence in filter(str.strip, ENDS.split(speakable(block))):
             said += cut(sentence.strip())
         if sum(map(len, said)) > MOST_CHARACTERS:
@@ -184,36 +181,36 @@ def sentences(markdown: str, texts: Texts) -> list[str]:
             for number, sentence in enumerate(said):
                 length += len(sentence)
                 if length > MOST_CHARACTERS:
-                    return [*said[: max(1, number)], texts.voice_rest]
+                    return [*said[: max(1, number)], TEXTS.voice_rest]
     return said
 
 
-def blocks(tokens: Sequence[Token], texts: Texts) -> Iterator[str]:
-    """The words of each paragraph, heading and item; for a block that cannot be read out, a sentence on it."""
+def blocks(tokens: Sequence[Token]) -> Iterator[str]:
+    """The words of each paragraph, heading and item, or a sentence on a block that cannot be read out."""
     rows, in_table = 0, False
     for token in tokens:
         match token.type:
             case "fence" | "code_block":
-                yield texts.voice_code.format(lines=len(token.content.rstrip("\n").split("\n")))
+                yield TEXTS.voice_code.format(lines=len(token.content.rstrip("\n").split("\n")))
             case "maths":
-                yield texts.voice_formula
+                yield TEXTS.voice_formula
             case "table_open":
                 rows, in_table = -1, True  # without the head
             case "tr_open":
                 rows += 1
             case "table_close":
                 in_table = False
-                yield texts.voice_table.format(rows=rows)
+                yield TEXTS.voice_table.format(rows=rows)
             case "inline" if not in_table:
-                yield inline(token.children or (), texts)
+                yield inline(token.children or ())
 
 
-def inline(tokens: Sequence[Token], texts: Texts) -> str:
+def inline(tokens: Sequence[Token]) -> str:
     words: list[str] = []
     for token in tokens:
         match token.type:
             case "text":
-                words.append(ADDRESS.sub(lambda found: address(found[0], texts), token.content))
+                words.append(ADDRESS.sub(lambda found: address(found[0]), token.content))
             case "code_inline" | "image":
                 words.append(token.content)
             case "softbreak" | "hardbreak":
@@ -221,9 +218,9 @@ def inline(tokens: Sequence[Token], texts: Texts) -> str:
     return "".join(words)
 
 
-def address(url: str, texts: Texts) -> str:
+def address(url: str) -> str:
     host = urlsplit(url).hostname or ""
-    return texts.voice_link.format(host=host.removeprefix("www."))
+    return TEXTS.voice_link.format(host=host.removeprefix("www."))
 
 
 def speakable(text: str) -> str:

@@ -46,7 +46,7 @@ def channel() -> MemoryChannel:
 
 @pytest.fixture
 def delivery(store: Store, channel: MemoryChannel) -> Delivery:
-    return Delivery(store, channel, Texts())
+    return Delivery(store, channel)
 
 
 async def put(store: Store, *texts: str, chat: str = CHAT, reply_to: str = "") -> list[int]:
@@ -193,7 +193,7 @@ class WatchedDelivery(module.Delivery):
 async def ended(fault):
     async with open_store(disk.folder / f"{FAULTS.index(fault)}.db") as store:
         channel = FillingChannel()
-        delivery = WatchedDelivery(store, channel, Texts())
+        delivery = WatchedDelivery(store, channel)
         [id] = await store.outbox.add("tg:1", [OutgoingMessage("hello").to_json()])
         await store.outbox.add("tg:2", [OutgoingMessage("earlier").to_json()])
         channel.faults.append(fault)
@@ -285,7 +285,7 @@ async def test_parts_are_sent_one_by_one_and_kept_by_their_ids(
     async def begin(turn: str) -> None:
         begun.append(turn)
 
-    delivery = Delivery(store, channel, Texts(), begin)
+    delivery = Delivery(store, channel, begin)
     payload = OutgoingMessage("a|b|c", [[Button("k", "K")]]).to_json()
     [id] = await store.outbox.add(CHAT, [payload], silent=True)
     channel.faults += [None, NotSent("no network", 0.0)]
@@ -395,7 +395,7 @@ async def test_another_app_takes_no_news_away(
         return found
 
     monkeypatch.setattr(type(store.outbox), "chats_waiting", read)
-    async with running(delivery), running(Delivery(store, channel, Texts())):
+    async with running(delivery), running(Delivery(store, channel)):
         await soon(lambda: channel.sent)
     assert channel.texts == [("mx:1", "hello")]
 

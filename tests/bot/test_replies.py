@@ -60,7 +60,7 @@ def finished(ttft_ms: int | None = None, prefill: float | None = None) -> ModelF
 
 def test_reading_tells_how_much_and_how_long() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(ReadingSpeed(), clock)
     progress.add(ModelProgress(200, 14_000, 200))
     assert progress.view.status == "reading 200 of 14,000 tokens"
     clock.now += 3.0
@@ -69,15 +69,15 @@ def test_reading_tells_how_much_and_how_long() -> None:
 
 
 def test_a_known_speed_gives_an_estimate_at_once() -> None:
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(prefill_tok_s=500.0), SetClock())
+    progress = TurnViewBuilder(ReadingSpeed(prefill_tok_s=500.0), SetClock())
     progress.add(ModelProgress(0, 1_000, 0))
     assert told(progress) == (saying("reading", "about 2 s"), ["0", "1,000", "2"])
 
 
 def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
     speed = ReadingSpeed()
-    TurnViewBuilder(Texts(), speed).add(finished(ttft_ms=4_200))
-    progress = TurnViewBuilder(Texts(), speed)
+    TurnViewBuilder(speed).add(finished(ttft_ms=4_200))
+    progress = TurnViewBuilder(speed)
     progress.waiting()
     assert told(progress) == (saying("reading", " 4 s", "estimate"), ["4"])
     progress.add(TextDelta("Hel"))
@@ -87,7 +87,7 @@ def test_an_engine_that_tells_nothing_gets_an_estimate_marked_as_one() -> None:
 
 def test_past_the_estimate_the_time_that_went_by_is_told() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.waiting()
     assert told(progress) == (saying("reading", " 1 s", "estimate"), ["1"])
     clock.now += 9
@@ -97,7 +97,7 @@ def test_past_the_estimate_the_time_that_went_by_is_told() -> None:
 
 def test_a_tool_that_runs_is_what_goes_on() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.add(ToolCalled("c", "bash", {"command": "make"}))
     clock.now += 25
     progress.waiting()
@@ -110,7 +110,7 @@ def test_a_tool_that_runs_is_what_goes_on() -> None:
 
 def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.add(ToolCalled("c", "bash", {"command": "make"}))
     clock.now += 3
     progress.add(ApprovalPending())
@@ -123,7 +123,7 @@ def test_while_an_owner_is_asked_nothing_else_goes_on() -> None:
 
 def test_nothing_is_estimated_that_was_never_measured() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(ReadingSpeed(), clock)
     progress.waiting()
     assert progress.view == TurnView()
     clock.now += 9
@@ -133,7 +133,7 @@ def test_nothing_is_estimated_that_was_never_measured() -> None:
 
 def test_a_place_in_line_is_told_until_the_gpu_is_free() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.add(GpuQueued(2))
     clock.now += 12
     progress.waiting()
@@ -146,7 +146,7 @@ def test_a_place_in_line_is_told_until_the_gpu_is_free() -> None:
 
 def test_a_prompt_that_is_read_slower_than_told_shows_the_time_that_went_by() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(prefill_tok_s=500.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(prefill_tok_s=500.0), clock)
     progress.add(ModelProgress(0, 5_000, 0))
     clock.now += 9
     progress.waiting()
@@ -163,7 +163,7 @@ def test_a_prompt_that_is_read_slower_than_told_shows_the_time_that_went_by() ->
 
 def test_a_model_that_has_fallen_silent_amid_its_words_shows_for_how_long() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.add(TextDelta("I write the file."))
     clock.now += 2
     progress.waiting()
@@ -174,7 +174,7 @@ def test_a_model_that_has_fallen_silent_amid_its_words_shows_for_how_long() -> N
 
 
 def test_tool_calls_become_lines_and_then_results() -> None:
-    progress = TurnViewBuilder(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(ReadingSpeed())
     progress.add(TextDelta("Let me look."))
     progress.add(ToolCalled("c1", "bash", {"command": "ls -la\n| head", "seconds": 5}))
     assert progress.view == TurnView((ToolCallView("c1", "bash", "ls -la | head"),))
@@ -193,7 +193,7 @@ def test_tool_calls_become_lines_and_then_results() -> None:
 
 def test_where_only_long_calls_keep_a_line_a_call_gets_it_as_it_becomes_long() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock, lines="long")
+    progress = TurnViewBuilder(ReadingSpeed(), clock, lines="long")
     progress.add(ToolCalled("c1", "bash", {"command": "ls"}))
     progress.add(ToolFinished("c1", "bash", True, "a.txt", 40))
     progress.add(ToolCalled("c2", "bash", {"command": "make"}))
@@ -207,7 +207,7 @@ def test_where_only_long_calls_keep_a_line_a_call_gets_it_as_it_becomes_long() -
 
 
 def test_a_notice_is_the_status_until_text_comes() -> None:
-    progress = TurnViewBuilder(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(ReadingSpeed())
     progress.add(TextDelta("Hello, I wi"))
     progress.add(Notice("The model server is restarting."))
     assert progress.view == TurnView(status="The model server is restarting.")
@@ -217,7 +217,7 @@ def test_a_notice_is_the_status_until_text_comes() -> None:
 
 def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(ttft_s=1.0), clock)
+    progress = TurnViewBuilder(ReadingSpeed(ttft_s=1.0), clock)
     progress.add(Notice("The model is being loaded again."))
     clock.now += 40
     progress.waiting()
@@ -241,7 +241,7 @@ def test_a_notice_tells_for_how_long_until_something_goes_on() -> None:
 
 def test_a_long_thought_is_a_live_line_and_after_a_while_a_button() -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(ReadingSpeed(), clock)
     for _ in range(40):
         progress.add(ThoughtDelta("and "))
         clock.now += 0.1
@@ -272,7 +272,7 @@ async def replies(
     channel: MemoryChannel, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Replies]:
     monkeypatch.setattr(module, "FIRST_PAUSE", 0.0)
-    made = Replies(channel, Texts())
+    made = Replies(channel)
     async with made.tasks:
         yield made
 
@@ -355,7 +355,7 @@ async def test_whoever_waits_reads_whose_yes_is_awaited(channel: MemoryChannel) 
     async def whom(chat: str) -> str:
         return f"Anna (asked by {chat})"
 
-    replies = Replies(channel, Texts(), whom)
+    replies = Replies(channel, whom)
     async with replies.tasks:
         await replies.event(assigned(), ToolCalled("c", "bash", {"command": "make"}))
         await replies.event(assigned(), ApprovalPending())
@@ -446,7 +446,7 @@ def test_the_time_that_is_left_goes_by_what_was_read_so_far(
     events: list[tuple[float, ModelProgress]], status: str
 ) -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(ReadingSpeed(), clock)
     for seconds, event in events:
         clock.now += seconds
         progress.add(event)
@@ -455,7 +455,7 @@ def test_the_time_that_is_left_goes_by_what_was_read_so_far(
 
 def test_what_was_measured_last_is_kept_where_a_call_measures_nothing() -> None:
     speed = ReadingSpeed()
-    progress = TurnViewBuilder(Texts(), speed, SetClock())
+    progress = TurnViewBuilder(speed, SetClock())
     progress.add(finished(4_200, 500.0))
     progress.add(finished())
     assert speed == ReadingSpeed(500.0, 4.2)
@@ -466,7 +466,7 @@ def test_what_was_measured_last_is_kept_where_a_call_measures_nothing() -> None:
 @pytest.mark.parametrize(("seconds", "offered"), [(9.9, False), (10.0, True)])
 def test_after_ten_seconds_of_thinking_an_end_is_offered(seconds: float, offered: bool) -> None:
     clock = SetClock()
-    progress = TurnViewBuilder(Texts(), ReadingSpeed(), clock)
+    progress = TurnViewBuilder(ReadingSpeed(), clock)
     progress.add(ThoughtDelta("hm"))
     clock.now += seconds
     progress.waiting()
@@ -489,6 +489,6 @@ def test_after_ten_seconds_of_thinking_an_end_is_offered(seconds: float, offered
     ids=["just", "long", "number", "empty"],
 )
 def test_a_call_is_summed_up_by_its_first_argument(value: object, summary: str) -> None:
-    progress = TurnViewBuilder(Texts(), ReadingSpeed())
+    progress = TurnViewBuilder(ReadingSpeed())
     progress.add(ToolCalled("c1", "bash", {"command": value, "other": "more"}))
     assert progress.view.calls == (ToolCallView("c1", "bash", summary),)

@@ -101,8 +101,8 @@ async def test_a_long_step_is_written_whole_beside_its_question(
     here, screen = terminal(InputLines(typed[0]), tmp_path)
     step = f"BEGIN{'x' * 9000}END\u202e"
     asked = ApprovalRequest("i", "t", "c", "cli", step, "s", 0.0)
-    await send_whole(here, "cli", Texts(), asked)
-    await send(here, "cli", OutgoingMessage(question(Texts(), asked)))
+    await send_whole(here, "cli", asked)
+    await send(here, "cli", OutgoingMessage(question(asked)))
     assert (tmp_path / "approval.txt").read_text("utf-8") == step
     assert "END⟨U+202E⟩" in screen.getvalue() and "\u202e" not in screen.getvalue()
 

@@ -262,18 +262,18 @@ async def test_a_step_whose_file_cannot_be_sent_is_not_asked(scenario: TelegramS
 
 def test_no_command_can_end_its_own_block() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "echo ```` && rm -rf x\n```\n**bold**", "s", 0.0)
-    _, _, block = question(Texts(), asked).partition("\n\n")
+    _, _, block = question(asked).partition("\n\n")
     assert block.startswith("`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n")
 
 
 def test_no_scope_can_end_its_own_code() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x", "request:GET http://h/` or *all*\n", 0.0)
-    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(Texts(), asked)
+    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(asked)
 
 
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
-    assert "\n[... 2,000 characters " in question(Texts(), asked)
+    assert "\n[... 2,000 characters " in question(asked)
 
 
 async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> None:
@@ -292,7 +292,7 @@ async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> No
 @pytest.mark.parametrize("scope", ["page:example.org:443", "key:example.org", "mcp-server:tea"])
 def test_what_always_asks_is_not_explained_by_a_button_that_is_not_there(scope: str) -> None:
     asked = ApprovalRequest("a", "t", "c", "tg:1", "A step", scope, 9e9)
-    labels = [button.label for row in approval_keyboard(Texts(), asked) for button in row]
-    assert labels == ["Allow once", "Deny"] and "Always" not in question(Texts(), asked)
+    labels = [button.label for row in approval_keyboard(asked) for button in row]
+    assert labels == ["Allow once", "Deny"] and "Always" not in question(asked)
     lasts = replace(asked, scope="commit:website")
-    assert "Always in this chat" in question(Texts(), lasts)
+    assert "Always in this chat" in question(lasts)

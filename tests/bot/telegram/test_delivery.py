@@ -231,7 +231,7 @@ async def test_a_group_that_became_a_supergroup_is_followed(scenario: TelegramSc
 
 async def test_two_deliveries_share_no_message(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
-        second = Delivery(run.store, run.bot.channel, run.bot.texts)
+        second = Delivery(run.store, run.bot.channel)
         task = asyncio.create_task(second.run())
         await scenario.owner.ask("hi")
         for n in range(6):

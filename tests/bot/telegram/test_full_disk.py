@@ -7,6 +7,7 @@ import pytest
 
 from agent.store import Store
 from bot.localgram import Localgram, Person
+from bot.texts import TEXTS
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.model_scripted import ModelServer, says
@@ -61,8 +62,8 @@ async def test_whoever_writes_is_told_once_in_each_outage(scenario: TelegramScen
             rows = "SELECT count(*) FROM inbox WHERE state = 'done'"
             while await run.store.database.value(rows) != 1 + 2 * outage:
                 await asyncio.sleep(0.01)
-            await soon(lambda: said(max_) == [run.bot.texts.stranger])
-    assert said(max_) == [run.bot.texts.stranger]
+            await soon(lambda: said(max_) == [TEXTS.stranger])
+    assert said(max_) == [TEXTS.stranger]
     assert [text for text in said(scenario.owner) if text == NOT_KEPT] == [NOT_KEPT] * 2
 
 

@@ -11,7 +11,7 @@ from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.store.ledger import digest
 from bot.localgram import is_final
-from bot.texts import Texts
+from bot.texts import TEXTS, Texts
 from fakes.bot_running import TOKEN, RunningBot, TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import soon
@@ -109,7 +109,7 @@ async def test_files_notes_and_jobs_that_an_owner_vouches_for(
             await owner.press(listed, label)
             await owner.until(listed, lambda m: label not in str(m.keyboard))  # noqa: B023
         query = owner.press_button(listed, {"callback_data": "trust:files:1"})
-        assert (await owner.answer(query)).text == run.bot.texts.expired  # was cleared before
+        assert (await owner.answer(query)).text == TEXTS.expired  # was cleared before
         cleared = await entries(run.store, "taint-cleared")
         assert (await run.store.notes.all(chat))[0].stranger == ""
         assert (await run.store.jobs.of_chat(chat))[0].spec.stranger == ""

@@ -1,10 +1,8 @@
 """What of an answer is said."""
 
-from bot.texts import Texts
+from bot.texts import TEXTS
 from bot.voice.replies import LONGEST, MOST_CHARACTERS, sentences
 from fakes.words import saying
-
-EN = Texts()
 
 
 def test_marks_are_not_said_and_what_cannot_be_is_named() -> None:
@@ -28,7 +26,7 @@ print(2)
 
 $$x^2$$
 """
-    assert sentences(answer, EN) == [
+    assert sentences(answer) == [
         "Your disk",
         saying("It is half full (", "the page, ", "link to example.com)."),
         "Do df -h!",
@@ -42,20 +40,20 @@ $$x^2$$
 
 def test_a_sentence_stays_the_same_while_the_next_is_written() -> None:
     answer = "First one. Second one, with `code`. Third **one** here."
-    whole = sentences(answer, EN)
+    whole = sentences(answer)
     for length in range(len(answer)):
-        so_far = sentences(answer[:length], EN)[:-1]
+        so_far = sentences(answer[:length])[:-1]
         assert so_far == whole[: len(so_far)]
 
 
 def test_long_answers_refer_to_the_text() -> None:
-    said = sentences("This is one of very many sentences. " * 200, EN)
-    assert said[-1] == EN.voice_rest
+    said = sentences("This is one of very many sentences. " * 200)
+    assert said[-1] == TEXTS.voice_rest
     assert sum(map(len, said[:-1])) <= MOST_CHARACTERS
-    pieces = sentences("word, " * 200, EN)
+    pieces = sentences("word, " * 200)
     assert len(pieces) > 3
     assert max(map(len, pieces)) <= LONGEST
 
 
 def test_what_holds_no_word_is_not_said() -> None:
-    assert sentences("👍", EN) == sentences("---", EN) == sentences("", EN) == []
+    assert sentences("👍") == sentences("---") == sentences("") == []
