@@ -125,12 +125,7 @@ async def sync_config(store: Store, path: Path | None, zone: str) -> None:
         after = "\n".join([rest, *(f"\n{entry}" for entry in entries)]).lstrip("\n") + "\n"
         if after != before:
             tomllib.loads(after)
-            now = path.stat()
-            with replacing(path, sync=True) as new:
-                new.write_text(after, "utf-8")
-                if os.geteuid() == 0:
-                    os.chown(new, now.st_uid, now.st_gid)
-                new.chmod(now.st_mode & 0o777)
+            replace_file(path, after.encode())
     except (OSError, ValueError) as error:
         log.warning("%s does not get the planned switches of the model: %s", path, error)
 

@@ -65,7 +65,7 @@ class Whole:
 
     def heal(self) -> None:
         """What a fault that was cut off may have left behind."""
-        self.gram.heal()
+        self.gram.world.faults.list.clear()
         self.line.speak()
         self.disk.empty()
         self.clock.set(0)

@@ -324,7 +324,7 @@ async def fit(
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
         unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
-        known = expected_outlook(profile, machine).line if machine.cards else expected(profile)
+        known = expected_outlook(profile, machine).line if machine.cards else ""
         raise Failed(f"{unread} {known}".strip()) from None
     reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]
     (free, report), *smaller = reports
@@ -464,12 +464,3 @@ def outlook(profile: Profile, free: FreeMemory, report: FitReport) -> str:
         prompts = min(MOST_CRAM_MIB, max(LEAST_CRAM_MIB, (left - 1024) / 2))
         text += f" {size_text(prompts * MIB)} of RAM will keep prompts."
     return text
-
-
-def expected(profile: Profile) -> str:
-    """Describe the memory that the profile says it needs; for models whose header cannot be read."""
-    places = ((profile.vram_mib, "on the card"), (profile.ram_mib, "of RAM"))
-    sizes = [f"{size_text(mib * MIB)} {place}" for mib, place in places if mib]
-    if not sizes:
-        return ""
-    return f"Its profile expects {' and '.join(sizes)} for a window of {profile.context:,} tokens."

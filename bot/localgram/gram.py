@@ -157,10 +157,6 @@ class Localgram:
         self.world.faults.list.append(fault)
         return fault
 
-    def heal(self) -> None:
-        """Remove all faults."""
-        self.world.faults.list.clear()
-
     @contextmanager
     def hold(
         self, method: str, *, executed: bool = False, chat: int | None = None
