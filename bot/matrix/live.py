@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 PART_BYTES = 12_000  # of Markdown; an event has 65,536, encrypted and with its HTML
 HTML_BYTES = 30_000
-FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
+FENCE_BYTES = 40
+FENCE = re.compile(rf"^ {{0,3}}(`{{3,{FENCE_BYTES}}}|~{{3,{FENCE_BYTES}}})")
 
 
 def message_content(text: str, kind: str = "m.text") -> dict[str, Any]:
@@ -58,50 +59,30 @@ def renderer() -> "RendererHTML":
 
 
 def split(text: str, most: int = PART_BYTES) -> list[str]:
-    """Split a text into parts of at most so many bytes of UTF-8, between paragraphs if possible; a block
-    of code that is cut is closed and opened again."""
+    """The text in parts of at most so many bytes of UTF-8, cut between paragraphs, else lines, else words, in their
+    second half; a block of code that is cut is closed and opened again."""
     parts: list[str] = []
-    lines: list[str] = []
-    size, fence = 0, ""
+    while len(text.encode()) > most:
+        head = text.encode()[: most - FENCE_BYTES - 1].decode("utf-8", "ignore")
+        found = ((head.rfind(mark, len(head) // 2), mark) for mark in ("\n\n", "\n", " "))
+        cut = next((at + len(mark) for at, mark in found if at >= 0), len(head))
+        part, rest = text[:cut].strip("\n"), text[cut:].lstrip("\n")
+        fence = open_fence(part)
+        parts.append(f"{part}\n{fence}" if fence else part)
+        text = f"{fence}\n{rest}" if fence else rest
+    return [part for part in (*parts, text.strip("\n")) if part.strip()] or [text]
+
+
+def open_fence(text: str) -> str:
+    """The mark that closes the block of code in which the text ends; "" where it ends in none."""
+    fence = ""
     for line in text.split("\n"):
-        for piece in pieces(line, most // 2):
-            room = most - len(fence) * 2 - 8
-            if lines and size + len(piece.encode()) + 1 > room:
-                kept = 0 if fence else paragraph_end(lines)
-                rest = lines[kept:] if kept else []
-                done = lines[:kept] if kept else lines
-                parts.append("\n".join([*done, fence] if fence else done).strip("\n"))
-                lines = [fence] if fence else rest
-                size = sum(len(each.encode()) + 1 for each in lines)
-            lines.append(piece)
-            size += len(piece.encode()) + 1
-        if found := FENCE.match(line):
-            mark = found[1]
-            if not fence:
-                fence = mark
-            elif mark[0] == fence[0] and len(mark) >= len(fence) and line.strip() == mark:
-                fence = ""
-    parts.append("\n".join(lines).strip("\n"))
-    return [part for part in parts if part.strip()] or [text]
-
-
-def paragraph_end(lines: list[str]) -> int:
-    """The number of lines up to the last paragraph's end, if that is at least half of them; else 0."""
-    found = [n for n in range(len(lines) // 2, len(lines)) if n and not lines[n].strip()]
-    return found[-1] if found else 0
-
-
-def pieces(line: str, most: int) -> list[str]:
-    """Split a line into pieces of at most so many bytes, between words if possible."""
-    if len(line.encode()) <= most:
-        return [line]
-    found: list[str] = []
-    while len(line.encode()) > most:
-        head = line.encode()[:most].decode("utf-8", "ignore")
-        cut = head.rfind(" ") + 1 or len(head)
-        found.append(line[:cut])
-        line = line[cut:]
-    return [*found, line]
+        mark = found[1] if (found := FENCE.match(line)) else ""
+        if not fence:
+            fence = mark
+        elif mark.startswith(fence) and line.strip() == mark:
+            fence = ""
+    return fence
 
 
 log = logging.getLogger(__name__)
