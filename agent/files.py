@@ -1,4 +1,4 @@
-"""Files that are replaced atomically, and files that are given to another user."""
+"""Files that are replaced atomically, files that are given to another user, and what they take."""
 
 import os
 from collections.abc import Iterator
@@ -35,3 +35,13 @@ def give(folder: Path, uid: int, gid: int) -> None:
                 found = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 if (found.st_uid, found.st_gid) != (uid, gid):
                     os.chown(name, uid, gid, dir_fd=fd, follow_symlinks=False)
+
+
+def bytes_below(path: Path) -> int:
+    """Bytes of a file, or of all files in a folder. Blocks."""
+    total = 0
+    below = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
+    for each in below if path.is_dir() else (path,):
+        with suppress(OSError):  # renamed meanwhile
+            total += each.lstat().st_size
+    return total

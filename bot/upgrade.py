@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Protocol
 
 from agent.aio import complete
-from agent.files import replacing
+from agent.files import bytes_below, replacing
 from agent.store.errors import StoreNewer
 from bot.backup import backup, is_backed_up
 from bot.installed_program import InstalledProgram, ProgramVersion, UpgradeError, run
@@ -115,7 +115,7 @@ class Upgrade:
         """Raise UpgradeError if the disk cannot hold a second copy of program and state for the trial."""
         ours = self.state.iterdir() if self.state.exists() else ()
         copied = [path for path in ours if is_backed_up(path, secrets=True)]
-        found = sum(map(bytes_in, (Path(sys.prefix), self.state / DATABASE, *copied)))
+        found = sum(map(bytes_below, (Path(sys.prefix), self.state / DATABASE, *copied)))
         needed = found * 5 // 4  # whole blocks, folders, the sources
         free = shutil.disk_usage(self.folder).free
         if free < needed:
@@ -221,12 +221,6 @@ def schema_of(database: Path) -> int:
         return 0
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as opened:
         return int(opened.execute("PRAGMA user_version").fetchone()[0])
-
-
-def bytes_in(path: Path) -> int:
-    """The size of a file, or of all files in a folder."""
-    paths = path.rglob("*") if path.is_dir() else (path,)
-    return sum(each.lstat().st_size for each in paths if each.is_file())
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from typing import Literal
 
 from agent.documents.indexer import TOO_MANY, files_of
 from agent.errors import ToolError
+from agent.files import bytes_below
 from agent.store import open_store
 from agent.store.backup import turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
@@ -306,7 +307,7 @@ async def growth(settings: Settings) -> list[Finding]:
         return []
     sizes = {
         "database": path.stat().st_size,
-        "workspaces": await asyncio.to_thread(bytes_in, settings.state_dir / "chats"),
+        "workspaces": await asyncio.to_thread(bytes_below, settings.state_dir / "chats"),
         "log": turns * await asyncio.to_thread(log_bytes_per_turn),
     }
     each = ", ".join(
@@ -366,16 +367,6 @@ async def mcp(settings: Settings) -> list[Finding]:
     if listed.problem:
         findings.append(warning("mcp", listed.problem, "docs/mcp.md"))
     return findings
-
-
-def bytes_in(folder: Path) -> int:
-    """What the folder's files take on the disk. Blocks."""
-    found = 0
-    for parent, _, files in os.walk(folder):
-        for name in files:
-            with suppress(OSError):
-                found += (Path(parent) / name).lstat().st_blocks * 512
-    return found
 
 
 @cache

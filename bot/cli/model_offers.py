@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.errors import AgentError
+from agent.files import bytes_below
 from backend.protocol import Status
-from bot.cli.progress import bytes_below
 from bot.commands.context import ModelOffer, Rehearsal
 from bot.settings import Settings
 

@@ -46,6 +46,7 @@ async def pull_files(
     sources: "Sequence[Source]", config: "BackendConfig", say: Callable[[str], None] = click.echo
 ) -> Path:
     """Download each source that is not here, and show how far it is; return the path of the first."""
+    from agent.files import bytes_below
     from backend.models.pull import pull
 
     sizes = [source.size for source in sources]
@@ -58,15 +59,6 @@ async def pull_files(
 
     async with sign_of_life(doing):
         return await in_daemon_thread(pull, sources, config, say)
-
-
-def bytes_below(folder: Path) -> int:
-    """Bytes of all files in the folder, unfinished downloads too. Blocks."""
-    total = 0
-    for path in folder.rglob("*") if folder.is_dir() else ():
-        with suppress(OSError):  # renamed meanwhile
-            total += path.stat().st_size if path.is_file() else 0
-    return total
 
 
 async def in_daemon_thread(function: Callable[..., T], *args: Any) -> T:

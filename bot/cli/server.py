@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from agent.files import bytes_below
 from backend.build.build import BuiltServer, Sources, build, use_server, used_server
 from backend.build.recipe import BuildHost, Capability, Kind, Recipe, recipe, toolkits, usual_roots
 from backend.build.release import ReleaseKind, get_release
@@ -21,7 +22,7 @@ from bot.cli.backend_config import backend_config, next_profile
 from bot.cli.bench import bench_running, own_server
 from bot.cli.command import Failed, Misused, NoBackend, Options, runs
 from bot.cli.connect import backend_client
-from bot.cli.progress import bytes_below, sign_of_life
+from bot.cli.progress import sign_of_life
 from bot.settings import Settings
 from bot.state import make_private
 
