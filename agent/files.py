@@ -38,7 +38,7 @@ def give(folder: Path, uid: int, gid: int) -> None:
 
 
 def bytes_below(path: Path) -> int:
-    """Bytes of a file, or of all files in a folder. Blocks."""
+    """Count the bytes of a file, or of all files in a folder. Blocks."""
     total = 0
     below = (Path(parent, name) for parent, _, names in os.walk(path) for name in names)
     for each in below if path.is_dir() else (path,):

@@ -58,7 +58,7 @@ class OwnerApprovals:
         return None if sent else "denied"
 
     async def whom(self, chat: str) -> str:
-        """Who is asked on behalf of the chat, in words for those in it."""
+        """Describe, to the people of a chat, who is asked on its behalf."""
         user = self.channel.user_of(chat)
         if user in self.access.owners:
             return TEXTS.you
@@ -101,7 +101,7 @@ class OwnerApprovals:
 
 
 async def asked_in(channel: Channel, request: ApprovalRequest, chat: str) -> str:
-    """The name of the chat that the request is from; "" where `chat`, in which it is asked, is the same."""
+    """The name of the request's chat; "" if the question is shown in that chat."""
     if request.chat == chat:
         return ""
     if not request.chat.startswith(channel.prefix):
@@ -110,7 +110,7 @@ async def asked_in(channel: Channel, request: ApprovalRequest, chat: str) -> str
 
 
 def question(request: ApprovalRequest, where: str = "") -> str:
-    """The question's text; `where` is the chat that it is from (`asked_in`)."""
+    """The question's text; `where` names the request's chat (`asked_in`)."""
     where = TEXTS.approval_from.format(chat=where) if where else ""
     shown, more = fenced(excerpt(request.what)), ""
     if request.because:
@@ -142,7 +142,7 @@ async def send_whole(channel: Channel, chat: str, request: ApprovalRequest) -> N
 
 
 def excerpt(what: str, cut: str = "") -> str:
-    """What the question shows: all of it, or the beginning and the end and how much is between, in the form `cut`."""
+    """Return the text to show in the question: all, or beginning and end with the number of omitted characters, in the form `cut`."""
     text = with_tabs(what)
     text = BLANK_LINES.sub(lambda m: f"\n⟨{m[0].count(chr(10)) - 1:,} empty lines⟩\n", text)
     text = BLANKS.sub(lambda m: f"⟨{len(m[0]):,} spaces⟩", text)

@@ -47,7 +47,7 @@ async def pair(context: HandlerContext, call: CommandCall) -> None:
 
 
 async def ask_owners(context: HandlerContext, sender: Sender, form: Callable[[], str]) -> None:
-    """Whether a stranger may talk; each owner in their own language."""
+    """Ask each owner, in their own language, whether a stranger may talk."""
     user = sender.user
     for owner in sorted(context.access.owners):
         chat = context.channel.private_chat(owner)
@@ -156,7 +156,7 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
 
 
 async def model_words(context: HandlerContext) -> str:
-    """Which model serves, and the host of an external one; "" where there is no backend."""
+    """Describe the model that serves, with the host of an external one; "" without a backend."""
     backend = context.services.backend
     if backend is None:
         return ""

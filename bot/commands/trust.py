@@ -25,7 +25,7 @@ class ChatTrust:
     zone: str
 
     async def report(self) -> tuple[str, Keyboard]:
-        """What strangers may have written, and a button for each thing that can be vouched for."""
+        """List the untrusted text of the chat, with a button to vouch for each item."""
         chat = await self.store.taints.of_chat(self.chat)
         files = await self.files.taints() if self.files else []
         lines: list[str] = []

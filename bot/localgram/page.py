@@ -103,7 +103,7 @@ class Page:
     # -- what the person does -------------------------------------------------
 
     async def send(self, request: web.Request) -> web.Response:
-        """JSON: `text`."""
+        """Send a message: JSON with `text`."""
         body, (person, _) = await body_of(request), self._visitor()
         return done(await person.send(sendable(body.get("text"))))
 

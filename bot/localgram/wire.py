@@ -102,7 +102,7 @@ def integer(value: object) -> int:
 
 
 async def read_call(request: web.Request) -> Call:
-    """The call in a form, with files or without."""
+    """Read a call from a form, with files or without."""
     fields: dict[str, str] = {}
     uploads: dict[str, Upload] = {}
     if request.content_type != "multipart/form-data":

@@ -59,8 +59,8 @@ def renderer() -> "RendererHTML":
 
 
 def split(text: str, most: int = PART_BYTES) -> list[str]:
-    """The text in parts of at most so many bytes of UTF-8, cut between paragraphs, else lines, else words, in their
-    second half; a block of code that is cut is closed and opened again."""
+    """Split a text into parts of at most so many bytes of UTF-8, between paragraphs, else lines, else words; a block
+    of code that is cut is closed and opened again."""
     parts: list[str] = []
     while len(text.encode()) > most:
         head = text.encode()[: most - FENCE_BYTES - 1].decode("utf-8", "ignore")
@@ -74,7 +74,7 @@ def split(text: str, most: int = PART_BYTES) -> list[str]:
 
 
 def open_fence(text: str) -> str:
-    """The mark that closes the block of code in which the text ends; "" where it ends in none."""
+    """Return the mark that closes the block of code in which the text ends; "" where it ends in none."""
     fence = ""
     for line in text.split("\n"):
         mark = found[1] if (found := FENCE.match(line)) else ""

@@ -186,7 +186,7 @@ def sentences(markdown: str) -> list[str]:
 
 
 def blocks(tokens: Sequence[Token]) -> Iterator[str]:
-    """The words of each paragraph, heading and item, or a sentence on a block that cannot be read out."""
+    """The words of each paragraph, heading and item; for a block that cannot be read out, a sentence on it."""
     rows, in_table = 0, False
     for token in tokens:
         match token.type:
