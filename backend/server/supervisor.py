@@ -8,7 +8,6 @@ memory_fallback.py what to reduce.
 import asyncio
 import random
 from dataclasses import dataclass, field
-from functools import partial
 from time import monotonic
 
 from backend.aio import first_of, set_within
@@ -52,6 +51,7 @@ class Supervisor:
         self._switching = asyncio.Lock()
         self._backoff = RestartBackoff()
         self._gpu_expected = True  # False after a start that came up on the processor
+        self._reduced = False  # by what the owner was not told yet
         self._restore_at: float | None = None  # monotonic clock
         self._rng = random.Random()
 
@@ -121,6 +121,16 @@ class Supervisor:
             self._accepted.outcome.set_result(reason)
         self._accepted = None
 
+    def _serve(self) -> None:
+        """The server serves: whoever asked for it is told, and the owner of what memory was too short for, once."""
+        self._settle(None)
+        if self._reduced and self.fallback:
+            form = "The GPU ran out of memory; continuing with {less}."
+            last = {taken.label.split()[0]: taken.description for taken in self.fallback.taken}
+            less = list(last.values())  # of two smaller windows the second
+            self.state.alerts.add("memory", "warning", Phrase(form, less=less))
+        self._reduced = False
+
     # --- runs ---------------------------------------------------------------------
 
     async def run(self, first: str) -> None:
@@ -159,8 +169,8 @@ class Supervisor:
             )
             state.alerts.add("flags", "info", Phrase(lacking, flags=left_out))
         state.gpu_queue.resize(launch.profile.slots)
-        settle, on_gpu = partial(self._settle, None), self._gpu_expected
-        server_run = self.server_run = ServerRun(state, launch, settle, gpu_expected=on_gpu)
+        on_gpu = self._gpu_expected
+        server_run = self.server_run = ServerRun(state, launch, self._serve, gpu_expected=on_gpu)
         requested, restored = self._requested.wait(), self._restore_when_due()
         running, *_ = await first_of(server_run.run(), requested, restored)
         if self._request:
@@ -196,7 +206,8 @@ class Supervisor:
         status = self.state.status
         restart = self.state.restarts.add(cause.sentence)
         status.set(restarts=status.current.restarts + 1, last_restart=restart)
-        if cause.kind != "asked":
+        reduced = cause.kind == "out of memory" and not self._request and self._reduce_memory()
+        if cause.kind != "asked" and not reduced:
             self.state.alerts.add("server", "warning", cause.sentence)
         if self._request:
             self._accept(self._request)
@@ -204,7 +215,7 @@ class Supervisor:
             status.set(less_memory=[])
         elif cause.kind == "cpu fallback":
             self._gpu_expected = False
-        elif cause.kind != "out of memory" or not self._reduce_memory():
+        elif not reduced:
             await self._pause(cause, served)
 
     def _reduce_memory(self) -> bool:
@@ -218,7 +229,7 @@ class Supervisor:
         taken = [reduction.description for reduction in less.taken]
         sentence = Phrase("The GPU ran out of memory; continuing with {less}.", less=taken[-1])
         self.state.status.set(state="starting", reason=sentence, less_memory=taken)
-        self.state.alerts.add("memory", "warning", sentence)
+        self._reduced = True
         return True
 
     async def _pause(self, cause: Cause, served: bool) -> None:
