@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import BinaryIO
+from unicodedata import normalize
 
 from agent.errors import ToolError
 from agent.nearest import nearest
@@ -41,6 +42,7 @@ async def read_file(call: Call, path: str, first: int = 1, last: int = 0) -> Out
     if posixpath.normpath(path) == LISTING:
         text = listing(call.context)
     else:
+        path = await as_spelled(call.sandbox.files, path)
         await call.reads(call.sandbox.files.place(path))
         if path.lower().endswith(PICTURES):
             return await see(call, path)
@@ -70,6 +72,7 @@ async def see(call: Call, path: str) -> Output:
 @tool
 async def write_file(call: Call, path: str, content: str, append: bool = False) -> Output:
     """Create a file, replace all of it, or with append add to its end."""
+    path = await as_spelled(call.sandbox.files, path)
     place = call.sandbox.files.resolve(path)
     before = await ending_of(call, path) if append else ""
     if before.endswith("\r\n"):
@@ -99,6 +102,7 @@ async def ending_of(call: Call, path: str) -> str:
 @tool
 async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     """Change text inside a file: old, copied exactly and occurring once, becomes new."""
+    path = await as_spelled(call.sandbox.files, path)
     await call.reads(call.sandbox.files.place(path))
     text = await read_text(call.sandbox.files, path)
     content, question, diff = await asyncio.to_thread(edited, text, old, new, path)
@@ -108,6 +112,20 @@ async def edit_file(call: Call, path: str, old: str, new: str) -> Output:
     if len(changed) > MOST_CHANGES:
         changed[MOST_CHANGES:] = [f"[... {len(changed) - MOST_CHANGES} more]"]
     return Output("\n".join([f"edited {path}", *changed]), shown=diff)
+
+
+async def as_spelled(files: Files, path: str) -> str:
+    """The path of the file that looks the same: a Mac writes ü as u and two points, which nobody can see."""
+    parent, name = posixpath.split(path)
+    if name.isascii():
+        return path
+    with suppress(ToolError):
+        same = [
+            n for n in await files.names(parent) if normalize("NFC", n) == normalize("NFC", name)
+        ]
+        if same and name not in same:
+            return posixpath.join(parent, same[0])
+    return path
 
 
 async def read_text(files: Files, path: str) -> str:

@@ -110,6 +110,19 @@ async def test_a_name_that_is_not_there_has_near_ones(box: Box) -> None:
     assert await box.error(read_file, path="zzz") == "There is no file zzz."
 
 
+@pytest.mark.parametrize("asked", ["\u00fcber.txt", "u\u0308ber.txt"])
+@pytest.mark.parametrize("there", ["\u00fcber.txt", "u\u0308ber.txt"])
+async def test_a_name_that_looks_the_same_is_the_same_file(
+    box: Box, there: str, asked: str
+) -> None:
+    await box.use(write_file, path=f"sub/{there}", content="one\n")
+    assert "one" in await box.text(read_file, path=f"sub/{asked}")
+    await box.use(edit_file, path=f"sub/{asked}", old="one", new="two")
+    await box.use(write_file, path=f"sub/{asked}", content="three", append=True)
+    [file] = (box.sandbox.workspace / "sub").iterdir()
+    assert file.read_text() == "two\nthree"
+
+
 async def test_names_tell_nothing_of_what_a_link_leads_to(box: Box) -> None:
     await box.use(bash, command="ln -s /root there; ln -s /none thene")
     said = await box.error(read_file, path="thexe")
