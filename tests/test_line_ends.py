@@ -26,7 +26,7 @@ def test_a_string_of_json_lines_is_kept(tmp_path: Path, sign: str) -> None:
     told = [Told(text=f"a{sign}b"), Told(text="c")]
     write_json_lines(tmp_path / "a", told)
     assert read_json_lines(tmp_path / "a", Told, 9) == told
-    score = Score("a", "find", "ours", 0, f"no{sign}", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
+    score = Score("a", "find", "ours", f"no{sign}", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
     append_score(tmp_path / "b", score)
     assert load_scores(tmp_path / "b") == [score]
 

@@ -7,17 +7,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, get_args
 from zoneinfo import ZoneInfo
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRows, Approvals
-from agent.evaluate.prompts import Prompt, listed_tools, opening_messages
 from agent.evaluate.scores import Score
 from agent.evaluate.stage import Stage
 from agent.evaluate.tasks import EvalTask, TurnRecorder, failed_check
 from agent.events import Emit, Event
+from agent.messages import System, User
 from agent.model import Model
+from agent.prompt import context_block, system_text
 from agent.sandbox.sandbox import Sandbox
 from agent.tools.tool import Tool
 from agent.turn.conversation import TurnState
@@ -27,6 +28,11 @@ from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
 
 SETUP_SECONDS = 60.0
 SAMPLE_SECONDS = 1.0
+
+Prompt = Literal["ours", "naive"]
+PROMPTS: tuple[Prompt, ...] = get_args(Prompt)
+NAIVE = """You are a helpful AI assistant. You have access to tools. Current time: {now}.
+Use the tools when they are needed to help the user."""
 
 Power = Callable[[], Awaitable[float | None]]
 """What all GPUs draw together, in watts; None where none reports it."""
@@ -59,12 +65,17 @@ class EvalSetup:
     constrain: Constrain = "never"
 
 
-async def run_task(
-    setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours", said_before: int = 0
-) -> Score:
+def opening_messages(prompt: Prompt, ask: str, now: datetime, zone: str) -> list[System | User]:
+    """The messages when the task is asked: with our prompt, or with two sentences and the time in the system text."""
+    if prompt == "naive":
+        return [System(NAIVE.format(now=now.isoformat(timespec="seconds"))), User(ask)]
+    return [System(system_text()), User(context_block(now, zone) + ask)]
+
+
+async def run_task(setup: EvalSetup, task: EvalTask, prompt: Prompt = "ours") -> Score:
     """The score of one task. Raises what is no fault of the model's, such as BackendAway."""
     async with prepared_sandbox(setup.stage, task) as sandbox:
-        return await score_of(setup, sandbox, task, prompt, said_before)
+        return await score_of(setup, sandbox, task, prompt)
 
 
 @asynccontextmanager
@@ -86,23 +97,18 @@ async def prepared_sandbox(stage: Stage, task: EvalTask) -> AsyncIterator[Sandbo
         await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
 
 
-async def score_of(
-    setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt, said_before: int
-) -> Score:
+async def score_of(setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt) -> Score:
     """Run the turn in a prepared workspace, and check its outcome."""
     now = datetime.now(UTC).astimezone(ZoneInfo(setup.zone))
     recorder = TurnRecorder(now, notes=list(task.notes))
-    context = await setup.stage.context(task, sandbox, recorder, plan=prompt != "no-plan")
-    skills = context.skills()
-    messages = opening_messages(prompt, task.ask, now, setup.zone, said_before, skills)
-    before = len(messages) - 1
-    journal = TaskJournal("eval", sandbox.chat, messages, before=before, recorder=recorder)
-    more = listed_tools() if prompt == "listed" else ()
+    context = await setup.stage.context(task, sandbox, recorder)
+    messages = opening_messages(prompt, task.ask, now, setup.zone)
+    journal = TaskJournal("eval", sandbox.chat, [*messages], before=1, recorder=recorder)
     turn = Turn(
         model=setup.model,
         journal=journal,
-        tools=[*setup.tools, *more],
-        schemas=[*setup.schemas, *(tool.schema for tool in more)],
+        tools=setup.tools,
+        schemas=setup.schemas,
         context=context,
         approvals=Approvals(setup.approvals, None),
         limits=setup.limits,
@@ -122,7 +128,6 @@ async def score_of(
         task=task.name,
         kind=task.kind,
         prompt=prompt,
-        said_before=said_before,
         fault=await failed_check(task, finished.text, recorder, sandbox),
         reason=finished.reason,
         calls=finished.tool_calls,

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agent.evaluate.prompts import Prompt
-
 
 @dataclass(frozen=True, slots=True)
 class Score:
@@ -18,8 +16,7 @@ class Score:
 
     task: str
     kind: str
-    prompt: Prompt
-    said_before: int
+    prompt: str
     fault: str
     reason: str
     calls: int
@@ -31,8 +28,8 @@ class Score:
     joules: float | None
 
     @property
-    def key(self) -> tuple[str, str, int]:
-        return self.task, self.prompt, self.said_before
+    def key(self) -> tuple[str, str]:
+        return self.task, self.prompt
 
 
 @dataclass(frozen=True, slots=True)

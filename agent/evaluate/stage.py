@@ -39,7 +39,7 @@ class Stage:
     store: Store
 
     async def context(
-        self, task: EvalTask, sandbox: Sandbox, recorder: TurnRecorder, *, plan: bool = True
+        self, task: EvalTask, sandbox: Sandbox, recorder: TurnRecorder
     ) -> ToolContext:
         """Add the task's documents and skills; what its tools work with."""
         chat = sandbox.chat
@@ -62,7 +62,7 @@ class Stage:
             sandbox=sandbox,
             notes=recorder,
             jobs=recorder,
-            plans=recorder if plan else None,
+            plans=recorder,
             file_sender=recorder,
             browser=browser,
             documents=lambda: library,

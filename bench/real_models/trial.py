@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.agent import Agent
-from agent.evaluate.prompts import Prompt
-from agent.evaluate.runner import EvalSetup, run_task
+from agent.evaluate.runner import EvalSetup, Prompt, run_task
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.events import Event, ModelFinished, TurnFinished

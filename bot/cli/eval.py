@@ -14,8 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.agent import Agent
-from agent.evaluate.prompts import PROMPTS, Prompt
-from agent.evaluate.runner import EvalSetup, run_task
+from agent.evaluate.runner import PROMPTS, EvalSetup, Prompt, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
@@ -35,23 +34,8 @@ COLUMNS = ("", "tasks", "completed", "valid calls", "calls", "tokens", "seconds"
 @click.command("eval")
 @click.option("--task", "names", multiple=True, metavar="NAME", help="Only this task (repeatable).")
 @click.option("--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind (repeatable).")
-@click.option(
-    "--prompt",
-    "prompts",
-    multiple=True,
-    type=click.Choice(PROMPTS),
-    help="Compare these prompts (repeatable; the default is ours and naive).",
-)
 @click.option("--easy", is_flag=True, help="Only what the smallest models are expected to do.")
 @click.option("--no-naive", is_flag=True, help="Leave the naive prompt out.")
-@click.option(
-    "--before",
-    "befores",
-    multiple=True,
-    type=click.IntRange(0),
-    metavar="TOKENS",
-    help="Said before the task, about, in tokens (repeatable; the default is nothing).",
-)
 @click.option("--fresh", is_flag=True, help="Forget the scores of an earlier run.")
 @json_option
 @runs
@@ -59,24 +43,17 @@ async def command(
     options: Options,
     names: tuple[str, ...],
     kinds: tuple[str, ...],
-    prompts: tuple[Prompt, ...],
     easy: bool,
     no_naive: bool,
-    befores: tuple[int, ...],
     fresh: bool,
     as_json: bool,
 ) -> None:
-    """The task suite on the current model, with our prompt and others; it goes on where it was interrupted.
-
-    Prompts: ours; naive (two sentences); no-plan (without the command plan); use-plan (told to begin long
-    work with it); examples (two worked examples in the system text); listed (web, documents and plan as
-    tools of their own instead of commands in the shell). The web of its tasks is made up.
+    """The task suite on the current model, with our prompt and a naive one of two sentences; it goes on where it
+    was interrupted. The web of its tasks is made up.
     """
     tasks = chosen(names, kinds, easy=easy)
-    if no_naive and "naive" in prompts:
-        raise Misused("--no-naive and --prompt naive contradict each other.")
-    prompts = prompts or (("ours",) if no_naive else ("ours", "naive"))
-    wanted = {(t.name, p, b) for t in tasks for p in prompts for b in befores or (0,)}
+    prompts = PROMPTS[:1] if no_naive else PROMPTS
+    wanted = [(task, prompt) for prompt in prompts for task in tasks]
     settings = options.settings
     if (settings.state_dir / DATABASE).exists():
         async with open_state_read_only(settings) as state:
@@ -93,8 +70,9 @@ async def command(
             path.unlink(missing_ok=True)
         limits, zone = agent.sandboxes.config.limits, agent.config.zone
         async with open_stage(path.parent, limits, zone=zone, report=agent.host.text) as stage:
-            await run_missing(agent, stage, tasks, wanted, path, quiet=as_json)
-    scores = [score for score in load_scores(path) if score.key in wanted]
+            await run_missing(agent, stage, wanted, path, quiet=as_json)
+    keys = {(task.name, prompt) for task, prompt in wanted}
+    scores = [score for score in load_scores(path) if score.key in keys]
     if as_json:
         click.echo(json.dumps(report(str(model), scores), ensure_ascii=False, indent=1))
     else:
@@ -124,7 +102,12 @@ def chosen(names: Sequence[str], kinds: Sequence[str], *, easy: bool) -> list[Ev
 
 
 async def run_missing(
-    agent: Agent, stage: Stage, tasks: list[EvalTask], wanted: set[Any], path: Path, *, quiet: bool
+    agent: Agent,
+    stage: Stage,
+    wanted: Sequence[tuple[EvalTask, Prompt]],
+    path: Path,
+    *,
+    quiet: bool,
 ) -> None:
     """Run the tasks that have no score yet, and save each score at once."""
     setup = EvalSetup(
@@ -139,12 +122,10 @@ async def run_missing(
         power=partial(gpu_power, agent.backend),
         constrain=await agent.constrain(),
     )
-    by_name = {task.name: task for task in tasks}
     done = {score.key for score in load_scores(path)}
-    order = list(by_name)
-    todo = sorted(wanted - done, key=lambda key: (key[1] != "ours", key[2], order.index(key[0])))
-    for nth, (name, prompt, before) in enumerate(todo, 1):
-        score = await run_task(setup, by_name[name], prompt, before)
+    todo = [(task, prompt) for task, prompt in wanted if (task.name, prompt) not in done]
+    for nth, (task, prompt) in enumerate(todo, 1):
+        score = await run_task(setup, task, prompt)
         append_score(path, score)
         if not quiet:
             mark = "no: " + score.fault if score.fault else "done"
@@ -168,10 +149,9 @@ def groups(scores: list[Score]) -> Iterator[tuple[str, dict[str, Rates]]]:
     yield "prompt", rates_by(scores, lambda score: score.prompt)
     ours = [score for score in scores if score.prompt == "ours"]
     yield "kind", rates_by(ours, lambda score: score.kind)
-    if {score.prompt for score in scores} - {"ours"}:
-        each = sorted(scores, key=lambda score: (score.kind, PROMPTS.index(score.prompt)))
+    if len(ours) < len(scores):
+        each = sorted(scores, key=lambda score: score.kind)
         yield "kind and prompt", rates_by(each, lambda score: f"{score.kind}, {score.prompt}")
-    yield "before", rates_by(ours, lambda score: f"{score.said_before} tokens")
 
 
 def report(model: str, scores: list[Score]) -> dict[str, Any]:

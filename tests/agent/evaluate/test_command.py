@@ -65,23 +65,17 @@ async def test_scores_of_both_prompts_and_no_task_twice(state: Path) -> None:
             ("ours", 2, 1.0),
             ("naive", 2, 1.0),
         ]
+        assert list(found["kind and prompt"]) == [
+            "edit, ours",
+            "edit, naive",
+            "find, ours",
+            "find, naive",
+        ]
         assert len(server.requests) == 8
         again, out_again, _ = await evaluated(state, server.url, *options)
         assert (again, json.loads(out_again)) == (0, found)
         assert not (state / "s" / "voltaire.db").exists(), "the state is the bot's"
         assert len(server.requests) == 8
-
-
-async def test_prompts_are_compared_by_kind(state: Path) -> None:
-    options = ("--task", "term-of-a-contract", "--prompt", "ours", "--prompt", "no-plan", "--json")
-    async with ModelServer(script=solve) as server:
-        code, out, err = await evaluated(state, server.url, *options)
-    assert (code, err) == (0, "")
-    found = json.loads(out)
-    assert list(found["prompt"]) == ["ours", "no-plan"]
-    assert list(found["kind and prompt"]) == ["documents, ours", "documents, no-plan"]
-    assert all(each["completed"] == 1.0 for each in found["kind and prompt"].values())
-    assert [path.name for path in (state / "s" / "eval").iterdir()] == ["scripted.jsonl"]
 
 
 async def test_an_unknown_task_is_wrong_usage(state: Path) -> None:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from agent.evaluate.prompts import opening_messages
-from agent.evaluate.runner import measured_energy
+from agent.evaluate.runner import measured_energy, opening_messages
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates, rates_by
-from agent.messages import Assistant, System, User
+from agent.messages import System, User
 from agent.prompt import system_text
 from fakes.patience import SECONDS
 
-GOOD = Score("a", "find", "ours", 0, "", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
+GOOD = Score("a", "find", "ours", "", "done", 3, 1, 4, 900, 100, 2.0, 50.0)
 BAD = replace(GOOD, task="b", fault="no", calls=0, refused=4, seconds=4.0, joules=None)
 
 
@@ -35,18 +34,16 @@ def test_what_was_cut_off_is_not_a_score(tmp_path: Path) -> None:
     assert load_scores(path) == [GOOD, BAD]
 
 
-def test_both_prompts_and_what_was_said_before() -> None:
+def test_both_prompts() -> None:
     now = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
-    ours = opening_messages("ours", "How many?", now, "UTC", 0)
+    ours = opening_messages("ours", "How many?", now, "UTC")
     assert ours == [
         System(system_text()),
         User("<context>\nnow: Mon 2026-01-05 08:30 UTC\n</context>\nHow many?"),
     ]
-    naive = opening_messages("naive", "How many?", now, "UTC", 250)
-    assert isinstance(naive[0], System)
+    naive = opening_messages("naive", "How many?", now, "UTC")
     assert "2026-01-05T08:30:00+00:00" in naive[0].text
-    assert [type(message) for message in naive[1:]] == [User, Assistant] * 2 + [User]
-    assert naive[-1] == User("How many?")
+    assert naive[1:] == [User("How many?")]
 
 
 async def test_energy_is_power_over_time() -> None:
