@@ -5,12 +5,13 @@ import heapq
 import logging
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from agent.aio import complete, set_within
+from agent.aio import set_within
 from agent.documents.reading import DocumentReader, UnreadableDocument
 from agent.errors import NoSandbox
 from agent.memory.search import (
@@ -34,7 +35,6 @@ SHARE = 0.2  # share of the time spent working, on up to two cores; the rest is 
 PATIENCE_SECONDS = 60.0  # how long a document waits for running turns to end
 MOST_BYTES = 256 << 20  # of one file
 MOST_FILES = 20_000  # of one folder
-TOO_MANY = f"only its first {MOST_FILES:,} documents are read, {{count:,}} more are not."
 
 
 CANDIDATES = 200
@@ -103,12 +103,11 @@ async def read_next(
         )
     except UnreadableDocument as error:
         await table.fail(document, str(error))
-    except (NoSandbox, asyncio.CancelledError):
-        await complete(table.put_back(document))
-        raise
     else:
         rows = [(one.page, one.heading, one.text) for one in passages]
         await table.finish(document, rows, facts.unit, facts.pages, " ".join(facts.notes))
+    finally:
+        table.release(document)
     return True
 
 
@@ -117,22 +116,9 @@ def nameable(path: str) -> bool:
     return "\n" not in path and "\t" not in path and clean(path) == path == storable(path)
 
 
-@dataclass(frozen=True, slots=True)
-class FolderFiles:
-    """(size, mtime) of each document below a folder, by relative path; `left_out` counts those beyond
-    MOST_FILES."""
-
-    found: dict[str, tuple[int, float]]
-    left_out: int = 0
-
-
-def files_of(folder: Path) -> FolderFiles | None:
-    """The documents below a folder, following no links; None when it cannot be seen. A file that is being
+def files_of(folder: Path) -> Iterator[tuple[str, tuple[int, float]]]:
+    """The relative path, size and mtime of each document below a folder, following no links. A file that is being
     written gets a new mtime, so it is read again after its last change."""
-    found: dict[str, tuple[int, float]] = {}
-    left_out = 0
-    if not folder.is_dir():
-        return None
     for place, folders, names, fd in os.fwalk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(filter(readable, names)):
@@ -140,28 +126,22 @@ def files_of(folder: Path) -> FolderFiles | None:
             with suppress(OSError):  # deleted meanwhile
                 entry = os.stat(name, dir_fd=fd, follow_symlinks=False)
                 fits = stat.S_ISREG(entry.st_mode) and entry.st_size <= MOST_BYTES
-                if not fits or not nameable(path):
-                    continue
-                if len(found) < MOST_FILES:
-                    found[path] = (entry.st_size, entry.st_mtime)
-                else:
-                    left_out += 1
-    return FolderFiles(found, left_out)
+                if fits and nameable(path):
+                    yield path, (entry.st_size, entry.st_mtime)
 
 
-async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> dict[str, int]:
-    """Sync the table with the folders; returns how many documents of each were left out. A folder that is
-    not there now keeps its documents."""
-    left_out = {}
+async def follow_folders(table: DocumentTable, folders: Mapping[str, Path]) -> None:
+    """Sync the table with the first MOST_FILES documents of the folders. A folder that is not there now keeps its
+    documents."""
     await table.keep_folders(folders)
     for name, folder in folders.items():
-        found = await asyncio.to_thread(files_of, folder)
-        if found is None:
-            log.warning("agent.documents.%s: %s is not there, or may not be read", name, folder)
+        if folder.is_dir():
+            files = await asyncio.to_thread(
+                lambda at: dict(islice(files_of(at), MOST_FILES)), folder
+            )
+            await table.sync_folder(name, files)
         else:
-            await table.sync_folder(name, found.found)
-            left_out[name] = found.left_out
-    return left_out
+            log.warning("agent.documents.%s: %s is not there, or may not be read", name, folder)
 
 
 @dataclass
@@ -175,7 +155,6 @@ class DocumentIndexer:
     look_seconds: float = LOOK_SECONDS
     share: float = SHARE
     _look_at: float = 0.0  # on the loop's clock
-    _left_out: Mapping[str, int] = field(default_factory=dict)  # of each folder, at the last look
 
     async def run(self) -> None:
         while True:
@@ -193,11 +172,7 @@ class DocumentIndexer:
         """Read one document or embed one batch of passages, then pause; False when there was nothing to do."""
         loop = asyncio.get_running_loop()
         if (began := loop.time()) >= self._look_at:
-            left_out = await follow_folders(self.table, self.reader.folders)
-            for name, count in left_out.items():
-                if count and count != self._left_out.get(name):
-                    log.warning("agent.documents.%s: %s", name, TOO_MANY.format(count=count))
-            self._left_out = left_out
+            await follow_folders(self.table, self.reader.folders)
             took = loop.time() - began
             self._look_at = loop.time() + max(self.look_seconds, took / LOOK_SHARE)
         patience = loop.time() + PATIENCE_SECONDS

@@ -9,15 +9,13 @@ import json
 from array import array
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from agent.store import chats
 from agent.store.database import Database, Transaction, columns, storable
 from agent.store.search import PASSAGES, Vector, best_matches
 
-ATTEMPTS = 3
 RECEIVED = "received"  # agent.sandbox.files.RECEIVED: what came with messages
-STALE_SECONDS = 600.0  # after which a reader that began a document is taken for dead
 BATCH = 200  # passages in one transaction, for which a turn waits some 10 ms at most
 
 
@@ -49,7 +47,6 @@ class SavedDocument:
     unit: str
     pages: int
     note: str
-    begun_at: float | None
 
     @property
     def title(self) -> str:
@@ -79,10 +76,11 @@ class SavedPassage:
 
 @dataclass(frozen=True)
 class DocumentTable:
-    """`added` is set when this process adds a document."""
+    """`added` is set when a document is added; `reading` are those that are being read, by id."""
 
     database: Database
     added: asyncio.Event = field(default_factory=asyncio.Event)
+    reading: dict[int, SavedDocument] = field(default_factory=dict)
 
     async def add(self, chat: str, path: str, size: int, mtime: float) -> SavedDocument:
         """Queue a file of the chat's workspace to be read, again if it was read before."""
@@ -91,7 +89,8 @@ class DocumentTable:
             number = await tx.value("SELECT number FROM chats WHERE key = ?", chat)
             key = (chat, None, storable(path), f"c{number}")
             row = await tx.one(f"{_ADD} RETURNING {_COLUMNS}", *key, size, mtime, tx.now)
-        assert row
+            assert row
+            self.reading.pop(row[0], None)  # it is not that file any more
         self.added.set()
         return SavedDocument(*row)
 
@@ -104,10 +103,12 @@ class DocumentTable:
             scope = f"f{number}"
             sql = "SELECT path, size, mtime, id FROM documents WHERE scope = ?"
             rows = await tx.all(sql, scope)
-            known = {path: (size, mtime) for path, size, mtime, _ in rows}
-            new = [(path, *found) for path, found in files.items() if known.get(path) != found]
-            for path, size, mtime in new:
-                await tx.run(_ADD, None, folder, path, scope, size, mtime, tx.now)
+            known = {path: (size, mtime, id) for path, size, mtime, id in rows}
+            for path, (size, mtime) in files.items():
+                *old, id = known.get(path, (0,))
+                if old != [size, mtime]:
+                    await tx.run(_ADD, None, folder, path, scope, size, mtime, tx.now)
+                    self.reading.pop(int(id), None)
         for path, _, _, id in rows:
             if path not in files:
                 await self.forget(id)
@@ -122,19 +123,16 @@ class DocumentTable:
                 await self.database.execute("DELETE FROM document_folders WHERE name = ?", name)
 
     async def begin(self, ids: Collection[int] | None = None) -> SavedDocument | None:
-        """Claim the next waiting document (of `ids`, if given) to be read; a chat's before a folder's.
-
-        One that was begun ATTEMPTS times and never ended fails: reading it may have killed the program.
-        """
-        async with self.database.write() as tx:
+        """Claim the next waiting document (of `ids`, if given) to be read; a chat's before a folder's. `release`
+        ends that."""
+        async with self.database.write() as tx:  # so that no two readers find the same one
             only = None if ids is None else json.dumps(list(ids))
-            row = await tx.one(_BEGIN, tx.now, STALE_SECONDS, only)
+            row = await tx.one(_NEXT, json.dumps(list(self.reading)), only)
             if row is None:
                 return None
-            if row[-1] > ATTEMPTS:
-                await tx.run(_FAIL, "Reading it failed again and again.", row[0], tx.now)
-                return None
-        return SavedDocument(*row[:-1])
+            document = SavedDocument(*row)
+            self.reading[document.id] = document
+        return document
 
     async def finish(
         self,
@@ -145,28 +143,31 @@ class DocumentTable:
         note: str = "",
     ) -> None:
         """Replace its passages by these (page, heading, text), unless it has changed meanwhile."""
-        await self._empty(document.id, document.begun_at)
-        key = document.id, document.begun_at
+        await self._empty(document.id, document)
         for start in range(0, len(passages), BATCH):
             async with self.database.write() as tx:
                 for page, heading, text in passages[start : start + BATCH]:
-                    texts = storable(heading), storable(text)
-                    await tx.run(_PASSAGE, document.scope, page, *texts, *key)
-        sql = (
-            "UPDATE documents SET state = 'ready', unit = ?, pages = ?, bytes = ?, note = ?, attempts = 0"
-            " WHERE id = ? AND begun_at = ?"
-        )
+                    if self.reading.get(document.id) is document:
+                        texts = storable(heading), storable(text)
+                        await tx.run(_PASSAGE, document.scope, page, *texts, document.id)
+        sql = "UPDATE documents SET state = 'ready', unit = ?, pages = ?, bytes = ?, note = ? WHERE id = ?"
         size = sum(len(text.encode("utf-8", "replace")) for _, _, text in passages)
-        await self.database.execute(sql, unit, pages, size, storable(note), *key)
+        await self._end(document, sql, unit, pages, size, storable(note))
 
     async def fail(self, document: SavedDocument, why: str) -> None:
-        await self._empty(document.id, document.begun_at)
-        await self.database.execute(_FAIL, storable(why), document.id, document.begun_at)
+        await self._empty(document.id, document)
+        sql = "UPDATE documents SET state = 'failed', note = ? WHERE id = ?"
+        await self._end(document, sql, storable(why))
 
-    async def put_back(self, document: SavedDocument) -> None:
-        """Let a begun document wait again, because reading it failed through no fault of its own."""
-        sql = "UPDATE documents SET begun_at = NULL, attempts = attempts - 1 WHERE id = ? AND begun_at = ?"
-        await self.database.execute(sql, document.id, document.begun_at)
+    async def _end(self, document: SavedDocument, sql: str, *values: Any) -> None:
+        async with self.database.write() as tx:
+            if self.reading.get(document.id) is document:
+                await tx.run(sql, *values, document.id)
+
+    def release(self, document: SavedDocument) -> None:
+        """End the reading of a document; without `finish` or `fail` it waits again."""
+        if self.reading.get(document.id) is document:
+            del self.reading[document.id]
 
     async def forget(self, id: int) -> None:
         await self._empty(id)
@@ -218,14 +219,15 @@ class DocumentTable:
         rows = await self.database.all(sql, document, first, last)
         return [SavedPassage(*row) for row in rows]
 
-    async def _empty(self, id: int, begun_at: float | None = None) -> None:
-        """Delete a document's passages in batches; with `begun_at` only until another reader begins it."""
+    async def _empty(self, id: int, reading: SavedDocument | None = None) -> None:
+        """Delete a document's passages in batches; with `reading` only as long as that is being read."""
         sql = (
             "DELETE FROM passages WHERE id IN (SELECT id FROM passages WHERE document = ?1 LIMIT ?2)"
-            " AND (?3 IS NULL OR ?3 = (SELECT begun_at FROM documents WHERE id = ?1)) RETURNING 1"
+            " RETURNING 1"
         )
-        while len(await self.database.execute(sql, id, BATCH, begun_at)) == BATCH:
-            pass
+        while self.reading.get(id) is reading or reading is None:
+            if len(await self.database.execute(sql, id, BATCH)) < BATCH:
+                return
 
     # -- meaning --------------------------------------------------------------
 
@@ -288,19 +290,15 @@ _COLUMNS = columns(SavedDocument)
 _ADD = """
 INSERT INTO documents (chat, folder, path, scope, size, mtime, added_at) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (scope, path) DO UPDATE SET size = excluded.size, mtime = excluded.mtime,
-    state = 'waiting', attempts = 0, begun_at = NULL"""
+    state = 'waiting'"""
 _ADD_FOLDER = "INSERT INTO document_folders (name) VALUES (?) ON CONFLICT DO NOTHING"
-_BEGIN = f"""
-UPDATE documents SET begun_at = ?1, attempts = attempts + 1 WHERE id = (
-    SELECT id FROM documents WHERE state = 'waiting' AND coalesce(begun_at, 0) < ?1 - ?2
-    AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3))) ORDER BY chat IS NULL, id LIMIT 1)
-RETURNING {_COLUMNS}, attempts"""
-_FAIL = (
-    "UPDATE documents SET state = 'failed', note = ?, attempts = 0 WHERE id = ? AND begun_at = ?"
-)
+_NEXT = f"""
+SELECT {_COLUMNS} FROM documents WHERE state = 'waiting' AND id NOT IN (SELECT value FROM json_each(?1))
+AND (?2 IS NULL OR id IN (SELECT value FROM json_each(?2))) ORDER BY chat IS NULL, id LIMIT 1
+"""
 _PASSAGE = """
 INSERT INTO passages (scope, page, heading, text, document)
-SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5 AND begun_at = ?6
+SELECT ?1, ?2, ?3, ?4, id FROM documents WHERE id = ?5
 """
 _PASSAGE_COLUMNS = "p.id, p.document, p.page, p.heading, p.text"
 _PASSAGES = f"SELECT {_PASSAGE_COLUMNS} FROM passages p"

@@ -485,8 +485,6 @@ CREATE TABLE documents (
     pages    INTEGER NOT NULL DEFAULT 0,
     bytes    INTEGER NOT NULL DEFAULT 0,           -- of its text
     note     TEXT NOT NULL DEFAULT '',             -- why it failed, or what is missing
-    attempts INTEGER NOT NULL DEFAULT 0,           -- begun and not ended
-    begun_at REAL,
     added_at REAL NOT NULL,
     UNIQUE (scope, path),
     CHECK ((chat IS NULL) <> (folder IS NULL))
