@@ -47,14 +47,6 @@ class KeyValueTable:
     async def remove(self, key: str) -> None:
         await self.database.execute("DELETE FROM facts WHERE key = ?", key)
 
-    async def remove_prefix(self, prefix: str, keep: str) -> None:
-        """Remove the values whose keys begin with `prefix` but not with `keep`."""
-        sql = (
-            "DELETE FROM facts WHERE substr(key, 1, length(?1)) = ?1"
-            " AND substr(key, 1, length(?2)) <> ?2"
-        )
-        await self.database.execute(sql, prefix, keep)
-
 
 def _decoded(kind: Any, text: str) -> Any:
     return adapter(kind).validate_json(text)

@@ -34,10 +34,6 @@ class CommitRange:
     head: str
     note: str = ""
 
-    @property
-    def key(self) -> str:
-        return f"{self.base[:16]}..{self.head[:16]}"
-
 
 async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
     """The range since the commit `last`, or of the last `days`; raises NothingToDo."""

@@ -1,8 +1,7 @@
 """A repository's summaries for one chat, each from where the last delivered one ends.
 
 The model writes the prose from commit messages, in stages where they do not fit into one request, and the prose
-is checked. Each stage is a request of its own behind the same fixed prefix. Its answer is kept, so that after
-a crash or a failed try only what is missing is asked for.
+is checked. Each stage is a request of its own behind the same fixed prefix.
 """
 
 import logging
@@ -13,7 +12,6 @@ from typing import Any
 
 from agent.errors import AgentError, NothingToDo
 from agent.store import Store
-from agent.store.key_values import KeyValueTable
 from agent.summary.git_facts import (
     CommitRange,
     Git,
@@ -81,9 +79,8 @@ class RepoSummaries:
         max_bytes = await self.prompt_bytes()
         commits = await subjects(git, path, span)
         diff = await selected_diff(git, path, span, max_bytes // 3)
-        answers = self.store.key_values
         try:
-            words = await write_prose(self.ask, answers, repo, span, text, commits, max_bytes, diff)
+            words = await write_prose(self.ask, repo, text, commits, max_bytes, diff)
         except AgentError as error:
             log.warning("summary without prose repo=%s: %s", repo, error)
             return AWAY
@@ -95,7 +92,6 @@ class RepoSummaries:
 
 
 STAGES = 8  # parts that the model reads at most; of more material, samples are taken
-KEY = "summary-stage:"
 
 STAGE_PROMPT = """\
 These are commits of the repository {repo}. Write 3 to 6 short points: what changed, and for whom. \
@@ -116,37 +112,23 @@ Facts:
 
 async def write_prose(
     ask: Ask,
-    answers: KeyValueTable,
     repo: str,
-    span: CommitRange,
     facts: str,
     commits: Sequence[str],
     max_bytes: int,
     diff: str = "",
 ) -> str:
-    """The model's summary, unchecked. One request holds at most `max_bytes` of material. Answers kept for other
-    ranges of the repository are deleted."""
-    key = f"{KEY}{repo}:{span.key}"
-    await answers.remove_prefix(f"{KEY}{repo}:", keep=key)
-
-    async def asked(stage: object, question: str) -> str:
-        if (known := await answers.get(f"{key}:{stage}", str)) is not None:
-            return known
-        answer = await ask(question)
-        await answers.put(f"{key}:{stage}", answer)
-        return answer
-
+    """The model's summary, unchecked. One request holds at most `max_bytes` of material."""
     parts = list(parts_of(commits, max_bytes))
     if len(parts) > 1:
         points = [
-            await asked(number, STAGE_PROMPT.format(repo=repo, lines="\n".join(part)))
-            for number, part in enumerate(parts)
+            await ask(STAGE_PROMPT.format(repo=repo, lines="\n".join(part))) for part in parts
         ]
         material = "\n".join(points)
     else:
         material = "\n\n".join(filter(None, ["\n".join(commits), diff]))
     lines = material[:max_bytes]
-    return await asked("whole", SUMMARY_PROMPT.format(repo=repo, facts=facts, lines=lines))
+    return await ask(SUMMARY_PROMPT.format(repo=repo, facts=facts, lines=lines))
 
 
 def parts_of(lines: Sequence[str], max_bytes: int) -> Iterator[list[str]]:

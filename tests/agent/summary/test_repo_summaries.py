@@ -96,7 +96,6 @@ async def test_a_range_is_told_once_and_again_when_it_was_not_delivered(scene: S
     first, second, third, fourth = [await scene.occurrence() for _ in range(4)]
     cut_off = await scene.make(first)
     assert await scene.make(first) == cut_off  # killed before it was posted, and begun again
-    assert len(scene.asked) == 1  # the prose was kept
     await scene.delivered(first)
     with pytest.raises(NothingToDo, match="since the last summary"):
         await scene.make(second)
@@ -140,17 +139,6 @@ async def test_days_are_a_small_chart(scene: Scene) -> None:
             scene.repository.commit("x", at=86_400 * day + number)
     text = await scene.make(await scene.occurrence())
     assert text == saying("`▄ █▄`", "21 Sep to 24 Sep")
-
-
-async def test_stages_of_former_ranges_are_forgotten(scene: Scene) -> None:
-    for number in range(3):
-        scene.repository.commit("x", at=number, a=f"{number}\n")
-        occurrence = await scene.occurrence()
-        await scene.make(occurrence)
-        await scene.delivered(occurrence)
-    async with scene.store.database.read() as tx:
-        kept = await tx.value("SELECT count(*) FROM facts WHERE key LIKE 'summary-stage:%'")
-    assert kept == 1
 
 
 class Payloads(NoChannels):
