@@ -53,7 +53,6 @@ class Texts(NamedTuple):
         "updates": Plural("{count} incoming update", "{count} incoming updates"),
         "inbox": Plural("{count} message", "{count} messages"),
         "turns": Plural("{count} answer", "{count} answers"),
-        "jobs": Plural("{count} job", "{count} jobs"),
     }
     ledger_head: str = "The ledger has {rows:,} rows; its head:\n`{head}`"
     ledger_broken: str = "⚠️ The ledger was tampered with, or is damaged: {problem}"

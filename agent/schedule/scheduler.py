@@ -162,7 +162,6 @@ class JobRunner:
     open: bool = False
     running: dict[int, asyncio.Task[None]] = field(default_factory=dict)
     held_up: Counter[int] = field(default_factory=Counter)  # attempts that only the store ended
-    crashed: set[int] = field(default_factory=set)  # jobs
     swept_at: float = -math.inf  # when the next times of all jobs were looked at
 
     def __post_init__(self) -> None:
@@ -181,32 +180,17 @@ class JobRunner:
         if not swept:  # all of them: the clock may have been set back
             self.swept_at = now.timestamp()
         for job in filter(self._runs_here, jobs):
-            await self.guarded(job.id, self.enter_due(job, now))
+            await guarded(job.id, self.enter_due(job, now))
         occurrences = await self.store.occurrences.open()
         self.open = bool(occurrences)
         frozen = await self.store.freeze.since() is not None
         for occurrence in occurrences:
             if occurrence.state == "due" and not frozen:
-                await self.guarded(occurrence.job, self.start(occurrence, tasks, now))
+                await guarded(occurrence.job, self.start(occurrence, tasks, now))
         return (await self.store.jobs.active_and_next())[1]
 
     def _runs_here(self, job: Job) -> bool:
         return self.channels.owns(job.spec.chat, JOB)
-
-    async def guarded(self, job: int, work: Coroutine[Any, Any, None]) -> None:
-        """Await the work of a job. One that crashes three times in a row is set aside; the others go on."""
-        try:
-            await work
-        except StoreError:
-            raise
-        except Exception as error:
-            log.exception("job=%d cannot be scheduled", job)
-            self.crashed.add(job)
-            await self.store.set_aside.crashed("jobs", job, error)
-        else:
-            if job in self.crashed:
-                self.crashed.discard(job)
-                await self.store.set_aside.passed("jobs", job)
 
     async def enter_due(self, job: Job, now: datetime) -> None:
         """Store the occurrences to run and those missed, by the job's policy, and its next time."""
@@ -326,6 +310,16 @@ class JobRunner:
         payload = self.channels.payload(form.format(task=job.spec.task, why=why))
         await self.store.occurrences.fail(occurrence.id, job.spec.chat, payload, why)
         self.store.outbox.wake()
+
+
+async def guarded(job: int, work: Coroutine[Any, Any, None]) -> None:
+    """Await the work of a job. If it crashes, the others go on."""
+    try:
+        await work
+    except StoreError:
+        raise
+    except Exception:
+        log.exception("job=%d cannot be scheduled", job)
 
 
 def past_due_times(job: Job, first: int, now: datetime) -> list[int]:

@@ -1,7 +1,6 @@
 """What the program crashes at each time is set aside, counted and told, so that what waits behind it is handled.
 
-That is an update of a messaging app, which is acknowledged, or a message, a turn or a job, which is ended in
-its table.
+That is an update of a messaging app, which is acknowledged, or a message or a turn, which is ended in its table.
 
 Attempts at what may kill the whole program are counted in a file each, by its size: one byte for each
 attempt after the first. The count must outlive the process but not a power cut, so no message waits for
@@ -33,7 +32,6 @@ ENDS = {
         "UPDATE turns SET state = 'done', reason = 'error' WHERE id = ?",
         "UPDATE inbox SET state = 'done' WHERE turn = ?",
     ],
-    "jobs": ["UPDATE jobs SET state = 'ended', next_at = NULL WHERE id = ?"],
 }
 
 

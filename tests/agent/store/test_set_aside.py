@@ -3,21 +3,17 @@
 import asyncio
 import json
 
-from agent.schedule.times.rule import Calendar, dump
 from agent.store import Incoming, Store
-from agent.store.jobs import JobSpec
 from agent.store.set_aside import CRASHES
 from fakes.patience import SECONDS
 from tests.agent.store.conftest import Clock
 
 CHAT = "tg:1"
-DAILY = Calendar((480,), "UTC")
 
 
 async def fill(store: Store) -> None:
     for text in ("one", "two"):
         await store.inbox.add(Incoming(CHAT, "s", text, text, files=("a",)))
-        await store.jobs.add(JobSpec(CHAT, "task", "", dump(DAILY), "UTC", text, {}, next_at=5))
 
 
 async def texts(store: Store) -> list[str]:
@@ -40,32 +36,28 @@ async def test_what_is_set_aside_is_told_once_to_its_chat_and_updates_once_a_day
         return [json.loads(payload) for (payload,) in rows]
 
     await fill(store)
-    for key in (1, 2):
-        await crash_always(store, "inbox", key)
+    await crash_always(store, "inbox", 1)
     await store.set_aside.add_updates([("s:1", ValueError(), "{}")])
     to_owners = [["tg:8", "updates", 1], ["tg:9", "updates", 1]]
-    assert await told() == [["tg:1", "inbox", 2], *to_owners]
+    assert await told() == [["tg:1", "inbox", 1], *to_owners]
     assert await told() == []
-    await crash_always(store, "jobs", 1)
+    await crash_always(store, "inbox", 2)
     await store.set_aside.add_updates([("s:1", ValueError(), "{}")])  # delivered once more
     await store.set_aside.add_updates([("s:2", ValueError(), "{}")])
-    assert await told() == [["tg:1", "jobs", 1]]
+    assert await told() == [["tg:1", "inbox", 1]]
     clock.now += 86_401
     assert await told() == to_owners
-    assert await store.set_aside.count() == 5
+    assert await store.set_aside.count() == 4
 
 
 async def test_the_third_crash_at_a_row_sets_it_aside(store: Store) -> None:
     await fill(store)
     crash = KeyError("x")
-    assert [await store.set_aside.crashed("jobs", 1, crash) for _ in range(2)] == [False] * 2
-    await store.set_aside.passed("jobs", 1)
-    assert [await store.set_aside.crashed("jobs", 1, crash) for _ in range(3)] == [
-        False,
-        False,
-        True,
-    ]
-    assert [job.spec.task for job in await store.jobs.active()] == ["two"]
+    assert [await store.set_aside.crashed("inbox", 1, crash) for _ in range(2)] == [False] * 2
+    await store.set_aside.passed("inbox", 1)
+    ends = [await store.set_aside.crashed("inbox", 1, crash) for _ in range(3)]
+    assert ends == [False, False, True]
+    assert await texts(store) == ["two"]
     [row] = await store.set_aside.all()
     assert (row.row_id, row.error) == ("1", "KeyError: 'x'")
 
