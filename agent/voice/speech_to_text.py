@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 import aiohttp
 from pydantic import BaseModel
@@ -131,10 +131,6 @@ class ServerRecognizer:
         return f"the server {self.url}"
 
     async def words(self, box: Sandbox, recording: bytes) -> str:
-        return await self.post(recording, "recording.wav", "audio/wav")
-
-    async def post(self, content: bytes | BinaryIO, name: str, kind: str) -> str:
-        """The words of a file, which is read while it is sent. Raises AgentError."""
         url = self.url.rstrip("/").removesuffix("/v1") + "/v1/audio/transcriptions"
         timeout = aiohttp.ClientTimeout(total=None)
         try:
@@ -144,8 +140,9 @@ class ServerRecognizer:
                 for answer_form in ("verbose_json", "json"):  # not every server knows the first
                     await self.used()
                     form = aiohttp.FormData({"model": "whisper-1", "response_format": answer_form})
-                    whole = content if isinstance(content, bytes) else reopened(content)
-                    form.add_field("file", whole, filename=name, content_type=kind)
+                    form.add_field(
+                        "file", recording, filename="recording.wav", content_type="audio/wav"
+                    )
                     async with session.post(url, data=form) as answer:
                         if answer.status in (400, 422) and answer_form == "verbose_json":
                             continue
@@ -193,13 +190,12 @@ class SpeechToText:
 
     async def recognizer(self) -> SpeechRecognizer:
         """The first recognizer that is available. Raises NoRecognizer."""
-        recognizer = await self.model() if self.model else None
-        if recognizer is None and self.url:
-            return ServerRecognizer(self.url, self.used)
         if not has_ffmpeg():
             raise NoRecognizer(NO_FFMPEG)
-        if recognizer:
+        if self.model and (recognizer := await self.model()):
             return recognizer
+        if self.url:
+            return ServerRecognizer(self.url, self.used)
         program, model = whisper_program(), whisper_model(self.models)
         if program and model:
             return WhisperCppRecognizer(program, model)
@@ -211,8 +207,6 @@ class SpeechToText:
         Raises NoRecognizer.
         """
         recognizer = await self.recognizer()
-        if isinstance(recognizer, ServerRecognizer) and not has_ffmpeg():
-            return await post_unconverted(recognizer, box, path)
         words: list[str] = []
         seconds, spoken_at, end = 0.0, 0.0, time.monotonic() + HEARING_SECONDS
         problem = ""
@@ -235,25 +229,6 @@ class SpeechToText:
         except (NoSound, AgentError, TimeoutError) as error:
             problem = str(error) or "It took too long."
         return Recognized(" ".join(filter(None, words)), seconds, problem)
-
-
-async def post_unconverted(recognizer: ServerRecognizer, box: Sandbox, path: str) -> Recognized:
-    """Have a server transcribe the file as it was sent, because ffmpeg is missing."""
-    try:
-        with await box.files.open(path) as file:
-            async with asyncio.timeout(PIECE_SECONDS):
-                name = f"recording.{'ogg' if path.endswith('.oga') else path.rpartition('.')[2]}"
-                said = await recognizer.post(file, name, "application/octet-stream")
-                return Recognized(spoken_words(said))
-    except (AgentError, TimeoutError) as error:
-        return Recognized("", problem=str(error) or "It took too long.")
-
-
-def reopened(file: BinaryIO) -> BinaryIO:
-    """The same file from its beginning, to be closed by whoever reads it."""
-    copy = os.fdopen(os.dup(file.fileno()), "rb")
-    copy.seek(0)
-    return copy
 
 
 def whisper_program() -> Path | None:

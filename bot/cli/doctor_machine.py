@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from agent.documents.indexer import TOO_MANY, files_of
+from agent.documents.indexer import MOST_FILES, files_of
 from agent.errors import ToolError
 from agent.files import bytes_below
 from agent.store import open_store
@@ -172,9 +172,11 @@ async def documents(settings: Settings) -> list[Finding]:
         detail = f"These folders of documents are not there: {', '.join(gone)}."
         return [warning("documents", detail, "Correct agent.documents in the configuration.")]
     for name, path in folders.items():
-        seen = await asyncio.to_thread(files_of, path)
-        if seen and seen.left_out:
-            detail = f"{name} ({path}) is too large: {TOO_MANY.format(count=seen.left_out)}"
+        count = await asyncio.to_thread(lambda at: sum(1 for _ in files_of(at)), path)
+        if count > MOST_FILES:
+            detail = (
+                f"{name} ({path}) is too large: of its {count:,} documents {MOST_FILES:,} are read."
+            )
             remedy = "Name those of its folders that matter in agent.documents, each by itself."
             return [warning("documents", detail, remedy)]
     if not shutil.which("pdftotext"):

@@ -4,6 +4,7 @@ import gzip
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -15,6 +16,7 @@ from agent.voice.speech_to_text import ServerRecognizer
 from bot.matrix import homeserver
 from bot.matrix.homeserver import Homeserver, HomeserverAway
 
+NO_BOX: Any = None  # a server needs none
 BLOCK = b"[" * (1 << 16)
 ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
     "endless": lambda: itertools.repeat(BLOCK),
@@ -72,7 +74,7 @@ async def test_such_a_transcription_server_did_not_take_it(kind: str) -> None:
     sent = [0]
     async with answering(ANSWERS[kind](), sent) as url:
         with pytest.raises(AgentError, match="did not accept it"):
-            await ServerRecognizer(url).post(b"RIFF", "a.wav", "audio/wav")
+            await ServerRecognizer(url).words(NO_BOX, b"RIFF")
     assert sent[0] < 4 * LONGEST
 
 

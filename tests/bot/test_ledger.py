@@ -261,7 +261,7 @@ async def test_passwords_in_the_addresses_of_servers(tmp_path: Path) -> None:
             with pytest.raises(EmbeddingsUnavailable):
                 await embedder.vectors(["a"], 5.0)
             with pytest.raises(AgentError):
-                await recognizer.post(b"RIFF", "a.wav", "audio/wav")
+                await recognizer.words(await agent.sandboxes.of("c"), b"RIFF")
             with pytest.raises(SearchRefused):
                 await engine.search("tea")
             await agent.model._endpoint()

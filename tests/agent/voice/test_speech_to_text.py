@@ -3,16 +3,13 @@ real weights can be had offline, so what it understands is not tested."""
 
 import asyncio
 import base64
-import hashlib
 import io
-import os
-import tracemalloc
 import wave
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
-from aiohttp import BodyPartReader, web
+from aiohttp import web
 
 from agent.llm.openai import OpenAIModel
 from agent.sandbox.sandbox import Sandbox
@@ -114,44 +111,6 @@ async def test_a_server_that_refuses_is_one_sentence(box: Sandbox, tmp_path: Pat
     assert found == Recognized("", 0, saying("server did not accept"))
     found, _ = await heard(SpeechToText(tmp_path, "http://127.0.0.1:9"), box)
     assert found.problem == saying("server did not accept")
-
-
-async def test_without_ffmpeg_a_long_recording_is_sent_as_it_is_read(
-    box: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(speech_to_text_module, "has_ffmpeg", lambda: False)
-    content = os.urandom(1 << 20) * 24
-    await box.files.write("long.oga", content)
-
-    seen = hashlib.sha256()
-
-    async def transcribe(request: web.Request) -> web.Response:
-        nonlocal seen
-        seen = hashlib.sha256()
-        refused = False
-        async for part in await request.multipart():
-            assert isinstance(part, BodyPartReader)
-            while piece := await part.read_chunk(1 << 16):
-                if part.name == "file":
-                    seen.update(piece)
-                refused |= piece == b"verbose_json"
-        return web.Response(status=400) if refused else web.json_response({"text": "long"})
-
-    app = web.Application()
-    app.add_routes([web.post("/v1/audio/transcriptions", transcribe)])
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    tracemalloc.start()
-    try:
-        found, _ = await heard(SpeechToText(tmp_path, url), box, "long.oga")
-        most = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-        await runner.cleanup()
-    assert (found.words, seen.digest()) == ("long", hashlib.sha256(content).digest())
-    assert most < len(content) // 2
 
 
 async def test_of_silence_nobody_is_asked(box: Sandbox, tmp_path: Path) -> None:
