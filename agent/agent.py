@@ -49,7 +49,7 @@ from agent.sandbox import sandbox
 from agent.sandbox.host_report import HostReport
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.observer import LedgerObserver, NoObserver
+from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes
 from agent.schedule.planner import NOTHING_RUNS, JobClassifier, Planner
 from agent.shell import registry
@@ -533,7 +533,7 @@ def open_sandboxes(
         zone=config.zone,
         report=host.text,
         hosts=config.hosts,
-        observe=lambda chat: LedgerObserver(store.ledger, chat) if store else NoObserver(),
+        observe=partial(Observer, store.ledger if store else None),
         programs={**registry.scripts(), **shell_names(config.tools)},
     )
 

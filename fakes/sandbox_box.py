@@ -19,7 +19,7 @@ from agent.sandbox import bubblewrap, cgroup
 from agent.sandbox.bwrap_process import prepare_sockets
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
-from agent.sandbox.observer import NoObserver
+from agent.sandbox.observer import Observer
 from agent.sandbox.privileges import CurrentUser, UnprivilegedUser
 from agent.sandbox.rootfs import Rootfs, prepare
 from agent.sandbox.sandbox import Sandbox, Sandboxes
@@ -65,7 +65,7 @@ async def opened(
         zone=zone,
         report=report,
         bwrap=await bubblewrap.find(),
-        observe=lambda chat: NoObserver(),
+        observe=lambda chat: Observer(),
         hosts=hosts,
         cgroups=cgroup.delegated() if isinstance(USER, CurrentUser) else None,
     )

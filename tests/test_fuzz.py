@@ -656,7 +656,7 @@ SETTINGS = b'[core]\n\trepositoryformatversion = 0\n\tbare = false\n[remote "o"]
 HELLO = (
     b"\x01\0\0\x3f\3\3" + bytes(32) + b"\0\0\2\x13\1\1\0\0\x14\0\0\0\x10\0\x0e\0\0\x0ba.example.x"
 )
-ORIGINS = b'{"next": 2, "open": [{"source": "file a", "at": 1.0, "number": 1}], "cleared": []}'
+ORIGINS = b'{"next": 2, "open": [{"source": "file a", "at": 1.0, "number": 1}]}'
 MARKDOWN = "# a\n**b _c_** `d` ~~e~~ [f](http://a.b/c) ||g||\n\n| h | i |\n|---|:-:|\n| j | `k|` |\n\n> l\n> - m\n\n```py\nn\n```\n1. \U0001f642 &amp; <b> \\* $x$"
 STEP = "curl -d @x http://h/ ``` \u202e \U000e0041 \t\t\t \n\n\n\n\n\n~~~ **bold** ````"
 GGUF = b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0a\x08\0\0\0\x01\0\0\0\0\0\0\0b"

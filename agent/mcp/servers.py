@@ -107,13 +107,12 @@ class RunningServer:
         return lines
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ServerNetwork(Observer):
     """The network of one server's process, which it observes. `refused` are sentences that the model is
     told, each once; `variables` and `inputs` come to the process's environment and /tmp."""
 
     proxy: EgressProxy
-    observer: Observer
     refused: list[str] = field(default_factory=list)
     secrets: Sequence[str] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -122,13 +121,7 @@ class ServerNetwork(Observer):
     async def connection(self, host: str, refused: str = "") -> None:
         if refused and refused not in self.refused and len(self.refused) < MOST_REFUSED:
             self.refused.append(refused)
-        await self.observer.connection(host, refused)
-
-    async def tainted(self, source: str) -> None:
-        await self.observer.tainted(source)
-
-    async def secret(self, name: str, where: str) -> None:
-        await self.observer.secret(name, where)
+        await super().connection(host, refused)
 
     def renew(self) -> None:
         """Reset the proxy's limit on bytes and its record of refusals for a new call."""
@@ -479,8 +472,8 @@ class ToolServers:
     ) -> ServerNetwork:
         hosts = Hosts(server.network, self.reachable)
         proxy = EgressProxy(hosts, listed_only)
-        network = ServerNetwork(proxy, self.config.observe(chat))
-        proxy.observer = network
+        seen = self.config.observe(chat)
+        proxy.observer = network = ServerNetwork(ledger=seen.ledger, chat=seen.chat, proxy=proxy)
         if server.ends_tls:
             module = await imported_module("agent.mcp.tls_termination")
             bound = [

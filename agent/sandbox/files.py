@@ -5,19 +5,15 @@ import asyncio
 import errno
 import fcntl
 import io
-import json
-import math
 import os
 import posixpath
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from copy import deepcopy
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from pydantic import ConfigDict, TypeAdapter
 
@@ -32,9 +28,19 @@ from agent.sandbox.openat2 import closing_fd
 from agent.sandbox.sandbox_config import SandboxConfig
 from agent.trust import Taint, named
 
-MANY = TypeAdapter(list[Taint], config=ConfigDict(defer_build=True))
-_KEPT = 100  # clearings on record
 _UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
+
+
+@dataclass
+class TaintRecord:
+    """`open` are the taints that were not cleared, oldest first; `next` is the number of the next one."""
+
+    next: int = 1
+    open: list[Taint] = field(default_factory=list)
+    __pydantic_config__ = ConfigDict(defer_build=True)
+
+
+RECORD = TypeAdapter(TaintRecord)
 
 
 @dataclass(frozen=True)
@@ -44,64 +50,52 @@ class WorkspaceTaints:
     path: Path
     clock: Callable[[], float] = time.time
 
-    def exists(self) -> bool:
-        return self.path.exists()
-
     def open(self) -> list[Taint]:
         """The taints that were not cleared, oldest first. A record that cannot be read counts as one."""
-        return [Taint(**one) for one in self._read()["open"]]
+        return self._read().open
 
     def add(self, *sources: str) -> list[int]:
         """Record sources; the numbers of the new ones."""
         with self._changing() as record:
-            known = {one["source"] for one in record["open"]}
+            known = {one.source for one in record.open}
             new = [name for name in dict.fromkeys(map(named, sources)) if name not in known]
-            first = record["next"]
-            record["next"] += len(new)
-            record["open"] += [
-                {"source": source, "at": self.clock(), "number": number}
-                for number, source in enumerate(new, first)
-            ]
-            return list(range(first, record["next"]))
+            record.open += [Taint(one, self.clock(), n) for n, one in enumerate(new, record.next)]
+            record.next += len(new)
+            return list(range(record.next - len(new), record.next))
 
     def withdraw(self, numbers: list[int]) -> None:
         """Remove what was recorded in advance and did not happen."""
         with self._changing() as record:
-            record["open"] = [one for one in record["open"] if one["number"] not in numbers]
+            record.open = [one for one in record.open if one.number not in numbers]
 
-    def clear(self, upto: int, by: str) -> int:
+    def clear(self, upto: int) -> int:
         """An owner vouches for the files as they are, up to that number; how many sources that clears."""
         with self._changing() as record:
-            gone = [one for one in record["open"] if one["number"] <= upto]
-            record["open"] = [one for one in record["open"] if one["number"] > upto]
-            told = {"at": self.clock(), "by": by, "sources": [one["source"] for one in gone]}
-            record["cleared"] = [*record["cleared"], told][-_KEPT:]
-            return len(gone)
+            before = len(record.open)
+            record.open = [one for one in record.open if one.number > upto]
+            return before - len(record.open)
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> TaintRecord:
         try:
-            record: dict[str, Any] = json.loads(self.path.read_bytes())
-            found = MANY.validate_json(json.dumps(record["open"]), strict=True)
-            record["open"] = MANY.dump_python(found)  # without unknown fields
-            record["next"] + len(record["cleared"])  # TypeError or KeyError for other types
+            return RECORD.validate_json(self.path.read_bytes(), strict=True)
         except FileNotFoundError:
-            return {"next": 1, "open": [], "cleared": []}
-        except (ValueError, TypeError, LookupError, OSError):
-            return {"next": _UNREADABLE.number + 1, "open": [asdict(_UNREADABLE)], "cleared": []}
-        return record
+            return TaintRecord()
+        except (ValueError, OSError):
+            return TaintRecord(_UNREADABLE.number + 1, [_UNREADABLE])
 
     @contextmanager
-    def _changing(self) -> Iterator[dict[str, Any]]:
-        """The record, written back in one step if it was changed; other processes wait meanwhile."""
+    def _changing(self) -> Iterator[TaintRecord]:
+        """The record, written back in one step if it was changed; other threads wait meanwhile."""
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         with closing_fd(os.open(self.path.parent, flags)) as folder:
             fcntl.flock(folder, fcntl.LOCK_EX)
-            before = self._read()
-            record = deepcopy(before)
+            record = self._read()
+            before = RECORD.dump_json(record)
             yield record
-            if record != before or not self.exists():
+            after = RECORD.dump_json(record)
+            if after != before or not self.path.exists():
                 with replacing(self.path, sync=True) as new:
-                    new.write_text(json.dumps(record, ensure_ascii=False), "utf-8", "replace")
+                    new.write_bytes(after)
                 os.fsync(folder)
 
 
@@ -110,7 +104,6 @@ TAINTS = "strangers.json"  # beside the workspace (agent.sandbox.files)
 OUTPUTS = ".voltaire/out"  # in the workspace: whole outputs that were too long for a model
 OUTPUTS_KEPT = 20
 KEPT_OUTPUT = re.compile(r"[0-9]{1,9}\.txt")  # commands may put other files beside them
-COUNT_SECONDS = 0.05  # for which a call waits for the count; 100,000 files take ten times as long
 WEB = "In bash, web read ADDRESS reads a page, and web search WORDS searches the web."
 CLOCK_REALTIME_COARSE = 5  # for clock_gettime(2): the clock of file times
 CLOCK_TICK_SECONDS = 0.02  # twice the coarsest of Linux (CONFIG_HZ=100)
@@ -141,8 +134,6 @@ class Files:
         self._observer = observer
         self._workspace = workspace
         self._quota = quota
-        self._counting: asyncio.Future[int] | None = None
-        self._uncounted = math.inf  # since when changes are to be counted
         self._taints = WorkspaceTaints(workspace.with_name(TAINTS))
 
     def resolve(self, path: str, *, reading: bool = False) -> SandboxPath:
@@ -305,27 +296,13 @@ class Files:
                 await self._observer.tainted(taint.source)
 
     async def count_changed(self, since: float) -> int:
-        """How many files of the workspace were made or changed since then. Those that take longer than
-        COUNT_SECONDS to count are in the result of the next call."""
-        loop = asyncio.get_running_loop()
-        end, count = loop.time() + COUNT_SECONDS, 0
-        self._uncounted = min(self._uncounted, since)
-        while self._counting or self._uncounted < math.inf:
-            if not self._counting:
-                walk = partial(count_changed, self._workspace, self._uncounted)
-                self._counting, self._uncounted = loop.run_in_executor(None, walk), math.inf
-            counting = self._counting
-            await asyncio.wait({counting}, timeout=max(0, end - loop.time()))
-            if not counting.done():
-                break
-            if self._counting is counting:  # no other call has counted these meanwhile
-                count, self._counting = count + counting.result(), None
-        return count
+        """How many files of the workspace were made or changed since then."""
+        return await asyncio.to_thread(count_changed, self._workspace, since)
 
-    async def vouch(self, upto: int, by: str) -> int:
+    async def vouch(self, upto: int) -> int:
         """An owner vouches for the files, up to a taint's number; how many taints that clears."""
         await self.mark()
-        return await asyncio.to_thread(self._taints.clear, upto, by)
+        return await asyncio.to_thread(self._taints.clear, upto)
 
 
 def changed_since(folder: Path, at: float) -> bool:

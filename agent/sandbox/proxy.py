@@ -23,7 +23,7 @@ from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.leaks import Leak, LeakDetector
 from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
-from agent.sandbox.observer import NoObserver, Observer
+from agent.sandbox.observer import Observer
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class EgressProxy:
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
-    observer: Observer = field(default_factory=NoObserver)
+    observer: Observer = field(default_factory=Observer)
     outflow: Outflow = field(default_factory=Outflow)
     tls: TunnelEnd | None = None
     refused: set[str] = field(default_factory=set)  # hosts whose refusal the observer was told

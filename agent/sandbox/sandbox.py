@@ -30,7 +30,7 @@ from agent.sandbox.bwrap_process import BwrapProcess, CommandAnswers, run_bwrap,
 from agent.sandbox.files import Files
 from agent.sandbox.hosts import HostRequest, Hosts, Permit
 from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, program_at
-from agent.sandbox.observer import NoObserver, Observe
+from agent.sandbox.observer import Observe, Observer
 from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
 from agent.sandbox.proxy import EgressProxy, Outflow
@@ -365,7 +365,7 @@ async def open_sandboxes(
     zone: str,
     report: Callable[[], str],
     hosts: Hosts | None = None,
-    observe: Observe = lambda chat: NoObserver(),
+    observe: Observe = lambda chat: Observer(),
     programs: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[Sandboxes]:
     """Prepare what sandboxes need below the state directory; on leaving, what was started is ended.

@@ -16,7 +16,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from agent.aio import complete
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, HostRequest, Hosts, Permit, WholeWeb
-from agent.sandbox.observer import NoObserver, Observer
+from agent.sandbox.observer import Observer
 from agent.sandbox.output_buffer import clean
 from agent.web.html_text import NO_EXPRESSION, NO_FEED
 
@@ -71,7 +71,7 @@ class Fetcher:
     """agent.tools.context.Web for the owner's list of hosts."""
 
     hosts: Hosts
-    observer: Observer = field(default_factory=NoObserver)
+    observer: Observer = field(default_factory=Observer)
 
     async def fetch(self, url: str, permit: Permit) -> str:
         page = await download(url, self.hosts, permit, self.observer, program="web_fetch")

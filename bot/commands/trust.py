@@ -55,7 +55,7 @@ class ChatTrust:
             case "chat":
                 return bool(await self.store.taints.clear(self.chat, int(number), by))
             case "files" if self.files:
-                done = bool(await self.files.vouch(int(number), by))
+                done = bool(await self.files.vouch(int(number)))
                 if done:
                     facts = {"what": "files", "upto": number, "by": by}
                     await self.store.ledger.record("taint-cleared", self.chat, **facts)

@@ -87,7 +87,7 @@ async def test_every_cell_of_the_table(chat: ObedientChat, touched: bool) -> Non
     for act, ways in calls(chat.web.host).items():
         for way in ways:
             await chat.store.chats.new_conversation(CHAT)
-            await chat.sandbox.files.vouch(1 << 60, "the test")
+            await chat.sandbox.files.vouch(1 << 60)
             if touched:
                 await chat.say("hello", stranger=PAGE)
             asked = [scope.partition(":")[0] for scope in await scopes(chat, order(*way))]
@@ -226,7 +226,7 @@ async def test_it_lasts_over_a_backup_and_its_restore(tmp_path: Path) -> None:
     work.mkdir(parents=True)
     WorkspaceTaints(work.with_name("strangers.json")).add("file a")
     await backup(state, tmp_path / "b.tar.gz", None, secrets=False)
-    WorkspaceTaints(work.with_name("strangers.json")).clear(1 << 60, "Olga")
+    WorkspaceTaints(work.with_name("strangers.json")).clear(1 << 60)
     async with open_store(state / "voltaire.db") as store:
         assert await store.taints.clear(CHAT, 1 << 60, "Olga") == 1
     await restore(tmp_path / "b.tar.gz", state)
@@ -408,7 +408,7 @@ async def test_a_command_sees_the_repositories_of_others_that_it_names(chat: Obe
 async def test_a_link_in_the_workspace_leads_to_no_repository_of_others(chat: ObedientChat) -> None:
     await chat.say(order("bash", '{"command": "ln -s /repos/app link"}'))
     await chat.store.chats.new_conversation(CHAT)
-    await chat.sandbox.files.vouch(1 << 60, "Olga")
+    await chat.sandbox.files.vouch(1 << 60)
     for name, given in (
         ("bash", {"command": "cat link/README"}),
         ("grep", {"pattern": "Read", "path": "link"}),
@@ -468,7 +468,7 @@ async def test_files_that_are_vouched_for(chat: ObedientChat) -> None:
     await chat.sandbox.files.mark("file a")
     [seen] = await chat.sandbox.files.taints()
     await chat.sandbox.files.mark("file b")
-    assert await chat.sandbox.files.vouch(seen.number, "Olga") == 1
+    assert await chat.sandbox.files.vouch(seen.number) == 1
     assert [taint.source for taint in await chat.sandbox.files.taints()] == ["file b"]
 
 

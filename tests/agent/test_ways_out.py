@@ -53,7 +53,7 @@ async def tried(
 ) -> tuple[str, str]:
     """What the model and the person were told when its call held that text."""
     await chat.store.chats.new_conversation(CHAT)
-    await chat.sandbox.files.vouch(1 << 60, "the test")  # a host was reached before
+    await chat.sandbox.files.vouch(1 << 60)  # a host was reached before
     chat.events.clear()
     chat.asked.clear()
     written = json.dumps(arguments).replace("HOST", chat.web.host)

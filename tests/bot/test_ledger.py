@@ -15,7 +15,7 @@ from pydantic import SecretStr
 from agent.errors import AgentError, ToolError
 from agent.memory.search import EmbeddingsUnavailable
 from agent.sandbox.hosts import HostRequest, Hosts
-from agent.sandbox.observer import LedgerObserver
+from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
 from agent.store import Store, open_store
@@ -58,7 +58,7 @@ async def boxed(folder: Path, store: Store, hosts: Hosts) -> AsyncIterator[Box]:
         zone="UTC",
         report=lambda: "",
         hosts=hosts,
-        observe=partial(LedgerObserver, store.ledger),
+        observe=partial(Observer, store.ledger),
         programs=scripts(),
     ) as sandboxes:
         yield Box(await sandboxes.of("tg:1"))
@@ -107,7 +107,7 @@ async def test_pages_that_are_fetched_and_refused(tmp_path: Path) -> None:
             raise ToolError("denied")
 
     async with site() as web, open_store(tmp_path / "voltaire.db") as store:
-        observer = LedgerObserver(store.ledger, "tg:1")
+        observer = Observer(store.ledger, "tg:1")
         for refuse in (False, True):
             try:
                 await Fetcher(web.hosts(), observer).fetch(f"http://{web.host}/", permit)

@@ -1,7 +1,5 @@
 """What the tools themselves count: bytes and hosts of commands and pages, files, sent files."""
 
-import asyncio
-import math
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -101,22 +99,3 @@ async def test_a_page_and_a_file(box: Counted, web: Site) -> None:
     with pytest.raises(ToolError, match="No more today"):
         await box.use(send_file, path="a")
     assert len(box.sent) == 1
-
-
-async def test_a_count_that_takes_long_is_in_the_next_one(
-    box: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("agent.sandbox.files.COUNT_SECONDS", 0.0)
-    files = box.sandbox.files
-    for name in "abc":
-        await files.write(name, b"x")
-    counted = await files.count_changed(0)
-    async with asyncio.timeout(20):
-        while counted < 3:
-            counted += await files.count_changed(math.inf)  # nothing new
-    assert counted == 3
-    monkeypatch.undo()
-    await files.write("d", b"x")
-    assert await files.count_changed(0) == 4
-    at_once = await asyncio.gather(files.count_changed(0), files.count_changed(0))
-    assert sum(at_once) >= 4, "calls of one chat may end together"
