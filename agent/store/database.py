@@ -23,7 +23,7 @@ from typing import Any
 import aiosqlite
 
 from agent.aio import complete
-from agent.store.errors import StoreError, StoreNewer, as_store_errors, damaged
+from agent.store.errors import StoreError, StoreNewer, as_store_errors
 from agent.store.terms import add_functions
 
 BUSY_SECONDS = 10.0
@@ -181,11 +181,9 @@ class Database:
                     yield tx
                     if not tx.ended:
                         await tx.batch(("COMMIT", ()))
-                except BaseException as error:
+                except BaseException:
                     # It runs behind whatever the cancelled call left in the thread's queue.
                     await complete(self._writer.rollback())
-                    if isinstance(error, sqlite3.IntegrityError) and await self.damage():
-                        raise damaged(self.path) from error
                     raise
 
     @asynccontextmanager
@@ -228,14 +226,9 @@ async def open_database(path: Path, clock: Clock = time.time) -> AsyncIterator[D
         _create(path)
         async with AsyncExitStack() as stack:
             writer = await _connect(stack, path)
-            await _prepare(writer)
-            try:
-                await _migrate(writer, path)
-                await writer.execute_fetchall(_SCHEMA_CHECK)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
-                    raise
-                raise damaged(path) from error  # its tables are not those of its version
+            for pragma in _PRAGMAS:  # a new file is switched to WAL, which is permanent
+                await writer.execute_fetchall(pragma)
+            await _migrate(writer, path)
             yield Database(path, writer, stack, clock)
 
 
@@ -264,10 +257,6 @@ async def open_read_only(path: Path, clock: Clock = time.time) -> AsyncIterator[
 
 
 _NEWER = "{path} was written by a newer version of Voltaire: update this one."
-_SCHEMA_CHECK = """
-SELECT 0 FROM chats, conversations, inbox, turns, transcript, notes, jobs, occurrences, outbox, facts,
-    set_aside, taints, ledger, addresses LIMIT 0
-"""
 
 
 def storable(text: str) -> str:
@@ -285,24 +274,6 @@ async def _connect(stack: AsyncExitStack, path: Path | str) -> aiosqlite.Connect
     await complete(stack.enter_async_context(connection))
     await connection._execute(add_functions, connection._conn)  # type: ignore[no-untyped-call]
     return connection
-
-
-async def _prepare(writer: aiosqlite.Connection) -> None:
-    """Set the connection's pragmas; a new file is switched to WAL, which is permanent.
-
-    While another process switches it, SQLite reports "busy" at once, without the timeout that statements
-    have.
-    """
-    end = time.monotonic() + BUSY_SECONDS
-    left = list(_PRAGMAS)
-    while left:
-        try:
-            await writer.execute_fetchall(left[0])
-            del left[0]
-        except sqlite3.OperationalError as error:
-            if time.monotonic() > end or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            await asyncio.sleep(0.01)
 
 
 def _create(path: Path) -> None:

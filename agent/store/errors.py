@@ -9,7 +9,6 @@ AgentError
 """
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +17,6 @@ from pathlib import Path
 from agent.errors import AgentError
 
 FREE_BYTES = 65_536  # SQLite's shared memory grows by 32 KiB, its log by a page and more
-# Messages by which SQLite reports damage as an error in the statement.
-_DAMAGED = re.compile(
-    r"unsupported file format|invalid fts5 file format|vtable constructor failed"
-    r"|no such table|no such column|table \w+ has no column|Could not decode to UTF-8"
-)
 _NO_ACCESS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
@@ -51,20 +45,15 @@ def as_store_errors(path: Path) -> Iterator[None]:
     """Raise SQLite's errors as StoreError; violated constraints are bugs and are raised as they are."""
     try:
         yield
-    except sqlite3.IntegrityError:
-        raise
     except sqlite3.DatabaseError as error:
         if (known := _store_error(path, error)) is None:
             raise
         raise known from error
-    except UnicodeDecodeError as error:  # SQLite's message quotes a damaged schema
-        raise damaged(path) from error
 
 
 def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
     """The error for a person, or None for an error in the program's own SQL."""
-    full_code = getattr(error, "sqlite_errorcode", 0) or 0
-    code = full_code & 0xFF
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     # SQLite reports "disk I/O error" when the files beside the database cannot grow.
     if code == sqlite3.SQLITE_FULL or (code in _NO_ACCESS and _full(path)):
         return StoreFull(
@@ -73,11 +62,6 @@ def _store_error(path: Path, error: sqlite3.DatabaseError) -> StoreError | None:
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreBusy(f"Another process keeps {path} locked.")
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return damaged(path)
-    if code in (0, sqlite3.SQLITE_ERROR) and _DAMAGED.match(str(error)):
-        return damaged(path)
-    # The code without an extension: the file's header forbids writing.
-    if full_code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK):
         return damaged(path)
     if code in _NO_ACCESS:
         return StoreError(f"{path} cannot be read or written ({error}).")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, TypeAdapter
 
 from agent.store import chats, outbox
-from agent.store.database import Database, Row, Transaction, columns, storable
+from agent.store.database import Database, Row, columns, storable
 from agent.store.people import LINKED
 
 OVERDUE_SECONDS = 60  # a job that late is not about to run
@@ -235,7 +235,7 @@ class OccurrenceTable:
             )
             await tx.run(sql, job.id, json.dumps(list(due.run)))
             if missed and (payload := notice(sorted(row[0] for row in missed))):
-                await _put(tx, job.spec.chat, [payload])
+                await outbox.put(tx, job.spec.chat, [payload])
 
     async def begin(self, id: int) -> Occurrence | None:
         """due -> running, unless another occurrence of that job runs; None when it may not start."""
@@ -262,7 +262,7 @@ class OccurrenceTable:
             )
             ended = await tx.all(sql, id, why, tx.now)
             if ended:
-                await _put(tx, chat, [payload])
+                await outbox.put(tx, chat, [payload])
 
     async def post(self, id: int, chat: str, payloads: Sequence[str]) -> None:
         """Put an occurrence's messages into the outbox, once; it is done when they are delivered
@@ -271,7 +271,7 @@ class OccurrenceTable:
             known = await tx.one("SELECT outbox FROM occurrences WHERE id = ?", id)
             if known is None or known[0]:
                 return
-            ids = await _put(tx, chat, payloads)
+            ids = await outbox.put(tx, chat, payloads)
             await tx.run("UPDATE occurrences SET outbox = ? WHERE id = ?", ids[-1], id)
 
     async def looked(self, id: int, look: LookResult) -> bool:
@@ -284,7 +284,7 @@ class OccurrenceTable:
             if found is None:
                 return False
             job, chat = found
-            sent = await _put(tx, chat, [look.payload]) if look.payload else [0]
+            sent = await outbox.put(tx, chat, [look.payload]) if look.payload else [0]
             await tx.run("UPDATE jobs SET seen = ? WHERE id = ?", storable(look.seen), job)
             state = "running" if look.data else "failed" if look.failed else "done"
             sql = (
@@ -394,10 +394,3 @@ WHERE {_RUNNING} AND outbox IS NULL
 _FORGET_LOOKS = """
 DELETE FROM occurrences WHERE job = ?1 AND state IN ('done', 'failed', 'missed') AND data = '' AND due_at < (
     SELECT due_at FROM occurrences WHERE job = ?1 AND data = '' ORDER BY due_at DESC LIMIT 1 OFFSET ?2)"""
-
-
-async def _put(tx: Transaction, chat: str, payloads: Sequence[str]) -> list[int]:
-    """Put payloads into the outbox of a job's chat; its row is created again if damage has removed it."""
-    if not await tx.value("SELECT 1 FROM chats WHERE key = ?", chat):
-        await chats.ensure(tx, chat)
-    return await outbox.put(tx, chat, payloads)

@@ -87,21 +87,6 @@ async def words(store: Store, source: str = "s") -> list[str]:
     ]
 
 
-async def test_a_new_file_waits_for_another_process_that_is_making_it(tmp_path: Path) -> None:
-    path = tmp_path / "v.db"
-
-    async def opened() -> int:
-        async with open_database(path) as database, database.read() as tx:
-            return int(await tx.value("PRAGMA user_version"))
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        opening = asyncio.create_task(opened())
-        assert await asyncio.wait([opening], timeout=0.3) == (set(), {opening})
-        other.execute("COMMIT")
-        assert await opening == len(migrations())
-
-
 async def test_a_new_file_has_the_newest_schema_and_is_its_owners_alone(store: Store) -> None:
     path = store.database.path
     async with store.database.read() as tx:
@@ -232,14 +217,6 @@ async def test_a_file_of_an_earlier_version_is_brought_up_to_date_with_all_it_ho
         assert await store.database.all("SELECT x FROM later") == []
 
 
-async def test_two_processes_may_make_the_file_at_once(tmp_path: Path) -> None:
-    async def make() -> None:
-        async with open_store(tmp_path / "v.db") as store:
-            await store.key_values.put("there", True)
-
-    await asyncio.gather(*(make() for _ in range(4)))
-
-
 @pytest.mark.parametrize("at", [0, 100])
 async def test_a_damaged_file_is_told_and_left_as_it_is(tmp_path: Path, at: int) -> None:
     path = tmp_path / "v.db"
@@ -277,6 +254,15 @@ def damage(path: Path, at: int) -> None:
     with path.open("r+b") as file:
         file.seek(at)
         file.write(b"\xa5" * 4096)
+
+
+async def test_a_row_against_the_rules_of_its_table_is_found(store: Store) -> None:
+    assert not await store.database.damage()
+    await store.chats.open("cli")
+    with closing(sqlite3.connect(store.database.path)) as database, database:
+        database.execute("PRAGMA ignore_check_constraints = ON")
+        database.execute("UPDATE chats SET settings = '['")
+    assert await store.database.damage()
 
 
 async def test_something_else_than_a_database_is_told(tmp_path: Path) -> None:
