@@ -120,9 +120,7 @@ def server_config(name: str, section: McpSection) -> "ServerConfig":
 
 def retention_of(settings: Settings) -> Retention:
     kept = settings.state
-    return Retention(
-        kept.keep_days, kept.records_days, kept.usage_days, kept.ledger_days, kept.keep_mib << 20
-    )
+    return Retention(kept.keep_days, kept.records_days, kept.usage_days, kept.ledger_days)
 
 
 def leak_detector(settings: Settings) -> LeakDetector:

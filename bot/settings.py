@@ -412,8 +412,6 @@ class StateSection(Section):
     """Where everything lasting is kept, created readable to its owner alone."""
     keep_days: int = Field(0, ge=0)
     """Days that what was said is kept, to be searched and exported; 0: for ever. What stands in a chat's prompt stays, and so do notes."""
-    keep_mib: int = Field(0, ge=0)
-    """Size of the database without documents, in MiB, above which past conversations leave, the longest unused first; 0: no bound."""
     records_days: int = Field(30, ge=2)
     """Days that answered messages, sent replies, decided approvals and deleted notes are kept."""
     backup_dir: Path = Path()

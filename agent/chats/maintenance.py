@@ -17,7 +17,7 @@ from agent.memory.search import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
 from agent.store import Store, backup
 from agent.store.chats import ENDED
-from agent.store.retention import DAY, Retention, prune, used, vacuum
+from agent.store.retention import DAY, Retention, prune, vacuum
 
 log = logging.getLogger(__name__)
 
@@ -144,6 +144,3 @@ class Maintenance:
         removed = await prune(self.store, self.retention)
         if removed:
             log.info("%d old rows removed", removed)
-        most = self.retention.most_bytes
-        if most and (held := await used(self.store)) > most:
-            log.warning("%d MiB of the database are in use, more than its bound", held >> 20)

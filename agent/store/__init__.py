@@ -24,7 +24,7 @@ key_values.py     small values of the program itself
 set_aside.py      counts crashes, and tells what was set aside
 ledger.py         what was asked, decided, reached and changed, as a chain of hashes
 taints.py         strangers' text in conversations; web addresses that a chat knows
-retention.py      deletion by age and size, VACUUM
+retention.py      deletion by age, VACUUM
 backup.py         snapshots, copies
 """
 

@@ -150,9 +150,8 @@ class DocumentTable:
                     if self.reading.get(document.id) is document:
                         texts = storable(heading), storable(text)
                         await tx.run(_PASSAGE, document.scope, page, *texts, document.id)
-        sql = "UPDATE documents SET state = 'ready', unit = ?, pages = ?, bytes = ?, note = ? WHERE id = ?"
-        size = sum(len(text.encode("utf-8", "replace")) for _, _, text in passages)
-        await self._end(document, sql, unit, pages, size, storable(note))
+        sql = "UPDATE documents SET state = 'ready', unit = ?, pages = ?, note = ? WHERE id = ?"
+        await self._end(document, sql, unit, pages, storable(note))
 
     async def fail(self, document: SavedDocument, why: str) -> None:
         await self._empty(document.id, document)

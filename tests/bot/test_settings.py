@@ -121,9 +121,9 @@ def test_files_are_found_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_what_is_kept_is_the_owners_choice(tmp_path: Path) -> None:
     assert retention_of(load(written(tmp_path, ""))) == Retention()
-    text = "[state]\nkeep_days = 90\nkeep_mib = 200\nrecords_days = 7\nusage_days = 0"
+    text = "[state]\nkeep_days = 90\nrecords_days = 7\nusage_days = 0"
     kept = retention_of(load(written(tmp_path, text)))
-    assert kept == Retention(transcript=90, records=7, usage=0, most_bytes=200 << 20)
+    assert kept == Retention(transcript=90, records=7, usage=0)
 
 
 READ = """

@@ -483,7 +483,6 @@ CREATE TABLE documents (
     state    TEXT NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'ready', 'failed')),
     unit     TEXT NOT NULL DEFAULT 'page',         -- what `pages` counts
     pages    INTEGER NOT NULL DEFAULT 0,
-    bytes    INTEGER NOT NULL DEFAULT 0,           -- of its text
     note     TEXT NOT NULL DEFAULT '',             -- why it failed, or what is missing
     added_at REAL NOT NULL,
     UNIQUE (scope, path),

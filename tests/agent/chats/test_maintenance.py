@@ -1,5 +1,4 @@
 import asyncio
-import logging
 from array import array
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,12 +14,11 @@ from agent.llm.gpu_queue import GpuHold
 from agent.memory.search import Embedder, SemanticSearch
 from agent.model import Completion, ModelRefused, Request
 from agent.store.backup import SNAPSHOT
-from agent.store.retention import DAY, Retention
+from agent.store.retention import DAY
 from agent.store.search import Vector
 from agent.store.usage import CacheReuse
 from backend.protocol import PERSON
 from fakes.patience import soon
-from fakes.words import saying
 from tests.agent.chats.conftest import Bench, Gate, calling, echo, said
 
 
@@ -239,19 +237,6 @@ async def test_once_a_day_there_is_a_good_copy(bench: Bench) -> None:
         await chats.store.key_values.put("snapshot_at", chats.store.clock() - DAY)
         await idle.run_once()
         assert copy.stat().st_mtime_ns > first
-
-
-async def test_a_bound_that_cannot_be_kept_is_told(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    async with bench.running() as chats:
-        await greet(bench, chats, 1)
-        idle = idle_of(chats, Server(), retention=Retention(most_bytes=1))
-        with caplog.at_level(logging.WARNING, "agent.chats.maintenance"):
-            await idle.run_once()
-        assert caplog.messages == [saying("0 MiB", "bound")]
-        _, entries = await chats.store.transcript.current("tg:0")
-        assert len(entries) == 2
 
 
 async def test_a_chat_that_is_forgotten_while_its_words_are_looked_through_ends_nothing(

@@ -1,14 +1,12 @@
 """What leaves the database, and what never does."""
 
-import random
-
 import pytest
 
 from agent.approvals import ApprovalRequest, question_id
 from agent.events import TokenUsage
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
-from agent.store.retention import DAY, Retention, prune, used
+from agent.store.retention import DAY, Retention, prune
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from tests.agent.store.conftest import Clock
 
@@ -102,51 +100,6 @@ async def test_what_left_a_prompt_goes_when_it_is_old(store: Store, clock: Clock
     assert await said(store) == ["still in the prompt"] * 2
 
 
-async def test_beyond_its_size_the_longest_unused_conversation_leaves_first(
-    store: Store, clock: Clock
-) -> None:
-    for number in range(4):
-        await talk(store, f"t{number}", f"{number} " + "word " * 40_000)
-        await store.chats.new_conversation("tg:1")
-        clock.pass_(60)
-    await talk(store, "now", "here and now")
-    full = await used(store)
-    await prune(store, Retention(most_bytes=full))
-    assert len(await said(store)) == 10
-    await prune(store, Retention(most_bytes=full * 8 // 10))
-    assert [text[:4] for text in await said(store)] == [
-        "2 wo",
-        "2 wo",
-        "3 wo",
-        "3 wo",
-        "here",
-        "here",
-    ]
-    assert await used(store) <= full * 8 // 10
-    await prune(store, Retention(most_bytes=1))
-    assert await said(store) == ["here and now"] * 2
-    assert (await count(store, "turns"), await count(store, "conversations")) == (1, 1)
-
-
-async def test_the_index_of_words_shrinks_with_what_was_said(store: Store) -> None:
-    """SQLite's own only grows by deletions, and would drive out what has room."""
-    for number in range(500):
-        words = f"{number} " + "An answer of the length that answers have. " * 20
-        await talk(store, f"t{number}", words, chat=f"tg:{number % 10}")
-    async with store.database.write() as tx:
-        await tx.run("UPDATE transcript SET live = 0")
-
-    async def index() -> int:
-        return int(await store.database.value("SELECT sum(length(block)) FROM said_data"))
-
-    whole, full = await index(), await used(store)
-    await prune(store, Retention(most_bytes=full * 8 // 10))
-    share = len(await said(store)) / 1000
-    assert 0 < share < 0.9
-    assert await index() < whole * (share + 0.1)
-    assert len(await store.search.candidates("tg:9", "499")) == 2, "what is left is found"
-
-
 @pytest.mark.parametrize("table", ["outbox", "turns", "transcript", "notes", "conversations"])
 async def test_no_deletion_walks_through_a_table_that_grows(store: Store, table: str) -> None:
     """Deleting a parent looks for its children; each way there must be an index."""
@@ -171,19 +124,3 @@ async def test_no_deletion_walks_through_a_table_that_grows(store: Store, table:
         }
     walked = [key for key, [(*_, plan)] in plans.items() if plan.startswith("SCAN")]
     assert [key for key in walked if key[0] != "chats"] == []  # as many as there are chats
-
-
-async def test_documents_drive_out_no_conversation(store: Store) -> None:
-    for number in range(5):
-        await talk(store, f"t{number}", f"{number} " + "words of a past conversation " * 100)
-        await store.chats.new_conversation("tg:1")
-    bound, before = await used(store) + (1 << 20), await said(store)
-    await store.documents.add("tg:1", "book.txt", 1, 0.0)
-    book = await store.documents.begin()
-    assert book
-    dice = random.Random(1)
-    words = ["".join(dice.choices("abcdefgh", k=6)) for _ in range(5_000)]
-    pages = [(n, "", " ".join(dice.choices(words, k=160))) for n in range(1, 3_001)]
-    await store.documents.finish(book, pages, "page", len(pages))
-    await prune(store, Retention(most_bytes=bound))
-    assert await said(store) == before
