@@ -7,8 +7,7 @@ was started again.
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -81,21 +80,14 @@ def listed(servers: ToolServers, tool: ServerTool) -> Tool:
     async def function(call: Call, **arguments: Any) -> Output:
         call.strangers.append(f"MCP server {tool.server}")
 
-        @contextmanager
-        def waiting() -> Iterator[None]:
-            call.progress(f"{tool.server} waits for its owner to sign in")
-            yield
-
-        async with servers.session(tool.server, call.chat, waiting) as running:
+        async with servers.session(tool.server, call.chat) as running:
             now = next((each for each in running.tools if each.name == tool.name), None)
             if now is None or now.digest != tool.digest:
                 raise ToolError(CHANGED.format(name=name, server=tool.server))
             await servers.approve_call(tool, arguments, call.approve)
             await call.budget.reserve({"bytes": len(json.dumps(arguments))})
             try:
-                result = await servers.call(
-                    running, call.chat, tool, arguments, call.progress, waiting
-                )
+                result = await running.call(tool, arguments, call.progress)
             finally:
                 lines = running.told()
         for file, content in result.files.items():

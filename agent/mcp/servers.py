@@ -13,13 +13,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import (
-    AbstractContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,7 +49,6 @@ LOOK_SECONDS = 1.0
 SAID = 300  # characters of a server's standard error
 MOST_REFUSED = 8  # sentences
 ASK_AGAIN_SECONDS = 3600.0  # an owner who did not sign in
-SIGN_IN_WAIT_SECONDS = 300.0  # a call waits for its owner, as for an approval
 SIGN_INS = "mcp-tokens"  # folder of the state: what is kept of sign-ins, a file for each server
 NO_SDK = "The package for MCP servers is not installed; the owner can install it (docs/mcp.md). Go on without it."
 ENVIRONMENT = {  # of a server's process, besides its own variables; its package is at /program
@@ -65,9 +58,6 @@ ENVIRONMENT = {  # of a server's process, besides its own variables; its package
     "PYTHONUNBUFFERED": "1",
     "NODE_USE_ENV_PROXY": "1",  # else Node's fetch ignores the proxy
 }
-
-Waiting = Callable[[], AbstractContextManager[object]]
-"""A context in which a call waits for an owner: its time does not count, and the wait is shown."""
 
 
 @dataclass
@@ -146,7 +136,6 @@ class ToolServers:
     channels: Channels = field(default_factory=NoChannels)
     signing_in: "dict[str, SignIn | None]" = field(default_factory=dict)
     _ask_again: dict[str, float] = field(default_factory=dict)  # monotonic
-    _awaited: "dict[str, asyncio.Future[bool]]" = field(default_factory=dict)  # sign-ins of calls
     _locks: dict[tuple[str, str], asyncio.Lock] = field(default_factory=dict)
     # How many sessions broke in a row, and when the last one did.
     _ends: dict[tuple[str, str], tuple[int, float]] = field(default_factory=dict)
@@ -198,24 +187,16 @@ class ToolServers:
         return lines
 
     @asynccontextmanager
-    async def session(
-        self, name: str, chat: str, waiting: Waiting = nullcontext
-    ) -> AsyncIterator[RunningServer]:
-        """The chat's session with a server, begun where there is none; BrokenServer in the block ends it. Where the owner has
-        to sign in first, and is sent the link, that is waited for in `waiting`; SignInFirst where it is not done."""
+    async def session(self, name: str, chat: str) -> AsyncIterator[RunningServer]:
+        """The chat's session with a server, begun where there is none; BrokenServer in the block ends it. SignInFirst where
+        the owner, who is sent the link, has to sign in first."""
         server = self.named(name)
         await imported_module()
         try:
-            async with AsyncExitStack() as stack:
-                try:
-                    running = await stack.enter_async_context(self._session(server, chat))
-                except SignInNeeded as error:
-                    with waiting():
-                        await self._signed_in(server, chat, error)
-                    running = await stack.enter_async_context(self._session(server, chat))
+            async with self._session(server, chat) as running:
                 yield running
         except SignInNeeded as error:
-            raise (await self._ask_to_sign_in(server, chat, error))[0] from None
+            raise await self._ask_to_sign_in(server, chat, error) from None
 
     @asynccontextmanager
     async def _session(self, server: ServerConfig, chat: str) -> AsyncIterator[RunningServer]:
@@ -239,33 +220,6 @@ class ToolServers:
             running.busy -= 1
             running.used = time.monotonic()
 
-    async def call(
-        self,
-        running: RunningServer,
-        chat: str,
-        tool: ServerTool,
-        arguments: dict[str, Any],
-        progress: Callable[[str], None],
-        waiting: Waiting = nullcontext,
-    ) -> ServerResult:
-        """Call a tool in the chat's session. A call that the server refuses until its owner signs in has not been done: the
-        sign-in is waited for, and the call is made in a new session."""
-        server = self.named(tool.server)
-        try:
-            return await running.call(tool, arguments, progress)
-        except SignInNeeded as error:
-            self._broke((server.name, chat))
-            running.stop.set()
-            with waiting():
-                await self._signed_in(server, chat, error)
-        async with self._session(server, chat) as again:
-            if tool not in again.tools:
-                raise ToolError(f"{tool.name} of {server.name} has changed meanwhile. Try again.")
-            try:
-                return await again.call(tool, arguments, progress)
-            finally:
-                running.connection.screen.asked += again.connection.screen.asked
-
     async def _start(self, server: ServerConfig, chat: str) -> RunningServer:
         key = (server.name, chat)
         count, last = self._ends.get(key, (0, 0.0))
@@ -283,40 +237,30 @@ class ToolServers:
             ready.cancel()
             raise
 
-    async def _signed_in(self, server: ServerConfig, chat: str, error: SignInNeeded) -> None:
-        """Return once the owner, who is sent the link, has signed in; SignInFirst or ToolError where that is not done."""
-        awaited = self._awaited.setdefault(server.name, asyncio.get_running_loop().create_future())
-        told, asked = await self._ask_to_sign_in(server, chat, error)
-        if asked:
-            await asyncio.wait([awaited], timeout=SIGN_IN_WAIT_SECONDS)
-        if not (asked and awaited.done() and awaited.result()):
-            raise told from None
-
     async def _ask_to_sign_in(
         self, server: ServerConfig, chat: str, error: SignInNeeded
-    ) -> tuple[ToolError, bool]:
-        """Ask the owner to sign in, at first or for a wider scope, at most once an hour. Returns what the model is told, and
-        whether the owner was asked now."""
+    ) -> ToolError:
+        """Ask the owner to sign in, at first or for a wider scope, at most once an hour. Returns what the model is told."""
         self._ends.pop((server.name, chat), None)  # it has not failed
         name = server.name
         if server.has_authorization():
             status = 403 if error.forbidden else 401
-            return ToolError(f"{name} refuses the Authorization of its env_file ({status})."), False
+            return ToolError(f"{name} refuses the Authorization of its env_file ({status}).")
         lacking = await self.lacking(name) if error.forbidden else ""
         if error.forbidden and not lacking and self.tokens_file(name).exists():
             told = f"{name} does not allow this: its owner was asked for all that it wants, and did not give it."
-            return ToolError(told), False
+            return ToolError(told)
         more = f" for more ({lacking})" if lacking else error.why
-        if asked := time.monotonic() >= self._ask_again.get(name, 0.0):
+        if time.monotonic() >= self._ask_again.get(name, 0.0):
             if not self.channels.ask_to_sign_in(self, name):
                 told = f"{name} wants its owner to sign in{more}: voltaire mcp test {name}"
-                return SignInFirst(told), False
+                return SignInFirst(told)
             self._ask_again[name] = time.monotonic() + ASK_AGAIN_SECONDS
         told = (
             f"{name} wants its owner to sign in first{more}, so nothing was done. The owner was sent the link. Say that to the "
             "person, go on without it, and do this again once they say that they have signed in."
         )
-        return SignInFirst(told), asked
+        return SignInFirst(told)
 
     async def lacking(self, name: str) -> str:
         """The scope that a call was refused for lack of, as far as no owner was asked for it; "" for none."""
@@ -341,7 +285,6 @@ class ToolServers:
                 await show(waiting)
             return False
         self.signing_in[name] = None
-        done = False
 
         async def shown(waiting: "SignIn") -> None:
             self.signing_in[name] = waiting
@@ -353,11 +296,8 @@ class ToolServers:
             self._ask_again.pop(name, None)
             for key in [key for key in self.running if key[0] == name]:
                 self.running.pop(key).stop.set()  # a session is bound to who began it
-            done = True
         finally:
             del self.signing_in[name]
-            if (awaited := self._awaited.pop(name, None)) and not awaited.done():
-                awaited.set_result(done)
         return True
 
     def take_answer(self, name: str, text: str) -> None:

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,19 +53,12 @@ async def mcp(call: ShellCall, *words: str) -> None:
             servers.named(name)
             running = None
             try:
-                async with servers.session(name, call.chat, lambda: waiting(call, name)) as running:
+                async with servers.session(name, call.chat) as running:
                     await ServerUse(call, servers, name, running).run(rest)
             except ToolError:
                 if running is None:  # the reason may hold words of the server
                     await call.stranger(f"MCP server {name}")
                 raise
-
-
-@contextmanager
-def waiting(call: ShellCall, name: str) -> Iterator[None]:
-    call.within.progress(f"{name} waits for its owner to sign in")
-    with call.questions.waiting():
-        yield
 
 
 @dataclass(frozen=True)
@@ -159,10 +151,7 @@ class ServerUse:
         await call.reserve({"bytes": len(json.dumps(arguments))})
         await self.mark()
         try:
-            progress, wait = call.within.progress, lambda: waiting(call, self.name)
-            result = await self.servers.call(
-                self.running, call.chat, tool, arguments, progress, wait
-            )
+            result = await self.running.call(tool, arguments, call.within.progress)
         finally:
             await self.warn()
         await self.give(result)

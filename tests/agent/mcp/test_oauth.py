@@ -15,19 +15,12 @@ import pytest
 from agent.channels import NoChannels
 from agent.errors import ToolError
 from agent.mcp import oauth
-from agent.mcp import servers as tool_servers
 from agent.mcp.oauth import SignIn
 from agent.mcp.servers import ToolServers
 from fakes.mcp_oauth import Accounts, SignInServer, sign_in_server
-from fakes.patience import SECONDS
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.words import saying
-
-
-@pytest.fixture(autouse=True)
-def nobody_is_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_servers, "SIGN_IN_WAIT_SECONDS", 0)
 
 
 @pytest.fixture
@@ -302,46 +295,6 @@ async def test_where_nobody_signs_in(
         assert each.servers
         with pytest.raises(ToolError, match="is no server that an owner signs in to"):
             await each.servers.sign_in("tea", lambda sign_in: asyncio.sleep(0))
-
-
-async def test_a_call_waits_for_its_owner_and_is_then_made(
-    servers: FakeServers, server: SignInServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Once: where the server begins, where it takes a token back, and where the token does not allow enough."""
-    monkeypatch.setattr(tool_servers, "SIGN_IN_WAIT_SECONDS", SECONDS)
-    box, tools = await opened(servers, server)
-    asked: list[str] = []
-
-    def ask(name: str) -> None:
-        asked.append(name)
-        tools.tasks.start(signed_in(tools, server), "an owner signs in")
-
-    tools.channels = Owner(ask)
-    assert (await mcp(box, "tea brew leaf=green")).startswith("green with")
-    server.accounts.access.clear()
-    server.accounts.refresh.clear()
-    assert (await mcp(box, 'tea brew - <<< \'{"leaf": "black"}\'')).startswith("black with")
-    server.scope = "tea:strong"
-    assert (await mcp(box, "tea brew leaf=white")).startswith("white with")
-    assert server.brewed == ["green", "black", "white"] and asked == ["tea"] * 3
-    assert box.progress == [saying("tea waits", "sign in")] * 3
-    assert [scope for _, scope in box.asked] == ["mcp-server:tea"] + ["mcp:tea/brew"] * 3
-    # A sign-in that fails ends the waiting.
-    server.accounts.refuses = True
-    server.accounts.access.clear()
-    server.accounts.refresh.clear()
-
-    async def browse(sign_in: SignIn) -> None:
-        await server.browse(sign_in.link)
-
-    async def refused() -> None:
-        with pytest.raises(ToolError, match=REFUSED):
-            await tools.sign_in("tea", browse)
-
-    tools.channels = Owner(lambda _: tools.tasks.start(refused(), "an owner refuses"))
-    assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
-    assert await mcp(box, "tea brew leaf=gone") == LINK_SENT  # asked once an hour
-    assert server.brewed == ["green", "black", "white"]
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """/mcp: an owner signs in to a server of tools, from a phone that cannot reach the bot's machine."""
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -49,7 +48,7 @@ async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_pat
             await soon(lambda: any(each.text == again for each in owner.messages()))
 
 
-async def test_a_turn_waits_while_its_owner_signs_in(tmp_path: Path) -> None:
+async def test_a_turn_that_needs_a_sign_in_sends_the_link(tmp_path: Path) -> None:
     async with (
         obedient_bot(tmp_path, 1, owner="allows everything") as bot,
         sign_in_server() as server,
@@ -63,11 +62,9 @@ async def test_a_turn_waits_while_its_owner_signs_in(tmp_path: Path) -> None:
             return next((line for line in lines if "/authorize?" in line), "")
 
         await person.send(order("bash", '{"command": "mcp tea brew leaf=green"}'))
-        answering = asyncio.create_task(bot.answered(person))
+        await bot.answered(person)
         back = await server.browse(await soon(link), follow=False)
         await person.send(f"/mcp tea {back}")
-        await answering
-        assert server.brewed == ["green"]
-        await person.send("/status")
-        counted = "MCP servers: 1 running"
-        await soon(lambda: any(counted in each.text for each in person.messages()))
+        signed_in = saying("signed in to tea")
+        await soon(lambda: any(each.text == signed_in for each in person.messages()))
+        assert not server.brewed
