@@ -17,6 +17,7 @@ The built-in ones are in profiles/ beside this file; a user's profile of the sam
     [reference]          decode_tok_s, prefill_tok_s, context, source
 """
 
+import difflib
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -252,8 +253,9 @@ def load(name: str, own: Path | None = None) -> Profile:
         return of_file(Path(name).expanduser(), own)
     paths = profile_paths(own)
     if name not in paths:
-        form = "There is no profile called {name}; there are {known}."
-        raise ProfileError(Phrase(form, name=name, known=", ".join(sorted(paths))))
+        form = "There is no profile called {name}; the nearest are {known}."
+        near = difflib.get_close_matches(name, paths, cutoff=0.0)
+        raise ProfileError(Phrase(form, name=name, known=", ".join(near)))
     return read(paths[name])
 
 

@@ -37,7 +37,11 @@ def test_usage_and_configuration_are_exit_2(tmp_path: Path) -> None:
         (["sandbox"], "", "Give a command after --"),
         (["tool", "bash", "{}", "--chat", " "], "", "A chat needs a name."),
         (["tool", "bash", "{}", "--chat", "c\udcff"], "", "is not UTF-8"),
-        (["model", "fit", "gema"], "", "There is no profile called gema"),
+        (
+            ["model", "fit", "gema"],
+            "",
+            "no profile called gema; the nearest are gemma3-4b, gemma3-1b,",
+        ),
         (["ask", "hi"], "[agent]\ntools = ['bsh']", "bsh"),
     ):
         code, _, err = voltaire(tmp_path, *words, config=config)
