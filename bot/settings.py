@@ -111,9 +111,9 @@ class TelegramSection(Section):
     allow: list[int] = []
     """Users and groups (negative ids) that may talk. Others may ask to be paired."""
     groups: Literal["mention", "all", "off"] = "mention"
-    """In groups: answer when mentioned or replied to, answer everything, or nothing."""
+    """What is answered in groups. "mention": messages that mention the bot or reply to it; "all": every message; "off": none."""
     reactions: Literal["done", "seen", "off"] = "done"
-    """What the bot's reaction on a message says: 👀 once it is kept, then 👌 or 😢 once it is answered or has failed; only the first; nothing."""
+    """The bot's reactions to a message. "done": 👀 once it is stored, then 👌 or 😢 once it is answered or has failed; "seen": 👀 alone; "off": none."""
     rich_messages: bool = False
     """Send answers with tables or headings as rich messages (Bot API 10.1), laid out by the app. Some apps show nothing of them yet."""
     language: Annotated[str, AfterValidator(auto_or_known_language)] = "auto"
@@ -138,7 +138,7 @@ class MatrixSection(Section):
     allow: list[str] = []
     """Accounts and rooms ("!id") that may talk, and whose invitations are accepted."""
     groups: Literal["mention", "all", "off"] = "mention"
-    """In rooms of more than two: answer when mentioned or replied to, answer everything, or nothing."""
+    """What is answered in rooms of more than two. "mention": messages that mention the bot or reply to it; "all": every message; "off": none."""
     language: Language = "en"
     """Language of the bot's fixed texts: en, de, es, fr, ru or zh. /settings changes it for a room."""
 
@@ -340,7 +340,7 @@ class ScheduleSection(Section):
     profile: str
     """The profile from then on."""
     job: int = 0
-    """The planned job that keeps this entry; 0: you."""
+    """The number of the job that wrote this entry; 0: you wrote it."""
 
 
 class BackendSection(Section):
@@ -409,7 +409,7 @@ class MetricsSection(Section):
 
 class StateSection(Section):
     dir: Path = Path()
-    """Where everything lasting is kept, created readable to its owner alone."""
+    """Where everything lasting is kept, created readable to its owner alone. Empty: $XDG_STATE_HOME/voltaire, else ~/.local/state/voltaire."""
     keep_days: int = Field(0, ge=0)
     """Days that what was said is kept, to be searched and exported; 0: for ever. What stands in a chat's prompt stays, and so do notes."""
     records_days: int = Field(30, ge=2)
