@@ -52,7 +52,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """`from_zero`: its scale begins at 0. Values are written with `digits` decimals."""
+    """One line chart. `from_zero`: its scale begins at 0. Values are written with `digits` decimals."""
 
     title: str
     curves: list[Curve]
@@ -74,7 +74,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`doubt` says why the value may be wrong; such a bar is hatched."""
+    """One bar of a bar chart. `doubt` says why the value may be wrong; such a bar is hatched."""
 
     name: str
     value: float

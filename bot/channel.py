@@ -303,7 +303,10 @@ class DeliveryUncertain(ChannelError):
 
 
 class NotSent(ChannelError):
-    """`after`: seconds to wait before another attempt, as the app demands; 0 where it did not say."""
+    """The message certainly did not arrive, and may be sent again.
+
+    `after`: seconds to wait before another attempt, as the app demands; 0 where it did not say.
+    """
 
     def __init__(self, why: str, after: float = 0.0) -> None:
         super().__init__(why)
@@ -319,7 +322,7 @@ class ChatGone(ChannelError):
 
 
 class ChatMoved(ChatGone):
-    """`to` is the chat's new key."""
+    """The chat continues under another key. `to` is the chat's new key."""
 
     def __init__(self, to: str) -> None:
         super().__init__(f"moved to {to}")

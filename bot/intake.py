@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 
 class Quotation(NamedTuple):
-    """`name` is who said it, as they call themselves, or ""; `ours`: that is the bot."""
+    """A message that another one replies to.
+
+    `name` is who said it, as they call themselves, or ""; `ours`: that is the bot.
+    """
 
     name: str
     text: str
@@ -84,7 +87,10 @@ class Unparsable(Exception):
 
 
 class EventGate:
-    """`source` is the app's name. Handlers are quick, and store what must last."""
+    """Handles the updates of an app, each once.
+
+    `source` is the app's name. Handlers are quick, and store what must last.
+    """
 
     def __init__(self, source: str, set_aside: SetAsideTable) -> None:
         self._source = source

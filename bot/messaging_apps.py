@@ -43,7 +43,10 @@ LOOK_SECONDS = 15.0  # between two looks at who may talk and what was set aside
 
 @dataclass(frozen=True, slots=True)
 class AppHealth:
-    """`last_at`: when the app's server last answered, in seconds since the epoch; `problem` a sentence."""
+    """Whether an app receives messages.
+
+    `last_at`: when the app's server last answered, in seconds since the epoch; `problem` a sentence.
+    """
 
     username: str | None = None
     last_at: float | None = None
@@ -283,8 +286,11 @@ STALE_SECONDS = 90.0
 
 @dataclass
 class InboundHealth:
-    """`last_at`: when the app's server last answered, in seconds since the epoch. `changed` is set when messages
-    begin or cease to come in. `quiet`: silence is no failure, as of a webhook while nobody writes."""
+    """Records whether messages come in from an app.
+
+    `last_at`: when the app's server last answered, in seconds since the epoch. `changed` is set when messages
+    begin or cease to come in. `quiet`: silence is no failure, as of a webhook while nobody writes.
+    """
 
     app: str
     changed: asyncio.Event

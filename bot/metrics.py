@@ -41,7 +41,7 @@ class MetricsRefused(AgentError):
 
 
 class BotMetrics:
-    """`render` is the body of an answer. It must not be called concurrently."""
+    """Collects the figures at each request. `render` is the body of an answer. It must not be called concurrently."""
 
     def __init__(self, settings: Settings, store: Store, backend: BackendClient) -> None:
         self._settings = settings

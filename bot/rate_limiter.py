@@ -16,7 +16,10 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`burst` calls at once, then one every `seconds`; progress leaves `spare` of the burst to final messages."""
+    """A token bucket's size and pace.
+
+    `burst` calls at once, then one every `seconds`; progress leaves `spare` of the burst to final messages.
+    """
 
     burst: int
     seconds: float

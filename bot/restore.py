@@ -45,7 +45,7 @@ class BackupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """`files`: by name in the tar, a file's SHA-256, or `-> TARGET` for a link."""
+    """The list of files in a backup. `files`: by name in the tar, a file's SHA-256, or `-> TARGET` for a link."""
 
     version: str
     schema: int

@@ -42,7 +42,7 @@ NAMED_TABLES = tuple(
 
 
 class ConfigurationError(Exception):
-    """`str` is one sentence: the key, what is wrong with it, the value unless secret."""
+    """The configuration is invalid. `str` is one sentence: the key, what is wrong with it, the value unless secret."""
 
 
 class Section(BaseModel):

@@ -51,7 +51,10 @@ class RestartableServices(Protocol):
 
 @dataclass(frozen=True)
 class Upgrade:
-    """`config` is the configuration file in use, if any; `folder` keeps what a rollback needs."""
+    """Upgrades this installation, and rolls back.
+
+    `config` is the configuration file in use, if any; `folder` keeps what a rollback needs.
+    """
 
     installation: InstalledProgram
     services: RestartableServices

@@ -400,7 +400,7 @@ class WordLists:
 
 
 def word(files: zipfile.ZipFile) -> tuple[list[Block], bool]:
-    """Its blocks, and whether they have pages: these begin where Word itself has noted it. Notes stand in
+    """Return the blocks of a Word document, and whether they have pages: these begin where Word noted it. Notes stand in
     brackets where the text refers to them."""
     styles, lists = word_styles(files), WordLists(files)
     notes = {part: word_notes(files, part, styles) for part in ("footnote", "endnote", "comment")}

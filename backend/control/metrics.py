@@ -24,7 +24,7 @@ def metrics_text(status: Status) -> str:
 
 
 class Figures:
-    """`registry` holds a gauge for each known figure."""
+    """The backend's gauges. `registry` holds a gauge for each known figure."""
 
     def __init__(self, status: Status) -> None:
         self.registry = CollectorRegistry()

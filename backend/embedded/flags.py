@@ -19,7 +19,10 @@ def library() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`apply` stores the parsed value in the parameters; `metavar` is None for a switch."""
+    """A flag that the embedded server accepts.
+
+    `apply` stores the parsed value in the parameters; `metavar` is None for a switch.
+    """
 
     names: tuple[str, ...]
     metavar: str | None

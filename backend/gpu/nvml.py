@@ -79,7 +79,9 @@ class Sample:
 
 @dataclass(slots=True)
 class Sampler:
-    """`latest` is the last sample, `fresh` the last one unless it is older than STALE_SECONDS.
+    """Holds the last sample of all GPUs.
+
+    `latest` is the last sample, `fresh` the last one unless it is older than STALE_SECONDS.
 
     `answered` is set after the first sample, or if NVML cannot be used.
     """
@@ -161,7 +163,9 @@ class NvmlUnusable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class InstalledGpu:
-    """`capability` is CUDA's compute capability (major, minor), `memory` in bytes; None: unknown.
+    """A GPU of this machine.
+
+    `capability` is CUDA's compute capability (major, minor), `memory` in bytes; None: unknown.
 
     A `unified` one has no memory of its own: `memory` is what is free of the machine's.
     """

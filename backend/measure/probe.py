@@ -29,7 +29,7 @@ WORDS = "the quick brown fox jumps over a lazy dog while rain falls on seven gre
 
 
 class CannotMeasure(Exception):
-    """`str` is one plain sentence."""
+    """The server cannot be measured. `str` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,10 @@ class TriedVariant:
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """`best` is the fastest variant; `tried` has all in order, the unchanged profile first."""
+    """The measured variants of a profile.
+
+    `best` is the fastest variant; `tried` has all in order, the unchanged profile first.
+    """
 
     best: TriedVariant
     tried: tuple[TriedVariant, ...]

@@ -56,7 +56,9 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class FitReport:
-    """`own` is the profile as written; `refusal` is one sentence why it cannot run at all.
+    """Whether a profile fits, as written and with other windows and cache types.
+
+    `own` is the profile as written; `refusal` is one sentence why it cannot run at all.
 
     `draft_refusal` is one sentence why its draft model is left out.
     """

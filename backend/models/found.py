@@ -21,7 +21,7 @@ NOT_READABLE = (PermissionError, FileNotFoundError, NotADirectoryError)
 
 @dataclass(frozen=True, slots=True)
 class FoundModel:
-    """`place` is the program whose folder it is in; `size` in bytes, of all its files."""
+    """A model file of another program. `place` is the program whose folder it is in; `size` in bytes, of all its files."""
 
     name: str
     path: Path

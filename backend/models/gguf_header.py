@@ -33,7 +33,7 @@ class NotAModel(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """`size` in bytes, including the padding after it."""
+    """A tensor, without its weights. `size` in bytes, including the padding after it."""
 
     name: str
     shape: tuple[int, ...]
@@ -42,8 +42,11 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Header:
-    """`values` holds the metadata. Of a long array it has only the length, as `NAME.length`, and for
-    strings a hash, as `NAME.digest`."""
+    """The header of a GGUF file.
+
+    `values` holds the metadata. Of a long array it has only the length, as `NAME.length`, and for
+    strings a hash, as `NAME.digest`.
+    """
 
     values: Mapping[str, Any]
     tensors: tuple[Tensor, ...]

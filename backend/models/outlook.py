@@ -41,8 +41,11 @@ PREFERRED_CPU = (
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """`cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files.
-    `unified`: the cards' memory is the host's."""
+    """The memory and model files of a machine.
+
+    `cards` is the GiB of each GPU, `host` the free memory in bytes, `models` the folder of model files.
+    `unified`: the cards' memory is the host's.
+    """
 
     cards: tuple[float, ...]
     host: int

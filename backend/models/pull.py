@@ -24,7 +24,7 @@ CHUNK_SECONDS = 30.0
 
 
 class PullError(Exception):
-    """`str` is one sentence with what to do."""
+    """A download failed. `str` is one sentence with what to do."""
 
 
 def pull(sources: Sequence[Source], config: BackendConfig, say: Callable[[str], None]) -> Path:

@@ -25,7 +25,10 @@ LOAD_LOOK_SECONDS, ALIVE_SECONDS = 0.1, 10.0
 
 @dataclass
 class EmbeddingServer:
-    """`server` is None while it does not serve; `status` is None if no embedding model is configured."""
+    """Runs the second llama-server, for embeddings.
+
+    `server` is None while it does not serve; `status` is None if no embedding model is configured.
+    """
 
     state: BackendState
     server: LlamaServer | None = None

@@ -40,7 +40,10 @@ class Props:
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """`marks` changes whenever any slot reads or writes a token; `decoded` are tokens written."""
+    """The activity of the server's slots.
+
+    `marks` changes whenever any slot reads or writes a token; `decoded` are tokens written.
+    """
 
     processing: bool
     marks: tuple[tuple[int, int, int], ...]

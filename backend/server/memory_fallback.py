@@ -42,7 +42,10 @@ def logged_buffers(log: Sequence[str], draft: float = 0) -> Buffers:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """`profile` needs `saved_mib` less; `label` identifies it, `description` is for a person."""
+    """A profile that needs less memory.
+
+    `profile` needs `saved_mib` less; `label` identifies it, `description` is for a person.
+    """
 
     label: str
     description: Phrase
@@ -52,7 +55,9 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFallback:
-    """`full` is the profile as written, `taken` the reductions so far, `placed` the profile as started.
+    """Which reductions a profile runs with.
+
+    `full` is the profile as written, `taken` the reductions so far, `placed` the profile as started.
 
     `crashed` are the labels of reductions with which memory ran out again.
     """

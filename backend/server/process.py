@@ -181,7 +181,10 @@ RETRY_S = 600.0  # the pause after giving up
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
-    """`failures`: the number of starts in a row that ended before they served a token."""
+    """How long to wait before the next start.
+
+    `failures`: the number of starts in a row that ended before they served a token.
+    """
 
     failures: int = 0
 

@@ -48,7 +48,7 @@ class RunEnded(Exception):
 
 
 class ServerRun:
-    """`on_serving` is called once, when the server takes requests."""
+    """One run of llama-server. `on_serving` is called once, when the server takes requests."""
 
     def __init__(
         self,

@@ -45,7 +45,10 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class StallLimits:
-    """`silent`: the engine does not answer while it prefills, for at most `silent_seconds`."""
+    """Seconds without progress after which the server counts as hung.
+
+    `silent`: the engine does not answer while it prefills, for at most `silent_seconds`.
+    """
 
     stall_seconds: float = STALL_SECONDS
     silent: bool = False

@@ -39,7 +39,10 @@ class RestartRequest:
 
 
 class Supervisor:
-    """`fallback` holds the wanted profile, whether or not it serves yet."""
+    """Keeps llama-server running with the wanted profile.
+
+    `fallback` holds the wanted profile, whether or not it serves yet.
+    """
 
     def __init__(self, state: BackendState) -> None:
         self.state = state

@@ -50,7 +50,7 @@ RESTORE = "voltaire restore FILE, from a backup."
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`remedy` says what to do about it; empty for a pass."""
+    """The outcome of one check. `remedy` says what to do about it; empty for a pass."""
 
     check: str
     status: Literal["pass", "warn", "fail"]

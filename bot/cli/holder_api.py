@@ -53,7 +53,7 @@ class FromTerminal(BaseModel):
 
 
 class HolderApi:
-    """`released` is set once a bot wants the state; None where a bot holds it."""
+    """The handlers of the routes. `released` is set once a bot wants the state; None where a bot holds it."""
 
     def __init__(self, holder: Holder, released: asyncio.Event | None) -> None:
         self.holder = holder

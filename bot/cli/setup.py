@@ -255,7 +255,10 @@ class Given:
 
 @dataclass
 class Wizard:
-    """`yes`: nothing is asked. The steps raise SetupError, and the errors of the backend's tooling."""
+    """Asks the questions of the setup, and saves each answer.
+
+    `yes`: nothing is asked. The steps raise SetupError, and the errors of the backend's tooling.
+    """
 
     config: Path
     state: Path

@@ -120,10 +120,9 @@ class ButtonPress:
 
 @dataclass(frozen=True, slots=True)
 class PressResult:
-    """`toast` answers the press; `text` and `keyboard` replace the message.
+    """What a press on a button changes. `toast` answers the press; `text` and `keyboard` replace the message.
 
-    Where these take time, `later` returns them; it is awaited once the press is answered.
-    """
+    Where these take time, `later` returns them; it is awaited once the press is answered."""
 
     toast: str = ""
     text: str | None = None

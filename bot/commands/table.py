@@ -34,7 +34,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """`level` is needed to use it; `menu` says where the app lists it; a `slow` one runs in the background."""
+    """A command and its handler.
+
+    `level` is needed to use it; `menu` says where the app lists it; a `slow` one runs in the background.
+    """
 
     name: str
     run: Callable[[HandlerContext, CommandCall], Awaitable[None]]

@@ -17,7 +17,10 @@ LISTED = 8  # notes and jobs with a button each
 
 @dataclass(frozen=True, slots=True)
 class ChatTrust:
-    """`zone` is an IANA name, `files` None where there is no sandbox."""
+    """The untrusted text of one chat, and vouching for it.
+
+    `zone` is an IANA name, `files` None where there is no sandbox.
+    """
 
     chat: str
     store: Store

@@ -38,7 +38,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """`size` is what the server claims, in bytes; it may exceed `content` in a test."""
+    """A file on the server. `size` is what the server claims, in bytes; it may exceed `content` in a test."""
 
     id: str
     unique: str
@@ -89,7 +89,10 @@ class Files:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """`kind` is the message's key: photo, document, voice, audio, video, animation, video_note."""
+    """A file with its kind in a message.
+
+    `kind` is the message's key: photo, document, voice, audio, video, animation, video_note.
+    """
 
     kind: str
     file: StoredFile
@@ -108,7 +111,10 @@ class Media:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """`text` is the caption where there is media; offsets in `entities` count UTF-16 units."""
+    """A message as the server stores it.
+
+    `text` is the caption where there is media; offsets in `entities` count UTF-16 units.
+    """
 
     sender: Account
     chat: int = 0

@@ -39,7 +39,7 @@ FAULTS = (
 
 
 class Undecryptable(Exception):
-    """`awaited`: its key may still come."""
+    """A message cannot be decrypted. `awaited`: its key may still come."""
 
     def __init__(self, why: str, *, awaited: bool = True) -> None:
         super().__init__(why)

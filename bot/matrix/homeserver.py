@@ -57,7 +57,10 @@ class HomeserverBusy(HomeserverError):
 
 
 class HomeserverRefused(HomeserverError):
-    """`code` is the errcode, such as M_FORBIDDEN; `soft`: the same device may log in again."""
+    """The homeserver refused the request for good.
+
+    `code` is the errcode, such as M_FORBIDDEN; `soft`: the same device may log in again.
+    """
 
     def __init__(self, status: int, answer: Mapping[str, Any]) -> None:
         self.status = status
@@ -67,7 +70,7 @@ class HomeserverRefused(HomeserverError):
 
 
 class Homeserver:
-    """Requests are made with the access token `token`, once it is set."""
+    """Makes requests to a homeserver, with the access token `token` once it is set."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")

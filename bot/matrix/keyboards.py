@@ -21,7 +21,10 @@ DECIDED_BY = {"once": YES, "denied": NO}
 
 
 class KeptKeyboard(NamedTuple):
-    """`chat` is the key under which its message was sent; `at` in seconds since the epoch."""
+    """The stored buttons of a message.
+
+    `chat` is the key under which its message was sent; `at` in seconds since the epoch.
+    """
 
     chat: str
     buttons: list[tuple[str, str]]

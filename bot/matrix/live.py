@@ -117,7 +117,7 @@ class ProgressEvents(Protocol):
 
 
 class LeftEvent(NamedTuple):
-    """`log` is what is to remain of a live event; empty: nothing."""
+    """A live event that an ended process may leave. `log` is what is to remain of a live event; empty: nothing."""
 
     chat: str
     log: str

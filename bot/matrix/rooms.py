@@ -11,7 +11,10 @@ PRESENT = ("join", "invite")
 
 
 class RoomKey(NamedTuple):
-    """`room` is a room's id, or a user's; `thread` the event that a thread is about, or ""."""
+    """The key of a chat: its room, and perhaps a thread.
+
+    `room` is a room's id, or a user's; `thread` the event that a thread is about, or "".
+    """
 
     room: str
     thread: str = ""
@@ -27,7 +30,10 @@ def parse(chat: str) -> RoomKey:
 
 @dataclass
 class JoinedRoom:
-    """`members` are names of those who are there or invited, `joined` those who are there."""
+    """A room that the bot has joined.
+
+    `members` are names of those who are there or invited, `joined` those who are there.
+    """
 
     id: str
     encrypted: bool = False

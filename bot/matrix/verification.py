@@ -30,8 +30,11 @@ NOT_NOW = "run `voltaire matrix verify` on the bot's machine first"
 
 
 class VerificationTalk(NamedTuple):
-    """`until`: when the terminal stops waiting, in seconds since the epoch. `told`: the emoji that are
-    shown, or why it failed."""
+    """The value by which terminal and bot exchange the progress of a verification.
+
+    `until`: when the terminal stops waiting, in seconds since the epoch. `told`: the emoji that are
+    shown, or why it failed.
+    """
 
     until: float
     stage: Literal["waiting", "shown", "same", "different", "verified", "failed"] = "waiting"

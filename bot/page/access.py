@@ -74,7 +74,7 @@ class Session:
 
 @dataclass
 class PageAccess:
-    """`origins` are where the page is served, such as "http://127.0.0.1:8766"."""
+    """Checks who may use the page. `origins` are where the page is served, such as "http://127.0.0.1:8766"."""
 
     key: str = field(repr=False)
     origins: set[str] = field(default_factory=set)

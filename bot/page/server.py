@@ -163,7 +163,10 @@ class LiveFeed:
 
 @dataclass(frozen=True, slots=True)
 class ServedPage:
-    """`origin` is where it is served; `exposed` warns where that is reachable from other machines."""
+    """The page while it is served.
+
+    `origin` is where it is served; `exposed` warns where that is reachable from other machines.
+    """
 
     origin: str
     access: PageAccess

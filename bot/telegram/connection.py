@@ -44,7 +44,10 @@ class TooLong(NetworkError):
 
 
 class Connection(BaseRequest):
-    """`root` is the server's URL; an answer may take `read_seconds` and have `longest` bytes (TooLong)."""
+    """python-telegram-bot's BaseRequest over aiohttp.
+
+    `root` is the server's URL; an answer may take `read_seconds` and have `longest` bytes (TooLong).
+    """
 
     def __init__(self, root: str, read_seconds: float, longest: int = LONGEST_ANSWER) -> None:
         self._root = root

@@ -41,7 +41,7 @@ FILE_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """`argument` is the URL of a text_link, or the language of a pre."""
+    """A style on a part of a text. `argument` is the URL of a text_link, or the language of a pre."""
 
     kind: SpanKind
     start: int
@@ -51,7 +51,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """`spans` are sorted by start, the outer before the inner."""
+    """A text with its spans. `spans` are sorted by start, the outer before the inner."""
 
     text: str
     spans: tuple[Span, ...] = ()

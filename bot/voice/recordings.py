@@ -13,7 +13,10 @@ LONG_SECONDS = 90.0  # of a recording from which on progress is shown
 
 @dataclass(frozen=True, slots=True)
 class HeardMessage:
-    """`note` is added to the model's line about the file; `told` is the reply to the person."""
+    """The result of a transcription.
+
+    `note` is added to the model's line about the file; `told` is the reply to the person.
+    """
 
     words: str
     note: str

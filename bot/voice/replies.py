@@ -41,7 +41,10 @@ MOST_KEPT = 8  # turns
 
 @dataclass
 class SpokenTurn:
-    """`text` is what was written so far; `said` has the samples of each sentence."""
+    """The speech of one turn, as far as it is written.
+
+    `text` is what was written so far; `said` has the samples of each sentence.
+    """
 
     chat: str
     text: str = ""
