@@ -61,7 +61,8 @@ def archive(
 class ReleaseServer:
     """`cuts` downloads break off half-way; `status` and `headers` are the list's own answer.
 
-    `assets` are fields that replace those of the file (None: without it).
+    `asset` are fields that replace those of the file (None: without it). `more` are further files, and
+    `damaged` is one that is not what its digest says.
     """
 
     content: bytes = field(default_factory=archive)
@@ -70,6 +71,8 @@ class ReleaseServer:
     headers: Mapping[str, str] = field(default_factory=dict)
     list_text: str | None = None
     asset: Mapping[str, Any] | None = field(default_factory=dict)
+    more: Mapping[str, bytes] = field(default_factory=dict)
+    damaged: str = ""
     older: bool = False  # the newest release lacks the file, the one before has it
     redirects: bool = True
     held: asyncio.Event | None = None  # a download waits until it is set
@@ -94,21 +97,23 @@ class ReleaseServer:
     async def _list(self, request: web.Request) -> web.Response:
         if self.status != 200 or self.list_text is not None:
             return web.Response(status=self.status, text=self.list_text, headers=self.headers)
-        base = self.url.removesuffix("/releases")
-        digest = hashlib.sha256(self.content).hexdigest()
-        ours = {
-            "name": NAME,
-            "size": len(self.content),
-            "digest": f"sha256:{digest}",
-            "browser_download_url": f"{base}/download/{NAME}",
-            **(self.asset or {}),
-        }
+        ours = {**self._row(NAME, self.content), **(self.asset or {})}
         other = {**ours, "name": f"llama-{TAG}-bin-win-cpu-x64.zip"}
         assets = [other] if self.asset is None else [other, ours]
+        assets += [self._row(name, content) for name, content in self.more.items()]
         found = [{"tag_name": TAG, "draft": False, "id": 1, "assets": assets}]
         if self.older:
             found.insert(0, {"tag_name": "b11561", "draft": False, "assets": []})
         return web.json_response(found)
+
+    def _row(self, name: str, content: bytes) -> dict[str, Any]:
+        digest = hashlib.sha256(b"" if name == self.damaged else content).hexdigest()
+        return {
+            "name": name,
+            "size": len(content),
+            "digest": f"sha256:{digest}",
+            "browser_download_url": f"{self.url.removesuffix('/releases')}/download/{name}",
+        }
 
     async def _redirect(self, request: web.Request) -> web.StreamResponse:
         if self.redirects:
@@ -117,16 +122,18 @@ class ReleaseServer:
 
     async def _store(self, request: web.Request) -> web.StreamResponse:
         self.downloads += 1
-        response = web.StreamResponse()
-        response.content_length = len(self.content)
+        first = request.http_range.start or 0
+        content = self.more.get(request.match_info["name"], self.content)[first:]
+        response = web.StreamResponse(status=206 if first else 200)
+        response.content_length = len(content)
         await response.prepare(request)
         if self.cuts:
             self.cuts -= 1
-            await response.write(self.content[: len(self.content) // 2])
+            await response.write(content[: len(content) // 2])
             assert request.transport
             request.transport.close()
             return response
         if self.held:
             await self.held.wait()
-        await response.write(self.content)
+        await response.write(content)
         return response

@@ -514,7 +514,7 @@ def server_archive(raw: bytes) -> None:
     folder = Path(os.environ["FUZZ_FOLDER"])
     (folder / "server").write_bytes(raw)
     with suppress(release.CannotGet):
-        release.unpack(folder / "server", folder / "fresh")
+        release.unpack([folder / "server"], folder / "fresh")
     assert sorted(path.name for path in folder.parent.iterdir()) == [folder.name]
 
 

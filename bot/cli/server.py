@@ -10,7 +10,12 @@ import click
 from agent.files import bytes_below
 from backend.build.build import BuiltServer, Sources, build, use_server, used_server
 from backend.build.recipe import BuildHost, Capability, Kind, Recipe, recipe, toolkits, usual_roots
-from backend.build.release import ReleaseKind, get_release
+from backend.build.release import (
+    ReleaseKind,
+    get_release,
+    get_suitable_release,
+    glibc_version,
+)
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.gpu.nvml import Sampler, installed_gpus
 from backend.measure.bench import BenchRow, gpu_sampler
@@ -35,13 +40,16 @@ command = click.Group(
 
 
 @command.command("get")
+@click.option("--cuda", "kind", flag_value="cuda", help="For NVIDIA cards.")
 @click.option("--vulkan", "kind", flag_value="vulkan", help="For any card with Vulkan.")
 @click.option("--cpu", "kind", flag_value="cpu", help="For the processor.")
 @runs
 async def get_server(options: Options, kind: ReleaseKind | None) -> None:
-    """Fetch the newest server that llama.cpp released, check it, and use it from the next start on."""
-    chosen: ReleaseKind = kind or ("vulkan" if (await machine()).cards else "cpu")
-    got = await fetch_server(chosen, options.settings.state_dir)
+    """Fetch the newest server that llama.cpp released, check it, and use it from the next start on.
+
+    Without a kind, the one that suits the cards, their driver and the C library.
+    """
+    got = await fetch_server(kind, options.settings.state_dir)
     click.echo(f"{got.version}\n{got.devices}")
     click.echo(
         f"{got.server}, release {got.release}, after {got.seconds:.0f} s;"
@@ -100,11 +108,14 @@ async def build_server(
     )
 
 
-async def fetch_server(kind: ReleaseKind, state: Path) -> BuiltServer:
-    """Fetch a released server, and show how far it is."""
+async def fetch_server(kind: ReleaseKind | None, state: Path) -> BuiltServer:
+    """Fetch a released server, the one that suits this machine for None, and show how far it is."""
     folder = state / "servers" / "downloads"
     async with sign_of_life(lambda: f"downloading, {bytes_below(folder) / 1e6:,.0f} MB"):
-        return await get_release(kind, state, click.echo)
+        if kind:
+            return await get_release(kind, state, click.echo)
+        found = await asyncio.to_thread(installed_gpus)
+        return await get_suitable_release(found, glibc_version(), state, click.echo)
 
 
 async def compile_server(

@@ -583,7 +583,8 @@ class Wizard:
 
     async def get(self) -> None:
         """Fetch a released server; "auto" finds it from then on. Raises CannotGet."""
-        got = await fetch_server("vulkan", self.state)
+        nvidia = (await machine()).cards
+        got = await fetch_server(None if nvidia else "vulkan", self.state)
         click.echo(f"Release {got.release}, after {got.seconds:.0f} s. {got.devices}")
 
     def compile_in_background(self) -> None:

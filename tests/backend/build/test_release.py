@@ -13,8 +13,16 @@ from pathlib import Path
 import pytest
 
 from backend.build.build import use_server, used_server
-from backend.build.release import RELEASES_VARIABLE, TRIES, CannotGet, get_release
+from backend.build.release import (
+    RELEASES_VARIABLE,
+    TRIES,
+    CannotGet,
+    choose_kind,
+    get_release,
+    get_suitable_release,
+)
 from backend.config import BackendConfig
+from backend.gpu.nvml import InstalledGpu, InstalledGpus
 from backend.server.launch import find_binary
 from fakes.release_server import NAME, SERVER, TAG, ReleaseServer, archive
 from fakes.toolkits import program
@@ -84,7 +92,7 @@ async def test_the_release_before_is_taken_and_an_older_one_removed(
     assert (got.server.exists(), gone.exists(), kept.exists()) == (True, False, True)
 
 
-async def test_a_cut_download_is_fetched_again(tmp_path: Path, releases: ReleaseServer) -> None:
+async def test_a_cut_download_goes_on(tmp_path: Path, releases: ReleaseServer) -> None:
     releases.cuts = 2
     got = await get_release("vulkan", tmp_path, lambda line: None)
     assert got.server.is_file() and releases.downloads == 3
@@ -94,8 +102,12 @@ async def test_a_download_that_is_cut_for_ever_is_told(
     tmp_path: Path, releases: ReleaseServer
 ) -> None:
     releases.cuts = TRIES
-    assert "broke off" in await refused(tmp_path)
+    assert "goes on where it stopped" in await refused(tmp_path)
     assert releases.downloads == TRIES
+    part = next((tmp_path / "servers" / "downloads").iterdir())
+    assert 0 < part.stat().st_size < len(releases.content)
+    await get_release("vulkan", tmp_path, lambda line: None)
+    assert releases.downloads == TRIES + 1
 
 
 async def test_another_digest_installs_nothing_and_keeps_nothing(
@@ -254,3 +266,114 @@ async def test_a_second_download_is_refused(tmp_path: Path, releases: ReleaseSer
     with (servers / "get.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert "Another download" in await refused(tmp_path)
+
+
+# -- CUDA: a server and CUDA's libraries, each in an archive of its own ------------------
+
+CUDA_SERVER = f"llama-{TAG}-bin-ubuntu-cuda-12.8-x64.tar.gz"
+# As llama.cpp's releases name it, and as one without system and tag might.
+RUNTIMES = (f"cudart-llama-{TAG}-bin-ubuntu-cuda-12.8-x64.tar.gz", "cudart-llama-bin-linux-cuda-12.8-x64.tar.gz")  # fmt: skip
+CUDART = {"libcudart.so.12.8.90": b"cudart", "sub/libcublas.so.12": b"cublas"}
+V100 = InstalledGpus("570.86.15", (InstalledGpu("Tesla V100", (7, 0), 16 << 30),))
+NEW_GLIBC = (2, 39)
+
+
+def packed(files: dict[str, bytes], link: str = "") -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as tar:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text))
+        if link:
+            member = tarfile.TarInfo("libcudart.so.12")
+            member.type, member.linkname = tarfile.SYMTYPE, link
+            tar.addfile(member)
+    return content.getvalue()
+
+
+def cuda_files(server: str = SERVER.replace("Vulkan0", "CUDA0"), runtime: str = RUNTIMES[0]) -> dict[str, bytes]:  # fmt: skip
+    return {CUDA_SERVER: archive(server), runtime: packed(CUDART, "libcudart.so.12.8.90")}
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+async def test_cudas_server_comes_with_its_libraries_beside_it(
+    tmp_path: Path, releases: ReleaseServer, runtime: str
+) -> None:
+    releases.more = cuda_files(runtime=runtime)
+    # CUDA 13 has no code for Volta, and Windows needs another archive.
+    wrong = CUDA_SERVER.replace("12.8", "13.3"), "cudart-llama-bin-win-cuda-12.4-x64.zip"
+    releases.more |= dict.fromkeys(wrong, b"wrong")
+    said: list[str] = []
+    got = await get_suitable_release(V100, NEW_GLIBC, tmp_path, said.append)
+    folder = tmp_path / "servers" / f"released-{TAG}-cuda" / f"llama-{TAG}"
+    assert got.server == folder / "llama-server" and "CUDA0" in got.devices
+    assert (folder / "libcudart.so.12").read_bytes() == b"cudart"
+    assert (folder / "libcublas.so.12").read_bytes() == b"cublas"
+    assert said == [f"{CUDA_SERVER}, 0 MB", f"{runtime}, 0 MB"]
+    assert got.size == len(releases.more[CUDA_SERVER]) + len(releases.more[runtime])
+    assert list((tmp_path / "servers" / "downloads").iterdir()) == []
+
+
+async def test_both_archives_are_checked_and_what_is_here_is_not_fetched_again(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.more, releases.cuts = cuda_files(), 1
+    releases.damaged = RUNTIMES[0]
+    with pytest.raises(CannotGet, match="its digest differs"):
+        await get_suitable_release(V100, NEW_GLIBC, tmp_path, lambda line: None)
+    assert left(tmp_path) == []
+    # What was right is not downloaded again.
+    releases.damaged, releases.cuts, releases.downloads = "", 1, 0
+    await get_suitable_release(V100, NEW_GLIBC, tmp_path, lambda line: None)
+    assert releases.downloads == 2  # of the runtime, cut once
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {CUDA_SERVER: archive()},
+        {RUNTIMES[0]: packed(CUDART)},
+        {name.replace("12.8", "12.9"): content for name, content in cuda_files().items()},
+        {name.replace("ubuntu", "debian"): content for name, content in cuda_files().items()},
+        cuda_files(SERVER.replace("Vulkan0", "nothing")),
+        cuda_files("#!/bin/sh\nexit 127\n"),
+    ],
+    ids=["none", "no runtime", "no server", "newer", "renamed", "no card", "does not run"],
+)
+async def test_vulkan_is_taken_where_cuda_cannot_be_had(
+    tmp_path: Path, releases: ReleaseServer, files: dict[str, bytes]
+) -> None:
+    releases.more, said = files, list[str]()
+    got = await get_suitable_release(V100, NEW_GLIBC, tmp_path, said.append)
+    assert got.server.parents[1].name == f"released-{TAG}-vulkan"
+    assert [line for line in said if line.endswith("Vulkan is taken instead.")] == said[-2:-1]
+    assert left(tmp_path) == ["llama-server", f"released-{TAG}-vulkan"]
+
+
+async def test_where_the_network_fails_no_second_kind_is_tried(
+    tmp_path: Path, releases: ReleaseServer
+) -> None:
+    releases.more, releases.cuts = cuda_files(), TRIES
+    with pytest.raises(CannotGet, match="goes on where it stopped"):
+        await get_suitable_release(V100, NEW_GLIBC, tmp_path, lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("found", "glibc", "kind", "words"),
+    [
+        (V100, (2, 41), "cuda", ""),
+        (V100, (2, 36), "vulkan", "glibc 2.39 or newer; this system's is 2.36"),
+        (V100, (), "vulkan", "glibc"),
+        (InstalledGpus("560.35.03", V100.gpus), (2, 41), "vulkan", "driver 570 or newer; this one is 560"),
+        (InstalledGpus(None, V100.gpus), (2, 41), "vulkan", "driver"),
+        (InstalledGpus(), (2, 36), "cpu", ""),
+    ],
+    ids=["cuda", "Debian 12", "musl", "driver", "no driver", "no card"],
+)  # fmt: skip
+def test_the_kind_by_card_driver_and_c_library(
+    found: InstalledGpus, glibc: tuple[int, ...], kind: str, words: str
+) -> None:
+    chosen, why = choose_kind(found, glibc)
+    assert chosen == kind and words in why and bool(words) == bool(why)
