@@ -74,3 +74,8 @@ class BackendConfig:
     def slots_folder(self) -> Path:
         """Where llama-server saves slots."""
         return self.state_dir / "slots"
+
+    @property
+    def cuda_cache(self) -> Path:
+        """Where the driver keeps what it compiles for the card: the service's user cannot write to a home."""
+        return self.state_dir / "cuda"

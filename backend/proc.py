@@ -58,6 +58,14 @@ def read_bytes(pid: int) -> int | None:
     return sum(int(line.split()[1]) for line in lines if line.startswith(("rchar", "read_bytes")))
 
 
+def maps(pid: int, library: str) -> bool:
+    """Whether a process has loaded a library whose path contains this."""
+    try:
+        return library in Path(f"/proc/{pid}/maps").read_text("utf-8", "replace")
+    except OSError:
+        return False
+
+
 def cores() -> int:
     """The cores that this process may use; two hardware threads of one core count once."""
     found = set()

@@ -15,6 +15,7 @@ starts. Faults:
     slow load       loads for seven seconds and says so as it goes
     flood           prints without end
     silent          prefill takes SILENT seconds at full load; /health and /slots answer nothing
+    compiles        loads like "slow load" and prefills like "silent", with the driver's compiler loaded
     cpu             says that no GPU was found, and works
     exit            ends with code 1 and one line
     dies            is killed by SIGKILL in the middle of the first completion
@@ -23,6 +24,7 @@ starts. Faults:
 
 import argparse
 import json
+import mmap
 import os
 import signal
 import stat
@@ -138,7 +140,7 @@ class FakeServer:
             same += 1
         self.task += 1
         self.read = self.decoded = 0
-        if self.fault == "silent" and len(prompt) - same > 20:
+        if self.fault in ("silent", "compiles") and len(prompt) - same > 20:
             self.work_in_silence()
         self.cache = list(prompt)
         self.read = len(prompt) - same
@@ -318,7 +320,7 @@ class Server(ThreadingHTTPServer):
 def load(fake: FakeServer) -> None:
     if fake.fault == "load for ever":
         return
-    if fake.fault == "slow load":
+    if fake.fault in ("slow load", "compiles"):
         for part in range(70):
             print(f"load_tensors: part {part}", file=sys.stderr, flush=True)
             time.sleep(0.1)
@@ -332,6 +334,9 @@ def load(fake: FakeServer) -> None:
     fake.ready.set()
     while fake.fault == "flood":
         sys.stderr.write("a line of no interest at all\n" * 500)
+
+
+loaded: list[mmap.mmap] = []
 
 
 def planned_fault(plan: Path) -> tuple[str, float]:
@@ -361,6 +366,12 @@ def main() -> None:
         abort()
     if fault == "exit":
         sys.exit("error: something unheard of")
+    if fault == "compiles":
+        compiler = chosen.plan.with_name("libnvidia-ptxjitcompiler.so.1")
+        compiler.write_bytes(b"x")
+        with compiler.open("rb") as file:
+            loaded.append(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
+        (Path(os.environ["CUDA_CACHE_PATH"]) / "compiled").touch()
     if fault == "stall":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     Handler.fake = FakeServer(

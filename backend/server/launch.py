@@ -43,6 +43,7 @@ THREADS, BATCH_THREADS = "--threads", "--threads-batch"
 MMPROJ = "--mmproj"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
+CUDA_CACHE_BYTES = str(4 << 30)  # the most that the driver accepts
 TEMPLATE_KEY = "tokenizer.chat_template"
 NO_DATE = "given with each message"
 # A call such as strftime_now("%Y-%m-%d"), whose format has a day, a month and a year.
@@ -119,7 +120,8 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     profile = placed.profile
     profile = with_threads(profile, proc.cores())
     draft = draft if profile.draft else None
-    config.slots_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (config.slots_folder, config.cuda_cache):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     required = {"-m": str(model), "-c": str(profile.context)}
     if draft:
         required["-md"] = str(draft)
@@ -318,12 +320,13 @@ help_texts: dict[tuple[str, int, int], str] = {}  # by path, size and time of th
 async def find_binary(config: BackendConfig) -> Binary:
     """The server to use and its `--help` text; CannotStart when it does not run."""
     command = configured_command(config)
-    env = dict(os.environ)
+    cache = {"CUDA_CACHE_PATH": str(config.cuda_cache), "CUDA_CACHE_MAXSIZE": CUDA_CACHE_BYTES}
+    env = {**cache, **os.environ}
     if command == EMBEDDED:
         program, variable, folder = PACKAGE / "embedded/flags.py", "PYTHONPATH", PACKAGE.parent
     else:
         program, variable = Path(command[0]), "LD_LIBRARY_PATH"
-        folder = program.parent  # builds for V100s ship the CUDA libraries beside it
+        folder = program.resolve().parent  # builds for V100s ship the CUDA libraries beside it
     env[variable] = os.pathsep.join(filter(None, (str(folder), env.get(variable))))
     key = stamp(program)
     if key not in help_texts:

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
+COMPILER = "libnvidia-ptxjitcompiler"  # loaded by the driver to compile PTX for the card
+COMPILES = Phrase("The driver compiles the model server for this card. It takes minutes, once.")
 TICK_SECONDS = 0.5
 SLEPT_SECONDS = 5.0  # less is no sleep of the machine
 IDLE_SLOTS = Slots(processing=False, marks=(), decoded=0)
@@ -171,7 +173,10 @@ class ServerRun:
         detector = LoadStallDetector(
             timing.load_stall, timing.longest_load, began, last_progress=began, measured=(began, 0)
         )
+        first = not any(self.state.config.cuda_cache.glob("*"))
         while not await server.healthy():
+            if first and proc.maps(pid, COMPILER):
+                self.state.status.set(reason=COMPILES)
             read, resident = float(proc.read_bytes(pid) or 0), proc.rss_mib(pid) or 0.0
             marks = read, resident, float(process.log.total)
             if cause := detector.check(monotonic(), proc.cpu_seconds(pid) or 0.0, marks):
@@ -316,7 +321,10 @@ class LivenessMonitor:
         measured = self.state.speed.speed().prefill_tok_s or self.profile.reference.prefill_tok_s
         context = self.state.config.context or self.profile.context
         stall = self.state.timing.stall
-        return stall_limits(self.profile.engine, batch, context, measured, stall)
+        # Once it has written a token, the code is compiled, and a hang is noticed sooner.
+        compiling = not self.served and proc.maps(self.process.pid, COMPILER)
+        engine = self.profile.engine
+        return stall_limits(engine, batch, context, measured, stall, compiling=compiling)
 
     @property
     def used(self) -> bool:

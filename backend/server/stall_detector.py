@@ -15,6 +15,7 @@ STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
 BUSY_SHARE = 0.05  # of one core, or of the GPU: less counts as idle
 LOAD_SHARE = 0.3  # of one core
+COMPILE_SECONDS = 600.0  # the driver compiles one of llama.cpp's modules, and the server is silent
 PATIENCE = 4.0  # multiple of the measured prefill time
 LOAD_STEPS = (
     4 << 20,
@@ -47,7 +48,7 @@ class Observation:
 class StallLimits:
     """Seconds without progress after which the server counts as hung.
 
-    `silent`: the engine does not answer while it prefills, for at most `silent_seconds`.
+    `silent`: the server may not answer while it works, for at most `silent_seconds`.
     """
 
     stall_seconds: float = STALL_SECONDS
@@ -56,14 +57,25 @@ class StallLimits:
 
 
 def stall_limits(
-    engine: str, batch: int, context: int, prefill_tok_s: float | None, stall: float = STALL_SECONDS
+    engine: str,
+    batch: int,
+    context: int,
+    prefill_tok_s: float | None,
+    stall: float = STALL_SECONDS,
+    *,
+    compiling: bool = False,
 ) -> StallLimits:
-    """Limits for an engine with this prefill speed; a batch may take PATIENCE times as long as measured."""
+    """Limits for an engine with this prefill speed; a batch may take PATIENCE times as long as measured.
+
+    `compiling`: the driver may have to compile code for the card before the server goes on.
+    """
     speed = prefill_tok_s or 50.0
+    ik = engine == "ik_llama.cpp"  # silent while it prefills (ik_llama.cpp #1210)
+    longest = (PATIENCE * context / speed if ik else 0, COMPILE_SECONDS if compiling else 0)
     return StallLimits(
         stall_seconds=max(stall, PATIENCE * batch / speed),
-        silent=engine == "ik_llama.cpp",  # ik_llama.cpp #1210
-        silent_seconds=max(stall, PATIENCE * context / speed),
+        silent=ik or compiling,
+        silent_seconds=max(stall, *longest),
     )
 
 

@@ -212,6 +212,18 @@ async def test_a_silent_prefill_that_works_is_no_hang(config: BackendConfig) -> 
     assert answer["predicted_n"] == 20
 
 
+async def test_a_server_for_which_the_driver_compiles_is_left_alone(config: BackendConfig) -> None:
+    compiling = stand_in(config, ["compiles"], prefill=1000, silent=3 * QUICK.stall)
+    async with running(compiling) as it:
+        told = await it.until(lambda status: status.backend.reason is not None)
+        assert told.backend.state == "loading"
+        assert told.backend.reason == "The driver compiles the model server for this card. It takes minutes, once."  # fmt: skip
+        answer = await it.ask("a", "hello")
+        status = (await it.client.status()).backend
+    assert (answer["predicted_n"], status.restarts, status.reason) == (20, 0, None)
+    assert (config.state_dir / "cuda" / "compiled").exists()
+
+
 async def test_a_silent_prefill_ends_at_several_times_what_was_measured(
     config: BackendConfig,
 ) -> None:

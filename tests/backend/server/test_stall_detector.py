@@ -65,6 +65,14 @@ def test_a_silent_engine_may_prefill_for_150_seconds_while_it_works() -> None:
     assert endless.index(next(v for v in endless if v)) == 60
 
 
+def test_while_the_driver_compiles_only_a_server_that_works_may_be_silent() -> None:
+    limits = stall_limits("llama.cpp", 2048, 8192, 900.0, compiling=True)
+    busy = causes(limits, [Observation(at=5.0 * n, slots=None, cpu_seconds=5.0 * n) for n in range(121)])  # fmt: skip
+    assert busy[:-1] == [None] * 120 and busy[-1]
+    idle = causes(limits, [Observation(at=5.0 * n, slots=None) for n in range(7)])
+    assert idle[:-1] == [None] * 6 and idle[-1]
+
+
 def test_stopped_and_failing_servers() -> None:
     seen = [Observation(at=1.0 * n, slots=IDLE, process_state="T") for n in range(5)]
     assert [bool(v) for v in causes(StallLimits(), seen)] == [False, False, False, True, True]
