@@ -282,17 +282,18 @@ class TurnTable:
         own = await transcript.messages(self.database, own_rows)
         return RecordedTurn(number, chat, at, reason, tuple(before), tuple(own), compacted)
 
-    async def judge(self, chat: str, message: str, liked: bool | None) -> bool:
-        """Keep a person's verdict on the answer that was delivered as that message of the app, in the chat or
-        one of its topics; None withdraws it. False when no turn's answer was delivered so."""
+    async def judge(self, chat: str, message: str, author: str, liked: bool | None) -> bool:
+        """Keep the verdict of who asked on the answer that was delivered as that message of the app, in the chat or
+        one of its topics; None withdraws it. False when no answer to that author was delivered so."""
         sql = (
             "UPDATE turns SET feedback = ?1 WHERE id = (SELECT turn FROM outbox"
             " WHERE turn IS NOT NULL AND (chat = ?2 OR substr(chat, 1, length(?2) + 1) IN (?2 || ':', ?2 || '|'))"
             " AND EXISTS (SELECT 1 FROM json_each(message_ids) WHERE value = ?3)"
-            " ORDER BY id DESC LIMIT 1) RETURNING 1"
+            " ORDER BY id DESC LIMIT 1)"
+            " AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = turns.id AND author IN ('', ?4)) RETURNING 1"
         )
         value = None if liked is None else 1 if liked else -1
-        return bool(await self.database.execute(sql, value, chat, message))
+        return bool(await self.database.execute(sql, value, chat, message, author))
 
     async def disliked(self, limit: int) -> list[DislikedTurn]:
         """The newest turns whose answer somebody disliked, oldest first."""

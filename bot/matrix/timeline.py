@@ -298,7 +298,7 @@ class Timeline:
         level = self._context.access.level(self.sender_of(room, user))
         liked = FEEDBACK.get(said.replace("\ufe0f", ""))
         if level != "stranger" and liked is not None:
-            await self._store.turns.judge(str(RoomKey(room.id)), message, liked)
+            await self._store.turns.judge(str(RoomKey(room.id)), message, user, liked)
 
     async def _pressed(self, room: JoinedRoom, message: str, said: str, user: str) -> bool:
         """Press the button that a reaction or a reply to a message of the bot's means; whether there is one."""

@@ -209,7 +209,7 @@ async def on_press(context: HandlerContext, update: Update) -> None:
 
 
 async def on_reaction(context: HandlerContext, update: Update) -> None:
-    """Store 👍 or 👎 on an answer with its turn; taking it back clears that."""
+    """Store 👍 or 👎 of who asked on an answer with its turn; taking it back clears that."""
     change = update.message_reaction
     if change is None or change.user is None:
         return
@@ -219,7 +219,7 @@ async def on_reaction(context: HandlerContext, update: Update) -> None:
     emoji = [each.emoji for each in change.new_reaction if isinstance(each, ReactionTypeEmoji)]
     liked = next((FEEDBACK[each] for each in emoji if each in FEEDBACK), None)
     chat = str(ChatKey(change.chat.id))
-    await context.store.turns.judge(chat, str(change.message_id), liked)
+    await context.store.turns.judge(chat, str(change.message_id), str(change.user.id), liked)
 
 
 async def on_business(context: HandlerContext, update: Update) -> None:

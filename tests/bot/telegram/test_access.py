@@ -129,6 +129,23 @@ async def test_a_group_is_let_in_by_its_owner(scenario: TelegramScenario) -> Non
     assert let_in.text == saying("Team", "let in by Olga Owner")
 
 
+async def test_only_who_asked_judges_an_answer(scenario: TelegramScenario) -> None:
+    mia = scenario.gram.user("Mia Member")
+    group = scenario.gram.group("Team", scenario.owner, mia)
+    async with scenario.open() as run:
+        question = await scenario.owner.next_message(chat=group)
+        await scenario.owner.press(question, "Let in")
+        await scenario.owner.until(question, lambda m: not m.keyboard)
+        group.status = "administrator"  # only such a bot is told of reactions
+        await mia.send("@voltaire_bot hi", chat=group)
+        answer = await mia.next_message(chat=group, where=lambda m: m.text == "Hello.")
+        for person, emoji, kept in ((mia, "👎", -1), (scenario.owner, "👍", -1), (mia, "", None)):
+            await person.react(answer, emoji)
+            await scenario.owner.ask("/stop", seconds=9)  # handled after it
+            sql = "SELECT feedback FROM turns ORDER BY started_at LIMIT 1"
+            assert await run.store.database.value(sql) == kept
+
+
 async def test_groups_can_be_off(scenario: TelegramScenario) -> None:
     scenario.config = {"groups": "off"}
     group = scenario.gram.group("Team", scenario.owner)
