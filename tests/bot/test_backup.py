@@ -436,7 +436,7 @@ WIZARDS = (
 )
 
 
-async def test_with_secrets_it_moves_to_another_place_whole(state: Path, tmp_path: Path) -> None:
+async def test_secrets_move_too(state: Path, tmp_path: Path) -> None:
     old, new = tmp_path / "old", tmp_path / "new"
     old.mkdir()
     (old / "telegram-token").write_text("123:secret\n")

@@ -116,11 +116,11 @@ async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) 
     assert not list(tmp_path.rglob("models/*.gguf"))
 
 
-async def test_without_the_hub_the_profiles_own_word_is_told(hub: Hub, tmp_path: Path) -> None:
+async def test_without_the_hub_that_is_told(hub: Hub, tmp_path: Path) -> None:
     hub.url = "http://127.0.0.1:9"
     code, _, err = await fits(hub, tmp_path)
     assert code == 1
-    assert err == saying("expects 900 MiB", "8,192 tokens")
+    assert err == saying("far is not here", "cannot be read at the hub", "could not be reached")
 
 
 @pytest.mark.parametrize(

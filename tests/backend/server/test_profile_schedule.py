@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -79,12 +80,13 @@ def resident(path: Path) -> int:
 
 
 @pytest.mark.skipif(not shutil.which("fincore"), reason="needs util-linux with fincore")
-def test_models_are_read_into_the_page_cache(tmp_path: Path) -> None:
-    model = tmp_path / "m.gguf"
-    model.write_bytes(bytes(8 << 20))
-    with model.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    cold = resident(model)
-    read_ahead([tmp_path / "gone", model])
-    assert (cold, resident(model)) == (0, 2048)
+def test_models_are_read_into_the_page_cache() -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:  # on a disk
+        model = Path(folder) / "m.gguf"
+        model.write_bytes(bytes(8 << 20))
+        with model.open("rb") as file:
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        cold = resident(model)
+        read_ahead([Path(folder) / "gone", model])
+        assert (cold, resident(model)) == (0, 2048)
