@@ -67,7 +67,7 @@ class MatrixPerson:
         return str(self.client.user_id)
 
     async def room_with(self, *others: str, encrypted: bool = False, direct: bool = True) -> str:
-        """A new room with invited others, once they have joined."""
+        """A new room with invited others, once they have joined and, if it is encrypted, their devices are known."""
         created = await self.client.room_create(
             is_direct=direct,
             invite=list(others),
@@ -77,7 +77,12 @@ class MatrixPerson:
         room = str(created.room_id)
         for other in others:
             await self.until(lambda other=other: self._joined(room, other))  # type: ignore[misc]
+            if encrypted:  # else what is said at once is encrypted for nobody
+                await self.until(lambda other=other: self._devices(other))  # type: ignore[misc]
         return room
+
+    def _devices(self, user: str) -> list[Any]:
+        return list(self.client.device_store.active_user_devices(user))
 
     def _joined(self, room: str, user: str) -> bool:
         known = self.client.rooms.get(room)
