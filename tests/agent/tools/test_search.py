@@ -66,6 +66,13 @@ async def test_patterns(tree: Box, pattern: str, path: str, found: str) -> None:
     assert await tree.text(list_files, pattern=pattern, path=path) == found
 
 
+@pytest.mark.parametrize(("path", "found"), [("src", True), ("empty", False)])
+async def test_other_files_that_are_named_are_a_result(tree: Box, path: str, found: bool) -> None:
+    await tree.use(bash, command="mkdir -p empty")
+    output = await tree.use(list_files, pattern="*.rs", path=path)
+    assert output.found == found
+
+
 async def test_where_no_line_of_the_named_files_matches_others_are_searched(tree: Box) -> None:
     told = await tree.text(grep, pattern=r"\barea\(", glob="*.txt")
     assert told.startswith("No line in *.txt; in other files 2 lines:\n")
