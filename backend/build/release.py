@@ -38,10 +38,8 @@ LOOKED_AT = 10  # releases: sometimes the build of one platform has failed
 MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 # CUDA 13 no longer supports Volta. 12.8 holds PTX for compute capability 7.0, which the driver compiles.
 ENDINGS = {"cuda": "-cuda-12.8-{}.tar.gz", "vulkan": "-vulkan-{}.tar.gz", "cpu": "-{}.tar.gz"}
-CUDA_DRIVER, CUDA_GLIBC = (
-    570,
-    (2, 39),
-)  # the oldest that CUDA 12.8 and the archive built with it run on
+CUDA_DRIVER = 570  # the oldest for CUDA 12.8
+CUDA_GLIBC = 2, 39  # the oldest for the archive built with it
 CONNECT_SECONDS, SILENT_SECONDS, ANSWER_SECONDS = 15.0, 30.0, 60.0
 TRIES = 5  # a cut download goes on
 CHUNK_BYTES = 1 << 18
