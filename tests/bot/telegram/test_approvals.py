@@ -1,7 +1,6 @@
 """Approvals: asked with buttons, answered once, by owners alone."""
 
 import re
-from dataclasses import replace
 from typing import Annotated
 
 import pytest
@@ -9,7 +8,7 @@ from pydantic import Field
 
 from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
-from bot.approval_question import approval_keyboard, question
+from bot.approval_question import question
 from bot.localgram import Message, is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
@@ -128,23 +127,6 @@ async def test_only_owners_press_in_a_group(scenario: TelegramScenario) -> None:
     assert all(message.text == saying("✓ Allowed once", "Olga Owner") for message in both)
 
 
-async def test_an_expired_button_says_so_to_whoever_presses_it(scenario: TelegramScenario) -> None:
-    mia = scenario.gram.user("Mia Member")
-    group = scenario.gram.group("Team", scenario.owner, mia)
-    scenario.config = {"allow": frozenset({group.id})}
-    scenario.approval_seconds = 3.0  # it must be shown before
-    pushing(scenario, "A")
-    async with scenario.open() as run:
-        await mia.send("@voltaire_bot push", chat=group)
-        asked = await mia.next_message(chat=group, where=is_question)
-        await mia.next_message(chat=group, where=is_final)
-        await run.bot.access.put(str(group.id), "refused", "Team", "1")
-        run.bot.access.members = frozenset()
-        press = mia.press_button(asked, asked.keyboard[0][0])
-        late = await mia.answer(press)
-    assert late.text == "This has expired."
-
-
 async def test_a_question_survives_a_restart_and_is_asked_once(scenario: TelegramScenario) -> None:
     pushing(scenario, "A")
     async with scenario.open():
@@ -209,18 +191,6 @@ async def test_a_press_after_the_expiry_grants_nothing_also_after_a_restart(
     assert "denied" in result
 
 
-async def test_a_press_for_other_bytes_grants_nothing(scenario: TelegramScenario) -> None:
-    pushing(scenario, "A")
-    async with scenario.open() as run:
-        await scenario.owner.send("push")
-        asked = await scenario.owner.next_message(where=is_question)
-        await run.store.database.execute("UPDATE approvals SET what = 'push B', scope = '*'")
-        press = await scenario.owner.press(asked, "Always in this chat")
-        told = await scenario.owner.answer(press)
-        grants = await run.store.approvals.grants(f"tg:{scenario.owner.id}")
-    assert (told.text, grants) == ("This has expired.", [])
-
-
 async def test_what_is_not_seen_is_shown_as_its_code(scenario: TelegramScenario) -> None:
     hidden = "\u202e\u200b\U000e0041\x1b[8m\r\x00\u2028\u3164\ufe0f\u00a0|"
     pushing(scenario, hidden)
@@ -266,11 +236,6 @@ def test_no_command_can_end_its_own_block() -> None:
     assert block.startswith("`````\necho ```` && rm -rf x\n```\n**bold**\n`````\n\n")
 
 
-def test_no_scope_can_end_its_own_code() -> None:
-    asked = ApprovalRequest("i", "t", "c", "tg:1", "x", "request:GET http://h/` or *all*\n", 0.0)
-    assert "`request:GET http://h/⟨U+0060⟩ or *all*⟨U+000A⟩`" in question(asked)
-
-
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
     assert "\n[... 2,000 characters " in question(asked)
@@ -287,12 +252,3 @@ async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> No
         await scenario.owner.ask("and now?")
     edits = [str(made.fields["text"]) for made in scenario.gram.called("editMessageText")]
     assert sum("Denied by" in text for text in edits) == 1
-
-
-@pytest.mark.parametrize("scope", ["page:example.org:443", "key:example.org", "mcp-server:tea"])
-def test_what_always_asks_is_not_explained_by_a_button_that_is_not_there(scope: str) -> None:
-    asked = ApprovalRequest("a", "t", "c", "tg:1", "A step", scope, 9e9)
-    labels = [button.label for row in approval_keyboard(asked) for button in row]
-    assert labels == ["Allow once", "Deny"] and "Always" not in question(asked)
-    lasts = replace(asked, scope="commit:website")
-    assert "Always in this chat" in question(lasts)

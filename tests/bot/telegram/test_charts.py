@@ -28,14 +28,6 @@ def chart(name, heights, height=120):
     with open(name, "wb") as file:
         file.write(b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"".join(rows))) + chunk(b"IEND", b""))
 """
-DRAWN_WITH = """\
-import matplotlib.pyplot as plt
-def chart(name, heights):
-    figure, axes = plt.subplots(figsize=(4, 3))
-    axes.bar(range(len(heights)), heights, color="#c81e1e")
-    axes.set_title("Energy")
-    figure.savefig(name, dpi=100)
-"""
 
 
 @pytest.fixture
@@ -81,14 +73,6 @@ async def test_a_chart_arrives_as_a_photo(drawing: TelegramScenario) -> None:
     ]
 
 
-async def test_several_charts_arrive_as_an_album(drawing: TelegramScenario) -> None:
-    program = DRAWN_WITHOUT + 'for n in range(3):\n    chart(f"{n}.png", [30 * n + 10])\n'
-    album = await photos(drawing, program, "*.png")
-    assert [shown(photo).size for photo in album] == [(40, 120)] * 3
-    assert [photo.text for photo in album] == ["Energy by day", "", ""]
-    assert len({photo.album for photo in album}) == 1 and album[0].album
-
-
 async def test_a_file_stands_below_the_line_of_its_call(drawing: TelegramScenario) -> None:
     drawing.script = in_order(
         [
@@ -111,17 +95,6 @@ async def test_a_file_stands_below_the_line_of_its_call(drawing: TelegramScenari
 def importable() -> bool:
     look = [SYSTEM_PYTHON, "-c", "import matplotlib"]
     return subprocess.run(look, capture_output=True, check=False).returncode == 0
-
-
-@pytest.mark.skipif(not importable(), reason="needs python3-matplotlib")
-async def test_a_chart_of_matplotlib_arrives_as_a_photo(drawing: TelegramScenario) -> None:
-    [photo] = await photos(
-        drawing, DRAWN_WITH + 'chart("energy.png", [30, 90, 60])\n', "energy.png"
-    )
-    picture = shown(photo)
-    assert picture.size == (400, 300)
-    colours = {colour for _, colour in picture.getcolors(1 << 20) or []}
-    assert {(200, 30, 30), (255, 255, 255)} <= colours
 
 
 def test_the_report_of_the_machine_says_whether_charts_can_be_drawn(tmp_path: Path) -> None:

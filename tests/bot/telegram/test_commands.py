@@ -50,18 +50,6 @@ async def test_all_commands_are_there_and_listed_per_scope(scenario: TelegramSce
     ]
 
 
-async def test_servers_of_tools_are_listed_for_owners(scenario: TelegramScenario) -> None:
-    async with scenario.open():
-        said = await scenario.owner.ask("/mcp")
-    assert said.text == TEXTS.no_servers
-
-
-async def test_skills_are_listed(scenario: TelegramScenario) -> None:
-    async with scenario.open():
-        said = await scenario.owner.ask("/skills")
-    assert said.text == TEXTS.no_skills
-
-
 async def test_a_member_is_not_offered_what_owners_do(scenario: TelegramScenario) -> None:
     mia = scenario.gram.user("Mia Member")
     scenario.config = {"allow": frozenset({mia.id})}
@@ -156,18 +144,6 @@ async def test_notes_are_pinned_by_word_and_by_button(scenario: TelegramScenario
     assert notes == {"tea, no sugar": True, "lives in Lyon": False}
 
 
-async def test_a_pinned_note_is_shown_when_not_all_have_room(scenario: TelegramScenario) -> None:
-    async with scenario.open() as run:
-        for number in range(12):
-            await run.store.notes.add("tg:111", f"note {number} " + "x" * 400)
-        await scenario.owner.ask("/memory pin 1")
-        await scenario.owner.ask("hi")
-        prompt = str(run.model.requests[-1].messages[-1])
-        listed = await card(scenario, "/memory")
-    assert "note 0 " in prompt and "note 11 " in prompt and "note 1 " not in prompt
-    assert listed.text.splitlines()[1].startswith("1. 📌 note 0 ")
-
-
 async def test_a_time_zone_moves_the_jobs_of_its_chat_alone(scenario: TelegramScenario) -> None:
     scenario.plans = True
     async with scenario.open() as run:
@@ -209,10 +185,8 @@ def first_due(spec: JobSpec, zone: str, now: float) -> int:
 @pytest.mark.parametrize(
     ("asked", "zone"),
     [
-        ("Europe/Berlin", "Europe/Berlin"),
         ("america/new york", "America/New_York"),
         ("tokyo", "Asia/Tokyo"),
-        ("utc", "UTC"),
     ],
 )
 async def test_a_time_zone_is_found_by_its_name_or_city(
@@ -389,7 +363,17 @@ async def test_what_is_not_set_up_says_so(scenario: TelegramScenario) -> None:
     async with scenario.open():
         said = [
             (await scenario.owner.ask(command)).text
-            for command in ("/gpu", "/model", "/context", "/jobs", "/repos", "/summary", "/approve")
+            for command in (
+                "/gpu",
+                "/model",
+                "/context",
+                "/jobs",
+                "/repos",
+                "/summary",
+                "/approve",
+                "/mcp",
+                "/skills",
+            )
         ]
     assert said == [
         TEXTS.no_backend,
@@ -399,6 +383,8 @@ async def test_what_is_not_set_up_says_so(scenario: TelegramScenario) -> None:
         TEXTS.no_repos,
         TEXTS.no_repos,
         TEXTS.no_grants,
+        TEXTS.no_servers,
+        TEXTS.no_skills,
     ]
 
 
@@ -415,9 +401,7 @@ async def test_commands_work_in_groups_when_addressed(scenario: TelegramScenario
     assert len(sent) == 2
 
 
-@pytest.mark.parametrize(
-    "caption", ["/look@another_bot", "/look@Another_Bot at this", "/help@another_bot"]
-)
+@pytest.mark.parametrize("caption", ["/look@Another_Bot at this", "/help@another_bot"])
 async def test_a_caption_for_another_bot_is_not_answered(
     scenario: TelegramScenario, caption: str
 ) -> None:
@@ -433,7 +417,7 @@ async def test_a_caption_for_another_bot_is_not_answered(
     assert len(told) == 2 and told[0].endswith(own)
 
 
-@pytest.mark.parametrize("number", ["", "x", "²", "-1", "7" * 23, "7" * 4000, "1:2:3"])
+@pytest.mark.parametrize("number", ["", "²", "7" * 23, "1:2:3"])
 async def test_a_button_of_a_made_up_key_has_expired(
     scenario: TelegramScenario, number: str
 ) -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from agent.store import open_store
 from bot.channel import OutgoingMessage
-from bot.delivery import Delivery
 from bot.localgram import is_final
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
@@ -67,21 +66,6 @@ async def test_a_send_that_never_arrived_is_shown_once_by_its_button(
         await drained(run)
     assert [a.text for a in answers] == ["", Texts().not_in_doubt]
     assert told.text == "Sent again."
-    assert finals(scenario) == ["Hello."]
-
-
-async def test_what_is_lost_a_second_time_is_told_a_second_time(scenario: TelegramScenario) -> None:
-    scenario.gram.fault("sendMessage", "drop")
-    async with scenario.open() as run:
-        await scenario.owner.send("hi")
-        first = await scenario.owner.next_message(where=lambda m: m.keyboard)
-        scenario.gram.fault("sendMessage", "drop")
-        await scenario.owner.press(first, "Show again")
-        second = await scenario.owner.next_message(where=lambda m: m.keyboard)
-        await scenario.owner.press(second, "Show again")
-        await scenario.owner.next_message(where=is_final)
-        await drained(run)
-        assert await run.store.outbox.counts() == {}
     assert finals(scenario) == ["Hello."]
 
 
@@ -178,18 +162,6 @@ async def test_an_owner_who_never_wrote_is_told_once_they_do(scenario: TelegramS
     assert news.text == "news"
 
 
-async def test_an_answer_of_many_parts_keeps_its_order(scenario: TelegramScenario) -> None:
-    text = "\n\n".join(f"Paragraph {n}: " + "word " * 90 for n in range(22))
-    scenario.script = lambda request: says(text, size=4000)
-    async with scenario.open() as run:
-        await scenario.owner.send("long, please")
-        await scenario.owner.next_message(where=lambda m: "Paragraph 21" in m.text)
-        await drained(run)
-    sent = finals(scenario)
-    assert len(sent) == 3
-    assert "".join("".join(part.split()) for part in sent) == "".join(text.split())
-
-
 async def test_a_very_long_answer_comes_as_a_document(scenario: TelegramScenario) -> None:
     words = [" ".join(f"{part}-{n}" for n in range(300)) for part in range(20)]
     text = "\n\n".join(f"## Part {part}\n\n{said}" for part, said in enumerate(words))
@@ -227,20 +199,6 @@ async def test_a_group_that_became_a_supergroup_is_followed(scenario: TelegramSc
         await run.store.outbox.add(f"tg:{group.id}", [OutgoingMessage("news").to_json()])
         news = await scenario.owner.next_message(chat=upgraded, where=lambda m: m.text == "news")
     assert news.chat == upgraded.id
-
-
-async def test_two_deliveries_share_no_message(scenario: TelegramScenario) -> None:
-    async with scenario.open() as run:
-        second = Delivery(run.store, run.bot.channel)
-        task = asyncio.create_task(second.run())
-        await scenario.owner.ask("hi")
-        for n in range(6):
-            await run.store.outbox.add("tg:111", [OutgoingMessage(f"n{n}").to_json()])
-        await scenario.owner.next_message(where=lambda m: m.text == "n5")
-        await drained(run)
-        task.cancel()
-        await asyncio.wait([task])
-    assert finals(scenario) == ["Hello.", *(f"n{n}" for n in range(6))]
 
 
 @pytest.mark.parametrize("state", ["waiting", "uncertain"])

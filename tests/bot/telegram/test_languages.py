@@ -112,25 +112,6 @@ async def test_why_a_press_does_nothing_is_said_in_its_language(
     assert answer.text and "running" not in answer.text
 
 
-async def test_a_turn_that_is_stopped_says_so_in_its_language(
-    scenario: TelegramScenario, gram: Localgram
-) -> None:
-    person = scenario.owner = gram.user("Иван", id=222, language="ru", started=True)
-    begun = asyncio.Event()
-
-    def hangs(request: Request) -> Any:
-        begun.set()
-        raise BackendAway("нет")
-
-    scenario.script = hangs
-    async with scenario.open():
-        await person.send("привет")
-        await begun.wait()
-        await person.send("/stop")
-        answer = await person.next_message(where=is_final)
-    assert answer.text == "Остановлено."
-
-
 async def test_a_chat_keeps_the_language_that_was_chosen_in_settings(
     scenario: TelegramScenario,
 ) -> None:
@@ -214,20 +195,3 @@ async def test_an_owner_is_asked_in_their_own_language_for_another_s_chat(
         denied = await owner.until(asked, lambda m: not m.keyboard)
         await member.next_message(where=is_final)
     assert "✗ Отклонено: Иван" in denied.text
-
-
-async def test_a_stranger_who_asks_for_access_and_the_owner_each_read_their_own_language(
-    scenario: TelegramScenario, gram: Localgram
-) -> None:
-    owner = scenario.owner = gram.user("Anna", id=222, language="de", started=True)
-    stranger = gram.user("Иван", id=333, language="ru", started=True)
-    async with scenario.open():
-        await told(owner, "/start")
-        await stranger.send("/pair")
-        asked = await owner.next_message(where=lambda m: "Иван" in m.text)
-        with speaking("de"):
-            assert asked.text == TEXTS.wants_in.format(name="Иван (333)")
-            await owner.press(asked, TEXTS.let_in)
-        with speaking("ru"):
-            welcome = TEXTS.paired["member"]
-        await stranger.next_message(where=lambda m: m.text == welcome)

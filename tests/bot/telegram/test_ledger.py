@@ -11,11 +11,9 @@ from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.store.ledger import digest
 from bot.localgram import is_final
-from bot.texts import TEXTS, Texts
+from bot.texts import TEXTS
 from fakes.bot_running import TOKEN, RunningBot, TelegramScenario
-from fakes.model_scripted import calls, in_order, says
-from fakes.patience import soon
-from tests.bot.telegram.test_approvals import is_question, push, pushing
+from tests.bot.telegram.test_approvals import is_question, pushing
 from tests.bot.telegram.test_trust import noting
 
 Facts = dict[str, Any]
@@ -51,20 +49,6 @@ async def test_questions_decisions_and_permissions(scenario: TelegramScenario) -
         (chat, {**standing, "shown": digest("push C")}),
     ]
     assert given == ended == [(chat, {"scope": "commit:push", "by": "Olga Owner"})]
-
-
-async def test_a_question_that_stop_or_time_ended(scenario: TelegramScenario) -> None:
-    scenario.tools = [push]
-    scenario.script = in_order(
-        [calls("push", what="A"), calls("push", what="B"), says("Done."), says("Done.")]
-    )
-    async with scenario.open() as run:
-        await scenario.owner.send("push")
-        await scenario.owner.next_message(where=is_question)
-        await scenario.owner.send("/stop")
-        await scenario.owner.next_message(where=is_final)
-        decisions = [facts["by"] for _, facts in await entries(run.store, "decision")]
-    assert decisions == ["stopped"]
 
 
 async def test_taints_and_who_cleared_them(scenario: TelegramScenario) -> None:
@@ -147,15 +131,3 @@ async def test_secrets_pairing_and_settings(scenario: TelegramScenario) -> None:
         {"act": "settings", "to": "timezone Europe/Berlin", "by": "Olga Owner"},
         {"act": "settings", "to": '{"thinking": 512}', "by": "Olga Owner"},
     ]
-
-
-async def test_the_days_head_comes_silently(scenario: TelegramScenario) -> None:
-    async with scenario.open() as run:
-        await scenario.owner.ask("hi")
-        await run.store.database.execute("UPDATE ledger SET at = at - 200000 WHERE number = 1")
-        told = await scenario.owner.next_message(where=lambda m: "head" in m.text)
-        found = await run.store.ledger.verify()
-        await soon(lambda: True)
-    assert told.silent
-    assert found.problem in told.text  # its time was changed
-    assert Texts().ledger_head.split("{")[0] in told.text

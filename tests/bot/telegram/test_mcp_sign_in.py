@@ -1,6 +1,5 @@
 """/mcp: an owner signs in to a server of tools, from a phone that cannot reach the bot's machine."""
 
-import json
 from pathlib import Path
 
 from agent.mcp.config import ServerConfig
@@ -10,8 +9,6 @@ from bot.messaging_apps import Apps
 from bot.texts import TEXTS
 from fakes.bot_running import TelegramScenario
 from fakes.mcp_oauth import sign_in_server
-from fakes.obedient_bot import obedient_bot
-from fakes.obedient_chat import order
 from fakes.patience import soon
 from fakes.sandbox_box import opened
 from fakes.words import saying
@@ -46,25 +43,3 @@ async def test_an_owner_signs_in_by_messages(scenario: TelegramScenario, tmp_pat
             assert waiting
             again = TEXTS.sign_in.format(name="tea", host=waiting.host, link=waiting.link)
             await soon(lambda: any(each.text == again for each in owner.messages()))
-
-
-async def test_a_turn_that_needs_a_sign_in_sends_the_link(tmp_path: Path) -> None:
-    async with (
-        obedient_bot(tmp_path, 1, owner="allows everything") as bot,
-        sign_in_server() as server,
-    ):
-        bot.process.configure(AGENT__MCP=json.dumps({"tea": {"url": server.url}}))
-        await bot.restart()
-        person = bot.people[0]
-
-        def link() -> str:
-            lines = [line for each in person.messages() for line in each.text.splitlines()]
-            return next((line for line in lines if "/authorize?" in line), "")
-
-        await person.send(order("bash", '{"command": "mcp tea brew leaf=green"}'))
-        await bot.answered(person)
-        back = await server.browse(await soon(link), follow=False)
-        await person.send(f"/mcp tea {back}")
-        signed_in = saying("signed in to tea")
-        await soon(lambda: any(each.text == signed_in for each in person.messages()))
-        assert not server.brewed

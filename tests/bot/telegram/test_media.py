@@ -164,16 +164,6 @@ async def test_a_photo_for_a_blind_model_is_said_to_be_one(
         assert images(run.model.requests[-1].messages) == []
 
 
-async def test_of_a_picture_without_words_the_turn_itself_tells(
-    scenario: TelegramScenario, sandboxes: Sandboxes
-) -> None:
-    scenario.sandbox = sandboxes.of
-    async with scenario.open():
-        await scenario.owner.send_file("photo", PNG)
-        await scenario.owner.next_message(where=is_final)
-    assert [m.text for m in scenario.owner.messages() if m.sender.is_bot] == ["Hello."]
-
-
 async def test_an_album_is_one_message(scenario: TelegramScenario, sandboxes: Sandboxes) -> None:
     scenario.sandbox = sandboxes.of
     async with scenario.open() as run:

@@ -120,16 +120,6 @@ async def test_polling_goes_on_after(scenario: TelegramScenario, fault: str) -> 
     assert said(scenario) == ["Hello.", "Hello."]
 
 
-async def test_an_update_that_comes_twice_is_answered_once(scenario: TelegramScenario) -> None:
-    scenario.gram.fault("getUpdates", "duplicate", times=4)
-    async with scenario.open() as run:
-        await scenario.owner.ask("hi")
-        await scenario.owner.ask("/help")
-        await scenario.owner.ask("bye")
-        assert len(run.model.requests) == 2
-    assert len(said(scenario)) == 3
-
-
 async def test_nothing_is_acknowledged_that_is_not_kept(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         await scenario.owner.ask("hi")

@@ -15,7 +15,7 @@ from bot.localgram import Message, is_final
 from bot.localgram.feed import Acted, Drafted, Posted
 from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
-from fakes.model_scripted import Line, calls, in_order, says
+from fakes.model_scripted import calls, in_order, says
 from fakes.patience import SECONDS, within
 from fakes.words import saying
 
@@ -197,33 +197,6 @@ async def test_the_button_under_a_draft_ends_the_turn(scenario: TelegramScenario
     assert answer.text == "Thinking about it\n\nStopped."
 
 
-async def test_messages_in_a_row_are_answered_in_order(scenario: TelegramScenario) -> None:
-    def script(request: object) -> Line:
-        words = request.messages[-1].text.rpartition("\n")[2]  # type: ignore[attr-defined]
-        return says(f"You said {words}.")
-
-    scenario.script = script
-    async with scenario.open():
-        for word in ("one", "two", "three"):
-            answer = await scenario.owner.ask(word)
-            assert answer.text == f"You said {word}."
-
-
-async def test_a_long_turn_in_one_chat_holds_up_no_other(scenario: TelegramScenario) -> None:
-    other = scenario.gram.user("Mia Member")
-    scenario.config = {"allow": frozenset({other.id})}
-    never = asyncio.Event()
-    scenario.tools = [wait_for(never)]
-    script = in_order([calls("wait"), says("Quick.")])
-    scenario.script = script
-    async with scenario.open():
-        await scenario.owner.send("wait")
-        await scenario.owner.next_message(where=lambda m: m.silent)
-        answer = await other.ask("hi")
-        never.set()
-    assert answer.text == "Quick."
-
-
 def wait_for(event: asyncio.Event):  # type: ignore[no-untyped-def]
     @tool
     async def wait(call: Call) -> Output:
@@ -365,21 +338,6 @@ def test_a_quotation_of_what_another_bot_wrote_for_a_person_is_a_strangers() -> 
     assert strangers_text(TelegramMessage.de_json(given, None), User(1, "bot", True))
 
 
-async def test_topics_are_conversations_of_their_own(scenario: TelegramScenario) -> None:
-    group = scenario.gram.group("Forum", scenario.owner, forum=True)
-    one = await scenario.owner.create_topic("One", chat=group)
-    two = await scenario.owner.create_topic("Two", chat=group)
-    async with scenario.open() as run:
-        for topic in (one, two):
-            await scenario.owner.send("@voltaire_bot hi", chat=group, thread=topic.thread)
-            answer = await scenario.owner.next_message(chat=group, where=is_final)
-            assert answer.thread == topic.thread
-        chats = {chat.key for chat in await run.store.chats.recent(prefix="tg:")}
-    general = {f"tg:{group.id}"}  # where the bot said that it was added
-    assert chats - general == {f"tg:{group.id}:{one.thread}", f"tg:{group.id}:{two.thread}"}
-    assert [len(r.messages) for r in run.model.requests] == [2, 2]
-
-
 async def test_a_paste_in_pieces_and_forwards_are_one_message(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         await scenario.owner.send("a" * 4096)
@@ -387,18 +345,6 @@ async def test_a_paste_in_pieces_and_forwards_are_one_message(scenario: Telegram
         await scenario.owner.next_message(where=is_final)
         (request,) = run.model.requests
     assert request.messages[-1].text.endswith("a" * 4096 + "\n" + "b" * 100)
-
-
-async def test_reading_progress_is_shown(scenario: TelegramScenario) -> None:
-    go_on = asyncio.Event()
-    scenario.script = lambda request: says("", tokens=(14000, 200, 10), hold=go_on.wait)
-    async with scenario.open():
-        await scenario.owner.send("read")
-        draft = await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
-        scenario.script = lambda request: says("Done.")
-        go_on.set()
-        answer = await scenario.owner.next_message(where=is_final)
-    assert (draft.text, answer.text) == ("reading 14,000 of 14,000 tokens", "Done.")
 
 
 async def test_the_lines_of_a_turn_that_was_cut_off_are_ended_by_the_next_start(

@@ -10,7 +10,7 @@ from agent.messages import User
 from agent.model import Request
 from bot.localgram import Localgram, Message, Topic, is_final
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
-from fakes.model_scripted import Reply, says
+from fakes.model_scripted import says
 from fakes.patience import SECONDS
 
 
@@ -62,28 +62,6 @@ async def test_each_topic_has_a_conversation_of_its_own(scenario: TelegramScenar
     assert chats == {"tg:111", f"tg:111:{work.thread}", f"tg:111:{home.thread}"}
 
 
-async def test_a_busy_topic_keeps_no_other_waiting(scenario: TelegramScenario) -> None:
-    release = asyncio.Event()
-
-    def script(request: Request) -> Reply:
-        [word] = words(request)
-        return says(f"{word} " * 8, hold=release.wait if word == "slow" else None)
-
-    scenario.script = script
-    async with scenario.open():
-        slow, quick = [await scenario.owner.create_topic(name) for name in ("Slow", "Quick")]
-        await scenario.owner.send("slow", thread=slow.thread)
-        async with asyncio.timeout(SECONDS):
-            while scenario.owner.draft(thread=slow.thread) is None:
-                await scenario.owner.chat().feed.changed()
-        answer = await ask(scenario, "quick", quick)
-        assert scenario.owner.draft(thread=quick.thread) is None
-        release.set()
-        late = await scenario.owner.next_message(where=lambda m: m.thread == slow.thread)
-    assert (answer.thread, late.thread) == (quick.thread, slow.thread)
-    assert late.text == " ".join(["slow"] * 8)
-
-
 async def test_the_button_under_a_draft_stops_its_topic_alone(scenario: TelegramScenario) -> None:
     release = asyncio.Event()
     scenario.script = lambda request: says("Let me see", hold=release.wait)
@@ -99,17 +77,6 @@ async def test_the_button_under_a_draft_stops_its_topic_alone(scenario: Telegram
         release.set()
         whole = await scenario.owner.next_message(where=lambda m: m.thread == one.thread)
     assert (stopped.text, whole.text) == ("Let me see\n\nStopped.", "Let me see")
-
-
-async def test_new_ends_the_conversation_of_its_topic_alone(scenario: TelegramScenario) -> None:
-    async with scenario.open():
-        work, home = [await scenario.owner.create_topic(name) for name in ("Work", "Home")]
-        await ask(scenario, "w1", work)
-        await ask(scenario, "h1", home)
-        told = await ask(scenario, "/new", work)
-        again = [await ask(scenario, "w2", work), await ask(scenario, "h2", home)]
-    assert told.thread == work.thread
-    assert [a.text for a in again] == ["heard w2", "heard h1, h2"]
 
 
 async def test_a_button_in_a_topic_acts_there(scenario: TelegramScenario) -> None:

@@ -11,7 +11,6 @@ import pytest
 from agent.channels import TurnReply
 from agent.events import Reason, TextDelta
 from agent.sandbox.sandbox import Sandboxes
-from agent.store.turns import TurnTable
 from agent.trust import Taint
 from agent.turn.texts import STOPPED
 from agent.voice.sound import HEARD_RATE
@@ -179,26 +178,6 @@ async def test_stop_ends_the_hearing_of_a_long_recording(
         assert STOPPED in str(await run.store.transcript.texts(1))
 
 
-async def test_a_bot_that_ends_before_it_answers_hears_nothing_twice(
-    scenario: TelegramScenario, recognizer: ScriptedRecognizer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hang = asyncio.Event()
-
-    async def stuck(*_: object) -> None:
-        await hang.wait()
-
-    monkeypatch.setattr(TurnTable, "begin", stuck)
-    async with scenario.open():
-        await scenario.owner.send_file("voice", recordings.spoken("Good morning."))
-        await scenario.owner.next_message(where=quoted)
-    monkeypatch.undo()
-    async with scenario.open() as run:
-        await scenario.owner.next_message(where=is_final)
-        assert told(run).endswith("</context>\npiece 1")
-    assert recognizer.heard == 1
-    assert len([m for m in scenario.owner.messages() if quoted(m)]) == 1
-
-
 # -- spoken answers -----------------------------------------------------------
 
 
@@ -305,28 +284,6 @@ def test_only_a_whole_answer_is_spoken() -> None:
         reply = TurnReply(CHAT, "t", "text", cast(Reason, reason), (), {"voice": "always"})
         [payload] = compose(reply)
         assert OutgoingMessage.from_json(payload).voice is spoken
-
-
-async def test_a_bot_that_ends_while_it_speaks_speaks_after_its_restart(
-    speaking: TelegramScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with speaking.open() as run:
-        await run.store.chats.set(CHAT, "Olga", voice="always")
-        voice = run.services.voice
-        assert voice
-
-        async def say(*_: object) -> bytes:
-            await asyncio.Event().wait()
-            return b""
-
-        monkeypatch.setattr(voice, "_say", say)
-        await speaking.owner.send("how full is the disk?")
-        await soon(lambda: voice._speaking)
-    async with speaking.open() as run:
-        answer = await speaking.owner.next_message(where=lambda m: m.media)
-        assert answer.text == "It is half full. There is nothing to do."
-        assert (await run.store.outbox.counts()).get("uncertain", 0) == 0
-    assert len([m for m in speaking.owner.messages() if m.text == answer.text]) == 1
 
 
 async def test_a_person_who_takes_no_voice_messages_gets_the_text(
