@@ -12,12 +12,9 @@ starts. Faults:
     oom load        prints CUDA's words and aborts before it listens
     oom use         the same in the first completion
     load for ever   listens, answers 503, does nothing
-    slow load       loads for seven seconds and says so as it goes
-    flood           prints without end
-    silent          prefill takes SILENT seconds at full load; /health and /slots answer nothing
-    compiles        loads like "slow load" and prefills like "silent", with the driver's compiler loaded
+    compiles        with the driver's compiler loaded, loads for two seconds and says so as it goes; prefill
+                    takes SILENT seconds at full load, in which /health and /slots answer nothing
     cpu             says that no GPU was found, and works
-    exit            ends with code 1 and one line
     dies            is killed by SIGKILL in the middle of the first completion
     window N        works, and says that its window has N tokens
 """
@@ -140,7 +137,7 @@ class FakeServer:
             same += 1
         self.task += 1
         self.read = self.decoded = 0
-        if self.fault in ("silent", "compiles") and len(prompt) - same > 20:
+        if self.fault == "compiles" and len(prompt) - same > 20:
             self.work_in_silence()
         self.cache = list(prompt)
         self.read = len(prompt) - same
@@ -320,8 +317,8 @@ class Server(ThreadingHTTPServer):
 def load(fake: FakeServer) -> None:
     if fake.fault == "load for ever":
         return
-    if fake.fault in ("slow load", "compiles"):
-        for part in range(70):
+    if fake.fault == "compiles":
+        for part in range(20):
             print(f"load_tensors: part {part}", file=sys.stderr, flush=True)
             time.sleep(0.1)
     print(BUFFERS, file=sys.stderr, flush=True)
@@ -332,8 +329,6 @@ def load(fake: FakeServer) -> None:
             flush=True,
         )
     fake.ready.set()
-    while fake.fault == "flood":
-        sys.stderr.write("a line of no interest at all\n" * 500)
 
 
 loaded: list[mmap.mmap] = []
@@ -364,8 +359,6 @@ def main() -> None:
     if fault == "oom load":
         print(BUFFERS, file=sys.stderr)
         abort()
-    if fault == "exit":
-        sys.exit("error: something unheard of")
     if fault == "compiles":
         compiler = chosen.plan.with_name("libnvidia-ptxjitcompiler.so.1")
         compiler.write_bytes(b"x")

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from backend.control import gpu_queue as module
 from backend.control.gpu_queue import HEAT, GpuRequestQueue
 from backend.protocol import EVAL, IDLE, PERSON, SCHEDULED, Phrase, QueueState
 from fakes.patience import SECONDS
@@ -128,12 +127,6 @@ async def test_emptied_waits_for_holders_and_keeps_others_out() -> None:
     assert events == ["a done", "empty", "b"]
 
 
-async def test_several_slots_hold_several_turns() -> None:
-    queue = GpuRequestQueue(capacity=2)
-    async with queue.acquire("a", PERSON), queue.acquire("b", PERSON):
-        assert [ticket.chat for ticket in queue.holders] == ["a", "b"]
-
-
 async def test_a_turn_that_never_ends_holds_a_switch_up_for_a_while_only() -> None:
     queue = GpuRequestQueue()
     with queue.turn("a", lambda state: None):
@@ -228,15 +221,6 @@ def test_each_waiter_knows_how_many_are_ahead_and_hears_each_change_once() -> No
     assert heard["d"][:3] == [waiting(3), waiting(2), waiting(2, "Too hot.")]
 
 
-def test_somebody_who_waits_is_demand() -> None:
-    queue = GpuRequestQueue()
-    with queue.enqueue("a", PERSON, ignored):
-        assert not queue.demand.is_set()
-        with queue.enqueue("b", IDLE, ignored):
-            assert queue.demand.is_set()
-        assert not queue.demand.is_set()
-
-
 def test_the_reason_is_the_first_that_closes_it_then_the_first_that_ends_turns() -> None:
     queue = GpuRequestQueue()
     queue.close("heat", Phrase("Too hot."))
@@ -311,27 +295,3 @@ async def test_before_a_switch_open_turns_end_and_their_chats_alone_are_let_in()
         assert heard == [QueueState(state="waiting", reason="Switching."), QueueState(state="held")]
         assert [turn.chat for turn in queue.open_turns] == ["b"]
     assert not queue.open_turns and not queue.holders and not queue.waiters
-
-
-async def test_a_turn_that_gives_up_waiting_is_never_opened() -> None:
-    queue = GpuRequestQueue()
-    with queue.turn("a", ignored):
-        switching = asyncio.create_task(queue.between_turns("s", Phrase("Switching.")).__aenter__())
-        await asyncio.sleep(0)
-        with queue.turn("b", ignored):
-            pass
-    await asyncio.wait_for(switching, SECONDS)
-    assert queue.open_turns == []
-
-
-def test_of_many_chats_those_served_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 2)
-    queue = GpuRequestQueue(now=Clock())
-    for chat in ("a", "b", "a", "c"):  # b was served longest ago, and is forgotten
-        with queue.enqueue(chat, PERSON, ignored):
-            pass
-    with queue.enqueue("busy", PERSON, ignored), ExitStack() as stack:
-        for chat in ("c", "a", "b"):
-            stack.enter_context(queue.enqueue(chat, PERSON, ignored))
-        queue.resize(4)
-        assert [ticket.chat for ticket in queue.holders] == ["busy", "b", "a", "c"]

@@ -1,8 +1,7 @@
 """Figures of a bench on the real server, what a row says of its conditions, and how flags are chosen."""
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -20,12 +19,10 @@ from backend.measure.bench import (
     gpu_sampler,
     recording,
     setting,
-    sizes_of,
 )
 from backend.measure.probe import CannotMeasure
-from backend.measure.sweep import Choices, changed_flags, sweep, turn_seconds
+from backend.measure.sweep import Choices, changed_flags, sweep
 from backend.models.profile import Profile, Source, load
-from backend.pictures import DrawFailed, bench_svg, rasterize
 from backend.protocol import Gpu
 from fakes import gguf_maker
 from fakes.gguf_maker import Shape
@@ -109,12 +106,6 @@ def test_conditions_are_the_worst_of_the_time() -> None:
     assert conditions([]) == Conditions()
 
 
-def test_sizes_leave_room_for_the_reply() -> None:
-    assert sizes_of(32768) == [512, 8064, 32256]
-    assert sizes_of(32768, 24576) == [512, 6144, 24576]
-    assert sizes_of(1024) == [128, 512]
-
-
 async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -> None:
     def sample(watts: float) -> Sample:
         return Sample(monotonic(), (Gpu(index=0, name="V100", power_w=watts),))
@@ -141,13 +132,6 @@ def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
     assert prefill.winner == "/b" and prefill.lead == pytest.approx(210 / 110 - 1)
     assert (decode.winner, decode.speeds) == (None, (("/b", 40.0), ("/a", 39.0)))
     assert list(compare(rows[:1])) == []
-
-
-async def test_rows_become_a_picture(tmp_path: Path) -> None:
-    row = BenchRow("512 tokens", SETTING, Conditions(), 512, 900.0, 55.0)
-    assert (await rasterize(bench_svg([asdict(row)]))).startswith(b"\x89PNG")
-    with pytest.raises(DrawFailed, match="nothing to draw"):
-        bench_svg([asdict(BenchRow("x", SETTING, Conditions()))])
 
 
 # -- choosing flags -----------------------------------------------------------
@@ -202,11 +186,6 @@ async def test_a_gain_that_a_second_look_does_not_show_is_none() -> None:
     found = await sweep(PLAIN, speeds(by_chance), Choices(()))
     assert changed_flags(PLAIN, found.best.profile) == {}
     assert found.gain == 0
-
-
-async def test_a_throttled_variant_never_wins() -> None:
-    found = await sweep(PLAIN, speeds(bigger_is_better), Choices((99,)))
-    assert "--threads" not in changed_flags(PLAIN, found.best.profile)
 
 
 async def test_kv_types_below_q8_0_are_not_tried() -> None:
@@ -299,9 +278,3 @@ async def test_a_recurrent_model_goes_back_to_a_checkpoint(
         async with bench_server(own, profile, sampler) as bench:
             timed = await bench.probe.rewound(2048)
     assert 0 < timed.cached < 2048 - 4 * 64
-
-
-def test_a_turn_without_figures_has_no_score() -> None:
-    assert turn_seconds(None) is None
-    assert turn_seconds(BenchRow("r", SETTING, Conditions(), decode_tok_s=5.0)) is None
-    assert json.loads(json.dumps(asdict(BenchRow("r", SETTING, Conditions()))))["cache_hit"] is None

@@ -215,15 +215,6 @@ async def test_the_first_external_server_that_answers_is_used(state: Path) -> No
     )
 
 
-async def test_llama_servers_extras_are_found(state: Path) -> None:
-    props = {"default_generation_settings": {"n_ctx": 4096}}
-    async with openai_server({"/v1/models": {"data": []}, "/props": props}) as url:
-        config = BackendConfig(state_dir=state, kind="external", urls=(url,), model="mine")
-        async with running(config) as it:
-            place = await it.client.endpoint()
-    assert (place.model, place.n_ctx, place.extras) == ("mine", 4096, True)
-
-
 async def test_no_external_server_is_one_sentence_in_time(state: Path) -> None:
     config = BackendConfig(
         state_dir=state, kind="external", urls=("http://127.0.0.1:9",), connect_seconds=1

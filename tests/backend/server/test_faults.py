@@ -22,9 +22,7 @@ from backend import proc
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.server.launch import free_port
-from backend.server.process import write_record
 from fakes import llama_server
-from fakes.patience import SECONDS
 from fakes.words import saying
 from tests.backend.conftest import QUICK, SYSTEM, running, with_server
 
@@ -86,15 +84,6 @@ async def test_a_stopped_server_goes_on_where_it_stood(config: BackendConfig) ->
         status = (await it.client.status()).backend
     assert answer["predicted_n"] == 20
     assert (status.pid, status.restarts) == (pid, 0)
-
-
-async def test_a_streak_of_errors_restarts_it(config: BackendConfig) -> None:
-    async with running(stand_in(config, ["errors", ""])) as it:
-        answer = await it.ask("a", "hello")
-        status = (await it.client.status()).backend
-    assert answer["predicted_n"] == 20
-    assert status.last_restart is not None
-    assert status.last_restart.cause == saying("in a row", "error")
 
 
 async def test_the_agent_goes_on_with_its_tools_after_a_streak_of_errors(
@@ -163,21 +152,6 @@ async def test_out_of_memory_steps_down_where_most_is_won_and_says_so(
     assert full.backend.n_ctx == 8192
 
 
-async def test_the_full_settings_come_back_by_themselves_between_turns(
-    config: BackendConfig,
-) -> None:
-    faulty = stand_in(config, ["oom load", ""], gpu=True)
-    async with running(faulty, replace(QUICK, restore=0.5)) as it, asyncio.timeout(SECONDS):
-        async with it.client.acquire_gpu("a"):
-            await it.until(lambda s: s.backend.less_memory != [] and s.backend.serving)
-            while it.backend.state.gpu_queue.reason is None:  # the half second is over
-                await asyncio.sleep(0.01)
-            low = (await it.client.status()).backend
-        full = await it.until(lambda s: s.backend.less_memory == [] and s.backend.serving)
-    assert (low.n_ctx, low.held) == (6144, saying("full settings"))
-    assert (full.backend.n_ctx, full.backend.restarts) == (8192, 2)
-
-
 async def test_a_server_that_loads_for_ever_is_started_again(config: BackendConfig) -> None:
     hasty = replace(QUICK, load_stall=1.0)
     async with running(stand_in(config, ["load for ever", ""]), hasty) as it:
@@ -195,25 +169,8 @@ async def test_a_server_that_still_loads_is_given_to_nobody(config: BackendConfi
             await it.client.endpoint()
 
 
-async def test_a_slow_load_that_shows_progress_is_left_alone(config: BackendConfig) -> None:
-    hasty = replace(QUICK, load_stall=5.0)  # shorter than the load
-    async with running(stand_in(config, ["slow load"]), hasty) as it:
-        await it.ready()
-        assert (await it.client.status()).backend.restarts == 0
-
-
-async def test_a_silent_prefill_that_works_is_no_hang(config: BackendConfig) -> None:
-    quiet = stand_in(
-        config, ["silent"], engine="ik_llama.cpp", prefill=1000, silent=3 * QUICK.stall
-    )
-    async with running(quiet) as it:
-        answer = await it.ask("a", "hello")
-        assert (await it.client.status()).backend.restarts == 0
-    assert answer["predicted_n"] == 20
-
-
 async def test_a_server_for_which_the_driver_compiles_is_left_alone(config: BackendConfig) -> None:
-    compiling = stand_in(config, ["compiles"], prefill=1000, silent=3 * QUICK.stall)
+    compiling = stand_in(config, ["compiles"], prefill=1000, silent=2 * QUICK.stall)
     async with running(compiling) as it:
         told = await it.until(lambda status: status.backend.reason is not None)
         assert told.backend.state == "loading"
@@ -224,28 +181,6 @@ async def test_a_server_for_which_the_driver_compiles_is_left_alone(config: Back
     assert (config.state_dir / "cuda" / "compiled").exists()
 
 
-async def test_a_silent_prefill_ends_at_several_times_what_was_measured(
-    config: BackendConfig,
-) -> None:
-    quiet = stand_in(config, ["silent", ""], engine="ik_llama.cpp", prefill=16000, silent=60)
-    async with running(quiet) as it:
-        await it.ask("a", "hello")
-        status = (await it.client.status()).backend
-    assert status.last_restart is not None
-    assert status.last_restart.cause.startswith("The model server hung")
-
-
-async def test_a_flooded_log_costs_no_memory(config: BackendConfig) -> None:
-    async with running(stand_in(config, ["flood"])) as it:
-        await it.ask("a", "hello")
-        before = proc.rss_mib(os.getpid()) or 0
-        for _ in range(20):
-            await it.ask("a", "hello")
-        assert (proc.rss_mib(os.getpid()) or 0) - before < 5
-        assert len(await it.client.logs(10)) == 10
-        assert it.backend.state.status.current.restarts == 0
-
-
 async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
     async with running(stand_in(config, ["cpu"], gpu=True)) as it:
         await it.ready()
@@ -254,18 +189,6 @@ async def test_it_came_up_on_the_processor(config: BackendConfig) -> None:
     assert status.restarts == 1
     assert status.reason == saying("processor", "slower")
     assert "cpu fallback" in names
-
-
-async def test_five_barren_starts_fail_with_the_reason_and_a_request_tries_at_once(
-    config: BackendConfig,
-) -> None:
-    faulty = stand_in(config, ["exit"] * 5 + [""])
-    async with running(faulty) as it:
-        with pytest.raises(BackendUnavailable, match="code 1: error: something unheard of"):
-            await it.ready()
-        assert llama_server.starts(config.state_dir / "fake") == 5
-        await it.client.restart()
-        await it.until(lambda status: status.backend.serving)
 
 
 async def test_a_missing_model_fails_at_once(config: BackendConfig) -> None:
@@ -299,14 +222,6 @@ async def test_a_flag_that_the_binary_lacks_is_named_and_left_out(config: Backen
         await it.ready()
         texts = [alert.text for alert in it.backend.state.alerts.kept]
     assert texts == [saying("--unheard-of", "left out")]
-
-
-async def test_an_orphan_of_an_earlier_backend_is_ended(config: BackendConfig) -> None:
-    orphan = await asyncio.create_subprocess_exec("sleep", "600", start_new_session=True)
-    write_record(config.state_dir / "run" / "server.json", orphan.pid)
-    async with running(stand_in(config, [""])) as it:
-        await it.ready()
-        assert await asyncio.wait_for(orphan.wait(), SECONDS) == -signal.SIGTERM
 
 
 async def test_a_server_that_cannot_be_noted_serves_all_the_same(config: BackendConfig) -> None:

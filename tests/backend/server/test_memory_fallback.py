@@ -71,15 +71,6 @@ def test_q8_0_is_never_left_for_less() -> None:
     assert not any(reduction.label.startswith("kv") for reduction in reductions(already, Buffers()))
 
 
-def test_a_log_that_broke_off_names_nothing() -> None:
-    nothing = Buffers(compute=0, kv=0, weights=0, layers=0, draft=0)
-    assert logged_buffers([]) == nothing == Buffers()
-    two_cards = [line.replace("CUDA0", "CUDA1") for line in LOG]
-    assert logged_buffers([*LOG, *two_cards], 7.5) == Buffers(1800, 2560, 24000, 48, 7.5)
-    vulkan = ["Vulkan0 KV buffer size = 1.50 MiB", "CPU KV buffer size = 9.00 MiB"]
-    assert logged_buffers(vulkan) == Buffers(kv=1.5)
-
-
 FOUND = Buffers(compute=100, kv=1000, weights=4800, layers=48, draft=300)
 
 
@@ -110,11 +101,6 @@ def plain(**changes: Any) -> Profile:
 )  # fmt: skip
 def test_what_each_reduction_saves(profile: Profile, found: dict[str, float]) -> None:
     assert {one.label: round(one.saved_mib) for one in reductions(profile, FOUND)} == found
-
-
-def test_where_no_layers_were_logged_experts_move_all_the_same() -> None:
-    [_, experts, _] = reductions(plain(required={"-ncmoe": "60"}), Buffers(weights=100))
-    assert (experts.label, experts.saved_mib) == ("experts 64", 400)
 
 
 def test_the_next_reduction_is_made_of_what_really_ran() -> None:

@@ -12,22 +12,18 @@ from typing import Any
 import pytest
 
 from backend.config import BackendConfig
-from backend.models.profile import Profile, Reference, Source
-from backend.protocol import PERSON, CompletionReport, Phrase, Prefix, WarmPrefix
-from backend.server.diagnosis import Cause
+from backend.models.profile import Profile, Source
+from backend.protocol import PERSON, Prefix, WarmPrefix
 from backend.server.launch import Launch
 from backend.server.llama import Props, ServerAway, ServerRefused, Slots
-from backend.server.memory_fallback import Buffers
 from backend.server.process import ServerLog
 from backend.server.server_run import (
     IDLE_SLOTS,
     LivenessMonitor,
     RunEnded,
     ServerRun,
-    first_cause,
     is_asleep,
 )
-from backend.server.stall_detector import stall_limits
 from backend.state import PROXY, BackendState, Timing
 from fakes.patience import SECONDS, soon
 
@@ -116,28 +112,6 @@ async def test_after_a_sleep_of_the_machine_the_prefix_is_warmed_again(it: Watch
 
 
 @pytest.mark.parametrize(
-    ("profile", "batch", "speed"),
-    [
-        (PLAIN, 2048, None),
-        (replace(PLAIN, optional={"-b": "512"}), 512, None),
-        (replace(PLAIN, reference=Reference(prefill_tok_s=900.0)), 2048, 900.0),
-        (replace(PLAIN, engine="ik_llama.cpp"), 2048, None),
-    ],
-    ids=["plain", "batch", "reference", "silent engine"],
-)
-@pytest.mark.parametrize("measured", [None, 70.0])
-@pytest.mark.parametrize("window", [0, 4096])
-def test_how_long_silence_may_last_goes_by_what_was_measured(
-    it: Watched, profile: Profile, batch: int, speed: float | None, measured: float | None, window: int
-) -> None:  # fmt: skip
-    if measured:
-        it.state.speed.add(CompletionReport(status=200, prefill_tok_s=measured))
-    state = replace(it.state, config=replace(it.state.config, context=window))
-    expected = stall_limits(profile.engine, batch, window or 8192, measured or speed, 8.0)
-    assert replace(it, state=state).monitor(profile).limits() == expected
-
-
-@pytest.mark.parametrize(
     ("profile", "state", "used", "answer", "health", "slots", "asked"),
     [
         (PLAIN, "ready", False, BUSY, True, BUSY, [("slots", 4.0)]),
@@ -159,12 +133,6 @@ async def test_a_server_is_asked_what_does_not_wake_it(
     it.server = Answers(answer, health)
     assert await it.monitor(profile).slots() == slots
     assert it.server.asked == asked
-
-
-async def test_no_answer_is_waited_for_longer_than_five_seconds(it: Watched) -> None:
-    state = replace(it.state, timing=replace(it.state.timing, stall=60.0))
-    await replace(it, state=state).monitor().slots()
-    assert it.server.asked == [("slots", 5.0)]
 
 
 @pytest.mark.parametrize(
@@ -197,17 +165,6 @@ async def test_somebody_who_waits_wants_it(it: Watched) -> None:
         with it.state.gpu_queue.enqueue("a", PERSON, lambda state: None):
             assert (await it.monitor().observe("S")).wanted
         assert not (await it.monitor().observe("S")).wanted
-
-
-async def test_a_server_that_wrote_nothing_for_anybody_has_not_served(it: Watched) -> None:
-    it.state.activity.proxied = 1
-    it.server.slots_now = replace(BUSY, decoded=0)
-    monitor = it.monitor()
-    await monitor.observe("S")
-    assert not monitor.served
-    it.server.slots_now = BUSY
-    await monitor.observe("S")
-    assert monitor.served
 
 
 async def test_a_stopped_server_is_not_asked(it: Watched) -> None:
@@ -257,28 +214,6 @@ async def test_an_idle_server_is_looked_at_now_and_then(it: Watched) -> None:
 async def test_whether_it_sleeps(answer: bool | Exception, asleep: bool) -> None:
     server: Any = Answers(asleep=answer)
     assert await is_asleep(server) is asleep
-
-
-def test_the_first_of_several_causes_is_told() -> None:
-    one, other = (RunEnded(Cause("unknown", Phrase(text))) for text in ("one", "other"))
-    nested: Any = BaseExceptionGroup("", [BaseExceptionGroup("", [one]), other])
-    assert first_cause(nested) == one.cause
-    assert str(one) == "one"
-
-
-def test_a_run_that_has_not_begun_serves_nobody(it: Watched) -> None:
-    launch = Launch((), {}, "http://x", "", Path("m"), "", (), PLAIN, (), draft_mib=7.0)
-    run = ServerRun(it.state, launch, lambda: None, gpu_expected=True)
-    assert (run.serves, run.was_ready, run.served, run.vision) == (False, False, False, False)
-    assert run.buffers == Buffers(draft=7.0)
-    child: Any = it.child
-    run.process = child
-    child.log.feed(b"llama_kv_cache: CUDA0 KV buffer size = 12.50 MiB\n")
-    assert run.buffers == Buffers(kv=12.5, draft=7.0)
-    run.monitor = it.monitor()
-    assert not run.served
-    run.monitor.served = True
-    assert run.served
 
 
 @pytest.mark.parametrize(

@@ -149,27 +149,6 @@ async def supervised(
         await asyncio.wait([task])
 
 
-async def test_less_memory_is_tried_at_once_and_told(
-    config: BackendConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = Runs([Ends(OOM), Ends(OOM), SERVES])
-    async with supervised(config, monkeypatch, runs) as it:
-        await it.until("ready", 3)
-        assert it.windows == [8192, 6144, 4608]
-        status = it.state.status.current
-        assert status.less_memory == ["a window of 6,144 tokens", "a window of 4,608 tokens"]
-        told = "The GPU ran out of memory; continuing with a window of 4,608 tokens."
-        assert it.alerts == [("memory", told)]  # once, for all
-        assert (status.restarts, status.last_restart and status.last_restart.cause) == (
-            2,
-            OOM.sentence,
-        )
-        it.supervisor.restart()
-        await it.until("ready", 4)
-        assert it.windows[-1] == 8192
-        assert it.state.status.current.less_memory == []
-
-
 async def test_with_nothing_left_to_give_up_it_pauses(
     config: BackendConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
