@@ -41,43 +41,6 @@ async def test_people_before_jobs_before_idle_work_and_else_as_they_came() -> No
     assert order == ["first", "ann", "bob", "job", "job 2", "idle"]
 
 
-async def test_a_holder_hears_when_somebody_more_urgent_waits() -> None:
-    queue = LocalGpuQueue()
-    async with queue("warm", IDLE) as hold:
-        same = asyncio.create_task(held(queue, [], "idle", IDLE, asyncio.Event()))
-        await steps()
-        assert not hold.wanted.is_set()
-        person = asyncio.create_task(anext(aiter(_entered(queue, "ann"))))
-        await steps()
-        assert hold.wanted.is_set()
-    await person
-    same.cancel()
-    await asyncio.wait([same])
-
-
-async def _entered(queue: LocalGpuQueue, chat: str):  # type: ignore[no-untyped-def]
-    async with queue(chat, PERSON):
-        yield None
-
-
-async def test_who_gives_up_waiting_blocks_nobody() -> None:
-    queue, free = LocalGpuQueue(), asyncio.Event()
-    order: list[str] = []
-    first = asyncio.create_task(held(queue, order, "a", PERSON, free))
-    await steps()
-    second = asyncio.create_task(held(queue, order, "b", PERSON, free))
-    third = asyncio.create_task(held(queue, order, "c", PERSON, free))
-    await steps()
-    second.cancel()
-    first.cancel()
-    await steps()
-    third_place = asyncio.create_task(held(queue, order, "d", PERSON, free))
-    await steps()
-    free.set()
-    await asyncio.wait([first, second, third, third_place])
-    assert order == ["a", "c", "d"]
-
-
 async def test_called_and_cancelled_at_once_the_queue_goes_on() -> None:
     for cancel_after in range(6):
         queue, free = LocalGpuQueue(), asyncio.Event()

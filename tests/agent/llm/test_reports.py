@@ -65,9 +65,3 @@ async def test_every_completion_is_reported_once(line: Line, report: CompletionR
     except (BackendAway, ModelRefused):
         pass
     assert listener.reports == [report]
-
-
-async def test_a_request_that_moves_gives_a_sign_of_life() -> None:
-    listener = Listener()
-    [_ async for _ in listener.model(says("Hi")).stream(ASKED)]
-    assert listener.heartbeats == [100]  # of the prompt

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.budgets import DailyBudgets
 from agent.store import Store, open_store
 from agent.store.approvals import HOUR, TRIES, Frozen
-from agent.store.retention import DAY, Retention, prune
 from agent.store.usage import Used
 from tests.agent.store.conftest import Clock
 
@@ -65,18 +63,6 @@ async def test_two_processes_share_one_budget(store: Store) -> None:
             *(reserve(one, bytes=9) for _ in range(20) for one in (store, other))
         )
     assert sum(not over for over in refused) == 11
-
-
-async def test_a_day_begins_where_the_agent_is(store: Store, clock: Clock) -> None:
-    clock.now = 1_800_000_000.0  # 08:00 in UTC
-    days = [DailyBudgets(store.budgets, LIMITS, zone).today() for zone in ("UTC", "Pacific/Niue")]
-    assert days == ["2027-01-15", "2027-01-14"]
-
-
-async def test_old_days_are_removed(store: Store, clock: Clock) -> None:
-    await reserve(store, calls=1)
-    clock.pass_(31 * DAY)
-    assert await prune(store, Retention()) == 1
 
 
 KILLED = """

@@ -6,9 +6,8 @@ import pytest
 from aiohttp import web
 
 from agent.memory.notes import ChatMemory
-from agent.memory.search import Embedder, EmbeddingsUnavailable, SemanticSearch, fused
+from agent.memory.search import Embedder, EmbeddingsUnavailable, SemanticSearch
 from agent.store import Store
-from agent.store.search import SearchHit
 from tests.agent.store.test_notes import said
 
 # Words that mean the same share a direction.
@@ -88,13 +87,6 @@ async def test_a_changed_note_gets_a_new_vector_and_a_deleted_one_is_not_found(
         assert await meaning.nearest("cli", "broth") == []
 
 
-async def test_vectors_of_another_model_do_not_compare(store: Store) -> None:
-    await store.notes.add("cli", "drives a car")
-    async with embedding_server() as (url, _):
-        await SemanticSearch(store, Embedder(url, "old")).embed("cli")
-        assert await SemanticSearch(store, Embedder(url, "new")).nearest("cli", "car") == []
-
-
 async def test_without_the_server_words_alone_serve(store: Store) -> None:
     await store.notes.add("cli", "drives a car")
     gone = SemanticSearch(store, Embedder("http://127.0.0.1:9"))
@@ -102,9 +94,3 @@ async def test_without_the_server_words_alone_serve(store: Store) -> None:
         await gone.embed("cli")
     memory = ChatMemory(store, "cli", "UTC", gone)
     assert [m.text for m in await memory.recall("cars", 5)] == ["drives a car"]
-
-
-def test_what_both_rankings_hold_comes_first() -> None:
-    a, b, c = (SearchHit("user", n, str(n), 0.0) for n in range(3))
-    assert fused([a, b], [c, b], 3) == [b, a, c]
-    assert fused([a], [], 3) == [a]

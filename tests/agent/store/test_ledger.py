@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.store import Store, backup, open_store
+from agent.store import Store, open_store
 from agent.store.ledger import CONNECTIONS, SLACK, LedgerRow, chained, tell_head
 from agent.store.retention import DAY, Retention, prune
 from fakes.patience import soon
@@ -244,13 +244,6 @@ async def test_what_is_wrong_is_told_once_a_day(full: Store, clock: Clock) -> No
     assert told == 2
     sent = await full.database.all("SELECT payload FROM outbox")
     assert sent == [(saying("row 3 ", "not what was written"),)] * 2
-
-
-async def test_a_copy_holds_the_ledger(full: Store, tmp_path: Path) -> None:
-    head = (await full.ledger.verify()).head
-    await backup.backup(full, tmp_path / "copy.db")
-    async with open_store(tmp_path / "copy.db") as copy:
-        assert (await copy.ledger.verify(head)).problem == ""
 
 
 WRITER = """

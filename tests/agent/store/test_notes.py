@@ -10,14 +10,11 @@ from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.memory.search import rank, snippet
 from agent.messages import Assistant
 from agent.store import Incoming, Store
-from agent.store.search import SearchHit
 from agent.store.turns import TurnEnd
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
 from fakes.words import saying
 from tests.agent.store.conftest import Clock
-
-NOW = 1_800_000_000.0
 
 
 async def said(store: Store, chat: str, words: str, reply: str = "ok") -> str:
@@ -168,11 +165,6 @@ async def test_rare_words_notes_and_newer_ones_win(store: Store, clock: Clock) -
         "the red car again",
         "the red car",
     ]
-
-
-def test_the_same_text_counts_once() -> None:
-    found = [SearchHit("user", 1, "Red  car", NOW), SearchHit("assistant", 2, "red car", NOW - 5)]
-    assert [f.id for f in rank(found, NOW, 5)] == [1]
 
 
 def test_a_snippet_shows_the_place() -> None:

@@ -1,7 +1,5 @@
 from datetime import UTC, datetime
 
-import pytest
-
 from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
@@ -122,11 +120,6 @@ async def test_an_occurrence_is_done_with_the_message_that_was_delivered(store: 
     await store.outbox.delivered(row.id, ["42"])
     [done] = await store.occurrences.of_job(job.id)
     assert (done.state, done.message_id) == ("done", "42")
-
-
-async def test_payloads_must_be_json(store: Store) -> None:
-    with pytest.raises(Exception, match="CHECK constraint"):
-        await store.outbox.add("tg:1", ["not json"])
 
 
 async def test_a_penalty_is_no_longer_where_the_clock_is_set_back(

@@ -10,7 +10,6 @@ from agent.store import Store
 from tests.agent.store.test_turns import begin, ended
 
 OPEN = (PlanStep("look", done=True), PlanStep("tell"))
-DONE = (PlanStep("look", done=True),)
 
 
 async def finish(store: Store, id: str, reason: Reason = "done") -> None:
@@ -39,27 +38,12 @@ async def test_it_stays_where_a_turn_was_cut_off(store: Store) -> None:
     assert await store.plans.of_chat("cli") == OPEN
 
 
-async def test_a_plan_that_is_done_ends_with_its_turn(store: Store) -> None:
-    turn = await begin(store)
-    await store.plans.change("cli", lambda _: DONE, turn.id)
-    assert await store.plans.of_turn(turn.id) == DONE
-    await store.turns.end(turn, ended())
-    assert await store.plans.of_chat("cli") == ()
-
-
 async def test_a_correction_is_no_use_of_it(store: Store) -> None:
     await finish(store, "planner")
     turn = await begin(store, id="another")
     await store.plans.change("cli", lambda plan: (*plan, PlanStep("more")))
     await store.turns.end(turn, ended())
     assert await store.plans.of_chat("cli") == ()
-
-
-async def test_each_conversation_has_its_own(store: Store) -> None:
-    await finish(store, "planner")
-    await store.chats.new_conversation("cli")
-    assert await store.plans.of_chat("cli") == ()
-    assert await store.plans.of_turn("planner") == OPEN
 
 
 async def test_ticks_at_once_are_all_kept(store: Store) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.approvals import ApprovalRequest, Approvals, question_id
+from agent.approvals import ApprovalRequest, question_id
 from agent.model import Completion
 from agent.schedule.times.rule import Every, dump
 from agent.store import Incoming, Store, backup, open_store
@@ -57,15 +57,6 @@ async def test_a_standing_permission_holds_in_its_chat_for_its_scope(
     assert not await store.approvals.granted("tg:1", "commit:web")
 
 
-async def test_a_question_that_has_expired_is_not_decided(store: Store, clock: Clock) -> None:
-    await store.approvals.open(request())
-    clock.pass_(301)
-    assert await store.approvals.open_requests() == []
-    assert await store.approvals.decide(Q1, "chat", clock.now, "ann") is None
-    assert await store.approvals.grants("tg:1") == []
-    assert await store.approvals.decide(Q1, "denied", clock.now, "expired") == request()
-
-
 async def test_a_question_is_decided_over_its_own_bytes(store: Store, clock: Clock) -> None:
     await store.approvals.open(request())
     await store.database.execute("UPDATE approvals SET what = 'rm -rf /'")
@@ -75,12 +66,6 @@ async def test_a_question_is_decided_over_its_own_bytes(store: Store, clock: Clo
     assert await store.approvals.grants("tg:1") == []
     other = request("q1", "commit:other").id  # a button of another question
     assert await store.approvals.decide(other, "once", clock.now, "ann") is None
-
-
-async def test_the_engine_finds_its_question_again(store: Store, clock: Clock) -> None:
-    await store.approvals.open(request())
-    approvals = Approvals(store.approvals, None, clock=clock)
-    assert await approvals.decide(Q1, "once", "ann") == request()
 
 
 async def test_a_code_pairs_one_person_once_and_in_time(store: Store, clock: Clock) -> None:

@@ -125,21 +125,7 @@ def test_a_snippet_of_a_text_without_spaces_shows_the_place() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [
-        "tea ",
-        "x",
-        "合",
-        "über ",
-        "é",
-        "a-",
-        "\u0301",
-        "\u200b",
-        "สวัสดี",
-        "ﷺ",
-        "😀 ",
-        'AND "',
-        "teas running ",
-    ],
+    ["x", "é", "a-", "ﷺ"],
 )
 async def test_a_query_of_a_megabyte_is_answered_at_once(store: Store, unit: str) -> None:
     query = "tea " + unit * ((1 << 20) // len(unit.encode()))

@@ -177,8 +177,3 @@ async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
         assert await tx.value("SELECT count(*) FROM said WHERE said MATCH 'plum'") == 0
         for table in ("transcript", "notes", "inbox", "outbox", "turns", "conversations", "grants"):
             assert await tx.value(f"SELECT count(*) FROM {table}") == 0, table
-
-
-async def test_a_chat_that_was_never_opened_has_no_prompt(store: Store) -> None:
-    assert await store.transcript.current("tg:9") == (None, [])
-    assert await store.transcript.size("tg:9") == 0

@@ -1,13 +1,11 @@
 """Approvals over the real table: what a restart keeps."""
 
-import asyncio
 from pathlib import Path
 
-from agent.approvals import EXPIRED, ApprovalRequest, Approvals, GuardedCall, question_id
+from agent.approvals import ApprovalRequest, Approvals, GuardedCall, question_id
 from agent.store import open_store
 from agent.store.approvals import ApprovalTable
 from agent.tools.tool import untouched
-from fakes.patience import SECONDS
 
 STEP = GuardedCall("t1", "c1", "tg:1", untouched)
 WHAT, SCOPE = "commit to website: Fix", "commit:website"
@@ -15,55 +13,8 @@ A1 = question_id("a1", "tg:1", WHAT, SCOPE)
 LATER = 1e11  # seconds since the epoch
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 async def shown(request: ApprovalRequest) -> None:
     """The question is on somebody's phone; nobody has pressed yet."""
-
-
-async def test_a_question_is_answered_after_a_restart(tmp_path: Path) -> None:
-    clock = Clock()
-    path = tmp_path / "v.db"
-    async with open_store(path, clock) as store:
-        approvals = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
-        asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
-        while not await approvals.rows.not_taken("t1"):
-            await asyncio.sleep(0.01)
-        asking.cancel()
-        await asyncio.wait([asking])
-    async with open_store(path, clock) as store:
-        approvals = Approvals(store.approvals, shown, clock=clock)
-        assert await approvals.rows.not_taken("t1") == {"c1"}
-        asking = asyncio.create_task(approvals.settle(STEP, WHAT, SCOPE))
-        assert await approvals.decide(A1, "chat", "111") is not None
-        request, decision, _ = await asyncio.wait_for(asking, SECONDS)
-        assert (request.id, decision) == (A1, "chat")
-        assert await approvals.rows.not_taken("t1") == frozenset()
-        later = GuardedCall("t2", "c9", "tg:1", untouched)
-        assert (await approvals.settle(later, "commit to website: More", SCOPE))[1] == "chat"
-        assert [grant.scope for grant in await store.approvals.grants("tg:1")] == [SCOPE]
-
-
-async def test_the_expiry_goes_on_while_nothing_runs(tmp_path: Path) -> None:
-    clock = Clock()
-    async with open_store(tmp_path / "v.db", clock) as store:
-        first = Approvals(store.approvals, shown, clock=clock, new_id=lambda: "a1")
-        asking = asyncio.create_task(first.settle(STEP, WHAT, SCOPE))
-        while not await first.rows.not_taken("t1"):
-            await asyncio.sleep(0.01)
-        asking.cancel()
-        await asyncio.wait([asking])
-        clock.now += 301
-        again = Approvals(store.approvals, shown, clock=clock)
-        _, decision, reason = await asyncio.wait_for(again.settle(STEP, WHAT, SCOPE), SECONDS)
-        assert (decision, reason) == ("denied", EXPIRED.format(minutes=5))
-        assert await again.decide(A1, "once", "111") is None
 
 
 async def test_a_press_after_the_expiry_counts_for_nothing(tmp_path: Path) -> None:

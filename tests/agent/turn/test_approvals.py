@@ -7,7 +7,6 @@ import pytest
 from agent.approvals import (
     DENIED,
     EXPIRED,
-    NOBODY,
     ApprovalRequest,
     Approvals,
     AskOwners,
@@ -66,12 +65,6 @@ async def test_denied(bench: Bench) -> None:
     assert bench.journal.messages[3] == ToolResult("c", "git_commit", DENIED)
 
 
-async def test_nobody_to_ask_denies_at_once(bench: Bench) -> None:
-    await bench.run(COMMIT, says("It was denied."))
-    assert bench.journal.messages[3] == ToolResult("c", "git_commit", NOBODY)
-    assert bench.of(ApprovalAsked) == [ApprovalAsked(ASK1, WHAT, "denied")]
-
-
 async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
     asked: list[ApprovalRequest] = []
     bench.ask = answering("chat", asked)
@@ -80,14 +73,6 @@ async def test_for_the_chat_asks_no_more(bench: Bench) -> None:
     assert len(asked) == 1
     assert [e.decision for e in bench.of(ApprovalAsked)] == ["chat", "chat"]
     assert bench.rows.grants == {("cli", "commit:website")}
-
-
-async def test_a_standing_permission_covers_its_scope_alone(bench: Bench) -> None:
-    asked: list[ApprovalRequest] = []
-    bench.ask = answering("once", asked)
-    bench.rows.grants.add(("cli", "commit:website"))
-    await bench.run(calls("git_commit", repo="blog", message="Fix"), says("Done."))
-    assert [request.scope for request in asked] == ["commit:blog"]
 
 
 async def test_after_strangers_text_a_standing_permission_asks_again(bench: Bench) -> None:

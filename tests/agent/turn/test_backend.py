@@ -73,13 +73,6 @@ async def test_a_server_that_always_breaks_off_ends_the_turn(bench: Bench) -> No
     ]
 
 
-async def test_a_backend_that_stays_away_ends_the_turn(bench: Bench) -> None:
-    bench.limits = TurnLimits(away_seconds=0.3)
-    finished = await bench.run(BackendAway("No model backend is running."))
-    assert finished.reason == "backend"
-    assert finished.text == saying("did not come back", "No model backend is running.")
-
-
 async def test_a_backend_that_has_failed_ends_it_with_its_reason(bench: Bench) -> None:
     async def failed() -> None:
         raise BackendAway("The model file is damaged.")
@@ -124,12 +117,6 @@ async def test_an_answer_that_ends_early_says_that_it_is_without_tools(
     assert finished.text.startswith(f"{why}\n\n{answer[:17]}")
 
 
-async def test_errors_that_differ_are_tried_a_little_longer(bench: Bench) -> None:
-    errors = [refused(400, f"request {number} is bad") for number in range(4)]
-    await bench.run(*errors, says("Fine."))
-    assert forms(bench) == [("auto", True)] * 4 + [("none", True)]
-
-
 async def test_a_form_that_was_taken_is_kept_for_the_turn(bench: Bench) -> None:
     error = refused(400, "Failed to parse input")
     await bench.run(error, error, says(""), says("Fine."))
@@ -146,14 +133,6 @@ async def test_a_server_that_fails_with_everything_is_asked_anew_after_its_resta
     assert forms(bench) == [*FORMS, ("auto", True), ("auto", True)]
     assert bench.of(Notice) == [Notice(saying("failed", "the decoder is broken", "go on"))]
     assert bench.ran == [("bash", {"command": "ls"})]
-
-
-async def test_and_never_for_ever(bench: Bench) -> None:
-    bench.limits = TurnLimits(trouble_seconds=0)
-    finished = await bench.run(refused(500, "Failed to parse input"))
-    assert finished.reason == "error"
-    assert finished.text == saying("refused", "Failed to parse input")
-    assert forms(bench) == [*FORMS, *FORMS]
 
 
 async def test_a_request_that_is_at_fault_itself_is_not_asked_anew(bench: Bench) -> None:

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from agent.approvals import DENIED, NOBODY
+from agent.approvals import DENIED
 from agent.budgets import DailyBudgets
 from agent.errors import ToolError
 from agent.events import ApprovalAsked
 from agent.messages import ToolResult
-from agent.model import Request
 from agent.store import Store, open_store
 from agent.store.usage import Used
 from agent.tools.tool import Call, Output, Tool, tool
-from agent.turn import texts
 from agent.turn.loop import run_turn
 from fakes.model_scripted import ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
@@ -59,33 +57,6 @@ async def test_beyond_the_budget_an_owner_is_asked_for_a_tenth_more(
     assert await used(store) == [Used("calls", 4, 2)]
 
 
-@pytest.mark.parametrize("nobody", [False, True], ids=["denied", "nobody to ask"])
-async def test_what_is_not_allowed_does_not_run_and_is_told(
-    bench: Bench, store: Store, nobody: bool
-) -> None:
-    bench.ask = None if nobody else answering("denied", [])
-    assert await run(bench, store, "1", "2", calls=1) == "Done."
-    assert results(bench) == ["ran 1", NOBODY if nobody else DENIED]
-    assert bench.ran == [("bash", {"command": "1"})]
-    assert await used(store) == [Used("calls", 1, 0)]
-
-
-async def test_without_limits_nothing_is_counted(bench: Bench, store: Store) -> None:
-    await run(bench, store, "1", "2")
-    assert await used(store) == []
-
-
-async def test_frozen_runs_nothing_and_answers(bench: Bench, store: Store) -> None:
-    await store.freeze.freeze("ann")
-    assert await run(bench, store, "1", frozen=texts.FROZEN) == f"{texts.FROZEN}\n\nDone."
-    assert bench.ran == []
-    assert "frozen" in results(bench)[0]
-    requests: list[Request] = bench.model.requests
-    assert {request.tool_choice for request in requests} == {"none"}
-    [(message, text, _, _)] = bench.journal.finished
-    assert (message and message.text, text) == ("Done.", f"{texts.FROZEN}\n\nDone.")
-
-
 async def test_frozen_in_the_middle_of_a_turn(bench: Bench, store: Store) -> None:
     @tool
     async def bash(call: Call, command: str) -> Output:
@@ -97,13 +68,6 @@ async def test_frozen_in_the_middle_of_a_turn(bench: Bench, store: Store) -> Non
     await run(bench, store, "1", "2", calls=10)
     assert results(bench)[0] == "ran"
     assert "frozen" in results(bench)[1]
-
-
-async def test_half_of_a_budget_shows(store: Store) -> None:
-    budgets = DailyBudgets(store.budgets, {**NONE, "calls": 10, "jobs": 10})
-    day = budgets.today()
-    await store.budgets.settle("cli", day, {"calls": 5, "jobs": 6, "files": 900})
-    assert await budgets.half_used("cli") == [(Used("jobs", 6, 0), 10)]
 
 
 class PlanningBench(Bench):

@@ -46,13 +46,6 @@ async def test_stop_ends_a_tool_and_every_call_has_a_result(bench: Bench) -> Non
     ]
 
 
-async def test_stop_before_the_first_word(bench: Bench) -> None:
-    bench.stop.set()
-    finished = await bench.run(says("Hello", hold=asyncio.Event().wait))
-    assert finished.reason == "cancelled"
-    assert finished.text.endswith(texts.STOPPED)
-
-
 async def test_stop_of_a_turn_that_was_cut_off_before(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,15 +138,6 @@ async def test_an_answer_without_its_note_is_asked_on(bench: Bench) -> None:
     finished = await bench.run(says("Here."))
     assert finished.text == "Here."
     assert bench.journal.messages[3] == User(f"<context>\n{texts.GO_ON}\n</context>")
-
-
-async def test_a_turn_of_before_is_not_counted(bench: Bench) -> None:
-    call = ToolCall("a", "bash", '{"command": "ls"}')
-    answered = Assistant("", (call,)), ToolResult("a", "bash", "x"), Assistant("ok")
-    bench.journal.messages = [System("s"), User("u"), *answered, User("and now?")]
-    bench.journal.own = 1
-    finished = await bench.run(says("Now."))
-    assert finished.tool_calls == 0
 
 
 async def test_a_write_under_way_is_finished_before_a_stop(

@@ -3,26 +3,23 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 
-from agent.errors import BackendLost
-from agent.events import Event, ModelFinished, ModelProgress, Notice, TextDelta, ThoughtDelta
-from agent.llm.tool_call_parser import KnownTools, ToolCallParser
-from agent.messages import ToolCall, User
+from agent.events import Event, ModelFinished, Notice, TextDelta, ThoughtDelta
+from agent.llm.tool_call_parser import KnownTools
+from agent.messages import User
 from agent.model import (
     Ahead,
     Completion,
     ModelRefused,
     Piece,
-    PrefillProgress,
     ReasoningPiece,
     Request,
     TextPiece,
 )
 from agent.turn import texts
-from agent.turn.model_caller import ModelCaller, thought_alone
+from agent.turn.model_caller import ModelCaller
 from agent.turn.turn import TurnLimits, at_once
 
 
@@ -64,18 +61,6 @@ async def played(
 WHOLE = Completion("Hello.", (), "", "stop", 1, 2, 3, 4, 5.5, 6.5)
 
 
-async def test_every_figure_of_a_completion_is_told() -> None:
-    events, completion, visible = await played([TextPiece("Hello."), WHOLE])
-    assert events == [TextDelta("Hello."), ModelFinished(1, 2, 3, 4, 5.5, 6.5, "stop")]
-    assert (completion, visible) == (WHOLE, "Hello.")
-
-
-async def test_reading_and_thoughts_are_told_as_they_come() -> None:
-    said: list[Piece] = [PrefillProgress(5, 9, 2), ReasoningPiece("hm"), TextPiece("Hello."), WHOLE]
-    events, _, _ = await played(said)
-    assert events[:3] == [ModelProgress(5, 9, 2), ThoughtDelta("hm"), TextDelta("Hello.")]
-
-
 @pytest.mark.parametrize("brief", [False, True])
 async def test_a_thought_ends_where_an_answer_is_wanted_now(brief: bool) -> None:
     """In the request for that answer nothing is left to end."""
@@ -87,67 +72,6 @@ async def test_a_thought_ends_where_an_answer_is_wanted_now(brief: bool) -> None
     else:
         assert completion == Completion("", (), "one ", "length")
         assert events[:2] == [ThoughtDelta("one "), Notice(texts.ANSWER_NOW)]
-
-
-async def test_a_thought_in_the_text_is_one_too() -> None:
-    """Of a server that leaves thoughts in, and of an answer that we read ourselves."""
-    said: list[Piece] = [TextPiece("<thi"), TextPiece("nk>h"), TextPiece("m</think>Hello."), WHOLE]
-    events, completion, visible = await played(said)
-    assert events[:3] == [ThoughtDelta("h"), TextDelta("Hello."), ThoughtDelta("m")]
-    assert (completion.reasoning, visible) == ("hm", "Hello.")
-
-
-async def test_a_thought_in_the_text_ends_where_an_answer_is_wanted_now() -> None:
-    thinking: list[Piece] = [TextPiece("<think>one "), TextPiece("two"), WHOLE]
-    events, completion, _ = await played(thinking, answer_now=True)
-    assert completion == Completion("", (), "one ", "length")
-    assert events[:2] == [ThoughtDelta("one "), Notice(texts.ANSWER_NOW)]
-
-
-@pytest.mark.parametrize(
-    ("reason", "text", "calls", "tokens", "told"),
-    [
-        ("length", "", (), 30, True),
-        ("length", "", (), None, False),
-        ("stop", "", (), 30, False),
-        ("length", "So", (), 30, False),
-        ("length", "", (ToolCall("a", "bash", "{}"),), 30, False),
-    ],
-    ids=["alone", "by us", "ended", "said", "called"],
-)
-async def test_a_thought_that_took_all_the_room_is_told(
-    reason: Any, text: str, calls: tuple[ToolCall, ...], tokens: int | None, told: bool
-) -> None:
-    ended = Completion(text, calls, "hm", reason, completion_tokens=tokens)
-    events, _, _ = await played([ReasoningPiece("hm"), TextPiece(text), ended])
-    assert (Notice(texts.THOUGHT_ALONE) in events) is told
-    assert thought_alone(ended, parser_of(text)) is (reason == "length" and not text and not calls)
-
-
-def parser_of(text: str) -> ToolCallParser:
-    parser = ToolCallParser(KnownTools.of(()))
-    parser.feed(text)
-    parser.close()
-    return parser
-
-
-CUT = Completion("", (), "", "cut")
-
-
-async def test_breaks_are_counted_anew_for_each_completion() -> None:
-    events: list[Event] = []
-    broken: list[Piece] = [TextPiece("Hel"), CUT]
-    model = Played([broken, broken, [TextPiece("Hello."), WHOLE], broken, broken, [WHOLE]])
-    caller = ModelCaller(model, KnownTools.of(()), TurnLimits(), at_once, events.append)
-    for _ in range(2):
-        completion, _ = await caller.complete(Request((User("hi"),), ()))
-        assert completion == WHOLE
-    assert len(model.requests) == 6
-    assert [type(event) for event in events].count(Notice) == 4
-    model.plays = [broken]
-    with pytest.raises(BackendLost, match=texts.BREAKS_OFF):
-        await caller.complete(Request((User("hi"),), ()))
-    assert len(model.requests) == 9
 
 
 @pytest.mark.parametrize(

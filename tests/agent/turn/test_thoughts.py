@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.events import Notice, TextDelta, ThoughtDelta, as_json
+from agent.events import Notice, TextDelta, ThoughtDelta
 from agent.messages import Assistant
 from agent.model import UNBOUNDED
 from agent.turn import texts
@@ -31,10 +31,6 @@ async def test_a_thought_is_kept_with_its_step_and_sent_with_the_next_call(bench
     sent = bench.model.requests[1].messages
     assert [m.thought for m in sent if isinstance(m, Assistant)] == ["First the files."]
     assert bench.journal.messages[-1] == Assistant("Done.", thought="Enough.")
-
-
-def test_a_thought_is_an_event_of_its_own() -> None:
-    assert as_json(ThoughtDelta("Hm.")) == {"type": "thought.delta", "text": "Hm."}
 
 
 @pytest.mark.parametrize("thought", [says("never", reasoning=CIRCLE), says(f"<think>{CIRCLE}")])

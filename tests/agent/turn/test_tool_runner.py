@@ -7,10 +7,9 @@ import pytest
 
 from agent.events import CallRefused, ToolCalled, ToolFinished
 from agent.messages import Assistant, ToolCall, ToolResult
-from agent.model import Completion
 from agent.turn import texts
-from agent.turn.conversation import Conversation, usage_of
-from agent.turn.tool_runner import ToolRunner, described
+from agent.turn.conversation import Conversation
+from agent.turn.tool_runner import ToolRunner
 from agent.turn.turn import TurnLimits
 from fakes.model_scripted import ScriptedModel, says
 from fakes.words import saying
@@ -60,11 +59,6 @@ async def test_calls_are_run_in_order_and_what_each_came_to_is_kept(bench: Bench
     ]
 
 
-async def test_a_tool_that_only_failed_is_not_done(bench: Bench) -> None:
-    tools, _ = await ran(bench, call("a", "fail"))
-    assert (tools.calls, tools.done) == (1, set())
-
-
 async def test_a_report_has_the_last_eight_calls_and_none_is_none(bench: Bench) -> None:
     tools = await runner(bench)
     assert tools.report("Over.") == "Over."
@@ -90,13 +84,6 @@ async def test_calls_that_are_none_count_once_for_a_step(bench: Bench) -> None:
     ]
 
 
-async def test_what_had_started_before_a_restart_is_told_as_interrupted(bench: Bench) -> None:
-    tools, results = await ran(bench, call("a"), call("b"), interrupted={"a"})
-    assert results == [texts.INTERRUPTED, "ran b"]
-    assert tools.calls == 1
-    assert bench.ran == [("bash", {"command": "b"})]
-
-
 @pytest.mark.parametrize(("most", "run"), [(1, 1), (2, 2), (3, 3), (4, 3)])
 async def test_at_the_limit_the_last_call_says_so_and_no_other_is_run(
     bench: Bench, most: int, run: int
@@ -109,64 +96,3 @@ async def test_at_the_limit_the_last_call_says_so_and_no_other_is_run(
         expected[run:] = [texts.NOT_RUN_LIMIT.format(count=most)] * (3 - run)
     assert results == expected
     assert (tools.calls, len(bench.ran)) == (run, run)
-
-
-@pytest.mark.parametrize(
-    ("done", "next_call", "repeats"),
-    [
-        (["ls"], "ls", True),
-        (["ls"], "df", False),
-        (["ls", "df"], "ls", False),  # df may have changed what ls shows
-        (["ls", "df", "ls"], "df", True),
-        (["a", "b", "c", "a", "b"], "c", True),
-        (["a", "b", "c", "d", "a", "b", "c"], "d", True),
-        (["test", "edit 1", "test", "edit 2"], "test", False),
-        ([], "ls", False),
-    ],
-)
-async def test_a_call_that_completes_the_second_round_of_a_cycle_repeats(
-    bench: Bench, done: list[str], next_call: str, repeats: bool
-) -> None:
-    made = [call(f"a{n}", command) for n, command in enumerate(done)]
-    tools = await runner(bench, *made)
-    await tools.run(made)
-    assert tools.repeats(call("b", next_call)) == repeats
-
-
-async def test_a_call_whose_result_changes_is_progress(bench: Bench) -> None:
-    tools = await runner(bench)
-    tools.remember(call("a", "ls"), "one")
-    tools.remember(call("b", "date"), "noon")
-    tools.remember(call("c", "ls"), "two")
-    assert not tools.repeats(call("d", "date"))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ('{"command": "ls -l\\n  | head", "seconds": 5}', "bash ls -l | head 5"),
-        ("{}", "bash"),
-        ("no JSON", "bash"),
-        (json.dumps({"command": "x" * 115}), "bash " + "x" * 115),
-        (json.dumps({"command": "x" * 116}), "bash " + "x" * 114 + "…"),
-    ],
-    ids=["lines", "none", "unreadable", "just", "long"],
-)
-def test_a_call_in_a_line(arguments: str, line: str) -> None:
-    assert described(ToolCall("a", "bash", arguments)) == line
-
-
-@pytest.mark.parametrize(
-    ("figures", "usage"),
-    [
-        ((100, 80, 10), (100, 80, 10)),
-        ((None, None, None), (0, 0, 4)),
-        ((100, None, 0), (100, 0, 0)),
-    ],
-)
-def test_tokens_that_a_server_does_not_count_are_guessed(
-    figures: tuple[int | None, ...], usage: tuple[int, ...]
-) -> None:
-    completion = Completion("five.", (ToolCall("a", "bash", "nine more"),), "", "stop", *figures)
-    used = usage_of(completion)
-    assert (used.prompt_tokens, used.cached_tokens, used.completion_tokens) == usage

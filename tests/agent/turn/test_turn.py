@@ -330,12 +330,7 @@ class TestRepetition:
         assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
         assert finished.text.startswith(texts.LOOPING.format(call="bash ls"))
 
-    async def test_the_same_call_twice_in_one_step_is_run_once(self, bench: Bench) -> None:
-        twice = also(calls("bash", id="a", command="ls"), calls("bash", id="b", command="ls"))
-        await bench.run(twice, says("Done."))
-        assert len(bench.ran) == 1
-
-    @pytest.mark.parametrize("period", [2, 3, 4])
+    @pytest.mark.parametrize("period", [2, 4])
     async def test_cycles_count(self, bench: Bench, period: int) -> None:
         numbers = iter(range(1000))
         model = ScriptedModel(lambda request: calls("bash", command=str(next(numbers) % period)))
@@ -384,11 +379,6 @@ class TestAnswersOfSmallModels:
         assert isinstance(last, User)
         assert last.images == ("data:image/png;base64,AA==",)
 
-    async def test_after_an_answer_without_words_too(self, bench: Bench) -> None:
-        bench.constrain = "always"
-        finished = await bench.run(calls("bash", command="ls"), says(""), says("One file."))
-        assert finished.text == "One file."
-
     async def test_with_what_was_said_just_before(self, bench: Bench) -> None:
         bench.constrain = "always"
         before: list[Message] = [User("list the folder"), Assistant("Two files.")]
@@ -429,13 +419,6 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(call, says(""), says("The name of the file."), call)
         assert (finished.reason, finished.tool_calls) == ("loop", 1)
         assert finished.text == f"{texts.NO_RESULT}\n{texts.DONE_SO_FAR}\n- bash ls: ok"
-
-    async def test_not_after_a_circle_either(self, bench: Bench) -> None:
-        bench.constrain = "always"
-        bench.journal.messages[-1] = User("say the name of the file")
-        call, echo = calls("bash", command="ls"), says("The name of the file.")
-        finished = await bench.run(call, call, call, call, call, echo, echo, echo)
-        assert (finished.reason, echo.text in finished.text) == ("loop", False)
 
     async def test_what_was_done_twice_is_told_once(self, bench: Bench) -> None:
         bench.constrain = "always"
@@ -553,10 +536,6 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(says("There are 7."), *(lines if there else ()))
         assert finished.text == ("There are none." if there else "There are 7.")
 
-    async def test_other_models_answer_as_they_do(self, bench: Bench) -> None:
-        await bench.run(calls("bash", command="ls"), says("One file."))
-        assert len(bench.model.requests) == 2
-
 
 class TestPoorAnswers:
     async def test_an_empty_answer_is_asked_for_once(self, bench: Bench) -> None:
@@ -571,11 +550,6 @@ class TestPoorAnswers:
         finished = await bench.run(says("  \n"))
         assert (finished.text, finished.reason) == (texts.NO_ANSWER, "error")
         assert len(bench.model.requests) == 2
-
-    async def test_only_reasoning_is_empty(self, bench: Bench) -> None:
-        finished = await bench.run(says("<think>what to say"), says("<think>hm</think>\n\nYes."))
-        assert finished.text == bench.shown == "Yes."
-        assert bench.journal.messages[-1] == Assistant("Yes.", thought="hm")
 
     async def test_a_cut_answer_is_continued_once(self, bench: Bench) -> None:
         cut = says("One two", finish_reason="length")

@@ -19,11 +19,10 @@ from agent.model import (
     ReasoningPiece,
     Request,
     TextPiece,
-    ToolCallPiece,
 )
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint
-from fakes.model_scripted import ModelServer, Refusal, calls, refused, says
+from fakes.model_scripted import ModelServer, Refusal, refused, says
 from fakes.patience import SECONDS
 
 TOOL = {"type": "function", "function": {"name": "bash", "description": "d", "parameters": {}}}
@@ -173,38 +172,6 @@ async def test_each_request_begins_with_the_bytes_of_the_one_before() -> None:
     assert second.startswith(first)
 
 
-async def test_a_call_is_joined_first_and_parsed_by_nobody() -> None:
-    arguments = '{"command": "echo \\"a\\u00e9b\\" \\\\ c"}'
-    pieces = [
-        chunk({"tool_calls": [{"index": 0, "id": "x", "function": {"name": "bash"}}]}),
-        *(
-            chunk({"tool_calls": [{"index": 0, "function": {"arguments": letter}}]})
-            for letter in arguments
-        ),
-        chunk({}, finish_reason="tool_calls"),
-    ]
-    last = await raw_completion(*pieces)
-    assert last.calls == (ToolCall("x", "bash", arguments),)
-    assert last.finish_reason == "tool_calls"
-
-
-async def test_interleaved_calls_repeated_names_missing_indices_and_objects() -> None:
-    last = await raw_completion(
-        chunk({"tool_calls": [{"index": 1, "id": "b", "function": {"name": "grep"}}]}),
-        chunk({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "bash"}}]}),
-        chunk({"tool_calls": [{"index": 1, "function": {"name": "grep", "arguments": '{"p'}}]}),
-        chunk({"tool_calls": [{"index": 0, "function": {"arguments": {"command": "é"}}}]}),
-        chunk({"tool_calls": [{"index": 1, "function": {"arguments": '": 1}'}}]}),
-        chunk({"tool_calls": [{"id": "c", "function": {"name": "bash", "arguments": "{"}}]}),
-        chunk({"tool_calls": [{"function": {"arguments": "}"}}]}, finish_reason="tool_calls"),
-    )
-    assert last.calls == (
-        ToolCall("a", "bash", '{"command": "é"}'),
-        ToolCall("b", "grep", '{"p": 1}'),
-        ToolCall("c", "bash", "{}"),
-    )
-
-
 async def test_bytes_split_anywhere_comments_carriage_returns_and_noise() -> None:
     stream = (
         b": keep-alive\r\n\r\nevent: message\r\nid: 1\r\n"
@@ -215,26 +182,6 @@ async def test_bytes_split_anywhere_comments_carriage_returns_and_noise() -> Non
     )
     last = await raw_completion(*(stream[i : i + 1] for i in range(len(stream))))
     assert (last.text, last.finish_reason) == ("hé \U0001f600!", "stop")
-
-
-async def test_events_without_blank_lines_between() -> None:
-    lines = b"".join(chunk({"content": letter}).rstrip() + b"\n" for letter in "abc")
-    last = await raw_completion(lines, b"data: [DONE]\n\n")
-    assert (last.text, last.finish_reason) == ("abc", "stop")
-
-
-async def test_invalid_utf8_is_replaced() -> None:
-    last = await raw_completion(
-        b'data: {"choices":[{"delta":{"content":"a\xff\\ud800b"}}]}\n\n',
-        chunk({}, finish_reason="stop"),
-    )
-    assert last.text == "a\ufffd?b"
-
-
-async def test_missing_usage_is_not_known() -> None:
-    async with ModelServer(says("Hello", tokens=None)) as server:
-        last = completion(await pieces_of(server))
-    assert (last.prompt_tokens, last.cached_tokens, last.completion_tokens) == (None, None, None)
 
 
 async def test_what_ik_llama_cpp_did_not_read_was_in_its_cache() -> None:
@@ -381,13 +328,6 @@ async def test_leaving_closes_the_connection_at_once() -> None:
         async with asyncio.timeout(SECONDS):
             await server.left.wait()
         await asyncio.wait([listening])
-
-
-async def test_a_call_piece_is_a_sign_of_life() -> None:
-    async with ModelServer(calls("bash", command="ls")) as server:
-        pieces = await pieces_of(server)
-    assert ToolCallPiece("bash") in pieces
-    assert completion(pieces).calls == (ToolCall("call_0", "bash", '{"command": "ls"}'),)
 
 
 async def test_a_text_without_end_is_cut() -> None:
