@@ -69,24 +69,10 @@ class Process:
         """A setting, as SECTION__KEY, for the next start."""
         self._environment[f"VOLTAIRE_{key}"] = str(value)
 
-    def cpu_seconds(self) -> float:
-        """User and system time so far."""
-        assert self._process
-        stat = Path(f"/proc/{self._process.pid}/stat").read_text("utf-8")
-        fields = stat.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def resident_mib(self) -> float:
         """The memory that is resident now."""
         assert self._process
         return resident_mib(self._process.pid) or 0.0
-
-    def peak_mib(self) -> float:
-        """The most memory that was resident."""
-        assert self._process
-        status = Path(f"/proc/{self._process.pid}/status").read_text("utf-8")
-        (line,) = [line for line in status.splitlines() if line.startswith("VmHWM")]
-        return round(int(line.split()[1]) / 1024, 1)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["Process"]:

@@ -56,20 +56,3 @@ def test_the_tables_of_profiles_are_those_of_the_profiles() -> None:
         figure = re.match(r"[\d.]+", speed)
         reported = profiles[name].get("reference", {}).get("decode_tok_s")
         assert (float(figure[0]) if figure else None) == reported, name
-
-
-def test_what_the_readme_says_that_it_costs_is_measured() -> None:
-    said = re.search(
-        r"(\d+) MB of memory for the bot and (\d+) MB for the backend, (\d+) ms from a message",
-        (ROOT / "README.md").read_text(),
-    )
-    assert said
-    table = (ROOT / "docs" / "performance.md").read_text()
-    rows = (
-        "resident memory after one turn",
-        "the same: backend",
-        "update received to model request",
-    )
-    for figure, row in zip(said.groups(), rows, strict=True):
-        measured = re.search(rf"^\| {row}.*\*\*([\d.]+) ", table, re.M)
-        assert measured and round(float(measured[1])) == int(figure), row

@@ -1,9 +1,7 @@
 """The fixed prefix is a budget: it is what a person waits for when nothing is cached."""
 
 import json
-import re
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +9,6 @@ from rs_bpe.bpe import openai
 
 from agent.prompt import system_text
 
-README = Path(__file__).parent.parent / "README.md"
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text())
 COMPACT = json.dumps(TOOLS, separators=(",", ":"), ensure_ascii=False)
 
@@ -37,14 +34,6 @@ def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
     assert o200k(system_text()) + o200k(COMPACT) <= 1300
     assert len((system_text() + COMPACT).encode()) <= 6000
     assert o200k(hermes()) <= 1700
-
-
-def test_readme_tells_its_size() -> None:
-    said = re.search(r"System text and tools are about ([\d,]+) tokens", README.read_text("utf-8"))
-    assert said
-    assert int(said[1].replace(",", "")) == pytest.approx(
-        o200k(system_text()) + o200k(COMPACT), rel=0.05
-    )
 
 
 def test_all_commands_of_the_shell_cost_one_line_of_it() -> None:

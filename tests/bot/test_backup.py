@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent.store import Incoming, open_store
-from bot.backup import backup, kept_names, pack, rotate, without_secrets
+from bot.backup import backup, pack, rotate, without_secrets
 from bot.restore import BackupError, restore, unpack
 from bot.settings import load
 from bot.totp import KEY_FILE
@@ -75,12 +75,6 @@ async def test_there_and_back(state: Path, tmp_path: Path) -> None:
     assert (state / "models" / "big.gguf").exists()
     assert await waiting(state) == ["hello", "again"]
     assert state.stat().st_mode & 0o777 == 0o700
-
-
-async def test_onto_a_machine_without_state(state: Path, tmp_path: Path) -> None:
-    await backup(state, tmp_path / "b", None, secrets=False)
-    assert await restore(tmp_path / "b", tmp_path / "new" / "state") is None
-    assert await waiting(tmp_path / "new" / "state") == ["hello"]
 
 
 async def test_what_a_sandbox_may_have_left_stops_no_backup(state: Path, tmp_path: Path) -> None:
@@ -249,24 +243,17 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
 
 LINKS = [
     ("voltaire.db", "OUTSIDE/voltaire.db"),
-    ("config.toml", "OUTSIDE/secret"),
     ("state", "OUTSIDE"),
-    ("secrets", "OUTSIDE"),
     ("secrets/telegram.token_file/token", "OUTSIDE/secret"),
     ("state/../voltaire.db", "OUTSIDE/voltaire.db"),
     ("other", "state"),
-    ("state/chats", "OUTSIDE"),
-    ("state/run", "OUTSIDE"),
-    ("state/chats/cli", "OUTSIDE"),
     ("state/chats/cli/work", "OUTSIDE"),
     ("state/chats/cli/work/../work", "OUTSIDE"),
     ("state/chats/cli/other/notes", "OUTSIDE/notes"),
-    ("state/mcp", "OUTSIDE"),
     ("state/mcp/time/program", "OUTSIDE"),
     ("state/outgoing", "chats"),
-    ("state/thaw.key", "OUTSIDE/key"),
 ]
-HARD_LINKS = ["voltaire.db", "config.toml", "state/thaw.key", "state/chats/other/work/notes"]
+HARD_LINKS = ["voltaire.db", "state/chats/other/work/notes"]
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
@@ -303,16 +290,9 @@ def test_a_workspace_shares_no_file_with_the_program(tmp_path: Path, target: str
     "change",
     [
         {"schema": "first"},
-        {"schema": None},
-        {"schema": [1]},
         {"files": ["voltaire.db"]},
-        {"files": "voltaire.db"},
-        {"files": 7},
         {"files": {"voltaire.db": ["x"]}},
-        {"made_at": ["x"]},
         {"made_at": "\ud800"},
-        {"secrets": "perhaps"},
-        {"version": 1},
         {"made_at": " " * 20_000},
     ],
 )
@@ -347,7 +327,6 @@ async def test_nothing_in_a_backup_moves_the_cursor(state: Path, tmp_path: Path)
     [
         b"a = [[",
         b"\xff\xfe",
-        b'state = "x"',
         b"state = 3\nbackend = []",
         b"a = " + b"[" * 20_000,
         b"[telegram]\n#" + b"x" * 70_000,
@@ -549,11 +528,6 @@ async def test_a_clock_that_was_behind_takes_no_backup_away(state: Path, tmp_pat
     assert made and made.exists() and len(list(folder.iterdir())) == 10
     await rotate(state, folder, None, day + timedelta(40))
     assert not made.exists() and len(list(folder.iterdir())) == 9
-
-
-def test_of_a_week_without_runs_the_newest_of_each_week_is_kept() -> None:
-    names = {f"voltaire-{date(2026, 1, 1) + timedelta(7 * n)}.tar.gz": n for n in range(12)}
-    assert kept_names(names) == set(sorted(names)[-7:])
 
 
 async def test_what_is_there_is_not_overwritten(state: Path, tmp_path: Path) -> None:

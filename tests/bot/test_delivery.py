@@ -242,17 +242,6 @@ async def test_pauses_double_up_to_a_minute_and_begin_anew_after_a_success(
     assert pauses[8] == 1.0
 
 
-async def test_a_text_still_waits_after_days_without_the_app(
-    store: Store, channel: MemoryChannel, delivery: Delivery
-) -> None:
-    [id] = await put(store, "hello")
-    delivery._failures[CHAT] = 2_000  # a day and a half, a minute each
-    channel.faults.append(NotSent("no network"))
-    await once(store, delivery)
-    found = await row(store, id)
-    assert (found.state, found.not_before) == ("waiting", NOW + 60.0)
-
-
 async def test_a_send_that_crashes_is_uncertain_and_holds_nothing_up(
     store: Store, channel: MemoryChannel, delivery: Delivery
 ) -> None:

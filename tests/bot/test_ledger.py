@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from agent.errors import AgentError, ToolError
+from agent.errors import AgentError
 from agent.memory.search import EmbeddingsUnavailable
-from agent.sandbox.hosts import HostRequest, Hosts
+from agent.sandbox.hosts import Hosts
 from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes, open_sandboxes
 from agent.shell.registry import scripts
@@ -22,7 +22,6 @@ from agent.store import Store, open_store
 from agent.store.errors import StoreFull
 from agent.tools.bash import bash
 from agent.voice.speech_to_text import ServerRecognizer
-from agent.web.fetch import Fetcher
 from agent.web.search import SearchRefused
 from backend.client import BackendClient
 from backend.protocol import Endpoint
@@ -101,22 +100,6 @@ async def test_a_connection_that_cannot_be_recorded_is_not_made(tmp_path: Path) 
     assert web.seen == []
 
 
-async def test_pages_that_are_fetched_and_refused(tmp_path: Path) -> None:
-    async def permit(request: HostRequest) -> None:
-        if refuse:
-            raise ToolError("denied")
-
-    async with site() as web, open_store(tmp_path / "voltaire.db") as store:
-        observer = Observer(store.ledger, "tg:1")
-        for refuse in (False, True):
-            try:
-                await Fetcher(web.hosts(), observer).fetch(f"http://{web.host}/", permit)
-            except ToolError:
-                assert refuse
-        connections = [facts for _, facts in await of_kind(store, "connection")]
-    assert connections == [{"host": web.host}, {"host": web.host, "refused": "denied"}]
-
-
 async def test_the_owners_key_of_a_model_server(tmp_path: Path) -> None:
     settings = Settings(
         state=StateSection(dir=tmp_path),
@@ -181,20 +164,6 @@ async def test_a_configuration_that_was_changed(tmp_path: Path) -> None:
         await record_configuration(Settings(), store)  # without a file
         assert await of_kind(store, "admin") == changes
     assert [facts["act"] for _, facts in changes] == ["configuration", "version", "configuration"]
-
-
-async def test_another_version_of_the_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with open_store(tmp_path / "voltaire.db") as store:
-        for program in ("1.0", "1.0", "1.1"):
-            monkeypatch.setattr("bot.service.version", lambda _, program=program: program)
-            await record_configuration(Settings(), store)
-        changes = await of_kind(store, "admin")
-    assert [facts for _, facts in changes] == [
-        {"act": "version", "to": "1.0"},
-        {"act": "version", "to": "1.1"},
-    ]
 
 
 def test_audit_after_backup_and_restore(

@@ -1,14 +1,12 @@
 """Figures for Prometheus: what happened since the start, what is now, in base units, and nothing that can act."""
 
-import asyncio
 import json
 import re
 import sqlite3
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
@@ -200,18 +198,3 @@ async def test_the_dashboard_names_what_is_there(tmp_path: Path) -> None:
         name for each in expressions for name in re.findall(r"\b(?:voltaire|process)_\w+", each)
     }
     assert named - known == set()
-
-
-async def test_unfinished_requests_do_not_pile_up(tmp_path: Path) -> None:
-    await fill_state(tmp_path / "voltaire.db", turns=1)
-    async with scraped(tmp_path) as address:
-        port = urlsplit(address).port
-        crowd = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
-        for _, writer in crowd:
-            writer.write(b"GET /metrics HTTP/1.1\r\nHost: ")
-        async with asyncio.timeout(10):
-            with suppress(ConnectionError):
-                assert await crowd[0][0].read() == b""  # ended to make room
-        assert (await text_of(address))[0] == 200
-        for _, writer in crowd:
-            writer.close()

@@ -50,21 +50,6 @@ def written(tmp_path: Path, installation: Installation, *, root: bool) -> list[P
 
 
 @needs_systemd
-@pytest.mark.parametrize("root", [True, False])
-def test_systemd_accepts_the_units(tmp_path: Path, installation: Installation, root: bool) -> None:
-    paths = written(tmp_path, installation, root=root)
-    scope = [] if root else ["--user"]
-    environment = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
-    done = subprocess.run(
-        ["systemd-analyze", *scope, "verify", *paths],
-        capture_output=True,
-        text=True,
-        env=environment,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@needs_systemd
 def test_exposure_is_at_most_what_was_promised(tmp_path: Path, installation: Installation) -> None:
     paths = {path.name: path for path in written(tmp_path, installation, root=True)}
     for name, most in (("voltaire-bot.service", 3.3), ("voltaire-backend.service", 3.3)):

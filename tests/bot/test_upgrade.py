@@ -249,13 +249,6 @@ async def test_trouble_that_is_there_already_is_no_reason(tmp_path: Path) -> Non
     assert place.installed == "2"
 
 
-async def test_a_new_program_that_does_not_answer_is_not_taken(tmp_path: Path) -> None:
-    upgrade, place, units = await made(tmp_path, demo=1)
-    with pytest.raises(UpgradeError, match="demo"):
-        await upgrade.forward(ProgramVersion("2", "2"))
-    assert (place.installed, units.said) == ("1", [])
-
-
 async def test_one_that_does_not_become_ready_is_taken_back(tmp_path: Path) -> None:
     upgrade, place, units = await made(tmp_path, "2")
     place.on_switch = lambda: migrate(tmp_path)
@@ -263,14 +256,6 @@ async def test_one_that_does_not_become_ready_is_taken_back(tmp_path: Path) -> N
         await upgrade.forward(ProgramVersion("2", "2"))
     assert place.installed == "1" and units.said[-1] == "start 1"
     assert (tmp_path / "log").read_text() == "restored\n", "the database was in a newer form"
-
-
-async def test_rollback_over_a_migration_restores_the_state_before(tmp_path: Path) -> None:
-    upgrade, place, _ = await made(tmp_path)
-    await upgrade.forward(ProgramVersion("2", "2"))
-    migrate(tmp_path)
-    await upgrade.rollback()
-    assert place.installed == "1" and (tmp_path / "log").read_text() == "restored\n"
 
 
 async def test_a_state_of_a_newer_version_is_backed_up_by_the_new_program(tmp_path: Path) -> None:

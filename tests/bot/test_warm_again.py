@@ -92,24 +92,3 @@ async def test_a_server_that_tells_nothing_of_its_cache_is_asked_for_nothing(sta
             await it.ready()
             assert await agent.server_identity() is None
             assert (await it.client.status()).backend.state == "ready"
-
-
-async def test_after_everything_was_killed_a_chat_costs_its_own_transcript_once(
-    state: Path,
-) -> None:
-    model = gguf_maker.make(state / "noise.gguf")
-    config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
-    settings = Settings(state=StateSection(dir=state / "a"))
-    async with running(config) as it, open_agent(settings, it.client) as agent:
-        await it.ready()
-        await talk(agent.store, "one")
-        await agent.refresh_status()
-        prefix = (await it.until(lambda status: status.backend.warm is not None)).backend.warm
-    async with running(config) as it, open_agent(settings, it.client) as agent:
-        await it.ready()
-        for _ in range(2):
-            await agent.window.warm("one")
-        [(_, prompt, first), (_, _, second)] = await read_again(agent.store)
-    assert prefix
-    assert abs(first - (prompt - prefix.tokens)) <= 32
-    assert second <= 2

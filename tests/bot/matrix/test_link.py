@@ -167,10 +167,3 @@ async def test_an_alert_comes_once_where_it_was_asked_for(apps: BothApps) -> Non
     assert (await apps.olga.next(lambda e: e.final and "Hot" in e.body)).room == apps.room
     await apps.ask("!link end")
     assert await both.alerted_chats() == [in_telegram, in_matrix]
-
-
-async def test_a_code_of_matrix_leaves_the_alerts_there(apps: BothApps) -> None:
-    code = re.findall(r"/link (\w+)", await apps.ask("!link"))[0]
-    assert (await apps.phone.ask(f"/link {code}")).text.startswith("Linked:")
-    both = Apps([apps.telegram.bot, apps.matrix.bot])
-    assert await both.alerted_chats() == [str(RoomKey(apps.olga.id))]

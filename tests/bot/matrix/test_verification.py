@@ -137,20 +137,6 @@ async def test_other_emoji_verify_nothing(scenario: MatrixScenario, olga: Matrix
         assert not app.verified_by(run)
 
 
-async def test_an_app_that_ends_it_is_told(scenario: MatrixScenario, olga: MatrixPerson) -> None:
-    async with scenario.open() as run:
-        app = await met(scenario, olga)
-        terminal = Terminal(run, same=None)
-        await waits(run)
-        sas = await app.begin()
-        await app.emoji()
-        await soon(lambda: terminal.said)
-        await olga.client.cancel_key_verification(sas.transaction_id, reject=True)
-        terminal.answer.set_result(True)  # too late
-        assert "the app has ended it" in await terminal.ended()
-        assert not app.verified_by(run)
-
-
 async def test_a_key_that_is_another_one_verifies_nothing(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
