@@ -22,7 +22,7 @@ from agent.files import give
 from agent.mcp.servers import SIGN_INS
 from agent.sandbox.output_buffer import visible
 from agent.store import open_store
-from agent.store.backup import check_copy
+from agent.store.backup import check_copy, check_tables_only
 from agent.store.database import migrations
 from agent.store.errors import StoreError
 from backend.client import default_socket
@@ -77,6 +77,8 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
         new.mkdir(exist_ok=True)
         try:
             await check_copy(folder / DATABASE, manifest.schema)
+            for path in (*new.glob("*.db"), *new.glob(f"{MATRIX}/*.db")):
+                await asyncio.to_thread(check_tables_only, path)
         except StoreError as error:
             raise BackupError(f"{source} is damaged: {error}") from None
         async with open_store(folder / DATABASE) as store:

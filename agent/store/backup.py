@@ -3,12 +3,12 @@
 import asyncio
 import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from agent.files import replacing
 from agent.store import Store, open_store
+from agent.store.database import migrations, statements
 from agent.store.errors import StoreDamaged, StoreError, as_store_errors
 
 SNAPSHOT = "snapshot_at"  # key of the value that holds when the last was made
@@ -38,35 +38,48 @@ async def backup(store: Store, target: Path) -> None:
 async def check_copy(path: Path, schema: int) -> None:
     """Check a database file that nobody uses, written at version `schema`, and bring it up to date.
 
-    Raises StoreError when its pages, references or tables are damaged.
+    Raises StoreError when its pages, references or tables are damaged, or are not those of that version: a view or
+    trigger of another hand could compute for ever.
     """
     await asyncio.to_thread(_check_pages, path, schema)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        async with open_store(path) as store, open_store(Path(folder) / path.name) as empty:
-            missing = await _columns(empty) - await _columns(store)
-    if missing:
-        raise StoreDamaged(f"The database lacks {', '.join(sorted(missing)[:3])}.")
+    async with open_store(path):
+        pass
 
 
 def _check_pages(path: Path, schema: int) -> None:
-    with as_store_errors(path), closing(sqlite3.connect(path)) as database:
+    with (
+        as_store_errors(path),
+        closing(sqlite3.connect(path)) as database,
+        closing(sqlite3.connect(":memory:")) as empty,
+    ):
+        [version] = database.execute("PRAGMA user_version").fetchone()
+        if version != schema:
+            raise StoreDamaged(f"The database has schema {version}, not {schema}.")
+        for step in migrations()[:schema]:
+            for statement in statements(step):
+                empty.execute(statement)
+        if other := _schema(database) ^ _schema(empty):
+            names = ", ".join(sorted({name for name, _ in other})[:3])
+            raise StoreDamaged(f"The database has other tables than schema {schema} ({names}).")
         found = [str(row[0]) for row in database.execute("PRAGMA integrity_check(1)")]
         strays = database.execute("PRAGMA foreign_key_check").fetchone()
-        [version] = database.execute("PRAGMA user_version").fetchone()
     if found != ["ok"]:
         raise StoreDamaged(f"The database is damaged ({found[0]}).")
     if strays:
         raise StoreDamaged(f"The database is damaged (a row of {strays[0]} refers to nothing).")
-    if version != schema:
-        raise StoreDamaged(f"The database has schema {version}, not {schema}.")
 
 
-async def _columns(store: Store) -> set[str]:
-    """Every index, trigger and column of a table, by name."""
-    rows = await store.database.all(
-        "SELECT m.name, c.name FROM sqlite_master m LEFT JOIN pragma_table_info(m.name) c"
-    )
-    return {".".join(filter(None, row)) for row in rows}
+def _schema(database: sqlite3.Connection) -> set[tuple[str, str | None]]:
+    """The name and statement of every table, index, view and trigger."""
+    return set(database.execute("SELECT name, sql FROM sqlite_master"))
+
+
+def check_tables_only(path: Path) -> None:
+    """Raise StoreDamaged if another part's database has a view or trigger, which could compute for ever."""
+    with as_store_errors(path), closing(sqlite3.connect(path)) as database:
+        made = [sql.upper().split()[1] for _, sql in _schema(database) if sql]
+    if {*made} - {"TABLE", "INDEX", "UNIQUE"}:
+        raise StoreDamaged(f"{path.name} holds more than tables.")
 
 
 async def snapshot(store: Store) -> Path | None:

@@ -1,5 +1,6 @@
 """A backup is the whole state, made while it is in use; what is not whole replaces nothing."""
 
+import asyncio
 import gzip
 import io
 import json
@@ -187,12 +188,54 @@ async def test_a_database_that_is_not_sound_replaces_nothing(state: Path, tmp_pa
         ),
         (changed_database(scratch, "PRAGMA user_version = 999"), "schema 999, not"),
         (changed_database(scratch, "PRAGMA foreign_keys = OFF", insert), "refers to nothing"),
-        (changed_database(scratch, "DROP TABLE approvals"), "damaged"),
-        (changed_database(scratch, "ALTER TABLE usage DROP COLUMN cached_tokens"), "lacks"),
+        (changed_database(scratch, "DROP TABLE approvals"), "other tables"),
+        (changed_database(scratch, "ALTER TABLE usage DROP COLUMN cached_tokens"), "other tables"),
     ):
         with pytest.raises(BackupError, match=sentence):
             await restore(packed(good, bad, change), state)
     assert content(state) == before and [*tmp_path.glob("state-*")] == []
+
+
+FOR_EVER = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [f"CREATE TRIGGER t AFTER INSERT ON ledger BEGIN {FOR_EVER}; END"],
+        [f"CREATE TRIGGER t BEFORE UPDATE ON chats BEGIN {FOR_EVER}; END"],
+        ["DROP TABLE ledger", f"CREATE VIEW ledger AS {FOR_EVER}"],
+        [f"CREATE VIEW more AS {FOR_EVER}"],
+        ["CREATE TABLE more (x CHECK (length(hex(zeroblob(100000000))) > 0))"],
+        ["CREATE INDEX more ON inbox (length(hex(zeroblob(100000000))))"],
+        ["DROP TRIGGER notes_noted"],
+        [
+            "PRAGMA writable_schema = ON",
+            "UPDATE sqlite_master SET sql = sql || ' ' WHERE name = 'notes'",
+        ],
+    ],
+)
+async def test_a_database_brings_no_statements_of_its_own(
+    state: Path, tmp_path: Path, statements: list[str]
+) -> None:
+    await backup(state, tmp_path / "good", None, secrets=False)
+    bad = packed(tmp_path / "good", tmp_path / "bad", changed_database(tmp_path / "x", *statements))
+    with pytest.raises(BackupError, match="other tables"):
+        await asyncio.wait_for(restore(bad, state), 10)
+    assert await waiting(state) == ["hello"]
+
+
+@pytest.mark.parametrize("name", ["history.db", "matrix/keys.db"])
+async def test_the_databases_beside_it_hold_tables_only(
+    state: Path, tmp_path: Path, name: str
+) -> None:
+    (state / name).parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(state / name)) as other:
+        other.execute(f"CREATE VIEW minutes AS {FOR_EVER}")
+    await backup(state, tmp_path / "b", None, secrets=True)
+    with pytest.raises(BackupError, match="holds more than tables"):
+        await restore(tmp_path / "b", tmp_path / "new")
+    assert not (tmp_path / "new").exists()
 
 
 async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path: Path) -> None:
