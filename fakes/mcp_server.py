@@ -188,7 +188,7 @@ class Server:
                 write({"jsonrpc": "1.0", "id": id, "results": []})
             case "nest":
                 sys.stdout.write(
-                    '{"jsonrpc":"2.0","id":1,"result":' + "[" * 1000 + "]" * 1000 + "}\n"
+                    f'{{"jsonrpc":"2.0","id":{id},"result":' + "[" * 1000 + "]" * 1000 + "}\n"
                 )
                 sys.stdout.flush()
             case "sample":

@@ -225,7 +225,7 @@ def printed_passages(raw: bytes) -> None:
 def message_of_server(raw: bytes) -> None:
     screen = Screen()
     with suppress(BrokenServer):
-        for message in server_messages(raw, screen):
+        for message in server_messages(raw):
             screen.look(message)
 
 

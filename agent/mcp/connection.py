@@ -52,7 +52,9 @@ MOST_MESSAGES = 2000
 MOST_PAGES = 50
 LONGEST_SAID = 500  # characters of an error of theirs
 STRING = re.compile(rb'"(?:[^"\\\n]++|\\.)*+("?)', re.DOTALL)  # in JSON, also one without an end
-BEGUN = re.compile(rb'\s*\{\s*"jsonrpc"\s*:')  # a JSON-RPC message
+BEGUN = re.compile(  # an answer, whatever follows
+    rb'\s*\{\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*(\d{1,15})\s*,\s*"(?:result|error)"'
+)
 MOST_OF_LINE = 1000  # values
 SPACE = re.compile(r"\s*")
 MARK = re.compile(r"^(?:\ufeff|\x1b\[[\d;]*m|\s)+")
@@ -273,7 +275,7 @@ async def receive(process: LongRunningProcess, incoming: ReceivedMessages, scree
             while line := await process.reader.readuntil(b"\n"):
                 screen.accept(len(line))
                 await screen.accept_values(line)
-                for message in parsed(line, screen):
+                for message in parsed(line):
                     screen.look(message)
                     await incoming.send(message)
     except (BrokenServer, asyncio.IncompleteReadError, OSError):
@@ -332,21 +334,29 @@ def entries(value: object) -> int:
     return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
 
 
-def parsed(line: bytes, screen: Screen) -> list[SessionMessage]:
-    """The messages of a line, none in one that a server printed beside the protocol, JSON or not; BrokenServer for a
-    message that is broken."""
+def parsed(line: bytes) -> list[SessionMessage]:
+    """The messages of a line, none in one that a server printed beside the protocol, JSON or not."""
     try:
         return [SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))]
     except ValueError:
         values = [value for value in leading_values(line) if "jsonrpc" in value]
-        if not values and BEGUN.match(line):
-            screen.refuse("sent what is no message of MCP")
+    if not values and (begun := BEGUN.match(line)):
+        values = [{"id": int(begun[1]), "result": "broken"}]
+    return [SessionMessage(found) for value in values if (found := accepted(value))]
+
+
+def accepted(value: dict[str, Any]) -> types.JSONRPCMessage | None:
+    """The object as a message, a broken answer as an error, None for what is neither."""
+    accept = types.jsonrpc_message_adapter.validate_python
     try:
-        accept = types.jsonrpc_message_adapter.validate_python
-        return [SessionMessage(accept(repaired(value), by_name=False)) for value in values]
+        return accept(repaired(value), by_name=False)
+    except (ValueError, RecursionError):
+        if value.get("id") is None or "method" in value:
+            return None
+    try:
+        return accept(repaired({"id": value["id"], "error": "no message of MCP"}), by_name=False)
     except ValueError:
-        screen.refuse("sent what is no message of MCP")
-        return []
+        return None
 
 
 def leading_values(line: bytes) -> list[dict[str, Any]]:
@@ -367,13 +377,17 @@ def leading_values(line: bytes) -> list[dict[str, Any]]:
 
 
 def repaired(value: dict[str, Any]) -> dict[str, Any]:
-    """A message with what servers get wrong in it put right: no result, an error without its code, half an emoji."""
+    """A message with what servers get wrong in it put right: the version, a number as 1.0, no result, an error without
+    its code, half an emoji."""
+    value = {**value, "jsonrpc": "2.0"}
+    if isinstance(id := value.get("id"), float) and id.is_integer():
+        value["id"] = int(id)
     error = value.get("error")
     if isinstance(error, str) or (isinstance(error, dict) and "code" not in error):
         said = error if isinstance(error, str) else str(error.get("message") or error)
-        value = {**value, "error": {"code": types.INTERNAL_ERROR, "message": said}}
+        value["error"] = {"code": types.INTERNAL_ERROR, "message": said}
     elif value.get("result", ...) is None:
-        value = {**value, "result": {}}
+        value["result"] = {}
     raw = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
     return dict(json.loads(raw))
 

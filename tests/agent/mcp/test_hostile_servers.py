@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 import pytest
 
 from agent.errors import UsageError
@@ -33,8 +34,8 @@ from fakes.words import saying
         ("flood", "bytes to one request, so it was ended"),
         ("shout", "sent a message of more than 1 MiB, so it was ended"),
         ("babble", "bytes to one request, so it was ended"),
-        ("lie", "sent what is no message of MCP, so it was ended"),
-        ("nest", "sent what is no message of MCP, so it was ended"),
+        ("lie", "answered with an error: no message of MCP"),
+        ("nest", "answered with an error: no message of MCP"),
         ("hang", "gave no sign of life for 1 s, so it was ended"),
     ],
     ids=lambda text: text.split()[0],
@@ -202,7 +203,7 @@ async def test_on_leaving_no_process_is_left(servers: FakeServers) -> None:
     [
         ("huge", "tea sent a message of more than 2 MiB, so it was ended"),
         ("huge-schema", "tea sent a message of more than 2 MiB, so it was ended"),
-        ("abyss", "tea sent what is no message of MCP, so it was ended"),
+        ("abyss", "tea answered with an error: no message of MCP"),
     ],
 )
 async def test_descriptors_that_nobody_can_look_through_are_not_used(
@@ -297,6 +298,18 @@ NOISE = [
     b'{"level":20,"message":{"jsonrpc":"2.0","id":1,"result":{}}}',
     b'  {"event": "started"}',
     b'"jsonrpc"',
+    b'{"jsonrpc":',
+    b'{"jsonrpc":"2.0"}',
+    b'{"jsonrpc":"2.0","id":1,}',
+    b'{"jsonrpc":"2.0","id":7,"method":7}',
+    b'{"jsonrpc":"2.0","id":7,"method":"tools/list","params":[',
+    b'{"jsonrpc":"2.0","method":"log","params":"starting"}',
+    b'{"jsonrpc":"2.0","id":true,"result":{}}',
+    b'{"jsonrpc":"2.0","id":{},"result":{}}',
+    b'{"jsonrpc":"2.0","id":1.5,"result":{}}',
+    b'{"jsonrpc":"2.0","id":1e999,"result":{}}',
+    b'{"jsonrpc":"2.0","id":' + b"1" * 5000 + b',"result":{}}',
+    b'{"jsonrpc": undefined, "msg": "no client yet"}',
     b"null",
     b"\xff\xfe{",
     b"",
@@ -319,6 +332,9 @@ MESSAGES = {
     "no result": (b'{"jsonrpc":"2.0","id":1,"result":null}', 1),
     "an error of one word": (b'{"jsonrpc":"2.0","id":1,"error":"boom"}', 1),
     "an error without a code": (b'{"jsonrpc":"2.0","id":1,"error":{"message":"boom"}}', 1),
+    "a number as 1.0": (ANSWER.replace(b'"id":1', b'"id":1.0'), 1),
+    "a version as a number": (ANSWER.replace(b'"2.0"', b"2.0"), 1),
+    "another version": (ANSWER.replace(b"2.0", b"1.0"), 1),
     "a log of an answer": (b"DEBUG sent " + ANSWER, 0),
     "a log of a request": (b'[rpc] {"jsonrpc":"2.0","id":2,"method":"tools/call"}', 0),
 }
@@ -331,27 +347,42 @@ def test_a_line_of_millions_of_values_is_left_at_once() -> None:
 
 @pytest.mark.parametrize(("line", "count"), MESSAGES.values(), ids=MESSAGES)
 def test_the_messages_of_a_line(line: bytes, count: int) -> None:
-    screen = connection.Screen()
-    found = connection.parsed(line + b"\n", screen)
-    assert len(found) == count and not screen.reason
+    found = connection.parsed(line + b"\n")
+    assert len(found) == count
     for each in found:
-        each.message.model_dump_json().encode()
+        assert getattr(each.message, "id", 1) == 1 and each.message.model_dump_json().encode()
 
 
 @pytest.mark.parametrize(
-    "end", [b'"result":[]}', b'"result":"ok"}', b'"id":{}}', b'"params":[', b"}"]
+    "end",
+    [
+        b'"result":[]}',
+        b'"result":"ok"}',
+        b'"result":{"content":[{"type":"te',
+        b'"result":' + b"[" * 5000,
+        b'"error":7}',
+        b'"results":{}}',
+    ],
 )
-def test_a_broken_message_ends_its_server(end: bytes) -> None:
-    with pytest.raises(BrokenServer):
-        connection.parsed(b'{"jsonrpc":"2.0","id":1,' + end + b"\n", connection.Screen())
+def test_a_broken_answer_is_an_error_of_its_request(end: bytes) -> None:
+    (found,) = connection.parsed(b'{"jsonrpc":"2.0","id":1,' + end + b"\n")
+    assert isinstance(found.message, types.JSONRPCError) and found.message.id == 1
 
 
-@pytest.mark.parametrize("line", NOISE, ids=ascii)
+@pytest.mark.parametrize("line", NOISE, ids=lambda line: ascii(line[:60]))
 def test_a_line_that_is_no_message_is_noise(line: bytes) -> None:
-    screen = connection.Screen()
     for _ in range(200):
-        assert connection.parsed(line + b"\n", screen) == []
-    assert not screen.reason
+        assert connection.parsed(line + b"\n") == []
+
+
+async def test_noise_in_the_middle_of_a_call_ends_no_server(servers: FakeServers) -> None:
+    box = await servers.open()
+    await mcp(box, "tea")
+    lines = b"\n".join((*NOISE, b'{"jsonrpc":"2.0","id":99,"result":[]}', b""))
+    (servers.state / "mcp/tea/program/noise").write_bytes(lines)
+    code = '__import__("sys").stdout.buffer.write(Path("/program/noise").read_bytes())'
+    assert await mcp(box, f"tea run {shlex.quote(f'code={code}')}") == str(len(lines))
+    assert await mcp(box, "tea say text=again") == "again"
 
 
 async def test_a_rug_pull_disables_the_tool_and_asks_again(servers: FakeServers) -> None:
