@@ -100,6 +100,13 @@ OTHER = [("bash", ONE), ("grep", TWO)]
         ([(0, "a", "bash", ONE), (None, None, None, ONE)], BOTH[:1]),
         # The name in parts, or in every part; an empty object ahead of the arguments.
         ([(0, "a", "ba", None), (0, None, "sh", ""), (0, None, None, ONE)], BOTH[:1]),
+        ([(0, "a", "ba", ""), (0, None, "sh", ONE)], BOTH[:1]),
+        ([(0, "a", "b", None), (0, None, "a", None), (0, None, "sh", ONE)], BOTH[:1]),
+        ([(None, "a", "ba", ""), (None, None, "sh", ONE)], BOTH[:1]),
+        ([(0, "a", "ba", ONE[:5]), (0, None, "sh", ONE[5:])], BOTH[:1]),
+        ([(0, "a", "ba", ""), (1, "b", "gr", ""), (0, None, "sh", ONE), (1, None, "ep", TWO)], OTHER),
+        ([(0, "a", "bash", ONE), (1, "b", "gr", ""), (1, None, "ep", TWO)], OTHER),
+        ([(0, "a", "bash", ONE), (0, "b", "gr", ""), (0, "", "ep", TWO)], OTHER),
         ([(0, "a", "bash", ""), (0, "a", "bash", ONE[:5]), (0, "a", "bash", ONE[5:])], BOTH[:1]),
         ([(0, "a", "bash", "{}"), (0, None, None, ONE[:5]), (0, None, None, ONE[5:])], BOTH[:1]),
         ([(0, "a", "bash", ONE), (0, None, "", "")], BOTH[:1]),
