@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from agent.memory.notes import ChatMemory, as_json, markdown
 from agent.memory.search import rank, snippet
 from agent.messages import Assistant
 from agent.store import Incoming, Store
+from agent.store.search import SearchHit
 from agent.store.turns import TurnEnd
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_caching import CachingModel
@@ -165,6 +167,15 @@ async def test_rare_words_notes_and_newer_ones_win(store: Store, clock: Clock) -
         "the red car again",
         "the red car",
     ]
+
+
+@pytest.mark.timeout(20)  # it took minutes, in which nobody was answered
+def test_texts_of_megabytes_hold_up_nobody() -> None:
+    long = "plüm tree " * 1_000_000
+    found = [SearchHit("user", n, f"{long}{n}", 0.0) for n in range(8)]
+    best = rank([*found, replace(found[0], id=9)], 0.0, 9)
+    assert [one.id for one in best] == [*range(8)]
+    assert all("plüm" in snippet(one.text, "nothing plum") for one in best)
 
 
 def test_a_snippet_shows_the_place() -> None:
