@@ -206,6 +206,8 @@ class Draft:
         if not minutes:
             named = self.day or self.has_days()
             raise Incomplete(translated("At what time?" if named else "When do you mean?"))
+        if self.which and not self.has_days():
+            raise Incomplete(translated(WHICH["week"]))
         day = self.named_day(minutes[0])
         if day is None or day == self.now.date():
             return self.today(minutes[0], or_later=day is None)

@@ -510,7 +510,7 @@ def chinese() -> Iterator[Rewriting]:
     )
     yield r"每个?月的?(\d{1,2})[日号]", r" on the \1th of the month "
     yield r"(\d{1,2})[日号]", r" on the \1th "
-    yield r"到|至", " to "
+    yield r"到|至", " - "
     yield r"和|、|及", " and "
     yield r"(?<=[a-z\d] )的|，|,", " "
 

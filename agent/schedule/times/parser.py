@@ -239,8 +239,9 @@ def instant_clause(draft: Draft, match: re.Match[str]) -> None:
 
 
 def in_clause(draft: Draft, match: re.Match[str]) -> None:
-    """Parse "in ...": days and longer units keep the time of day, hours and minutes are elapsed time."""
-    day, span = draft.now.date(), timedelta()
+    """Parse "in ...", from today or from a day named before it: days and longer units keep the time of day, hours and
+    minutes are elapsed time."""
+    day, span = draft.day or draft.now.date(), timedelta()
     for count, unit in amounts(match[0]):
         if unit in ("month", "year"):
             months = count * (12 if unit == "year" else 1)
@@ -436,6 +437,8 @@ def clock_of(text: str) -> Clock:
         return Clock(CLOCK_WORDS[text])
     if found := re.match(r"(?:an? )?(\w+)(?: minutes?)? (past|to|after|before) (.+)", text):
         some = PARTS_OF_HOUR.get(found[1]) or int(number_of(found[1]))
+        if some % 5 and "minute" not in text:  # "9 to 10"
+            raise NotUnderstood(translated("At what time of day?"))
         clock = clock_of(found[3])
         minute = clock.minute + (some if found[2] in ("past", "after") else -some)
         if clock.of_twelve and minute < 60:  # "a quarter to one"

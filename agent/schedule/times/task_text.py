@@ -9,7 +9,7 @@ from functools import cache
 from agent.language import ENGLISH, translated
 from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoReadings
 from agent.schedule.times.parser import ASK, rule_of, scan, tried_languages
-from agent.schedule.times.rule import Rule
+from agent.schedule.times.rule import Once, Rule
 
 REMIND_ENGLISH = (
     "(?:(?:can|could|will|would) you )?(?:please )?remind me(?: (?=to |of |about |that ))?"
@@ -24,7 +24,33 @@ UNREAD = (
     r"excepto|salvo|\w+ veces (?:al|por) \w+|между|кроме|за исключением|(?:\w+ )?раза? в|с \d+|кажды[ей] \d+ \w+"
 )  # fmt: skip
 NOT_READ = re.compile(rf"^(?:{UNREAD})\b|\b(?:{UNREAD})$|^除|之间$|[\d两三]次$", re.IGNORECASE)
+# The same, only before a time ("a week on Wednesday"), only behind one ("at 9 or 10"), and behind one that repeats.
+BEFORE = re.compile(
+    r"(?:\b(?:(?:an?|one|two|three|four|\d+) (?:weeks?|fortnights?|days?)|(?:minutes?|hours?|days?|weeks?) (?:before|after|from)|after next|the other|"
+    r"alternate|not|(?:two|three|four|\d+) times|yesterday|"
+    r"übernächste[rmsn]?(?: woche)?|vorletzte[rmsn]?|(?:tage?n?|wochen?|stunden?|minuten) (?:vor|nach)|alle \w+ (?:tage|wochen|monate|jahre)|(?:vor)?gestern|nicht|"
+    r"la semaine d'après|une quinzaine|(?:jours?|heures?|minutes?|semaines?) (?:avant|après)|(?:la |l'avant-)veille.*|fin de \w+|avant-dernier.*|(?:avant-)?hier|"
+    r"menos|cada quincena|(?:d[ií]as?|horas?|minutos?|semanas?) (?:antes|después) de(?: la)?|(?:ante)?ayer|a partir|"
+    r"через|за этой|(?:дн[яей]+|час[аов]*|минут[уы]?|недел[юией]+) (?:до|после)|(?:поза)?вчера|начиная)|下|隔|从[一-鿿]{2,3}开始)$",
+    re.IGNORECASE,
+)
+BEHIND = re.compile(
+    r"(?:or|oder|ou|[ou]|или)(?: at| um| à| a las?| las?| в)? \d|或|到\s*\d|前(?![往面台天后门])|之前|以后|之后",
+    re.IGNORECASE,
+)
+# Days that no clause reads, where a time names no other.
+DAYS = re.compile(
+    r"(?:\b(?:leap day|christmas(?: eve| day)?|new year'?s?(?: eve| day)?|easter|the month|next week|(?:mid|early|late)[- ]\w+|"
+    r"heiligabend|weihnachten|silvester|neujahr|ostern|monatsende|noël|nouvel an|pâques|fin \w+|"
+    r"navidad|nochebuena|nochevieja|pascua|mes|рождеств\w+|нов\w+ год\w*|пасх\w+|месяца|дням|послепослезавтра)|节|月底|前夕)$",
+    re.IGNORECASE,
+)
+WHILE = re.compile(
+    r"(?:for|während|pendant|durante) (?:an?|one|two|three|\d+|the next|eine[rs]?|une?|una?)\b|für eine?\b|в течение|(?:until|till|bis|jusqu|hasta|до)\b",
+    re.IGNORECASE,
+)
 LONGEST = 40  # words (characters in Chinese) of a time
+LONGEST_OF_DAY = 6  # words of a day before a time that were not understood
 LONGEST_WITHIN = 12  # the same, where the time has words of the task on both sides
 AROUND = " ,;:\n"
 
@@ -89,7 +115,7 @@ class TimeInText:
         longest = min(len(words), LONGEST) if self.says_time(0, LONGEST) else 0
         for cut in range(longest, 0, -1):
             try:
-                if found := self.found(self.read(words[:cut]), words[cut:]):
+                if found := self.found(self.read(words[:cut]), [], words[cut:]):
                     return found
             except Incomplete as error:
                 if cut == len(words):
@@ -104,11 +130,12 @@ class TimeInText:
                 if self.of_the_task(cut):
                     return None
                 if not head:
-                    return self.found(draft, words[:cut])
+                    self.ask_of_a_day(draft, cut)
+                    return self.found(draft, words[:cut], [])
                 with suppress(NotUnderstood):
                     both = self.read(words[:head] + words[cut:])
                     if both and both.said.count("day") < 2:
-                        return self.found(both, words[head:cut])
+                        return self.found(both, words[head:cut], [])
                 return None
         return None
 
@@ -122,17 +149,35 @@ class TimeInText:
                 if draft and head and draft.said == ["time"]:
                     draft = self.read(words[:head] + words[start:end])
                 if draft and {"day", "span", "every", "cron"} & {*draft.said}:
+                    if not head:
+                        self.ask_of_a_day(draft, start)
                     with suppress(Incomplete):
                         return self.found(draft, words[head:start], words[end:])
         return None
 
     def says_time(self, start: int, end: int) -> bool:
-        phrase = "".join(self.words[start:end])
-        return bool(scan(phrase, self.now, self.language, whole=False)[0].said)
+        return bool(self.slots("".join(self.words[start:end])))
+
+    def slots(self, phrase: str) -> set[str]:
+        """What the clauses at the beginning of a phrase say."""
+        return {*scan(phrase, self.now, self.language, whole=False)[0].said}
 
     def of_the_task(self, start: int) -> bool:
         """Whether the time that begins there belongs to the task."""
         return self.words[start - 1].strip().lower() in OF_THE_TASK
+
+    def ask_of_a_day(self, draft: Draft, cut: int) -> None:
+        """Raise NotUnderstood if words before a time that names no day speak of one: "vendredi 13 à 9h"."""
+        if "span" in draft.said or ("day" in draft.said and not draft.same_time):
+            return
+        lone = draft.said == [
+            "time"
+        ]  # "about Friday every day at 9" is rarer than "from Friday every day at 9"
+        for start in range(max(1, cut - LONGEST_OF_DAY), cut):
+            phrase = "".join(self.words[start:cut]).strip(AROUND)
+            day = "day" in self.slots(phrase) and "'s" not in self.words[start]
+            if DAYS.fullmatch(phrase) or (day and not (lone and self.of_the_task(start))):
+                raise not_understood(phrase)
 
     def read(self, words: list[str]) -> Draft | None:
         """Parse words that are nothing but a time; None for others."""
@@ -140,18 +185,30 @@ class TimeInText:
         draft, left = scan(phrase, self.now, self.language, whole=False)
         return None if left or not phrase else draft
 
-    def found(self, draft: Draft | None, *others: list[str]) -> tuple[Rule, str] | None:
+    def found(
+        self, draft: Draft | None, before: list[str], behind: list[str]
+    ) -> tuple[Rule, str] | None:
+        """The rule, and the words on both sides as the task. Raises NotUnderstood if they speak of the time."""
         if draft is None:
             return None
         rule = rule_of(draft)
-        parts = [part for some in others if (part := "".join(some).strip(AROUND))]
+        parts = [part for some in (before, behind) if (part := "".join(some).strip(AROUND))]
         said = " ".join(parts)
         task = remind_pattern(self.language).sub("", said).strip(AROUND)
         if not task:
             raise Incomplete(translated("What should I do then?"))
+        first, last = ("".join(some).strip(AROUND) for some in (before, behind))
+        again = not isinstance(rule, Once) and WHILE.match(last)
+        between = self.head and re.match(rf"{BEHIND.pattern}|(?:week|fortnight)\b", first)
+        if BEFORE.search(first) or BEHIND.match(last) or between or again:
+            raise not_understood(first if BEFORE.search(first) else last)
         if unread := next(filter(NOT_READ.search, parts), ""):
-            form = translated("I did not understand “{rest}”. When do you mean?")
-            raise NotUnderstood(form.format(rest=unread))
+            raise not_understood(unread)
         if self.reminded or task != said:
             return rule, f"remind me {task}"
         return rule, re.sub(r"^(?:to|please|-)\s+", "", task)
+
+
+def not_understood(rest: str) -> NotUnderstood:
+    form = translated("I did not understand “{rest}”. When do you mean?")
+    return NotUnderstood(form.format(rest=rest))

@@ -217,6 +217,79 @@ def test_a_time_that_is_only_the_tasks_is_asked_about(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "wednesday week at 9 call Ann"),
+        ("en", "call Ann wednesday week at 9am"),
+        ("en", "call Ann a week on Wednesday at 9am"),
+        ("en", "call Ann two weeks on Friday at 9am"),
+        ("en", "call Ann the week after next on Monday at 9am"),
+        ("en", "call Ann the other Tuesday at 9am"),
+        ("en", "call Ann on alternate Fridays at 9am"),
+        ("en", "call Ann two days before Christmas at 9am"),
+        ("en", "call Ann at the end of the month at 9am"),
+        ("en", "call Ann mid December at 9am"),
+        ("en", "call Ann not tomorrow at 9am"),
+        ("en", "call Ann an hour after midnight"),
+        ("en", "call Ann every 10 minutes for an hour"),
+        ("en", "tomorrow at 9 to 10 call Ann"),
+        ("en", "call Ann next week at 9am"),
+        ("de", "Anna anrufen übernächsten Mittwoch um 9"),
+        ("de", "Anna anrufen übernächste Woche Mittwoch um 9"),
+        ("de", "Anna anrufen alle zwei Monate am 1. um 9"),
+        ("de", "Anna anrufen morgen um 9 oder 10"),
+        ("de", "Anna anrufen ab Montag täglich um 9 Uhr morgens"),
+        ("de", "Anna anrufen am Tag vor Heiligabend um 9 Uhr morgens"),
+        ("de", "Anna anrufen vorgestern um 9 Uhr morgens"),
+        ("fr", "appeler Anne vendredi 13 à 9h"),
+        ("fr", "appeler Anne hier à 9h"),
+        ("fr", "appeler Anne un mercredi sur deux à 9h"),
+        ("fr", "appeler Anne mercredi de la semaine suivante à 9h"),
+        ("fr", "appeler Anne la veille de Noël à 9h"),
+        ("fr", "appeler Anne fin de mois à 9h"),
+        ("fr", "appeler Anne dans une quinzaine à 9h"),
+        ("fr", "appeler Anne demain à 9h ou 10h"),
+        ("es", "llamar a Ana todos los días menos el domingo a las 9"),
+        ("es", "llamar a Ana cada quincena los lunes a las 9"),
+        ("es", "llamar a Ana del miércoles en ocho días a las 9"),
+        ("es", "llamar a Ana mañana a las 9 o las 10"),
+        ("ru", "позвонить Ане через среду в 9"),
+        ("ru", "позвонить Ане в конце месяца в 9 утра"),
+        ("ru", "позвонить Ане по чётным дням в 9 утра"),
+        ("ru", "позвонить Ане завтра в 9 или 10"),
+        ("zh", "下下周三9点给安打电话"),
+        ("zh", "隔周三上午9点给安打电话"),
+        ("zh", "明天9点到10点给安打电话"),
+        ("zh", "午夜前一小时给安打电话"),
+        ("zh", "从周一开始每天上午9点给安打电话"),
+    ],
+)
+def test_a_day_that_is_understood_in_part_is_asked_about(code: str, text: str) -> None:
+    with speaking(code), pytest.raises(NotUnderstood):
+        parse_with_task(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "due"),
+    [
+        ("en", "review the week every Friday at 5pm", "20 17:00"),
+        ("en", "prepare Monday's slides at 7pm", "20 19:00"),
+        ("en", "plan Christmas tomorrow at 9am", "21 09:00"),
+        ("en", "every Monday at 9 for the team: post the agenda", "23 09:00"),
+        ("en", "tomorrow at 7 minutes to 9 call Ann", "21 08:53"),
+        ("de", "Anna anrufen morgen in einer Woche um 9", "28 09:00"),
+        ("de", "heute Abend um 8 nicht vergessen, den Müll rauszubringen", "20 20:00"),
+        ("es", "llamar a Ana mañana en una semana a las 9", "28 09:00"),
+        ("ru", "позвонить Ане завтра через неделю в 9", "28 09:00"),
+        ("zh", "明天9点前往机场", "21 09:00"),
+    ],
+)
+def test_words_of_the_task_are_no_part_of_a_day(code: str, text: str, due: str) -> None:
+    with speaking(code):
+        assert first(parse_with_task(text, NOW)[0]) == local(due)
+
+
+@pytest.mark.parametrize(
     ("now", "phrase", "first_reading", "second_reading"),
     [
         ("20 09:00", "at 8", "20 20:00", "21 08:00"),
