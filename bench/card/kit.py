@@ -47,10 +47,12 @@ UNUSED = re.compile(
 SYSTEM = re.compile(
     r"(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|libstdc\+\+|libgcc_s|linux-vdso)"
 )
+# A shell adds to the environment, which a sandbox's first process must not have.
 WRAPPER = """#!/bin/sh
 here=$(dirname "$0")
-exec /lib64/ld-linux-x86-64.so.2 --library-path "$here/lib" "$here/lib/{name}" "$@"
+exec {without}/lib64/ld-linux-x86-64.so.2 --library-path "$here/lib" "$here/lib/{name}" "$@"
 """
+EMPTY = {"bwrap": "env -i "}
 Files = dict[str, tuple[bytes, bool]]  # by path: the bytes, and whether it is a program
 
 
@@ -164,6 +166,10 @@ def own_metadata() -> Files:
     return {f"site/{folder}/METADATA": (text.encode(), False)}
 
 
+def wrapper(name: str) -> str:
+    return WRAPPER.format(name=name, without=EMPTY.get(name, ""))
+
+
 def programs() -> Files:
     """Programs of this machine behind wrappers that load the libraries that travel with them."""
     files: Files = {}
@@ -172,7 +178,7 @@ def programs() -> Files:
         if not found:
             print(f"{name} is not installed here, so the kit has none.", file=sys.stderr)
             continue
-        files[f"bin/{name}"] = WRAPPER.format(name=name).encode(), True
+        files[f"bin/{name}"] = wrapper(name).encode(), True
         for path in (Path(found), *libraries(Path(found))):
             files[f"bin/lib/{path.name}"] = path.read_bytes(), True
     return files
