@@ -22,8 +22,21 @@ SHORT = 400  # characters of an answer that was written from results
 SHOWN = 80  # characters of a result that is shown below an answer that does not tell it
 WHOLE = 0.9  # of a message's words, in an answer before any call
 CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
+ADVISED = re.compile(
+    r"\byou (?:can|could|should|must|(?:need|have) to) [^.\n]{0,80}`[^`\n]+`", re.IGNORECASE
+)
+PROMISED = re.compile(
+    r"\bI(?:'ll| will|'m going to| am going to) (?:now |first )?(?:use|run|search|look|read|check|find|open|list"
+    r"|create|write|edit|change|delete|move|sort|fix|revert)\b",
+    re.IGNORECASE,
+)
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
+)
+DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
+LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
+REFUSED = re.compile(
+    r"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b", re.IGNORECASE
 )
 # A file's name, soon followed by a number.
 CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)
@@ -100,8 +113,18 @@ class Claim:
 
 
 def instructs(text: str) -> bool:
-    """Whether an answer shows code, or names one of the agent's own tools, in place of using it."""
-    return bool(CODE_BLOCK.search(text) or TOOL_NAMES.search(text))
+    """Whether an answer shows code, a command to use, or one of the agent's own tools, in place of using it."""
+    return any(sign.search(text) for sign in (CODE_BLOCK, ADVISED, TOOL_NAMES))
+
+
+def promises(text: str) -> bool:
+    """Whether an answer says what is to be done next, though nothing comes after it."""
+    return bool(PROMISED.search(text.replace("\u2019", "'")))
+
+
+def refuses(text: str) -> bool:
+    """Whether an answer says that it cannot be done."""
+    return bool(REFUSED.search(text.replace("\u2019", "'")))
 
 
 def echoes(text: str, message: str, part: float = 0.5) -> bool:
@@ -123,11 +146,14 @@ def tells(text: str, results: str, message: str) -> bool:
 def invents(text: str, found: str, message: str) -> bool:
     """Whether an answer has a number, though what was found has none that it can come from.
 
-    Where any number was found, another may be computed from it; a small one may count the lines.
+    Where any number was found, another may be computed from it, but no address; a small one may count the lines.
     """
-    said, known, asked = (set(re.findall(r"\d+", each)) for each in (text, found, message))
+    if set(DOTTED.findall(text)) - set(DOTTED.findall(f"{found} {message}")):
+        return True
+    plain = LINE_NUMBER.sub("", found)
+    said, known, asked = (set(re.findall(r"\d+", each)) for each in (text, plain, message))
     lines = len(found.splitlines())
-    return known <= asked and any(int(number) > lines for number in said - asked)
+    return known - {"1"} <= asked and any(int(number) > lines for number in said - asked)
 
 
 def figure(found: str) -> str:

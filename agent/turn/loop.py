@@ -27,6 +27,8 @@ from agent.turn.answer_checks import (
     figure,
     instructs,
     invents,
+    promises,
+    refuses,
     tells,
     with_figure,
 )
@@ -115,7 +117,8 @@ class TurnLoop:
         if self.constrained and not self.transcript.results():
             await self.tools.read_pages(self.transcript.words())
         while not (limit := self.limit_reached()):
-            step = await self.ask()
+            astray = self.constrained and self.tools.astray and not self.shelled
+            step = await (self.command() if astray else self.ask())
             self.tools.careful = self.constrained
             if self.constrained:
                 step = await self.settled(step)
@@ -148,7 +151,7 @@ class TurnLoop:
         Where it has none, or goes round in a circle, it is asked once from the beginning for a command of the
         shell, which models of code know best, and then for any call.
         """
-        again = bool(step.calls) and self.tools.repeats(step.calls[0])
+        again = any(self.tools.repeats(call) or self.tools.copies(call) for call in step.calls[:1])
         if step.calls and not again:
             return step
         words = self.transcript.words()
@@ -161,14 +164,14 @@ class TurnLoop:
             stands = not instructs(step.text) or (shown and (self.shelled or text == step.text))
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
-        elif not (again or self.tools.outcomes or instructs(step.text)):
+        elif not (again or self.tools.outcomes or instructs(step.text) or promises(step.text)):
             if echoes(step.text, words, WHOLE):
                 return await self.ask(tool_choice="required")
-            if not (invents(step.text, "", words) and await self.tools.names_file(words)):
+            unfounded = invents(step.text, "", words) or refuses(step.text)
+            if not (unfounded and await self.tools.names_file(words)):
                 return step
         if not self.shelled:
-            self.shelled = True
-            command = await self.ask(tool_choice="required", afresh=True)
+            command = await self.command()
             if not (command.calls and self.tools.repeats(command.calls[0])):
                 return command
         if not (found or again):
@@ -176,6 +179,11 @@ class TurnLoop:
         if not step.calls and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
+
+    async def command(self) -> Step:
+        """The step of a model that is asked, once a turn, from the beginning for a command of the shell."""
+        self.shelled = True
+        return await self.ask(tool_choice="required", afresh=True)
 
     def _empty(self, text: str) -> bool:
         """Whether an answer is a command to run oneself, or groundless."""

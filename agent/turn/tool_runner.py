@@ -22,6 +22,7 @@ from agent.messages import Assistant, ToolCall
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
+from agent.turn.answer_checks import words_of
 from agent.turn.conversation import Conversation
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
@@ -40,7 +41,8 @@ class ToolRunner:
 
     `calls` counts the calls that were run; `done` holds the names of tools that ran without an error,
     `outcomes` whether each call (by id) that ran did so and found what it searched for; `malformed`
-    counts steps with malformed calls; `strange`: strangers' text was read. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
+    counts steps with malformed calls; `strange`: strangers' text was read; `astray`: the last call looked for a
+    repository and failed. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
     `careful`: no file is replaced that this turn has not seen.
     """
 
@@ -55,6 +57,7 @@ class ToolRunner:
     outcomes: dict[str, bool] = field(default_factory=dict)
     malformed: int = 0
     strange: bool = False
+    astray: bool = False
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
     _no_sandbox: str = ""  # why
@@ -94,6 +97,14 @@ class ToolRunner:
         except ToolError:
             return False
         return self._detector.completes_cycle(tool.name, arguments)
+
+    def copies(self, call: ToolCall) -> bool:
+        """Whether the call would keep as a note what was found, though the message has nothing of it."""
+        if call.name != "remember":
+            return False
+        note, found, asked = map(words_of, (call.arguments, self.found(), self.transcript.words()))
+        shared = {word for word in note & asked if len(word) > 3}
+        return note - {"note"} <= found and not shared
 
     def checked(self, call: ToolCall, *, readable: bool = True) -> tuple[Tool, dict[str, Any]]:
         """The call's tool and its valid arguments. Raises ToolError with what is wrong."""
@@ -216,11 +227,19 @@ class ToolRunner:
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text, seconds)
         self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
-        self.outcomes[call.id] = output.ok and output.found
+        named = self.careful and tool.name == "list_files" and self._names_known(output.text)
+        self.outcomes[call.id] = output.ok and output.found and not named
+        self.astray = tool.name.startswith("git_") and not output.ok
         if output.ok:
             self.done.add(call.name)
         self._finished(call, output, seconds)
         return output, list(dict.fromkeys(context.strangers))
+
+    def _names_known(self, listed: str) -> bool:
+        """Whether a list has no file but those that the message names: a small model takes it for what they say."""
+        names = re.findall(r"^(.+) \(\d+ bytes\)$", listed, re.MULTILINE)
+        words = self.transcript.words()
+        return all(posixpath.basename(name) in words for name in names)
 
     async def _unseen(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
         """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition."""

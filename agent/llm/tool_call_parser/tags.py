@@ -107,11 +107,21 @@ def tag(view: ParserView, start: int) -> Outcome:
     body = start + len(opening)
     outcome = _body(view, body)
     if outcome is None and opening == "<tools>":
-        return Hidden(body)  # the mark alone means nothing to a person
+        return _without_call(view, body)
     if outcome is not None or opening in LIKELY:
         return outcome
     closing = _CLOSING.search(view.text, body)
     return Hidden(closing.end(), (BROKEN,)) if closing else view.unfinished()
+
+
+def _without_call(view: ParserView, body: int) -> Outcome:
+    """`<tools>` before what is no call: the mark means nothing to a person, nor do the tags that it holds."""
+    if view.text[view.space(body) :][:1] != "<":
+        return Hidden(body)
+    closing = view.text.find("</tools>", body)
+    if closing < 0:
+        return Hidden(body) if view.final else WAIT
+    return Hidden(closing + len("</tools>"))
 
 
 def _body(view: ParserView, start: int) -> Outcome:

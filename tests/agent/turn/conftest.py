@@ -79,7 +79,16 @@ class Bench:
             self.ran.append(("git_commit", {"repo": repo}))
             return Output("committed")
 
-        return [tool(bash), tool(remember), tool(git_commit)]
+        async def git_status(call: Call, repo: str) -> Output:
+            """Status."""
+            raise ToolError(f"There is no git repository at {repo}. There is none.")
+
+        async def list_files(call: Call, pattern: str) -> Output:
+            """List files."""
+            self.ran.append(("list_files", {"pattern": pattern}))
+            return Output(self.results["list"])
+
+        return [tool(one) for one in (bash, remember, git_commit, git_status, list_files)]
 
     def turn(self, model: Model) -> Turn:
         tools = self.tools()

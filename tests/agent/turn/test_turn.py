@@ -142,7 +142,7 @@ class TestRepairs:
 
     async def test_unknown_tool(self, bench: Bench) -> None:
         finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
-        advice = "There is no tool fly. The tools are: bash, remember, git_commit."
+        advice = "There is no tool fly. The tools are: bash, remember, git_commit, git_status, list_files."
         assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
@@ -435,6 +435,9 @@ class TestAnswersOfSmallModels:
             ("No page was reached.", "It opens at 10:00 AM."),
             ("Ada\nGrace\nLinus", "There are 17 names."),
             ("valve 27", "Valve 27 opens at 8.4 bar."),
+            ("valves.csv:3:name,pressure", "Valve 27 opens at 84 bar."),
+            ("1 line:\nname,pressure", "Valve 27 opens at 84 bar."),
+            ("7", "Valve 27 is at 192.168.1.1, and opened 7 times."),
         ],
     )
     async def test_a_number_that_nothing_gave_is_no_answer(
@@ -451,6 +454,7 @@ class TestAnswersOfSmallModels:
         [
             ("Ada\nGrace\nLinus", "There are 3 names."),
             ("3 apples\n4 pears", "There are 7 fruits."),
+            ("10.0.0.7 3\n10.0.0.2 1", "The address 10.0.0.7 came 3 times of 4."),
             ("valve twenty-seven is closed", "Valve 27 is closed."),
         ],
     )
@@ -535,6 +539,70 @@ class TestAnswersOfSmallModels:
         )
         finished = await bench.run(says("There are 7."), *(lines if there else ()))
         assert finished.text == ("There are none." if there else "There are 7.")
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "I'm sorry, but I can't read lib/shapes.py.",
+            "To count them, I will search lib/shapes.py for definitions.",
+            "You can use the `grep -c` command.",
+        ],
+    )
+    async def test_what_it_refuses_promises_or_advises_it_is_to_do(
+        self, bench: Bench, answer: str
+    ) -> None:
+        bench.constrain, bench.files_there = "always", frozenset({"lib/shapes.py"})
+        bench.journal.messages[-1] = User("How many functions are in lib/shapes.py?")
+        count = calls("bash", command="grep -c def lib/shapes.py")
+        finished = await bench.run(says(answer), count, says(""), says("There are none."))
+        assert finished.text == "There are none."
+
+    @pytest.mark.parametrize(
+        "answer",
+        ["You're welcome! I will be here.", "I can't see the weather.", "You can rest now."],
+    )
+    async def test_but_talk_is_an_answer(self, bench: Bench, answer: str) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Thanks, that is all. Is it raining?")
+        assert (await bench.run(says(answer))).text == answer
+
+    async def test_where_there_is_no_repository_it_is_asked_for_a_command(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        status, look = calls("git_status", repo="/workspace"), calls("bash", command="ls")
+        finished = await bench.run(status, look, says(""), says("One file."))
+        assert (finished.text, finished.tool_calls) == ("One file.", 2)
+        assert bench.model.requests[1].only == {"bash"}
+        assert "repository" not in str(bench.model.requests[1].messages)
+
+    @pytest.mark.parametrize("asked", [True, False])
+    async def test_what_was_found_is_noted_only_where_that_was_asked(
+        self, bench: Bench, asked: bool
+    ) -> None:
+        bench.constrain, bench.results["cat diary"] = "always", "Monday: rain. Tuesday: the cat."
+        words = "Note what diary says of Monday" if asked else "What is the last line of diary?"
+        bench.journal.messages[-1] = User(words)
+        note = calls("remember", note="Monday: rain. Tuesday: the cat.")
+        await bench.run(calls("bash", command="cat diary"), note, says(""), says("The cat."))
+        assert ("remember" in dict(bench.ran)) is asked
+
+    @pytest.mark.parametrize(
+        ("listed", "commands"),
+        [
+            ("1 file:\nshapes.py (152 bytes)", 1),
+            ("2 files:\na.py (1 bytes)\nshapes.py (2 bytes)", 0),
+        ],
+    )
+    async def test_that_a_named_file_is_there_is_no_result(
+        self, bench: Bench, listed: str, commands: int
+    ) -> None:
+        bench.constrain, bench.results["list"] = "always", listed
+        bench.journal.messages[-1] = User("How many functions are in shapes.py?")
+        look, count = calls("list_files", pattern="*.py"), calls("bash", command="grep -c def")
+        lines = (count, says("")) if commands else ()
+        finished = await bench.run(look, says(listed if commands else ""), *lines, says("Some."))
+        assert (finished.text, len(dict(bench.ran)) - 1) == ("Some.", commands)
 
 
 class TestPoorAnswers:

@@ -437,3 +437,20 @@ def test_json_that_is_no_call_is_shown(text: str) -> None:
 def test_marks_of_a_template_are_not_shown() -> None:
     shown = read("<tool_response>\n7431\n</tool_response>", 3)[0]
     assert shown.strip() == "7431"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Add:\n<tools>\n<function>\n<name>x</name>\n</function>\n</tools>\nDone.",
+            "Add:\n\nDone.",
+        ),
+        ("a <tools> <parameters><a>b</a></parameters> </tools> b", "a  b"),
+        ("The tag <tools> lists them.", "The tag  lists them."),
+        ("<tools><b>bold</b>", "<b>bold</b>"),
+    ],
+)
+def test_tags_among_the_tags_of_tools_are_not_shown(text: str, shown: str) -> None:
+    for size in (1, 3, 10**9):
+        assert read(text, size)[0] == shown
