@@ -152,6 +152,10 @@ class TurnLoop:
         shell, which models of code know best, and then for any call.
         """
         again = any(self.tools.repeats(call) or self.tools.copies(call) for call in step.calls[:1])
+        if any(self.tools.says(call) for call in step.calls[:1]):
+            if not self.tools.outcomes:
+                return await self.ask(tool_choice="none")
+            again = True
         if step.calls and not again:
             return step
         words = self.transcript.words()

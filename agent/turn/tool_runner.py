@@ -22,13 +22,14 @@ from agent.messages import Assistant, ToolCall
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
-from agent.turn.answer_checks import words_of
+from agent.turn.answer_checks import WHOLE, echoes, words_of
 from agent.turn.conversation import Conversation
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
 from agent.turn.turn import Turn
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
+PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n]+")  # words, and nothing else
 READING = ("bash", "read_file", "grep", "list_files")
 MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
@@ -105,6 +106,15 @@ class ToolRunner:
         note, found, asked = map(words_of, (call.arguments, self.found(), self.transcript.words()))
         shared = {word for word in note & asked if len(word) > 3}
         return note - {"note"} <= found and not shared
+
+    def says(self, call: ToolCall) -> bool:
+        """Whether the call does nothing but say words: it prints some, or writes or sends the person's own."""
+        arguments, words = arguments_of(call.arguments) or {}, self.transcript.words()
+        if call.name == "bash":
+            printing = PRINTS.fullmatch(str(arguments.get("command", "")).strip())
+            return printing is not None and printing[1] not in words
+        own = [v for v in arguments.values() if isinstance(v, str) and echoes(v, words, WHOLE)]
+        return bool(own) and call.name in ("write_file", "send_file")
 
     def checked(self, call: ToolCall, *, readable: bool = True) -> tuple[Tool, dict[str, Any]]:
         """The call's tool and its valid arguments. Raises ToolError with what is wrong."""

@@ -88,7 +88,14 @@ class Bench:
             self.ran.append(("list_files", {"pattern": pattern}))
             return Output(self.results["list"])
 
-        return [tool(one) for one in (bash, remember, git_commit, git_status, list_files)]
+        async def write_file(call: Call, path: str, content: str) -> Output:
+            """Write."""
+            self.ran.append(("write_file", {"path": path}))
+            return Output("written")
+
+        return [
+            tool(one) for one in (write_file, bash, remember, git_commit, git_status, list_files)
+        ]
 
     def turn(self, model: Model) -> Turn:
         tools = self.tools()

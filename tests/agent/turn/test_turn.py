@@ -22,7 +22,7 @@ from agent.turn import texts
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
 from agent.web.browser import Browser
-from fakes.model_scripted import ScriptedModel, also, calls, says
+from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
@@ -142,7 +142,7 @@ class TestRepairs:
 
     async def test_unknown_tool(self, bench: Bench) -> None:
         finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
-        advice = "There is no tool fly. The tools are: bash, remember, git_commit, git_status, list_files."
+        advice = "There is no tool fly. The tools are: write_file, bash, remember, git_commit, git_status, list_files."
         assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
@@ -565,6 +565,31 @@ class TestAnswersOfSmallModels:
         bench.constrain = "always"
         bench.journal.messages[-1] = User("Thanks, that is all. Is it raining?")
         assert (await bench.run(says(answer))).text == answer
+
+    @pytest.mark.parametrize(
+        ("call", "talk"),
+        [
+            (calls("bash", command="echo 'Hello, I am fine!'"), True),
+            (calls("write_file", path="a.txt", content="Thank you, that is all for today."), True),
+            (calls("bash", command="echo hello > a.txt"), False),
+            (calls("bash", command="echo $HOME"), False),
+        ],
+    )
+    async def test_a_call_that_only_says_words_is_talk(
+        self, bench: Bench, call: Line, talk: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Thank you, that is all for today.")
+        lines = () if talk else (says(""),)
+        finished = await bench.run(call, *lines, says("You're welcome."))
+        assert (finished.text, finished.tool_calls) == ("You're welcome.", 0 if talk else 1)
+
+    async def test_but_not_where_that_was_asked_for(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("run echo hello")
+        hello = calls("bash", command="echo hello")
+        finished = await bench.run(hello, says(""), says("It printed hello."))
+        assert finished.tool_calls == 1
 
     async def test_where_there_is_no_repository_it_is_asked_for_a_command(
         self, bench: Bench
