@@ -164,12 +164,13 @@ class Agent:
             from agent.pictures import FixedAnswers, blind_answer
 
             model = FixedAnswers(model, partial(blind_answer, told=await self.blind_words()))
+        context = await self.tool_context(chat, zone_of(known, self.config))
         turn = Turn(
             model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),
             journal=assignment.journal,
             tools=self.tools,
             schemas=self.schemas,
-            context=await self.tool_context(chat, zone_of(known, self.config)),
+            context=context,
             approvals=replace(self.approvals, ask=self.channels.asker(assignment)),
             limits=self.config.limits,
             thinking=known.thinking if known else None,
@@ -179,6 +180,7 @@ class Agent:
             budgets=self.budgets,
             frozen="" if assignment.frozen is None else translated(texts.FROZEN),
             constrain=await self.constrain(),
+            history=context.sandbox.history,
         )
         async with profile_held(self.backend, chat, assignment.stop, on_wait):
             return await run_turn(turn, emit)

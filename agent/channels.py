@@ -60,6 +60,7 @@ class TurnReply:
     reason: Reason
     answers: tuple[Incoming, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)  # the chat's
+    changes: int = 0  # the record of what the turn changed in the workspace (agent.sandbox.history)
 
 
 class Channels(Protocol):

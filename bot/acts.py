@@ -19,6 +19,7 @@ from bot.state import make_private
 if TYPE_CHECKING:
     from agent.schedule.planner import Planner
     from bot.channel import Keyboard
+    from bot.commands.changes import ChatChanges
     from bot.commands.trust import ChatTrust
 
 JsonFields = dict[str, Any]
@@ -217,7 +218,29 @@ async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
     return ChatTrust(chat, holder.store, files, holder.settings.agent.timezone)
 
 
+async def changes(holder: Holder, fields: JsonFields) -> str:
+    """What the last turns of a chat changed."""
+    text, _ = await (await changes_of(holder, fields["chat"])).report(fields["argument"])
+    return text
+
+
+async def undo(holder: Holder, fields: JsonFields) -> "tuple[str, Keyboard]":
+    """Take back a turn's changes; where something stands against it, the buttons that decide."""
+    chat = await changes_of(holder, fields["chat"])
+    return await chat.undo(fields["argument"], anyway=fields["anyway"])
+
+
+async def changes_of(holder: Holder, chat: str) -> "ChatChanges":
+    from bot.commands.changes import ChatChanges
+
+    assert holder.agent  # a terminal's
+    sandbox = await holder.agent.sandboxes.of(chat)
+    return ChatChanges(sandbox, holder.settings.agent.timezone)
+
+
 ACTS: dict[str, Act] = {
+    "changes": changes,
+    "undo": undo,
     "owners": owners,
     "pairing-code": pairing_code,
     "post": post,

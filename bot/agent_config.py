@@ -47,7 +47,13 @@ def agent_config(settings: Settings) -> AgentConfig:
         tools=tools,
         limits=TurnLimits(section.max_tool_calls, section.turn_seconds),
         sandbox=SandboxLimits(
-            box.memory_mib, box.pids, box.disk_mib, box.files, box.command_seconds, box.output_kib
+            box.memory_mib,
+            box.pids,
+            box.disk_mib,
+            box.files,
+            box.command_seconds,
+            box.output_kib,
+            box.undo_mib,
         ),
         repos=[
             HostRepo(name, repo.path, repo.write, repo.mine, repo.fetch)

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.files import replacing
+from agent.sandbox.history import HISTORY
 from agent.store import open_store
 from agent.store.backup import backup as copy_database
 from agent.store.backup import check_copy
@@ -204,6 +205,8 @@ class Archive:
             below: list[Path] = []
             try:
                 if path.name == self.target.name and path.samefile(self.target):
+                    continue
+                if name.split("/")[1::2] == ["chats", HISTORY]:  # state/chats/CHAT/history
                     continue
                 mode = path.lstat().st_mode
                 if stat.S_ISREG(mode):

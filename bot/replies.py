@@ -48,6 +48,7 @@ OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # the kind of that button
 MOST_UNSENT = 200
 CONTINUE = "onward"  # the kind of the button under the reply of a turn that ended at a limit
+CHANGES = "chg"  # the kind of the button under the reply of a turn that changed files
 CONTINUABLE = frozenset({"tool_limit", "loop"})
 ToolLines = Literal["all", "long", "none"]
 TOOL_LINES = "tools"  # the name of that setting of a chat
@@ -62,10 +63,11 @@ def compose(reply: TurnReply) -> Sequence[str]:
     if reply.answers and reply.answers[0].source == CLI:
         return ()
     answered = [incoming.ref for incoming in reply.answers if incoming.ref]
-    go_on = [[Button(f"{CONTINUE}:{reply.turn}", TEXTS.go_on)]]
+    go_on = [Button(f"{CONTINUE}:{reply.turn}", TEXTS.go_on)] * (reply.reason in CONTINUABLE)
+    undo = [Button(f"{CHANGES}:{reply.changes}", TEXTS.undo)] * bool(reply.changes)
     message = OutgoingMessage(
         reply.text,
-        go_on if reply.reason in CONTINUABLE else (),
+        [row for row in (go_on, undo) if row],
         reply_to=answered[-1] if answered else "",
         voice=reply.reason == "done" and is_spoken(reply.settings, reply.answers),
     )

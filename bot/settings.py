@@ -160,6 +160,8 @@ class SandboxSection(Section):
     """Time of one command unless the model asks for another."""
     output_kib: int = Field(8, ge=1)
     """Output that the model sees of one call; never more than 1/8 of the window."""
+    undo_mib: int = Field(512, ge=0)
+    """Size of what is kept beside a chat's workspace so that /undo can take back a turn's changes, in MiB; the oldest turns go first, 0: nothing is kept."""
 
 
 class BudgetsSection(Section):

@@ -192,6 +192,8 @@ class Texts(NamedTuple):
         "resume": "return to an older conversation",
         "stop": "stop what I am doing",
         "retry": "answer the last message again",
+        "undo": "take back what a turn changed",
+        "changes": "what the last turns changed, with differences",
         "plan": "the plan of the current task, to correct",
         "status": "model, queues and problems",
         "gpu": "the last hours of the GPU as a picture",
@@ -253,7 +255,7 @@ class Texts(NamedTuple):
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     help_groups: Mapping[str, Sequence[str]] = {
         "Conversations": ("start", "help", "new", "resume", "link"),
-        "Answers": ("stop", "retry", "plan", "export", "settings"),
+        "Answers": ("stop", "retry", "undo", "changes", "plan", "export", "settings"),
         "What I know": ("memory", "forget", "repos", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
@@ -284,6 +286,18 @@ class Texts(NamedTuple):
     plan_usage: str = "/plan add WORDS, /plan 2 WORDS, /plan done 2, /plan end"
     plan_corrected: str = "I have corrected the plan:\n{plan}"
     nothing_to_retry: str = "There is nothing to answer again."
+    no_changes: str = "No turn has changed files here, or it is no longer known."
+    files: Plural = Plural("{count} file", "{count} files")
+    taken_back: str = "taken back"
+    undone: str = "Turn {number} is taken back: {files}."
+    undo_older: str = "/undo {number} takes back the one before."
+    not_undone: str = "Nothing was taken back."
+    undo_conflicts: str = "Nothing was taken back yet, because of this:\n\n{conflicts}"
+    conflicts: Mapping[str, str] = {
+        "changed": "{path} has changed since then",
+        "lost": "{path} was too big to be kept, and would stay as it is",
+    }
+    undo_anyway: str = "Undo anyway"
     not_here: str = "That is not set up here."
     resume: str = "Which conversation?"
     resumed: str = "Resumed: {title}"

@@ -110,8 +110,10 @@ class ScriptedAgent:
             turn = Turn(model, assignment.journal, self.tools, schemas, context, approvals)
             frozen = "" if await store.freeze.since() is None else texts.FROZEN
             turn = replace(turn, budgets=DailyBudgets(store.budgets, self.limits), frozen=frozen)
+            history = sandbox.history if sandbox else None
             stop, answer_now = assignment.stop, assignment.answer_now
-            return await run_turn(replace(turn, stop=stop, answer_now=answer_now), emit)
+            turn = replace(turn, stop=stop, answer_now=answer_now, history=history)
+            return await run_turn(turn, emit)
 
         channels = BotChannels(Sessions(store, apps), listeners=(apps,))
         if self.sandbox:

@@ -77,7 +77,12 @@ class MemoryJournal:
         return await self.open()
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
+        self,
+        message: Assistant | None,
+        text: str,
+        reason: Reason,
+        usage: TokenUsage,
+        changes: int = 0,
     ) -> None:
         self.finished.append((message, text, reason, usage))
         if message:

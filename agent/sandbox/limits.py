@@ -32,7 +32,7 @@ MIB = 1 << 20
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
     """Disk and files count per chat, everything else per call. A command gets `command_seconds` unless it asks
-    for another time, up to five times as long."""
+    for another time, up to five times as long. `undo_mib` is beside the workspace (agent.sandbox.history)."""
 
     memory_mib: int = 2048
     pids: int = 256
@@ -40,6 +40,7 @@ class SandboxLimits:
     files: int = 50_000
     command_seconds: int = 120
     output_kib: int = 8
+    undo_mib: int = 512
 
 
 @dataclass(frozen=True, slots=True)

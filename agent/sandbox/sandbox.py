@@ -3,6 +3,7 @@ each in a folder of the state directory."""
 
 import asyncio
 import hashlib
+import logging
 import os
 import re
 import time
@@ -27,7 +28,8 @@ from agent.errors import ToolError
 from agent.sandbox import bubblewrap, bwrap_process, cgroup, rootfs
 from agent.sandbox.bubblewrap import LISTING, SOCKETS, WriteAccess
 from agent.sandbox.bwrap_process import BwrapProcess, CommandAnswers, run_bwrap, serve_commands
-from agent.sandbox.files import Files
+from agent.sandbox.files import TAINTS, Files, WorkspaceTaints
+from agent.sandbox.history import WorkspaceHistory
 from agent.sandbox.hosts import HostRequest, Hosts, Permit
 from agent.sandbox.limits import DiskQuota, HostRepo, SandboxLimits, over_memory, program_at
 from agent.sandbox.observer import Observe, Observer
@@ -35,6 +37,8 @@ from agent.sandbox.output_buffer import decode_fields
 from agent.sandbox.privileges import CurrentUser, open_tool_user
 from agent.sandbox.proxy import EgressProxy, Outflow
 from agent.sandbox.sandbox_config import SandboxConfig
+
+log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
 LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
@@ -75,6 +79,8 @@ class Sandbox:
         self.quota = DiskQuota(workspace, config.limits)
         self.observer = config.observe(chat)
         self.files = Files(config, workspace, self.quota, self.observer)
+        taints = WorkspaceTaints(workspace.with_name(TAINTS))
+        self.history = WorkspaceHistory(workspace, config.limits.undo_mib, taints)
 
     async def run(
         self,
@@ -330,7 +336,11 @@ class Sandboxes:
         if chat not in self._known:
             workspace = self._chats / folder_name(chat) / "work"
             await asyncio.to_thread(make_workspace, workspace, self.config.user.uid)
-            self._known[chat] = Sandbox(self.config, chat, workspace)
+            sandbox = self._known[chat] = Sandbox(self.config, chat, workspace)
+            try:
+                await asyncio.to_thread(sandbox.history.recover)
+            except (OSError, ValueError) as error:  # it is tried again before the next turn
+                log.warning("an undo in %s was not finished: %s", workspace, error)
         return self._known[chat]
 
 

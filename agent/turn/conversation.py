@@ -94,11 +94,17 @@ class Journal(Protocol):
         ...
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
+        self,
+        message: Assistant | None,
+        text: str,
+        reason: Reason,
+        usage: TokenUsage,
+        changes: int = 0,
     ) -> None:
         """Write the last step and the reply's outbox rows, and close the inbox rows, in one transaction.
 
-        `message` is None when the model gave no last message (cancelled, failed).
+        `message` is None when the model gave no last message (cancelled, failed); `changes` is the number of the
+        record of what the turn changed, 0 without one.
         """
         ...
 
@@ -328,9 +334,15 @@ class StoredJournal:
         return replace(await self.open(), plan=await self.store.plans.of_turn(self.turn))
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
+        self,
+        message: Assistant | None,
+        text: str,
+        reason: Reason,
+        usage: TokenUsage,
+        changes: int = 0,
     ) -> None:
-        reply = TurnReply(self.chat, self.turn, text, reason, tuple(self.answers), self.settings)
+        answers = tuple(self.answers)
+        reply = TurnReply(self.chat, self.turn, text, reason, answers, self.settings, changes)
         end = TurnEnd(message, text, reason, usage, self.channels.compose(reply))
         if await self.store.turns.end(self.open_turn, end):
             self.store.outbox.wake()

@@ -121,6 +121,11 @@ class TransientJournal:
         return await self.open()
 
     async def finish(
-        self, message: Assistant | None, text: str, reason: Reason, usage: TokenUsage
+        self,
+        message: Assistant | None,
+        text: str,
+        reason: Reason,
+        usage: TokenUsage,
+        changes: int = 0,
     ) -> None:
         """The conclusion is the outer turn's tool result."""

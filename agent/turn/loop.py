@@ -11,7 +11,7 @@ import logging
 from dataclasses import replace
 from functools import partial
 
-from agent.aio import move_on_when
+from agent.aio import complete, move_on_when
 from agent.errors import AgentError, ContextFull, Looping, ToolLimit, TurnError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished, TurnStarted
 from agent.language import translated
@@ -83,7 +83,10 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     await transcript.close(stopped=ending.reason == "cancelled")
     without_tools = loop.caller.without_tools if ending.reason in ANSWERED else ""
     text = "\n\n".join(filter(None, (turn.frozen, without_tools, ending.text)))
-    await turn.journal.finish(ending.message, text, ending.reason, transcript.usage)
+    changes = 0
+    if turn.history:
+        changes = await complete(asyncio.to_thread(turn.history.end, turn.journal.turn))
+    await turn.journal.finish(ending.message, text, ending.reason, transcript.usage, changes)
     finished = TurnFinished(text, ending.reason, loop.tools.calls, transcript.usage)
     emit(finished)
     return finished

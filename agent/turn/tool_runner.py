@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from agent.aio import complete
 from agent.approvals import GuardedCall
 from agent.budgets import COSTS, CallBudget
 from agent.context.compaction_plan import clip
@@ -31,6 +32,7 @@ from agent.turn.turn import Turn
 ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
 PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n]+")  # words, and nothing else
 READING = ("bash", "read_file", "grep", "list_files")
+UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
 MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
@@ -223,6 +225,8 @@ class ToolRunner:
         )
         began = asyncio.get_running_loop().time()
         reserved = False
+        if (history := self.turn.history) and tool.name not in UNCHANGING:
+            await complete(asyncio.to_thread(history.begin, journal.turn))
         try:
             await self._unseen(tool, context, arguments)
             await budget.reserve({"calls": 1, **costs})

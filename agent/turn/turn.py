@@ -10,6 +10,7 @@ from agent.budgets import DailyBudgets
 from agent.events import Reason
 from agent.messages import Assistant
 from agent.model import Model
+from agent.sandbox.history import WorkspaceHistory
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
 from agent.turn.conversation import Journal
@@ -75,6 +76,7 @@ class Turn:
     budgets: DailyBudgets | None = None  # None: nothing is counted
     frozen: str = ""
     constrain: Constrain = "never"
+    history: WorkspaceHistory | None = None  # None: what the turn changes is not recorded
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,11 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markdown import Markdown
 
 from agent.aio import BackgroundTasks
 from agent.approvals import ApprovalRequest
+from agent.errors import AgentError
 from agent.events import ApprovalAsked, Event, TurnFinished, from_wire
 from backend.aio import first_of
 from backend.client import BackendClient
@@ -25,6 +27,7 @@ from bot.cli.ask import new_update
 from bot.cli.command import Options, chat_option, model_option, runs
 from bot.cli.connect import running_backend, telling_what_keeps
 from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
+from bot.commands.changes import ANYWAY
 from bot.commands.trust import TRUST
 from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
@@ -32,7 +35,7 @@ from bot.terminal import FILES_FOLDER, InputLines
 from bot.terminal import Terminal as Screen
 from bot.texts import TEXTS
 
-HELP = "/new a fresh conversation · /retry the last answer once more · /memory the notes · /trust what strangers wrote · /model what answers · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
+HELP = "/new a fresh conversation · /retry the last answer once more · /changes what turns changed · /undo takes it back · /memory the notes · /trust what strangers wrote · /model what answers · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
 GREETING = "Voltaire, in the terminal. Write something, or /help; /exit ends."
 PROMPT = "[bold]›[/bold] "
 
@@ -147,6 +150,8 @@ class Conversation:
         elif line == "/memory":
             notes = await client.call("notes", chat=self.chat)
             out("\n".join(f"- {note}" for note in notes) or "No notes.")
+        elif line.split()[0] in ("/changes", "/undo"):
+            await self.changes(client, *line[1:].partition(" ")[::2])
         elif line == "/trust":
             await self.trust(client)
         elif line.partition(" ")[0] == "/model":
@@ -154,6 +159,26 @@ class Conversation:
             out(f"{server.profile or server.model} answers. Another: voltaire model use NAME")
         else:
             out(f"There is no {line.split()[0]} here. {HELP}")
+
+    async def changes(self, client: HolderClient, name: str, argument: str) -> None:
+        """Show what turns changed, or take it back; what stands against that is asked."""
+        out, rows = self.screen.console.print, []
+        try:
+            if name == "changes":
+                text = await client.call(name, chat=self.chat, argument=argument)
+            else:
+                fields = {"chat": self.chat, "argument": argument}
+                text, rows = await client.call(name, **fields, anyway=False)
+                if rows:
+                    keyboard = [[Button(*button) for button in row] for row in rows]
+                    chosen = await self.screen.ask(self.chat, text, keyboard)
+                    anyway = chosen.endswith(ANYWAY)
+                    text = TEXTS.not_undone
+                    if anyway:
+                        text, _ = await client.call(name, **fields, anyway=True)
+        except AgentError as error:
+            text = str(error)
+        out(Markdown(text))
 
     async def trust(self, client: HolderClient) -> None:
         """Show what strangers wrote; the person at the terminal, an owner, may vouch for it."""

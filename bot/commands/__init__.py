@@ -7,6 +7,7 @@ conversations.py  /new, /resume, /stop, /retry, /export, [Continue]; /memory, /f
 jobs.py           /jobs, /schedule, /repos, /skills, /summary; /mcp: MCP servers, and signing in to one
 status.py         /status, /gpu, /context
 model.py          /model: which one serves, switching, downloads
+changes.py        /changes, /undo: what turns changed in the workspace
 trust.py          text of strangers in a chat, /trust
 approvals.py      questions to owners, /approve
 settings.py       /settings, /timezone

@@ -15,6 +15,7 @@ from bot.approval_question import APPROVAL
 from bot.channel import ChannelError
 from bot.commands import (
     approvals,
+    changes,
     conversations,
     jobs,
     model,
@@ -26,7 +27,7 @@ from bot.commands import (
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult
 from bot.commands.trust import TRUST
 from bot.delivery import RESEND
-from bot.replies import ANSWER_NOW, CONTINUE
+from bot.replies import ANSWER_NOW, CHANGES, CONTINUE
 from bot.texts import TEXTS
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ COMMANDS: Sequence[Command] = (
     Command("resume", conversations.resume),
     Command("stop", conversations.stop, menu="everywhere"),
     Command("retry", conversations.retry, menu="everywhere"),
+    Command("undo", changes.undo),
+    Command("changes", changes.changes, slow=True),
     Command("plan", conversations.plan),
     Command("status", status.status, menu="everywhere", slow=True),
     Command("gpu", status.gpu, slow=True),
@@ -115,6 +118,7 @@ BUTTONS: Mapping[str, PressHandler] = {
     conversations.FORGET: conversations.press_forget,
     conversations.RESUME: conversations.press_resume,
     CONTINUE: conversations.press_continue,
+    CHANGES: changes.press_undo,
     ANSWER_NOW: conversations.press_answer_now,
     jobs.JOB: jobs.press_job,
     status.STATUS: status.press_status,

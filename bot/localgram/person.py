@@ -14,6 +14,7 @@ from bot.localgram.world import Query, World
 MIMES = {"photo": "image/jpeg", "voice": "audio/ogg", "video_note": "video/mp4"}
 NAMES = {"photo": "photo.jpg", "voice": "voice.ogg", "video_note": "round.mp4"}
 Found = TypeVar("Found")
+UNDO = "chg:"  # the bot's button under the answer of a turn that changed files
 
 
 class Person:
@@ -274,7 +275,7 @@ class Person:
     async def ask(
         self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0
     ) -> Message:
-        """Send a message and wait for its final answer: the first with sound and no buttons."""
+        """Send a message and wait for its final answer (is_final)."""
         place = self.chat(chat)
         self._read[place.id] = place.feed.last
         await self.send(text, chat=place)
@@ -288,8 +289,9 @@ class Person:
 
 
 def is_final(message: Message) -> bool:
-    """Whether the message is an answer: progress and tool lines are silent, approvals have buttons."""
-    return not message.silent and not message.keyboard
+    """Whether the message is an answer: progress and tool lines are silent, and but for [Undo] no answer has buttons."""
+    keys = (button.get("callback_data", "") for row in message.keyboard for button in row)
+    return not message.silent and all(key.startswith(UNDO) for key in keys)
 
 
 def media_details(kind: str, content: bytes, seconds: int) -> Json:

@@ -91,6 +91,16 @@ async def test_what_a_sandbox_may_have_left_stops_no_backup(state: Path, tmp_pat
     assert (restored / "nowhere").is_symlink()
 
 
+async def test_what_undo_keeps_is_left_out(state: Path, tmp_path: Path) -> None:
+    for name in ("history", "work/history"):
+        (state / "chats" / "cli" / name).mkdir()
+        (state / "chats" / "cli" / name / "file").write_text("")
+    await backup(state, tmp_path / "b.tar.gz", None, secrets=False)
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        kept = [name for name in tar.getnames() if name.endswith("history/file")]
+    assert kept == ["state/chats/cli/work/history/file"]
+
+
 def test_a_folder_that_a_sandbox_has_closed_is_left_out() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder) / "state" / "chats"

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, TextIO, cast
 
 import pytest
@@ -22,6 +23,7 @@ from bot.settings import Settings
 from bot.terminal import InputLines, Terminal
 from bot.texts import Texts
 from fakes.patience import soon
+from fakes.sandbox_box import opened
 
 
 @pytest.fixture
@@ -130,3 +132,30 @@ async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Pat
     )
     assert [row["what"] for row in rows] == [f"note {note.id}", f"note {note.id + 1}"]
     assert {row["by"] for row in rows} == {"terminal"}
+
+
+async def test_undo_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
+    lines = InputLines(typed[0])
+    here, screen = terminal(lines, tmp_path)
+    async with open_store(tmp_path / "v.db") as store, opened(tmp_path / "state") as sandboxes:
+        sandbox = await sandboxes.of("cli")
+        sandbox.history.begin("t1")
+        (sandbox.workspace / "a.txt").write_text("theirs\n")
+        sandbox.history.end("t1")
+        (sandbox.workspace / "a.txt").write_text("mine\n")
+        agent = cast(Any, SimpleNamespace(sandboxes=sandboxes))
+        holder = Holder(Settings(), cast(Any, None), store, agent)
+
+        class Client:
+            async def call(self, act: str, /, **fields: Any) -> Any:
+                return json.loads(json.dumps(await ACTS[act](holder, fields)))
+
+        talk = Conversation("cli", here, lines, cast(Any, None), cast(Any, None))
+        print("/changes\n/undo\n2\n/undo 9\n/undo 1\n1", file=typed[1], flush=True)
+        typed[1].close()
+        await talk.talk(cast(Any, Client()), cast(Any, None))
+        left = list(sandbox.workspace.iterdir())
+    shown = screen.getvalue()
+    told = ["+theirs", Texts().not_undone, "is no longer known", "is taken back"]
+    assert [text for text in told if text not in shown] == []
+    assert left == []

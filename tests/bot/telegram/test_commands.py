@@ -21,8 +21,8 @@ from fakes.words import saying
 
 TEXTS = Texts()
 CONTRACT = (
-    "start help new resume stop retry plan status gpu model context memory forget jobs schedule repos"
-    " skills mcp summary link trust approve freeze thaw export settings timezone"
+    "start help new resume stop retry undo changes plan status gpu model context memory forget jobs"
+    " schedule repos skills mcp summary link trust approve freeze thaw export settings timezone"
 ).split()
 
 
