@@ -41,7 +41,7 @@ from agent.sandbox.sandbox_config import SandboxConfig
 log = logging.getLogger(__name__)
 
 PROGRESS_SECONDS = 1.0
-LONGEST_COMMAND = 100_000  # bytes; the kernel takes 128 KiB in one argument
+LONGEST_COMMAND = 120_000  # bytes; the kernel takes 128 KiB in one argument
 BASH = ("/bin/bash", "--noprofile", "--norc", "-c")
 KILLED = 137  # the exit code of a command that the sandbox ended
 LEADS_TO_REPOS = re.compile(

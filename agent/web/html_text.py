@@ -12,7 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import unescape
 from itertools import accumulate
 from urllib.parse import urljoin
@@ -46,7 +46,10 @@ LONGEST_ATTRIBUTES = 4096
 LONGEST_ADDRESS = 2000
 NO_EXPRESSION = 3  # the exit code for an invalid regular expression
 NO_FEED = 4  # and for what is no feed
+MOST_COVERED = 10_000  # cells of a page that a merged one covers
+LONGEST_REPEATED = 200  # characters of a merged cell that stand again
 MOST_LINKS = 5000  # that may get a number
+SPAN = re.compile(r"""\b(rowspan|colspan)\s{0,9}=\s{0,9}["']?\s{0,9}(\d{1,4})""", re.IGNORECASE)
 ATTRIBUTE = re.compile(r"""([a-zA-Z-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+)""")
 
 MARKS_OF_ORDER = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -172,6 +175,18 @@ def after_markup(html: str, at: int, page: "PageText") -> int | None:
     return tag.end()
 
 
+@dataclass
+class Table:
+    """Where the cells of an open table stand. `covered`: by column, the first row below a merged cell and its text."""
+
+    row: int = 0
+    column: int = 0
+    covered: dict[int, tuple[int, str]] = field(default_factory=dict)
+    begun: int = -1  # the first piece of the open cell
+    rows: int = 1  # that it covers
+    columns: int = 1
+
+
 class PageText:
     """Collects the text of a page from its tags and the text between them."""
 
@@ -180,14 +195,25 @@ class PageText:
         self._title: list[str] = []
         self._in_title = False
         self._lists: list[int | None] = []  # of <ol> the number before the next item
+        self._tables: list[Table] = []
+        self._covered = 0  # cells so far that others cover
         self._pre = 0  # depth of <pre>, where line breaks count
         self._hidden_from: defaultdict[str, list[int]] = defaultdict(list)
 
     def start(self, name: str, tag: str) -> None:
         self._in_title = name == "title" and not self._title and not any(self._hidden_from.values())
         self._pre += name == "pre"
+        if name in ("td", "th", "tr"):
+            self._end_cell()
         if name in BLOCKS:
             self._pieces.append("\n")
+        if name == "table":
+            self._tables.append(Table())
+        if name == "tr" and self._tables:
+            self._tables[-1].row += 1
+            self._tables[-1].column = 0
+        if name in ("td", "th") and self._tables:
+            self._begin_cell(self._tables[-1], tag)
         if name in ("ol", "ul"):
             first = re.search(r"\bstart\s*=\s*[\"']?(\d{1,6})", tag)
             self._lists.append((int(first[1]) if first else 1) - 1 if name == "ol" else None)
@@ -204,10 +230,43 @@ class PageText:
         self._pre -= name == "pre" and self._pre > 0
         if name in ("ol", "ul") and self._lists:
             self._lists.pop()
+        if name == "table" and self._tables:
+            self._end_cell()
+            self._tables.pop()
         if name in HIDDEN and self._hidden_from[name]:
             del self._pieces[self._hidden_from[name].pop() :]
         if name in BLOCKS:
             self._pieces.append("\n")
+
+    def _begin_cell(self, table: Table, tag: str) -> None:
+        """Repeat merged cells that cover the places before this one: a row is read by itself."""
+        while table.column in table.covered and self._covered < MOST_COVERED:
+            below, text = table.covered[table.column]
+            if below <= table.row:
+                break
+            self._pieces.append(f" | {text}" if text else " |")
+            self._covered += 1
+            table.column += 1
+        table.begun = len(self._pieces) + 1  # behind its mark
+        spans = dict.fromkeys(("rowspan", "colspan"), 1) | {
+            kind.lower(): int(count) for kind, count in SPAN.findall(tag[:LONGEST_ATTRIBUTES])
+        }
+        table.rows, table.columns = spans["rowspan"], max(1, spans["colspan"])
+
+    def _end_cell(self) -> None:
+        table = self._tables[-1] if self._tables else None
+        if table is None or table.begun < 0:
+            return
+        text = " ".join("".join(self._pieces[table.begun :]).split())[:LONGEST_REPEATED]
+        merged = table.rows > 1 or table.columns > 1
+        for column in range(table.columns if merged else 1):
+            if merged and self._covered < MOST_COVERED:
+                # The other columns of this row are covered, too: the next cell puts them in front of itself.
+                below = table.row + max(1, table.rows)
+                table.covered[table.column + column] = (below, text if not column else "")
+                self._covered += 1
+        table.column += 1
+        table.begun = -1
 
     def add_text(self, raw: str) -> None:
         text = unescape(raw)

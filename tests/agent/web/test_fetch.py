@@ -36,6 +36,11 @@ async def _error(fetcher: Fetcher, url: str) -> str:
     return str(caught.value)
 
 
+def test_a_page_of_merged_cells_gives_little() -> None:
+    page = "<table><tr>" + "<td rowspan=9999 colspan=9999>x" * 300 + "<tr><td>y" * 50_000
+    assert len(html_text(page)) < 3_000_000
+
+
 async def test_a_page_is_text(served: Site) -> None:
     html = "<title>T</title><h1>Head</h1><p>Some <b>bold</b>\n text</p><script>no()</script>"
     served.pages["/p"] = lambda: web.Response(text=html, content_type="text/html")
@@ -162,6 +167,25 @@ async def test_what_is_no_address(url: str) -> None:
         ("a<br>b", "a\nb"),
         ("<pre>x\n  y</pre>", "x\n  y"),
         ("<table><tr><td>1<td>2<tr><td>3<td>4</table>", "| 1 | 2\n| 3 | 4"),
+        ("<table><tr><td rowspan=2>Mon<td>9<tr><td>10</table>", "| Mon | 9\n| Mon | 10"),
+        (
+            "<table><tr><th>a<th>b<th>c<tr><td>1<td rowspan='3'>x<td>2<tr><td>3<td>4<tr><td>5<td>6<tr><td>7</table>",
+            "| a | b | c\n| 1 | x | 2\n| 3 | x | 4\n| 5 | x | 6\n| 7",
+        ),
+        (
+            "<table><tr><td colspan=2>Mon<td>Tue<tr><td>1<td>2<td>3</table>",
+            "| Mon | | Tue\n| 1 | 2 | 3",
+        ),
+        (
+            "<table><tr><td ROWSPAN=2 colspan=2>x<td>1<tr><td>2<tr><td>3<td>4</table>",
+            "| x | | 1\n| x | | 2\n| 3 | 4",
+        ),
+        (
+            "<table><tr><td rowspan=2><table><tr><td>in</table><td>1<tr><td>2</table>",
+            "|\n\n| in\n| 1\n| | in | 2",
+        ),
+        ("<td rowspan=2>loose<tr><td>x", "| loose\n| x"),
+        ("<table><tr><td rowspan=0>a<td rowspan=x>b<tr><td>c</table>", "| a | b\n| c"),
         ("<style>p{}</style><noscript>no</noscript>x &amp; y", "x & y"),
         ("<script>if (a < b) {</script>end", "end"),
         ("</div></p>loose", "loose"),
