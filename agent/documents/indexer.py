@@ -117,15 +117,15 @@ def nameable(path: str) -> bool:
 
 
 def files_of(folder: Path) -> Iterator[tuple[str, tuple[int, float]]]:
-    """The relative path, size and mtime of each document below a folder, following no links. A file that is being
-    written gets a new mtime, so it is read again after its last change."""
+    """The relative path, size and mtime of each document below a folder that is not empty, following no links. A file
+    that is being written gets a new mtime, so it is read again after its last change."""
     for place, folders, names, fd in os.fwalk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(filter(readable, names)):
             path = str(Path(place, name).relative_to(folder))
             with suppress(OSError):  # deleted meanwhile
                 entry = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                fits = stat.S_ISREG(entry.st_mode) and entry.st_size <= MOST_BYTES
+                fits = stat.S_ISREG(entry.st_mode) and 0 < entry.st_size <= MOST_BYTES
                 if fits and nameable(path):
                     yield path, (entry.st_size, entry.st_mtime)
 

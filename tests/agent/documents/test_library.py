@@ -227,6 +227,7 @@ def test_which_files_are_documents(tmp_path: Path) -> None:
     for name in ("a.PDF", "b.docx", "c.exe", "d", "e.jpg", ".f.md"):
         (tmp_path / name).write_text(name)
     os.mkfifo(tmp_path / "g.txt")
+    (tmp_path / "h.txt").touch()  # a sandbox would be started for nothing
     assert dict(files_of(tmp_path)) == {
         name: (len(name), (tmp_path / name).stat().st_mtime) for name in ("a.PDF", "b.docx")
     }
