@@ -56,6 +56,7 @@ log = logging.getLogger(__name__)
 
 WAITS = "matrix-waits:"  # messages without their key, by event
 INVITATIONS = "matrix-invitation:"  # who has invited the bot, by room
+VERDICTS = "matrix-verdict:"  # whose verdict on which answer, by the event of the reaction
 TOLD = "matrix-told:"  # what owners were told about rooms
 REMEMBERED = 500  # messages remembered, to be quoted
 RETRY_SECONDS = 10.0
@@ -64,6 +65,11 @@ RETRY_SECONDS = 10.0
 class WaitingEvent(NamedTuple):
     room: str
     event: MatrixJson
+
+
+class Verdict(NamedTuple):
+    message: str
+    user: str
 
 
 class Timeline:
@@ -297,8 +303,14 @@ class Timeline:
             return
         level = self._context.access.level(self.sender_of(room, user))
         liked = FEEDBACK.get(said.replace("\ufe0f", ""))
-        if level != "stranger" and liked is not None:
-            await self._store.turns.judge(str(RoomKey(room.id)), message, user, liked)
+        if level == "stranger" or liked is None:
+            return
+        if await self._store.turns.judge(str(RoomKey(room.id)), message, user, liked):
+            values = self._store.key_values
+            for before, verdict in (await values.with_prefix(VERDICTS, Verdict)).items():
+                if verdict == (message, user):  # withdrawing it leaves the newer one
+                    await values.remove(before)
+            await values.put(VERDICTS + str(event.get("event_id")), [message, user])
 
     async def _pressed(self, room: JoinedRoom, message: str, said: str, user: str) -> bool:
         """Press the button that a reaction or a reply to a message of the bot's means; whether there is one."""
@@ -319,12 +331,17 @@ class Timeline:
         return True
 
     async def _redaction(self, room: JoinedRoom, event: MatrixJson) -> None:
-        """A message that its author deletes is not answered; another's redaction takes nothing back."""
+        """A message that its author deletes is not answered, a verdict does not count any more; another's redaction
+        takes nothing back."""
         author = str(event.get("sender"))
         gone = str(event.get("redacts") or mapping(event.get("content")).get("redacts") or "")
         self._recent.pop(gone, None)
         if taken := await self._store.inbox.take_back(SOURCE, gone, author):
             await self._context.services.chats.stop(taken)
+        verdict = await self._store.key_values.get(VERDICTS + gone, Verdict)
+        if verdict and verdict.user == author:
+            await self._store.turns.judge(str(RoomKey(room.id)), verdict.message, author, None)
+            await self._store.key_values.remove(VERDICTS + gone)
         waiting = self._waiting.get(gone)
         if waiting and waiting.event.get("sender") == author:
             del self._waiting[gone]
