@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from itertools import pairwise
 from time import monotonic
-from typing import Any
 from urllib.parse import urlsplit
 
 from backend.aio import set_within
@@ -45,6 +44,7 @@ WINDOW_KEYS = (
     *("maxsequencelength", "maxcontextwindow", "maxcontextwindowtokens", "maxcontexttokens"),
     *("maxinputtokens", "inputtokenlimit"),
 )
+SIZE_FLAGS = ("-c", "--ctx-size", "-fitc", "--fit-ctx")  # the last two: what is left at least
 DEEPEST = 3  # levels of a row that are looked at
 USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
 NEAR = 0.8  # of a window, that a prompt cut to it fills
@@ -216,10 +216,13 @@ class ExternalServers:
                 return None
             models = []
         model = config.model or next((str(row.get("id")) for row in models), "")
-        row: dict[str, Any] = next((row for row in models if row.get("id") == model), {})
+        row = row_of(models, model)
         known = props if isinstance(props, Props) else None
         window = known.n_ctx if known else 0
-        n_ctx = window or window_of(row) or await self._window_in_use(url, model, seconds)
+        n_ctx = window or window_of(row)
+        if not n_ctx and isinstance(base := row.get("parent"), str):  # vLLM gives an adapter none
+            n_ctx = window_of(row_of(models, base))
+        n_ctx = n_ctx or await self._window_in_use(url, model, seconds)
         n_ctx = config.context or n_ctx or DEFAULT_CONTEXT
         if (cut := self._cuts.get((url, model))) and cut.window:
             n_ctx = min(n_ctx, cut.window)
@@ -310,8 +313,21 @@ def window_of(row: JsonObject) -> int:
     arguments = status.get("args") if isinstance(status, dict) else None
     listed = arguments if isinstance(arguments, list) else []
     words = [word for each in listed for word in str(each).split("=", 1)]
-    given = (whole(value) for name, value in pairwise(words) if name in ("-c", "--ctx-size"))
-    return next((number for number in (*found, *given) if number), 0)
+    given = dict(pairwise(words))
+    size = next((n for name in SIZE_FLAGS if (n := whole(given.get(name)))), 0)
+    slots = next((given[name] for name in ("-np", "--parallel") if name in given), "")
+    if slots.isdecimal() and int(slots) > 1 and not {"-kvu", "--kv-unified"} & {*words}:
+        size //= int(slots)  # each slot has its share
+    return next((number for number in (*found, size) if number), 0)
+
+
+def row_of(models: list[JsonObject], name: str) -> JsonObject:
+    """The row of a model by its id or one of its aliases; empty where it is not listed."""
+    for row in models:
+        aliases = row.get("aliases")
+        if row.get("id") == name or (isinstance(aliases, list) and name in aliases):
+            return row
+    return {}
 
 
 def whole(value: object) -> int:

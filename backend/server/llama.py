@@ -80,15 +80,24 @@ class LlamaServer:
 
     async def loaded_models(self, seconds: float) -> list[dict[str, Any]] | None:
         """The loaded models with the windows that they were given, of Ollama (`/api/ps`) and of LM Studio
-        (`/api/v0/models`); None where there is neither route."""
-        routes = ("/api/ps", "/api/v0/models")
+        (`/api/v1/models`, before 0.4 `/api/v0/models`); None where there is no such route."""
+        routes = ("/api/ps", "/api/v1/models", "/api/v0/models")
         asked = (self._json("GET", route, seconds=seconds) for route in routes)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         found = [answer for answer in answers if isinstance(answer, dict)]
         if not found:
             return None
         rows = [row for each in found for row in each.get("models") or each.get("data") or []]
-        return [row for row in rows if isinstance(row, dict)]
+        models = [row for row in rows if isinstance(row, dict)]
+        for row in models:
+            instances = row.get("loaded_instances")
+            models += [  # of LM Studio's v1; each is asked for by its own id or by the model's key
+                {"id": name, **config}
+                for each in (instances if isinstance(instances, list) else ())
+                if isinstance(each, dict) and isinstance(config := each.get("config"), dict)
+                for name in (row.get("key"), each.get("id"))
+            ]
+        return models
 
     async def props(self, seconds: float = 5.0) -> Props:
         answer = await self._json("GET", "/props", seconds=seconds)

@@ -68,6 +68,19 @@ ROWS = {
     "commas": ({"context_window": "131,072"}, 131072),
     "thousands": ({"context_window": "128K"}, 128_000),
     "router, one word": ({"status": {"args": ["llama-server", "--ctx-size=16384"]}}, 16384),
+    "router, slots": ({"status": {"args": ["-c", "65536", "-np", "4"]}}, 16384),
+    "router, slots in a word": (
+        {"status": {"args": ["--parallel=2", "--ctx-size", "65536"]}},
+        32768,
+    ),
+    "router, one slot": ({"status": {"args": ["-c", "65536", "--parallel", "1"]}}, 65536),
+    "router, as many as fit": ({"status": {"args": ["-c", "65536", "--parallel", "-1"]}}, 65536),
+    "router, slots share": ({"status": {"args": ["-c", "65536", "-np", "4", "-kvu"]}}, 65536),
+    "router, fitted": ({"status": {"args": ["--fit-ctx", "8000", "--fit", "on"]}}, 8000),
+    "router, slots and its model": (
+        {"status": {"args": ["-c", "65536", "-np", "4"]}, "meta": {"n_ctx": 16384}},
+        16384,
+    ),
     "trained for": ({"max_position_embeddings": 40960, "meta": {"n_ctx_train": 40960}}, 0),
     "too deep": ({"a": {"b": {"c": {"d": {"n_ctx": 4096}}}}}, 0),
     "no honest number": ({"context_length": 1e308, "n_ctx": 10**12, "ctx_len": "9" * 9999}, 0),
@@ -93,9 +106,49 @@ LM_STUDIO = {
 }
 
 
+LM_STUDIO_4 = {
+    "models": [
+        {
+            "type": "llm",
+            "key": "gemma4",
+            "max_context_length": 131072,
+            "loaded_instances": [{"id": "gemma4:2", "config": {"context_length": 12000}}],
+        },
+        {"type": "embedding", "key": "e", "loaded_instances": [], "max_context_length": 2048},
+        {"type": "llm", "key": "odd", "loaded_instances": [7, {"config": None}, {"id": "x"}]},
+    ]
+}
+UNEXPECTED = {"error": "Unexpected endpoint or method. (GET /api/ps)"}
+
+
+@pytest.mark.parametrize(
+    ("model", "rows", "window"),
+    [
+        ("gpt", [{"id": "qwen", "aliases": ["gpt", "fast"], "context_length": 32000}], 32000),
+        ("gpt", [{"id": "qwen", "aliases": None, "context_length": 32000}], 8192),
+        ("sql", [{"id": "base", "max_model_len": 16384},
+                 {"id": "sql", "parent": "base", "max_model_len": None}], 16384),
+        ("sql", [{"id": "sql", "parent": "gone", "max_model_len": None}], 8192),
+        ("sql", [{"id": "sql", "parent": "sql"}], 8192),
+        ("sql", [{"id": "sql", "parent": {}}], 8192),
+    ],
+)  # fmt: skip
+async def test_a_model_is_listed_by_another_name_or_below_another(
+    state: Path, model: str, rows: list[dict[str, Any]], window: int
+) -> None:
+    async with openai_server({"/v1/models": {"data": rows}}) as url:
+        config = BackendConfig(state_dir=state, kind="external", urls=(url,), model=model)
+        async with running(config) as it:
+            found = await it.client.endpoint()
+    assert (found.model, found.n_ctx) == (model, window)
+
+
 @pytest.mark.parametrize(
     ("answers", "configured", "window"),
     [
+        ({"/api/ps": UNEXPECTED, "/api/v1/models": LM_STUDIO_4}, 0, 12000),
+        ({"/api/v1/models": LM_STUDIO_4, "/api/v0/models": UNEXPECTED}, 0, 12000),
+        ({"/api/v1/models": {"models": [{"key": "gemma4", "loaded_instances": []}]}}, 0, 8192),
         ({"/api/ps": OLLAMA}, 0, 4096),
         ({"/api/ps": OLLAMA}, 32768, 4096),
         ({"/api/ps": {"models": []}}, 0, 8192),
