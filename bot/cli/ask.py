@@ -104,6 +104,7 @@ class TextPrinter:
         self._doing = "waiting for the model"  # what goes on since `_since`
         self._since = self._at = time.monotonic()  # `_at`: when something was printed last
         self._told = ""  # the last sign of life
+        self._caveat = ""  # of a job that was planned, where nothing will run it
         self._tasks = BackgroundTasks()
 
     async def __aenter__(self) -> Self:
@@ -130,7 +131,7 @@ class TextPrinter:
             case ToolCalled(_, name, arguments):
                 self._does(f"running {name}")
                 self.step(f"→ {name} {json.dumps(arguments, ensure_ascii=False)}")
-            case ToolFinished(ok=ok, output=output, shown=shown):
+            case ToolFinished(name=name, ok=ok, output=output, shown=shown):
                 self._does("")
                 lines = (shown or output).splitlines()
                 for line in lines[:8]:
@@ -139,6 +140,10 @@ class TextPrinter:
                     self.step(f"  … {len(lines) - 8} more lines")
                 if not ok:
                     self.step("  (failed)")
+                if name == "schedule" and ok:
+                    from agent.schedule.planner import NOTHING_RUNS  # others need none of it
+
+                    self._caveat = NOTHING_RUNS if NOTHING_RUNS in output else ""
             case Notice(text):
                 self.step(f"· {text}")
             case ModelFinished(finish_reason="tool_calls"):
@@ -153,6 +158,8 @@ class TextPrinter:
                     self._end_line()
                     click.echo(rest.strip(), nl=False)
                 click.echo()
+                if self._caveat and self._caveat not in text:
+                    click.echo(self._caveat)
 
     async def _tick(self) -> None:
         while True:

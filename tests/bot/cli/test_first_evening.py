@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent.approvals import NOBODY
-from agent.events import ModelProgress, ThoughtDelta, ToolCalled, ToolFinished
+from agent.events import ModelProgress, ThoughtDelta, ToolCalled, ToolFinished, TurnFinished
+from agent.schedule.planner import NOTHING_RUNS
 from backend.client import BackendClient
 from backend.protocol import ServerState
 from bot.cli.ask import CLEAR, TextPrinter
@@ -209,6 +210,23 @@ def test_what_the_model_does_unseen_is_told_once(capsys: pytest.CaptureFixture[s
     printer._at -= 60
     printer.tell()
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("note", "text", "told"),
+    [
+        (NOTHING_RUNS, "I will remind you.", f"I will remind you.\n{NOTHING_RUNS}\n"),
+        (NOTHING_RUNS, f"Planned. {NOTHING_RUNS}", f"Planned. {NOTHING_RUNS}\n"),
+        ("", "I will remind you.", "I will remind you.\n"),
+    ],
+)
+def test_a_reminder_that_nothing_will_run_is_not_promised(
+    capsys: pytest.CaptureFixture[str], note: str, text: str, told: str
+) -> None:
+    printer = TextPrinter()
+    printer.print(ToolFinished("a", "schedule", True, f"Planned as job 1: at 9.\n{note}", 1))
+    printer.print(TurnFinished(text, "done", 1))
+    assert capsys.readouterr().out == told
 
 
 @pytest.fixture
