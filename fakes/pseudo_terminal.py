@@ -27,7 +27,7 @@ class PseudoTerminal:
     """`output` is all that was shown so far, without colours and movements of the cursor."""
 
     def __init__(self, side: int, process: asyncio.subprocess.Process) -> None:
-        self._side, self._process = side, process
+        self._side, self.process = side, process
         self._bytes = b""
         self._seen = 0  # characters of the output that `until` has passed
         self._more, self._closed = asyncio.Event(), False
@@ -61,21 +61,24 @@ class PseudoTerminal:
     def type(self, text: str) -> None:
         os.write(self._side, text.encode())
 
+    async def asked(self, question: str) -> None:
+        await self.until(question)
+        await soon(self._reads)
+
     async def answer(self, *answers: tuple[str, str]) -> None:
         """Wait for each question, and type its answer."""
         for question, text in answers:
-            await self.until(question)
-            await soon(self._reads)
+            await self.asked(question)
             self.type(text if text in (CTRL_C, CTRL_D) else f"{text}\n")
 
     def _reads(self) -> bool:
         """Whether the program waits for its standard input: Python may miss a Ctrl-C just before that."""
-        call = Path(f"/proc/{self._process.pid}/syscall").read_text("ascii").split()
+        call = Path(f"/proc/{self.process.pid}/syscall").read_text("ascii").split()
         return call[1:2] in (["0x0"], ["0x1"])  # read(0, ...), or select(1, ...)
 
     async def ended(self) -> int:
         """The exit code, once all that was printed has been read."""
-        code = await asyncio.wait_for(self._process.wait(), SECONDS)
+        code = await asyncio.wait_for(self.process.wait(), SECONDS)
         self._read_rest()
         return code
 

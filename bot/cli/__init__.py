@@ -14,6 +14,7 @@ import importlib
 import logging
 import os
 import sys
+import threading
 from pathlib import Path
 
 import click
@@ -66,6 +67,10 @@ MODULES = {
     "trigger": ("jobs", "trigger"),
 }
 
+# On a busy machine or a slow disk the libraries of a command take seconds to read.
+SILENT_SECONDS = 1.5
+STARTING = "Starting; reading the program takes a moment on this machine ..."
+
 # With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is
 # imported, all of which lives on, more than two hundred times. command.py enables it once a command runs.
 GC_THRESHOLD = 50_000
@@ -81,7 +86,13 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, attribute = MODULES.get(name, (name, "command"))
-        command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
+        told = threading.Timer(SILENT_SECONDS, click.echo, (STARTING,), {"err": True})
+        if sys.stderr.isatty():
+            told.start()
+        try:
+            command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
+        finally:
+            told.cancel()
         assert isinstance(command, click.Command)
         return command
 

@@ -127,12 +127,14 @@ class NoBackend(Failed):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a question: while that blocks the event loop, the loop's own handler is not run."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Let Ctrl-C or TERM end a question: while that blocks the event loop, the loop's own handlers are not run."""
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def confirmed(question: str, *, default: bool = False) -> bool:

@@ -152,6 +152,15 @@ async def test_an_interrupted_wizard_says_where_one_stands_and_goes_on(
         await terminal.until(r"\[Asia/Tokyo\]" if kept else ZONE)
 
 
+async def test_a_wizard_that_is_told_to_end_does_so_at_a_question(tmp_path: Path) -> None:
+    async with wizard(tmp_path) as terminal:
+        await terminal.answer((APP, "telegram"))
+        await terminal.asked(TOKEN)
+        terminal.process.terminate()
+        await terminal.until("Nothing was changed")
+        assert await terminal.ended() == 130
+
+
 async def test_an_interrupted_pairing_says_where_one_stands(
     gram: Localgram, tmp_path: Path
 ) -> None:
