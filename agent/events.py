@@ -39,7 +39,7 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True)
 class GpuQueued:
-    """A model call waits for the GPU behind `ahead` others; 0: it holds the GPU. For a live message; not
+    """A model call waits for the GPU behind `ahead` others; 0: it holds the GPU, or is next. For a live message; not
     part of the JSON form."""
 
     ahead: int

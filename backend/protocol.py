@@ -371,7 +371,7 @@ class GpuMinute(Value):
 class QueueState(Value):
     """The state of a request or turn in the queue for the GPU.
 
-    `waiting` behind `ahead` others (`reason`: why the queue is closed), `held`, or
+    `waiting` behind `ahead` others, idle work not counted (`reason`: why the queue is closed), `held`, or
     `wanted`: held while something more urgent waits.
     """
 

@@ -174,7 +174,8 @@ class GpuRequestQueue:
             ticket.held_since = self._now()
             ticket.granted.set()
             ticket.show(QueueState(state="held"))
-        for ahead, ticket in enumerate(sorted(self.waiters, key=self._rank), len(self.holders)):
+        served = sum(holder.priority < IDLE for holder in self.holders)  # idle work gives way
+        for ahead, ticket in enumerate(sorted(self.waiters, key=self._rank), served):
             ticket.show(QueueState(state="waiting", ahead=ahead, reason=self.reason))
         urgent = any(waiter.priority < IDLE for waiter in self.waiters)
         if urgent or self._closed or self.open_turns:

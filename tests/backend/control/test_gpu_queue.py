@@ -221,6 +221,16 @@ def test_each_waiter_knows_how_many_are_ahead_and_hears_each_change_once() -> No
     assert heard["d"][:3] == [waiting(3), waiting(2), waiting(2, "Too hot.")]
 
 
+def test_idle_work_is_nobody_ahead() -> None:
+    queue, heard = GpuRequestQueue(now=Clock()), list[QueueState]()
+    with (
+        queue.enqueue("a", IDLE, ignored),
+        queue.enqueue("b", IDLE, ignored),
+        queue.enqueue("a", PERSON, heard.append),
+    ):
+        assert heard == [QueueState(state="waiting", ahead=0)]
+
+
 def test_the_reason_is_the_first_that_closes_it_then_the_first_that_ends_turns() -> None:
     queue = GpuRequestQueue()
     queue.close("heat", Phrase("Too hot."))
