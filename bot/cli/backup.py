@@ -13,6 +13,7 @@ from bot.backup import backup
 from bot.cli.command import Failed, Options, confirmed, runs
 from bot.cli.connect import backend_client
 from bot.cli.holder_client import holding_state, record_act
+from bot.cli.progress import sign_of_life
 from bot.cli.setup import state_folder
 from bot.restore import CONFIG, restore
 from bot.settings import PREFIX, config_folder, exists, find_file
@@ -28,7 +29,8 @@ from bot.state import DATABASE
 async def command(options: Options, file: Path, secrets: bool) -> None:
     settings, config = options.settings_as_root, find_file(options.config)
     state = settings.state_dir
-    manifest = await backup(state, file, config, secrets=secrets)
+    async with sign_of_life(lambda: "copying and checking the copy"):
+        manifest = await backup(state, file, config, secrets=secrets)
     await record_act(settings, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
     click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
@@ -59,7 +61,8 @@ async def restore_command(options: Options, file: Path, yes: bool) -> None:
     try:
         with holding_state(state) if state.exists() else nullcontext():
             # An interruption must not hide where the old state is.
-            aside = await complete(restore(file, state, None if configured else config))
+            async with sign_of_life(lambda: "unpacking and checking"):
+                aside = await complete(restore(file, state, None if configured else config))
     except BlockingIOError:
         raise Failed(running) from None
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))

@@ -12,6 +12,7 @@ from agent.store import Incoming, open_store
 from backend.client import BackendClient
 from fakes.command_line import start_voltaire
 from fakes.patience import SECONDS
+from fakes.pseudo_terminal import typing_at
 from fakes.words import saying
 
 PIPE = asyncio.subprocess.PIPE
@@ -87,6 +88,20 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a disk")
+async def test_at_a_terminal_both_show_what_they_do(tmp_path: Path) -> None:
+    state, file = tmp_path / "s", tmp_path / "b.tar.gz"
+    async with open_store(state / "voltaire.db") as store:
+        await store.inbox.add(Incoming("cli", "cli", "1", "before"))
+    for words, told in (
+        (["backup", str(file)], "copying"),
+        (["restore", "--yes", str(file)], "unpacking"),
+    ):
+        async with typing_at([VOLTAIRE, *words], environment(tmp_path)) as terminal:
+            await terminal.until(f"{told}.*, \\d s")
+            assert await terminal.ended() == 0
+    assert await said(state) == ["before"]
+
+
 async def test_a_disk_without_room_for_it_is_told(tmp_path: Path) -> None:
     """It was the backup that "cannot be read: No space left on device"."""
     state, file = tmp_path / "s", tmp_path / "b.tar.gz"
