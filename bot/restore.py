@@ -33,6 +33,7 @@ MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 RESERVE = 16 << 20  # bytes that stay free on the disk
 MANIFEST_BYTES, CONFIG_BYTES = 64 << 20, 64 << 10  # larger ones are refused
+HEADER_BYTES = 1 << 20  # of a long name and what else stands before a member
 OWN_SECRETS = (totp.KEY_FILE, MATRIX, SIGN_INS)  # in the state; in a backup only with `secrets`
 
 
@@ -117,6 +118,15 @@ def keep_secrets(state: Path, new: Path) -> None:
             raise BackupError(f"{state / name} cannot be copied: {error}.") from None
 
 
+class BoundedHeader(tarfile.TarInfo):
+    """A member of a tar. Raises TarError for one whose headers alone would fill the memory."""
+
+    def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
+        if self.type not in tarfile.REGULAR_TYPES and self.size > HEADER_BYTES:
+            raise tarfile.TarError
+        return super()._proc_member(tar)  # type: ignore[misc, no-any-return]
+
+
 def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) -> Manifest:
     """Read the whole backup and unpack it, or only the files `wanted`, into `folder`.
 
@@ -127,7 +137,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     manifest = None
     try:
         with gzip.open(source) as stream:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            with tarfile.open(fileobj=stream, mode="r|", tarinfo=BoundedHeader) as tar:
                 # Debian's 3.11.2 has no extraction filters; ours is asked in every version.
                 tar.extraction_filter = lambda member, _path: member
                 for member in tar:

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import tarfile
 import tempfile
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date, timedelta
@@ -233,6 +234,22 @@ async def test_a_database_brings_no_statements_of_its_own(
     with pytest.raises(BackupError, match="other tables"):
         await asyncio.wait_for(restore(bad, state), 10)
     assert await waiting(state) == ["hello"]
+
+
+@pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME])
+def test_headers_that_would_fill_the_memory_are_refused(tmp_path: Path, kind: bytes) -> None:
+    with gzip.open(tmp_path / "bad", "wb", compresslevel=1) as file:
+        header = tarfile.TarInfo("x")
+        header.type, header.size = kind, 64 << 20
+        file.write(header.tobuf(tarfile.GNU_FORMAT) + bytes(64 << 20))
+    (tmp_path / "new").mkdir()
+    tracemalloc.start()
+    try:
+        with pytest.raises(BackupError, match="not a backup"):
+            unpack(tmp_path / "bad", tmp_path / "new")
+        assert tracemalloc.get_traced_memory()[1] < 32 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", ["history.db", "matrix/keys.db"])
