@@ -37,9 +37,9 @@ def png_bomb(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + parts
 
 
-def noise(head: bytes = b"") -> bytes:
-    """As many bytes as can be sent, which begin as something else."""
-    return head + random.Random(4).randbytes(MOST - len(head))
+def noise() -> bytes:
+    """As many bytes as can be sent."""
+    return random.Random(4).randbytes(MOST)
 
 
 def broken_ogg() -> bytes:
@@ -49,11 +49,6 @@ def broken_ogg() -> bytes:
 
 FILES = (
     HostileFile("noise.bin", noise, "noise.bin (document, application/octet-stream, 20.0 MB)"),
-    HostileFile(
-        "noise.jpg",
-        lambda: noise(b"\xff\xd8\xff"),
-        "; not shown: the picture is damaged, or not what its name says)",
-    ),
     HostileFile("lines.txt", lambda: b"word " * (MOST // 5), 'lines.txt: 1 line, it begins: "word'),
     HostileFile(
         "bomb.png",
@@ -71,16 +66,6 @@ FILES = (
         "Only the first 3000 of its 5000 pages were read.",
     ),
     HostileFile(
-        "blank.pdf",
-        lambda: documents.pdf([""] * 5000),
-        "There is no text in it: only the first 3000 of its 5000 pages were read.",
-    ),
-    HostileFile(
-        "locked.pdf",
-        lambda: documents.pdf(["Secret."], locked=True),
-        "locked.pdf: It is encrypted: send it again without its password.",
-    ),
-    HostileFile(
         "bomb.docx",
         lambda: documents.zip_bomb(128),
         "It unpacks to more than 64 MiB, which no honest document does.",
@@ -88,12 +73,6 @@ FILES = (
     HostileFile(
         "voice.ogg",
         broken_ogg,
-        "; not transcribed: There is no sound in it, or it is damaged.)",
-        kind="voice",
-    ),
-    HostileFile(
-        "noise.ogg",
-        lambda: noise(b"OggS"),
         "; not transcribed: There is no sound in it, or it is damaged.)",
         kind="voice",
     ),

@@ -1,5 +1,6 @@
 """Who may talk, and what it costs when they may not."""
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.model_scripted import says
 from fakes.words import saying
 
 TEXTS = Texts()
@@ -88,13 +90,14 @@ async def test_guesses_of_a_code_are_a_flood(scenario: TelegramScenario) -> None
 async def test_edits_are_a_flood_as_messages_are(scenario: TelegramScenario) -> None:
     mia = scenario.gram.user("Mia Member")
     scenario.config = {"allow": frozenset({mia.id})}
+    scenario.script = lambda request: says("", hold=asyncio.Event().wait)
     async with scenario.open() as run:
         run.bot.access._clock = Hand()
         said = await mia.send("hello")
         for number in range(BURST + 5):
             await mia.edit(said, f"hello {number}")
         await mia.next_message(where=lambda m: m.text == TEXTS.slower)
-        await scenario.owner.ask("hi")
+        await scenario.owner.ask("/help")
         sql = "SELECT count(*) FROM inbox WHERE chat = ?"
         assert await run.store.database.value(sql, f"tg:{mia.id}") == BURST
 

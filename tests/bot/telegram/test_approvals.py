@@ -239,16 +239,3 @@ def test_no_command_can_end_its_own_block() -> None:
 def test_a_very_long_command_is_cut_and_says_so() -> None:
     asked = ApprovalRequest("i", "t", "c", "tg:1", "x" * 5000, "s", 0.0)
     assert "\n[... 2,000 characters " in question(asked)
-
-
-async def test_a_decision_is_shown_by_one_edit(scenario: TelegramScenario) -> None:
-    pushing(scenario, "A")
-    async with scenario.open():
-        await scenario.owner.send("push")
-        asked = await scenario.owner.next_message(where=is_question)
-        await scenario.owner.press(asked, "Deny")
-        await scenario.owner.until(asked, lambda m: not m.keyboard)
-        await scenario.owner.next_message(where=is_final)
-        await scenario.owner.ask("and now?")
-    edits = [str(made.fields["text"]) for made in scenario.gram.called("editMessageText")]
-    assert sum("Denied by" in text for text in edits) == 1

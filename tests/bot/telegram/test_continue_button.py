@@ -49,9 +49,3 @@ async def test_an_answer_that_the_guard_stopped_says_so_and_goes_on_at_a_press(
     assert cut.text.startswith("I am sorry.") and cut.text.endswith(CIRCLING)
     assert (cut.buttons, answer.text) == (["Go on"], "The disk was full.")
     assert users[-1].endswith("</context>\nGo on")
-
-
-async def test_an_answer_has_no_such_button(scenario: TelegramScenario) -> None:
-    async with scenario.open():
-        answer = await scenario.owner.ask("hi")
-    assert answer.buttons == []

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.store import open_store
-from agent.store.set_aside import UPDATES, update_key
+from agent.store.set_aside import UPDATES
 from bot import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
@@ -96,29 +95,6 @@ async def test_a_handler_that_crashes_three_times_is_passed_over(
         [letter] = await run.store.set_aside.all(UPDATES)
     assert (letter.crashes, crashes, letter.error) == (3, 3, "LookupError: boom")
     assert json.loads(letter.raw)["message"]["text"] == "boom"
-
-
-async def test_crashes_before_a_restart_count(
-    scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    crashes = 0
-
-    async def crash(context: Any, incoming: Any) -> None:
-        nonlocal crashes
-        crashes += 1
-        raise LookupError("boom")
-
-    scenario.gram.inject("message", message(text="boom"))
-    [update] = scenario.gram.world.updates.pending()
-    key = update_key("telegram", json.dumps(update.json()))
-    async with open_store(scenario.folder / "voltaire.db") as store:
-        for _ in range(2):
-            assert not await store.set_aside.crashed(UPDATES, key, LookupError("boom"))
-    monkeypatch.setattr(intake, "receive", crash)
-    async with scenario.open() as run:
-        await soon(lambda: not scenario.gram.world.updates.pending())
-        assert await run.store.set_aside.count() == 1
-    assert crashes == 1
 
 
 async def test_an_envelope_of_any_form_is_taken(scenario: TelegramScenario) -> None:

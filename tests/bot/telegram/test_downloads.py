@@ -85,15 +85,6 @@ async def test_a_member_reads_the_step_and_gets_no_button(scenario: TelegramScen
     assert card.text.endswith(TEXTS.toy_hint.replace("`", "")) and not card.keyboard
 
 
-async def test_a_real_model_that_serves_is_not_called_a_toy(scenario: TelegramScenario) -> None:
-    served = Backend(profile="far", model="m.gguf")
-    scenario.services = lambda run: {"backend": served, "models": Source()}
-    async with scenario.open():
-        await scenario.owner.send("/model")
-        card = await scenario.owner.next_message(where=lambda m: m.keyboard)
-    assert "toy" not in card.text and card.buttons == ["Download far (3.0 GiB)"]
-
-
 @pytest.mark.parametrize("fault", ["", "It does not fit."])
 async def test_an_owner_rehearses_a_model_and_takes_it_or_leaves_it(
     scenario: TelegramScenario, fault: str

@@ -5,10 +5,6 @@ import json
 import pytest
 import tdjson
 
-from agent.plan import PlanStep
-from bot.channel import ToolCallView, TurnView
-from bot.telegram.channel import message_parts
-from bot.telegram.live import progress_text
 from bot.telegram.markdown import render
 from bot.telegram.styled import Styled, entities
 
@@ -51,24 +47,6 @@ def pressed(styled: Styled) -> list[str]:
 )
 def test_a_name_in_a_text_is_no_link(source: str) -> None:
     assert pressed(render(source)) == []
-
-
-def test_the_names_around_an_answer_are_none() -> None:
-    call = ToolCallView("1", "bash", "ls notes.md", "ok", "notes.md\n/workspace\nrun.sh", 1.0)
-    view = TurnView(
-        (call,),
-        plan=(PlanStep("write notes.md"),),
-        thoughts="first notes.md",
-        status="reading notes.md",
-    )
-    assert pressed(progress_text(view, with_calls=True)) == []
-
-
-def test_the_file_that_holds_a_long_answer_is_none() -> None:
-    [head, _] = message_parts("word " * 5000)
-    assert isinstance(head, Styled)
-    assert "answer.md" in head.text
-    assert pressed(head) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """/freeze and /thaw, and the day's budgets in a chat: with the app, and with a process that is killed."""
 
 import base64
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,12 @@ from agent.budgets import WORDS, DailyBudgets
 from agent.turn import texts as turn_texts
 from bot import totp
 from bot.cli import exit_code
-from bot.cli.holder_client import HolderClient
-from bot.localgram import Localgram, is_final
+from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, says
 from fakes.patience import soon
 from tests.bot.telegram.test_approvals import is_question, push
-from tests.bot.telegram.test_kill import Scene
 
 TEXTS = Texts()
 RFC = base64.b32encode(b"12345678901234567890").decode()
@@ -134,35 +131,6 @@ async def test_a_days_budget_asks_and_shows_when_half_is_used(frozen: TelegramSc
         await soon(lambda: run.model.requests[-1].messages[-1].text == "pushed A")
     assert "tool calls 2 / 2" in status.text
     assert "2 tool calls" in asked.text
-
-
-@pytest.fixture
-async def scene(gram: Localgram, tmp_path: Path) -> AsyncIterator[Scene]:
-    scene = Scene(gram, tmp_path)
-    async with scene.model:
-        yield scene
-
-
-async def test_the_terminal_freezes_a_running_process_and_a_kill_changes_nothing(
-    scene: Scene,
-) -> None:
-    workspace = scene.folder / "chats"
-    scene.line = calls("bash", command="touch began; sleep 100; touch ended")
-    async with scene.process.running():
-        await scene.olga.send("work")
-        await soon(lambda: list(workspace.glob("*/work/began")))
-        async with HolderClient(scene.folder) as client:  # what `voltaire freeze` does
-            assert (await client.call("freeze"))[0] == 1
-        await scene.olga.next_message(where=lambda m: is_final(m) and "Stopped" in m.text)
-    scene.line = says("Hello.")
-    async with scene.process.running():
-        await scene.olga.send("hello")
-        answer = await scene.olga.next_message(where=lambda m: is_final(m) and "Hello." in m.text)
-        async with HolderClient(scene.folder) as client:
-            assert await client.call("thaw")
-        await scene.process.stop()
-    assert answer.text == f"{turn_texts.FROZEN}\n\nHello."
-    assert not list(workspace.glob("*/work/ended"))
 
 
 def test_the_terminals_commands(

@@ -164,15 +164,6 @@ async def test_a_photo_for_a_blind_model_is_said_to_be_one(
         assert images(run.model.requests[-1].messages) == []
 
 
-async def test_an_album_is_one_message(scenario: TelegramScenario, sandboxes: Sandboxes) -> None:
-    scenario.sandbox = sandboxes.of
-    async with scenario.open() as run:
-        await scenario.owner.send_album([PNG, PNG], caption="both")
-        await scenario.owner.next_message(where=is_final)
-        assert len(run.model.requests) == 1
-        assert told(run).count("file: received/photo-") == 2
-
-
 async def test_a_file_too_large_is_explained_at_once(
     scenario: TelegramScenario, sandboxes: Sandboxes
 ) -> None:

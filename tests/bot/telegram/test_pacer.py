@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from telegram.error import RetryAfter
 
-from bot.rate_limiter import RateLimiter, Urgency
+from bot.rate_limiter import Urgency
 from bot.telegram.message_calls import GROUP, OVERALL, Pacers
 
 
@@ -116,18 +116,6 @@ def test_what_may_be_left_out_is_while_a_chat_is_paused() -> None:
     run(scene())
 
 
-def test_a_refused_reaction_delays_nothing_else() -> None:
-    async def scene() -> None:
-        calls, pacer = Calls(), Pacers().of(1)
-        await pacer.run_unless_paused("reaction", calls("reaction", 30))
-        await pacer.run_unless_paused("reaction", calls("reaction"))
-        await pacer.run_unless_paused("typing", calls("typing"))
-        await pacer.run(calls("answer"))
-        assert calls.made == [("reaction", 0.0), ("typing", 0.0), ("answer", 0.0)]
-
-    run(scene())
-
-
 def test_cancelled_waiters_leave_the_queue() -> None:
     async def scene() -> None:
         calls, pacer = Calls(), Pacers().of(1)
@@ -156,17 +144,5 @@ def test_the_overall_rate_is_shared_by_all_chats() -> None:
         await asyncio.gather(*(pacers.of(n).run(calls(str(n))) for n in range(1, 300)))
         assert calls.made[OVERALL.burst - 1][1] == 0.0
         assert calls.made[-1][1] == pytest.approx((299 - OVERALL.burst) / 28, abs=0.1)
-
-    run(scene())
-
-
-def test_an_error_frees_the_permit() -> None:
-    async def scene() -> None:
-        limiter = RateLimiter(OVERALL, calls=1)
-        with pytest.raises(ZeroDivisionError):
-            async with limiter.permit(Urgency.FINAL, limiter.ticket()):
-                raise ZeroDivisionError
-        async with asyncio.timeout(1), limiter.permit(Urgency.FINAL, limiter.ticket()):
-            pass
 
     run(scene())

@@ -83,9 +83,3 @@ async def test_one_that_is_refused_goes_out_with_entities(scenario: TelegramScen
         answer = await scenario.owner.ask("one")
         assert (answer.rich, "wren" in answer.text) == ("", True)
         assert (await scenario.owner.ask("two")).rich
-
-
-async def test_off_unless_it_is_set(scenario: TelegramScenario) -> None:
-    scenario.script = lambda request: says(TABLE)
-    async with scenario.open():
-        assert not (await scenario.owner.ask("count")).rich

@@ -1,12 +1,10 @@
 """A secret in what no turn has looked through: lists, exports, alerts, questions. None of it leaves."""
 
-from pathlib import Path
-
 import pytest
 
 from agent.approvals import ApprovalRequest
 from agent.leaks import LeakDetector
-from bot.channel import MessageRefused, OutgoingMessage
+from bot.channel import OutgoingMessage
 from bot.localgram import Person
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.words import saying
@@ -46,23 +44,6 @@ async def test_no_alert_no_notice_and_no_reminder_shows_it(scenario: TelegramSce
         told = await scenario.owner.next_message()
         assert told.text == REFUSED
         assert await run.store.database.value("SELECT state FROM outbox WHERE id = 1") == "failed"
-
-
-async def test_no_edit_and_no_file_shows_it(scenario: TelegramScenario, tmp_path: Path) -> None:
-    async with scenario.open() as run:
-        (message,) = [await scenario.owner.ask("hello")]
-        channel = run.bot.channel
-        with pytest.raises(MessageRefused, match="it contained the secret"):
-            await channel.edit(CHAT, str(message.id), f"It is {SECRET}.")
-        for name, content, caption in (
-            ("a.txt", SECRET, ""),
-            (f"{SECRET}.txt", "a", ""),
-            ("a.txt", "a", SECRET),
-        ):
-            (tmp_path / "file").write_text(content)
-            with (tmp_path / "file").open("rb") as file, pytest.raises(MessageRefused):
-                await channel.send_files(CHAT, [(file, name)], caption)
-        assert [m.text for m in scenario.owner.messages() if m.sender.is_bot] == ["Hello."]
 
 
 async def test_a_question_that_holds_it_is_denied_and_not_shown(

@@ -184,19 +184,6 @@ async def test_stop_ends_a_running_turn_at_once(scenario: TelegramScenario) -> N
     assert idle.text == "Nothing is running."
 
 
-async def test_the_button_under_a_draft_ends_the_turn(scenario: TelegramScenario) -> None:
-    never = asyncio.Event()
-    scenario.script = lambda request: says("Thinking about it", hold=never.wait)
-    async with scenario.open():
-        await scenario.owner.send("think")
-        draft = await scenario.owner.event(lambda e: e if isinstance(e, Drafted) else None)
-        assert draft.can_stop
-        with within(2):
-            await scenario.owner.stop_draft()
-            answer = await scenario.owner.next_message(where=is_final)
-    assert answer.text == "Thinking about it\n\nStopped."
-
-
 def wait_for(event: asyncio.Event):  # type: ignore[no-untyped-def]
     @tool
     async def wait(call: Call) -> Output:

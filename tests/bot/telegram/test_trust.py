@@ -5,10 +5,11 @@ import pytest
 from agent.sandbox.sandbox import Sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.commands.trust import VOUCHING
-from bot.localgram import Message, is_final
+from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, says
+from tests.bot.telegram.test_approvals import is_question
 
 
 @tool
@@ -29,10 +30,6 @@ def noting(scenario: TelegramScenario) -> None:
         if request.messages[-1].__class__.__name__ == "ToolResult"
         else calls("remember", note=HIDDEN)
     )
-
-
-def is_question(message: Message) -> bool:
-    return message.text.startswith("May I do this?")
 
 
 async def test_a_forwarded_message_touches_the_chat_until_the_owner_vouches(
