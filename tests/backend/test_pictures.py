@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from backend.charts import Curve, pieces, scale, time_ticks
+from backend.charts import scale
 from backend.client import BackendRefused
 from backend.config import BackendConfig
 from backend.gpu.history import History
@@ -151,19 +151,6 @@ def test_hours_in_which_a_card_was_slowed_are_marked() -> None:
         assert len(marked) == 1
 
 
-def test_averages_of_hours_are_one_line() -> None:
-    month = [GpuMinute(at=START + timedelta(minutes=186 * n), gpu=0, power_w=n) for n in range(240)]
-    (power,) = gpu_drawings(month, hours=744)
-    curves = [e for e in ElementTree.fromstring(power).iter() if e.get("stroke-linecap")]
-    assert len(curves) == 1
-
-
-def test_a_line_ends_where_nothing_was_measured() -> None:
-    times = [START + timedelta(minutes=n) for n in (0, 1, 5, 11, 30)]
-    parts = pieces(Curve("", times, [1.0, 2.0, 3.0, 4.0, 5.0]))
-    assert [[value for _, value in part] for part in parts] == [[1, 2, 3], [4], [5]]
-
-
 @pytest.mark.parametrize(
     ("values", "from_zero", "ticks"),
     [
@@ -179,15 +166,6 @@ def test_marks_are_round_numbers(values: list[float], from_zero: bool, ticks: li
     low, high, found = scale(values, from_zero)
     assert found == pytest.approx(ticks)
     assert low <= min(values) and high > max(values)
-
-
-def test_marks_of_time_are_round_where_the_owner_lives() -> None:
-    until = datetime(2026, 1, 1, 15, 7, 30, tzinfo=ZoneInfo("Asia/Kathmandu"))  # 5:45 off
-    step, marks = time_ticks(until.astimezone(UTC) - timedelta(hours=3), until)
-    assert step == 30
-    assert [mark.strftime("%H:%M") for mark in marks] == [
-        "12:30", "13:00", "13:30", "14:00", "14:30", "15:00",
-    ]  # fmt: skip
 
 
 def bench_row(name: str, throttle: tuple[str, ...] = ()) -> dict[str, object]:

@@ -254,32 +254,6 @@ def test_progress_tells_every_few_per_cent_and_what_is_left() -> None:
     ]
 
 
-def test_what_is_left_goes_by_the_pace_of_the_last_lines() -> None:
-    said: list[str] = []
-    progress = Progress(0.0, said.append)
-    for done, now in ((10, 6000.0), (20, 6060.0), (30, 6120.0), (40, 6180.0), (50, 6240.0)):
-        progress.step(done, 100, now)
-    assert [line.partition("; ")[2] for line in said] == [
-        "about 900 min left",
-        "about 8 min left",
-        "about 7 min left",
-        "about 6 min left",
-        "about 5 min left",
-    ]
-
-
-def test_a_count_that_begins_anew_is_told_anew() -> None:
-    said: list[str] = []
-    progress = Progress(0.0, said.append)
-    for done, total, now in ((2, 2, 60.0), (1, 100, 60.0), (10, 100, 120.0), (20, 100, 180.0)):
-        progress.step(done, total, now)
-    assert said == [
-        saying("100 %", "2 of 2", " 1 min"),
-        saying("10 %", "10 of 100", " 9 min"),
-        saying("20 %", "20 of 100", " 8 min"),
-    ]
-
-
 def test_sources_are_unpacked_by_a_python_without_filters(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,9 +4,7 @@ import fcntl
 import gzip
 import io
 import platform
-import re
 import tarfile
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -136,18 +134,6 @@ async def test_a_release_that_cannot_be_checked_is_refused(
     assert words in await refused(tmp_path)
 
 
-async def test_githubs_limit_is_told_with_its_end(tmp_path: Path, releases: ReleaseServer) -> None:
-    reset = int(time.time()) + 1800
-    releases.status = 403
-    releases.headers = {"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(reset)}
-    when = time.strftime("%H:%M", time.localtime(reset))
-    assert re.search(rf"no more questions .* until {when}", await refused(tmp_path))
-    releases.status, releases.headers = 429, {"retry-after": "300"}
-    assert "in 5 min" in await refused(tmp_path)
-    releases.headers = {}
-    assert "try again later" in await refused(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("status", "text", "words"),
     [
@@ -174,11 +160,6 @@ async def test_a_name_that_leads_elsewhere_is_refused(
     asset = f'{{"name": "llama-{tag}-bin-ubuntu-vulkan-x64.tar.gz", "size": 9, "browser_download_url": "{url}"}}'
     releases.list_text = f'[{{"tag_name": "{tag}", "assets": [{asset}]}}]'
     assert "no plain name" in await refused(tmp_path)
-
-
-async def test_no_network_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(RELEASES_VARIABLE, "http://127.0.0.1:9/releases")
-    assert "127.0.0.1 cannot be reached" in await refused(tmp_path)
 
 
 def odd(**fields: object) -> bytes:
@@ -244,13 +225,6 @@ async def test_a_server_that_cannot_run_here_is_told_with_the_remedy(
 ) -> None:
     releases.content = archive(f"#!/bin/sh\n{script}\n")
     assert words in await refused(tmp_path)
-
-
-async def test_one_for_the_processor_needs_no_card(tmp_path: Path, releases: ReleaseServer) -> None:
-    releases.content = archive(SERVER.replace("Vulkan0", "nothing"))
-    releases.asset = {"name": NAME.replace("vulkan-", "")}
-    got = await get_release("cpu", tmp_path, lambda line: None)
-    assert got.server.parents[1].name == f"released-{TAG}-cpu"
 
 
 async def test_another_machine_is_told(

@@ -159,25 +159,6 @@ async def test_a_report_of_bad_form_ends_the_lease_with_its_reason(config: Backe
             pass
 
 
-async def test_leases_of_one_connection_are_apart(config: BackendConfig) -> None:
-    async with running(config) as it, it.client.turn("a"):
-        waits: list[QueueState] = []
-        gone: list[QueueState] = []
-        async with it.client.acquire_gpu("a") as first:
-            second = asyncio.create_task(hold(it.client, waits))
-            await soon(lambda: waits)
-            stopped = asyncio.create_task(hold(it.client, gone))
-            await soon(lambda: gone)
-            stopped.cancel()
-            await asyncio.wait([stopped])
-            assert not first.wanted.is_set()
-        await asyncio.wait_for(second, SECONDS)
-        assert [(wait.state, wait.ahead) for wait in waits] == [("waiting", 1)]
-        queue = it.backend.state.gpu_queue
-        await soon(lambda: (queue.holders, queue.waiters, len(queue.open_turns)) == ([], [], 1))
-    await soon(lambda: not queue.open_turns)
-
-
 async def test_another_backend_is_asked_when_the_first_is_gone(config: BackendConfig) -> None:
     async with AsyncExitStack() as stack:
         async with running(config) as it:
@@ -205,13 +186,6 @@ async def test_the_end_of_a_backend_closes_the_leases_of_programs_that_stay(
     assert (end.type, end.data) == (WSMsgType.CLOSE, WSCloseCode.OK)
 
 
-async def test_a_report_counts_before_its_lease_has_ended(config: BackendConfig) -> None:
-    async with running(config) as it:
-        async with it.client.acquire_gpu("a") as lease:
-            await lease.report(CompletionReport(chat="a", completion_tokens=9, decode_tok_s=47))
-        assert (await it.client.status()).speed.decode_tok_s == 47
-
-
 async def test_a_backend_that_dies_under_a_lease_disturbs_no_report(config: BackendConfig) -> None:
     async with AsyncExitStack() as stack:
         async with running(config) as it:
@@ -225,13 +199,6 @@ def test_a_long_state_path_gets_a_short_socket(tmp_path: Path) -> None:
     assert default_socket(short) == short / "run" / "backend.sock"
     assert len(os.fsencode(default_socket(long))) < 100
     assert default_socket(long) == default_socket(long)
-
-
-async def test_a_short_socket_leaves_no_folder(config: BackendConfig, tmp_path: Path) -> None:
-    async with running(replace(config, state_dir=tmp_path / ("x" * 120), socket=None)) as it:
-        folder = it.backend.socket.parent
-        assert folder.exists() and not folder.is_relative_to(tmp_path)
-    assert not folder.exists()
 
 
 async def test_a_backend_that_hangs_is_one_sentence(state: Path) -> None:

@@ -2,9 +2,7 @@
 
 import asyncio
 import ctypes
-import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -15,9 +13,6 @@ from typing import Any
 
 import pytest
 
-from agent.llm.gpu_queue import QueuedModel, backend_queue
-from agent.messages import User
-from agent.model import Request, TextPiece
 from backend import proc
 from backend.client import BackendClient
 from backend.config import BackendConfig, ThermalLimits
@@ -29,7 +24,6 @@ from backend.gpu.history import History, LastSampleFile
 from backend.gpu.nvml import Sample, Sampler, sampling
 from backend.models.outlook import Machine
 from backend.protocol import CompletionReport, Gpu, GpuMinute, QueueState
-from fakes.model_scripted import ScriptedModel, says
 from fakes.patience import SECONDS, soon, within
 from fakes.words import saying
 from tests.backend.conftest import Running, running
@@ -135,21 +129,6 @@ async def test_a_driver_that_falls_silent_is_initialized_anew(
     assert (gpu.name, gpu.unified, silent.lost) == (V100.name, False, ())
     unknown = (gpu.temperature_c, gpu.power_w, gpu.utilization, gpu.memory_used_mib, silent.joules)
     assert unknown == (None,) * 5
-
-
-async def test_a_card_that_never_told_anything_is_not_silent(library: str, scene: Scene) -> None:
-    scene(broken=999)
-    assert [sample.silent for sample in await samples(library, 3)] == [()] * 3
-
-
-def test_a_silent_driver_is_told_once_and_its_return() -> None:
-    watched = Watched()
-    for silent in ((), (0,), (0,), (0,), (), ()):
-        watched.show(silent=silent)
-    assert watched.alerts == [
-        ("gpu silent", "warning", saying("GPU 0", "daemon-reload")),
-        ("gpu silent", "over", saying("GPU 0 answers again")),
-    ]
 
 
 async def test_a_card_without_memory_of_its_own_has_the_machines(
@@ -293,14 +272,6 @@ def test_a_damaged_history_is_begun_anew(tmp_path: Path) -> None:
     assert history.read(0) == [minute]
 
 
-def test_a_history_that_cannot_be_opened_now_is_left_where_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "history.db"
-    folder.mkdir()
-    with pytest.raises(sqlite3.OperationalError):
-        History(folder).write([])
-    assert folder.is_dir()
-
-
 def test_throttling_is_told_once_it_lasts_and_once_it_is_over() -> None:
     watched = Watched()
     for _ in range(4):
@@ -400,29 +371,6 @@ async def heated(it: Running, scene: Scene) -> None:
     await soon(lambda: [alert for alert in alerts.kept if alert.name == "heat"])
 
 
-async def test_a_chat_is_told_that_its_call_waits_for_the_card_to_cool(
-    library: str, scene: Scene, config: BackendConfig
-) -> None:
-    """As the agent asks: each call of a turn waits in the queue, and says why it waits."""
-    told: list[QueueState] = []
-    async with running(replace(config, nvml=library)) as it:
-        await heated(it, scene)
-        queue = backend_queue(it.client)
-        queued = QueuedModel(ScriptedModel.of(says("Hello.")), queue, "mine", on_wait=told.append)
-        asking = asyncio.create_task(answered(queued))
-        await soon(lambda: told)
-        assert not asking.done()
-        scene(temperature=70, memory_temperature=70)
-        assert await asyncio.wait_for(asking, SECONDS) == "Hello."
-    assert [state.reason for state in told] == [saying("at 90 °C", "waits", "75 °C"), None]
-    assert told[-1] == QueueState(state="held")
-
-
-async def answered(model: QueuedModel) -> str:
-    pieces = [piece async for piece in model.stream(Request((User("hello"),)))]
-    return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
-
-
 async def test_heat_through_the_whole_backend(
     library: str, scene: Scene, config: BackendConfig
 ) -> None:
@@ -449,9 +397,3 @@ async def test_heat_through_the_whole_backend(
 async def wait_for_lane(client: BackendClient, waits: list[QueueState]) -> None:
     async with client.acquire_gpu("a", 0, waits.append):
         pass
-
-
-def test_the_binding_is_the_real_one(library: str, scene: Scene) -> None:
-    assert nvml.load_library(library)
-    assert ctypes.CDLL("libnvidia-ml.so.1")._handle == ctypes.CDLL(library)._handle
-    assert os.environ["FAKE_NVML"]

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
 from backend.config import BackendConfig
-from backend.gpu.nvml import Sample, Sampler
+from backend.gpu.nvml import Sample
 from backend.measure.bench import (
     BenchRow,
     Conditions,
@@ -17,7 +16,6 @@ from backend.measure.bench import (
     compare,
     conditions,
     gpu_sampler,
-    recording,
     setting,
 )
 from backend.measure.probe import CannotMeasure
@@ -106,20 +104,6 @@ def test_conditions_are_the_worst_of_the_time() -> None:
     assert conditions([]) == Conditions()
 
 
-async def test_what_is_over_between_two_samples_has_the_conditions_before_it() -> None:
-    def sample(watts: float) -> Sample:
-        return Sample(monotonic(), (Gpu(index=0, name="V100", power_w=watts),))
-
-    sampler = Sampler()
-    sampler.take(sample(100))
-    async with recording(sampler) as short:
-        pass
-    async with recording(sampler) as long:
-        sampler.take(sample(200))
-    found = [conditions(seen).watts for seen in (short, long)]
-    assert found == [100, 200]
-
-
 def test_of_two_servers_the_faster_is_named_when_runs_of_each_agree() -> None:
     a, b = replace(SETTING, server="/a"), replace(SETTING, server="/b")
     rows = [
@@ -188,15 +172,6 @@ async def test_a_gain_that_a_second_look_does_not_show_is_none() -> None:
     assert found.gain == 0
 
 
-async def test_kv_types_below_q8_0_are_not_tried() -> None:
-    found = await sweep(PLAIN, speeds(lambda profile: (1.0, 1.0)), Choices(()))
-    kinds = {tried.profile.flag("-ctk") for tried in found.tried}
-    assert kinds == {None, "q8_0"}
-    from_q8 = PLAIN.with_flag("q8_0", "-ctk").with_flag("q8_0", "-ctv")
-    found = await sweep(from_q8, speeds(lambda profile: (1.0, 1.0)), Choices(()))
-    assert {tried.profile.flag("-ctk") for tried in found.tried} == {"f16", "q8_0"}
-
-
 async def test_drafting_is_varied_where_there_is_any() -> None:
     drafting = replace(PLAIN, optional={"--spec-type": "draft-mtp", "--spec-draft-n-max": "3"})
     choices = Choices((), DRAFTS)
@@ -257,15 +232,6 @@ async def test_hot_experts_and_checkpoints_are_tried_where_server_and_model_have
     ):
         found = await sweep(profile, speeds(speed), choices)
         assert not [t for t in found.tried if "experts" in t.words or "heckpoint" in t.words]
-
-
-async def test_a_changed_end_counts_where_checkpoints_are_needed() -> None:
-    async def measure(profile: Profile) -> BenchRow:
-        slow = profile.flag("--checkpoint-min-step") is None
-        return BenchRow("r", SETTING, Conditions(), 2048, 1e3, 1e2, rewind_ms=2000 if slow else 100)
-
-    found = await sweep(PLAIN, measure, Choices((), NEWEST, checkpoints=True))
-    assert changed_flags(PLAIN, found.best.profile) == {"--checkpoint-min-step": "512"}
 
 
 async def test_a_recurrent_model_goes_back_to_a_checkpoint(

@@ -300,15 +300,6 @@ def test_experts_go_to_host_memory_until_the_card_holds_the_rest() -> None:
     assert not fit_with_experts(model, options, FreeMemory(free.gpu, 2 * GIB)).fits
 
 
-def test_no_card_means_host_memory() -> None:
-    found = fit_options(moe(), RunOptions(8192, gpu=False), FreeMemory(0, 48 * GIB))
-    assert (
-        found.fits
-        and found.need.gpu == 0
-        and found.need.kv < found.need.host_weights < found.need.host
-    )
-
-
 def test_recurrent_layers_keep_a_state_and_no_cache() -> None:
     values = {
         "general.architecture": "qwen35moe",
@@ -366,17 +357,6 @@ def test_a_draft_with_another_vocabulary_is_refused_and_a_padded_one_is_not() ->
         assert "another vocabulary" in said(**other), other
 
 
-def test_words_of_two_vocabularies_are_told_apart(tmp_path: Path, folder: Path) -> None:
-    path = make(folder / "w.gguf", "llama")
-    other = tmp_path / "other.gguf"
-    content = path.read_bytes()
-    words = b"the"
-    assert words in content
-    other.write_bytes(content.replace(words, b"teh", 1))
-    names = [read_header(file).values["tokenizer.ggml.tokens.digest"] for file in (path, other)]
-    assert names[0] != names[1]
-
-
 def test_the_word_before_a_start_names_what_would_fit(folder: Path) -> None:
     model = read_header(make(folder / "v.gguf", "llama"))
     profile = Profile("tiny", "T", 16384, Source(path="x"), gpu=False, optional={"-ctk": "f16"})
@@ -402,21 +382,6 @@ def test_a_damaged_file_is_told(tmp_path: Path, folder: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(NotAModel):
             read_header(path)
-
-
-def test_flags_that_cost_memory_are_read_from_the_profile() -> None:
-    free = FreeMemory(16 * GIB, 64 * GIB)
-    drafting = replace(PROFILE, optional={"--spec-type": "draft-mtp", "--spec-draft-n-max": "2"})
-    ik = replace(PROFILE, engine="ik_llama.cpp", optional={"--spec-type": "mtp:n_max=5,p_min=0.75"})
-    options = [run_options(profile, moe(), free) for profile in (PROFILE, drafting, ik)]
-    assert [each.mtp_tokens for each in options] == [0, 2, 5]
-    assert [(each.all_logits, each.swa_full, each.checkpoints) for each in options] == [
-        (False, False, 32),
-        (False, False, 32),
-        (True, True, 0),
-    ]
-    # The logits of 512 tokens over 151,936 words, in float32.
-    assert compute_bytes(moe(), options[2]) > 151_936 * 512 * 4 > compute_bytes(moe(), options[0])
 
 
 def test_a_draft_model_has_cache_types_of_its_own() -> None:

@@ -20,8 +20,7 @@ from backend.models.placement import (
 )
 from backend.models.profile import Profile, Source, load
 from backend.protocol import Alert
-from backend.server.launch import CannotStart, prepare, with_threads
-from backend.server.memory_fallback import Buffers, MemoryFallback
+from backend.server.launch import prepare, with_threads
 from fakes import gguf_kinds, gguf_shapes, llama_devices
 from fakes.toolkits import program
 from fakes.words import saying
@@ -58,10 +57,6 @@ def model(layer_mib: int, layers: int = 40, experts: bool = True) -> Header:
     return Header(values, (*head, *tensors))
 
 
-def test_what_fits_is_left_as_it_is() -> None:
-    assert place(PLAIN, model(250), None, [V100], HOST) == Placement(PLAIN)
-
-
 def test_experts_move_to_host_memory_as_far_as_needed() -> None:
     found = place(MOE, model(450), None, [V100], HOST)
     moved = int(found.profile.flag("--n-cpu-moe") or 0)
@@ -76,13 +71,6 @@ def test_experts_in_the_same_memory_make_no_room(layer_mib: int) -> None:
     with pytest.raises(DoesNotFit):
         place(MOE, model(layer_mib), None, [unified], unified.free)
     assert place(MOE, model(layer_mib), None, [V100], 4 * HOST)  # beside the card there is room
-
-
-@pytest.mark.parametrize("layer_mib", [50, 100, 200, 250, 300])
-def test_what_fits_into_the_machines_memory_runs_on_its_card(layer_mib: int) -> None:
-    unified = replace(V100, unified=True)
-    found = place(MOE, model(layer_mib), None, [unified], unified.free).profile
-    assert (found.flag("--n-cpu-moe"), found.gpu) == ("0", True)
 
 
 def test_threads_and_batch_go_by_where_the_experts_are() -> None:
@@ -135,21 +123,9 @@ def test_a_profile_for_two_cards_on_one() -> None:
     assert place(SPLIT, model(250), None, [V100], HOST).profile == PLAIN
 
 
-def test_a_draft_counts_as_well() -> None:
-    small = model(30)
-    assert place(PLAIN, model(300), None, [V100], HOST).profile.context == 32768
-    assert place(PLAIN, model(300), small, [V100], HOST).profile.context < 32768
-
-
 def test_row_split_is_refused_whatever_the_cards() -> None:
     with pytest.raises(DoesNotFit, match="plain cannot run: --split-mode row crashes"):
         place(PLAIN.with_flag("row", "-sm"), model(100), None, [V100, V100], HOST)
-
-
-def test_steps_down_go_from_what_really_ran() -> None:
-    started = MemoryFallback(MOE).started(MOE.with_flag("7", "--n-cpu-moe"))
-    less = started.reduced(Buffers(weights=12000, layers=40))
-    assert less and less.profile.flag("--n-cpu-moe") == "11"
 
 
 def test_devices_are_read_as_servers_print_them() -> None:
@@ -267,14 +243,6 @@ async def test_what_cannot_fit_is_one_sentence_and_no_start(state: Path, mine: P
         status = await it.until(lambda status: status.backend.state == "failed")
         assert status.backend.reason == saying("MiB more on the card")
         assert not (state / "cards" / "argv").exists()
-
-
-async def test_a_running_server_does_not_count_against_itself(state: Path, mine: Path) -> None:
-    config = on(state, mine, "  CUDA0: A (16144 MiB, 100 MiB free)")
-    profile = load("small", mine)
-    with pytest.raises(CannotStart):
-        await prepare(config, profile)
-    assert (await prepare(config, profile, measure=False)).profile == profile
 
 
 def test_two_cards_hold_their_compute_buffers_and_contexts_twice() -> None:

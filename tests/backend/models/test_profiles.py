@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from backend.embedded.__main__ import command_line, params_of
-from backend.models.fit import FreeMemory, fit_profile, fit_report, sum_text, verdict
+from backend.models.fit import FreeMemory, fit_profile, fit_report, verdict
 from backend.models.gguf_header import Header
 from backend.models.outlook import Machine, profile_candidate
-from backend.models.placement import Device, DoesNotFit, place
+from backend.models.placement import Device, place
 from backend.models.profile import load, names
 from backend.server import flag_spellings
 from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
-from fakes.profile_shapes import KNOWN, V100, model_of, sized
+from fakes.profile_shapes import KNOWN, V100, model_of
 
 MIB, GIB = 2**20, 2**30
 HOST = 64 * GIB
@@ -60,10 +60,6 @@ def parameters(*words: str) -> Any:
     return plain(params_of(command_line().parse_args(["-m", "x.gguf", *words])))
 
 
-def test_a_flag_that_does_nothing_is_noticed() -> None:
-    assert parameters("--batch-size", "2048") == parameters() != parameters("--batch-size", "1024")
-
-
 # -- files ----------------------------------------------------------------------
 
 
@@ -102,43 +98,6 @@ def test_a_profile_fits_the_cards_that_it_is_for(name: str, tmp_path: Path) -> N
     fit = fit_profile(placed.profile, model, draft, FreeMemory(cards * size, HOST, cards))
     assert fit.fits and fit.options.cpu_experts == 0
     assert fit.need.gpu / MIB == pytest.approx(profile.vram_mib, rel=0.06)
-
-
-@pytest.mark.parametrize("name", KNOWN)
-def test_the_sum_grows_with_the_window_by_what_the_cache_and_the_masks_take(
-    name: str, tmp_path: Path
-) -> None:
-    profile, model, draft = model_of(name, tmp_path)
-    known = KNOWN[name]
-    free = FreeMemory(known.cards * known.card, HOST, known.cards)
-    fits = [
-        fit_profile(replace(profile, context=context), model, draft, free)
-        for context in (8192, 32_768, 131_072)
-    ]
-    needs = [fit.need for fit in fits]
-    assert len({(need.weights, need.overhead) for need in needs}) == 1
-    assert needs[0].gpu < needs[1].gpu < needs[2].gpu
-    assert [fit.free for fit in fits] == [free.gpu - need.gpu - 300 * MIB for need in needs]
-    for fit in fits:
-        whole = re.search(r"= ([\d.]+) GiB$", sum_text(fit))
-        assert whole and float(whole[1]) * GIB == pytest.approx(fit.need.gpu + 300 * MIB, rel=0.001)
-
-
-def test_a_70b_of_four_bits_is_refused_on_two_cards_with_the_sum(tmp_path: Path) -> None:
-    profile, smaller, _ = model_of("llama3.3-70b-2x", tmp_path)
-    model = sized(smaller, 42.5)
-    with pytest.raises(DoesNotFit) as refused:
-        place(profile, model, None, [Device(0, V100), Device(1, V100)], HOST)
-    found = re.search(
-        r"needs ([\d,]+) MiB more on the 2 cards \((.*) = ([\d.]+) GiB\)", str(refused.value)
-    )
-    assert found
-    missing, whole = float(found[1].replace(",", "")) * MIB, float(found[3]) * GIB
-    assert whole - missing == pytest.approx(2 * V100, rel=0.001)
-    assert [part.split()[1] for part in found[2].split(" + ")] == [
-        "weights", "cache", "compute", "CUDA", "headroom",
-    ]  # fmt: skip
-    assert "no window fits" in str(refused.value)
 
 
 # -- the pair of the sources ------------------------------------------------------

@@ -85,12 +85,6 @@ async def test_no_room_is_said_before_anything_is_loaded(hub: Hub, tmp_path: Pat
     assert code == 1 and "GiB free" in said and hub.ranges == []
 
 
-async def test_a_profile_without_a_repository_says_so(hub: Hub, tmp_path: Path) -> None:
-    hub.url = "http://127.0.0.1:9"
-    code, said = await pulled(hub, tmp_path)
-    assert code == 1 and "could not be reached" in said
-
-
 async def fits(hub: Hub, home: Path, *words: str) -> tuple[int, str, str]:
     """`voltaire model fit` for a profile whose model is at the hub."""
     folder = home / "x" / "voltaire" / "profiles"
@@ -114,13 +108,6 @@ async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) 
     assert said == saying("8,192 tokens", "f16", "50 tokens/s", "a write-up")
     assert hub.ranges == [0]  # one piece, not the whole file
     assert not list(tmp_path.rglob("models/*.gguf"))
-
-
-async def test_without_the_hub_that_is_told(hub: Hub, tmp_path: Path) -> None:
-    hub.url = "http://127.0.0.1:9"
-    code, _, err = await fits(hub, tmp_path)
-    assert code == 1
-    assert err == saying("far is not here", "cannot be read at the hub", "could not be reached")
 
 
 @pytest.mark.parametrize(

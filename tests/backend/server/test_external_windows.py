@@ -172,15 +172,6 @@ async def test_what_is_loaded_tells_the_window(
     assert len(told) == (window == 4096) and all("4,096" in alert.text for alert in told)
 
 
-async def test_a_list_without_an_object_around_it_is_read(state: Path) -> None:
-    answer: Any = [{"id": "m", "context_length": 32768}]
-    async with openai_server({"/v1/models": answer}) as url:
-        config = BackendConfig(state_dir=state, kind="external", urls=(url,))
-        async with running(config) as it:
-            found = await it.client.endpoint()
-    assert (found.model, found.n_ctx) == ("m", 32768)
-
-
 def report(sent: int, read: int | None, cached: int | None = None) -> CompletionReport:
     return CompletionReport(estimated_tokens=sent, prompt_tokens=read, cached_tokens=cached)
 
