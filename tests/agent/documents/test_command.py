@@ -90,14 +90,6 @@ async def test_json_of_each(box: Box) -> None:
     assert shown == {"page": 1, "heading": "Contract", "text": "Between A and B."}
 
 
-async def test_a_name_in_an_advice_is_a_strangers_too(box: Box) -> None:
-    await box.text(bash, command="docs add received/contract.docx")
-    await box.text(bash, command="docs show contrac.docx")
-    assert box.strangers == ["names of documents"]
-    await box.text(bash, command="docs show zebra")
-    assert box.strangers == []
-
-
 @pytest.mark.parametrize(
     ("command", "code", "told"),
     [
@@ -176,22 +168,6 @@ async def test_a_turn_finds_a_fact_on_a_page_of_300_and_another_chat_none_of_it(
     assert results == saying("Nothing was found", "no document towns.pdf", "nothing found")
 
 
-async def test_a_turn_finds_a_fact_in_a_word_file(shelf: Shelf) -> None:
-    report = documents.docx(
-        [("1", "Towns"), ("", "Many."), ("break", "Few."), ("2", "Altenberg"), ("", TOWER)]
-    )
-    await shelf.file("received/towns.docx", report)
-    await shelf.store.documents.add("cli", "received/towns.docx", 1, 0.0)
-    text, results, _ = await ask(
-        shelf,
-        "cli",
-        calls("bash", command="docs search tower height --json | jq -r .text || docs search tower"),
-        says("93 metres: towns.docx, page 2."),
-    )
-    assert TOWER in results
-    assert text == "93 metres: towns.docx, page 2."
-
-
 async def test_of_a_document_that_is_read_for_a_question_the_turn_sees_the_extract_alone(
     shelf: Shelf,
 ) -> None:
@@ -228,9 +204,3 @@ async def test_a_name_cannot_pose_as_another_line(box: Box) -> None:
     lines = "echo words > $'a\\nb.md'; echo words > $'a\\e[2Jb.md'; for f in a*; do docs add \"$f\"; done; docs list"
     text = await box.text(bash, command=lines)
     assert text.count("rename it first") == 2 and text == saying("There are no documents")
-
-
-async def test_pages_the_wrong_way_round_are_usage(box: Box) -> None:
-    lines = "docs add received/contract.docx; docs show contract.docx --pages 2-1; echo $?"
-    text = await box.text(bash, command=lines)
-    assert text == saying("--pages 2-1", "ends before") and text.splitlines()[-1] == "2"

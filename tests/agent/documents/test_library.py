@@ -111,12 +111,6 @@ async def test_a_forgotten_chat_leaves_no_word_of_its_documents(shelf: Shelf) ->
     assert (counts, indexed) == ([0, 0], [])
 
 
-async def test_a_file_that_was_sent_is_read_when_somebody_asks(shelf: Shelf) -> None:
-    await shelf.file("received/contract.md", CONTRACT.encode())
-    await shelf.store.documents.add("cli", "received/contract.md", 1, 0.0)
-    assert [one[0] for one in await found(shelf, "notice")] == ["contract.md"]
-
-
 async def test_what_somebody_else_is_reading_is_waited_for(shelf: Shelf) -> None:
     await shelf.store.documents.add("cli", "a.md", 1, 0.0)
     document = await begun(shelf)
@@ -143,16 +137,6 @@ async def test_the_pages_asked_for_are_shown(shelf: Shelf) -> None:
     assert [(one.page, one.text) for one in shown] == [(2, "second"), (3, "third")]
     with pytest.raises(ToolError, match=r"^a\.docx has 3 pages\.$"):
         await shelf.library().show("a.docx", 4, 4)
-
-
-async def test_what_cannot_be_added_says_why(shelf: Shelf) -> None:
-    await shelf.file("bad.docx", documents.zip_bomb(80))
-    with pytest.raises(ToolError, match=r"^bad\.docx: It unpacks to more than 64 MiB"):
-        await shelf.library().add("bad.docx")
-    with pytest.raises(ToolError, match=r"^There is no file nothing\.pdf\.$"):
-        await shelf.library().add("nothing.pdf")
-    [kept] = await shelf.library().documents()
-    assert (kept.state, kept.pages) == ("failed", 0)
 
 
 async def test_a_document_is_forgotten_and_its_file_stays(shelf: Shelf) -> None:
@@ -208,13 +192,6 @@ async def test_a_folder_is_followed(shelf: Shelf) -> None:
     assert await found(shelf, "ants") == []
 
 
-async def test_a_folder_is_there_without_a_bot_too(shelf: Shelf) -> None:
-    (shelf.folder / "notes.md").write_text("Bees sleep in winter.")
-    assert await found(shelf, "bees") == []
-    alone = replace(shelf.library(), alone=True)
-    assert [one.passage.text for one in await alone.search("bees", 5)] == ["Bees sleep in winter."]
-
-
 async def test_a_folder_that_is_away_keeps_its_documents(shelf: Shelf) -> None:
     (shelf.folder / "notes.md").write_text("Bees sleep in winter.")
     await read_all(shelf)
@@ -247,13 +224,6 @@ def test_a_name_that_fits_on_a_line_and_hides_nothing_is_a_documents(
     assert list(dict(files_of(tmp_path))) == ([name] if there else [])
 
 
-async def test_a_document_is_found_by_its_name_with_other_spaces(shelf: Shelf) -> None:
-    (shelf.folder / "price\xa0list.md").write_text("Tea costs 4.")
-    await read_all(shelf)
-    document, _ = await shelf.library().show("handbook/price list.md", 1, 1)
-    assert document.title == "handbook/price\xa0list.md"
-
-
 async def test_a_folder_that_holds_too_many_says_so(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,17 +254,6 @@ async def test_where_nothing_can_be_isolated_a_document_goes_on_waiting(
             await indexer(shelf).run_once()
     [document] = await shelf.store.documents.seen_by("cli", [])
     assert document.state == "waiting"
-
-
-async def test_a_file_that_changes_while_it_is_read_is_read_again(shelf: Shelf) -> None:
-    await shelf.store.documents.add("cli", "a.md", 1, 0.0)
-    first = await begun(shelf)
-    assert first
-    await shelf.store.documents.add("cli", "a.md", 2, 0.0)
-    await shelf.store.documents.finish(first, [(1, "", "old words")], "part", 1)
-    [document] = await shelf.store.documents.seen_by("cli", [])
-    assert (document.state, document.size) == ("waiting", 2)
-    assert await shelf.store.documents.pages(document.id, 1, 9) == []
 
 
 @pytest.mark.parametrize("end", ["finish", "fail", "release"])

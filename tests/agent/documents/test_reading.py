@@ -222,12 +222,6 @@ async def test_what_cannot_be_read_is_one_sentence(
     assert await refusal(shelf, "a.docx", raw) == said
 
 
-async def test_a_file_that_is_gone_is_told(shelf: Shelf) -> None:
-    await shelf.reader.sandboxes.of("cli")
-    with pytest.raises(UnreadableDocument, match="The file is gone"):
-        await shelf.reader.read("cli", "", "nothing.txt")
-
-
 async def test_a_document_of_a_folder_is_read_where_no_chat_sees_it(shelf: Shelf) -> None:
     (shelf.folder / "sub").mkdir(mode=0o755)
     (shelf.folder / "sub/a.md").write_text("# A\nwords")

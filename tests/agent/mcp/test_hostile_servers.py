@@ -18,9 +18,8 @@ from agent.errors import UsageError
 from agent.mcp import connection
 from agent.mcp import servers as tool_servers
 from agent.mcp.config import BrokenServer
-from agent.mcp.tools import MOST_CHARACTERS, ServerTool, arguments, known, tools_of
+from agent.mcp.tools import ServerTool, arguments, known, tools_of
 from agent.tools.bash import bash
-from agent.trust import asks
 from fakes.patience import soon
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, calls, mcp
@@ -103,11 +102,6 @@ def test_a_message_that_is_too_long_is_refused_with_the_bound() -> None:
         connection.Screen().accept(connection.LONGEST_MESSAGE + 1)
 
 
-def test_lists_of_free_form_may_be_longer() -> None:
-    free = {"content": [{"type": "text"}], "structuredContent": {"rows": [[0] * 9000]}}
-    assert connection.entries(free) == 1
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_values_are_counted_in_pieces_of_any_size(size: int) -> None:
     said = [{"a,b": '[1, "2\\'}, "\\", '\\"', [], {"c": [1, 2]}, "ü,\n,"] * 3
@@ -141,12 +135,6 @@ def test_names_of_arguments_cost_little() -> None:
         arguments(described(properties={"a": {"type": "array"}}), ["a=1"] * 60_000)
 
 
-def test_help_does_not_repeat_what_is_long_for_each_argument() -> None:
-    long = {"enum": [f"choice {n}" for n in range(1500)]}
-    places = {f"a{n}": {"$ref": "#/long"} for n in range(1500)}
-    assert len(described(properties=places, long=long).help) < 3 * MOST_CHARACTERS
-
-
 async def test_a_server_that_ends_again_and_again_has_to_wait(servers: FakeServers) -> None:
     box = await servers.open("refuses")
     first = await mcp(box, "tea")
@@ -164,19 +152,6 @@ async def test_a_server_that_does_not_begin_is_ended(
     assert await mcp(box, "tea") == saying("tea did not begin", " 1 s")
 
 
-async def test_killed_from_outside_it_is_not_asked_twice(servers: FakeServers) -> None:
-    box = await servers.open()
-    await mcp(box, "tea")
-    assert box.servers
-    (running,) = box.servers.running.values()
-    asking = asyncio.create_task(mcp(box, "tea hang"))
-    await soon(lambda: calls(servers) == ["hang {}"])
-    assert running.pid
-    os.kill(running.pid, signal.SIGKILL)
-    assert "It was not asked twice" in await asking
-    assert calls(servers) == ["hang {}"]
-
-
 async def test_a_cancelled_call_leaves_the_server_usable_by_others(servers: FakeServers) -> None:
     box = await servers.open()
     await mcp(box, "tea")
@@ -187,15 +162,6 @@ async def test_a_cancelled_call_leaves_the_server_usable_by_others(servers: Fake
         await asking
     other = await servers.open(chat="other")
     assert await mcp(other, "tea say text=x") == "x"
-
-
-async def test_on_leaving_no_process_is_left(servers: FakeServers) -> None:
-    box = await servers.open()
-    await mcp(box, "tea say text=x")
-    assert box.servers
-    (running,) = box.servers.running.values()
-    await servers.stack.aclose()
-    assert running.pid and await soon(lambda: not Path(f"/proc/{running.pid}/exe").exists())
 
 
 @pytest.mark.parametrize(
@@ -236,16 +202,11 @@ async def test_a_tool_that_nobody_can_look_through_leaves_the_others(
 
 ODD_NAMES = [
     "",
-    " ",
     "-x",
     "a b",
     "add\x1b[0m",
-    "ä",
     "a" * 129,
-    "a:b",
-    "a$b",
     "添加",
-    "a\n",
     "../x",
 ]
 
@@ -269,8 +230,7 @@ def test_tools_of_one_name_are_both_left_out() -> None:
 @pytest.mark.parametrize(
     "tool",
     [
-        *(None, 7, "add", [], {}, {"name": "add"}, {"inputSchema": {}}),
-        {"name": "add", "inputSchema": None},
+        *(None, "add", {}, {"name": "add"}, {"inputSchema": {}}),
         {"name": "add", "inputSchema": [1]},
         {"name": 7, "inputSchema": {}},
         {"name": "add", "description": {"en": "adds"}, "inputSchema": {}},
@@ -407,13 +367,6 @@ async def test_nothing_of_a_descriptor_is_read_before_an_owner_has_seen_it(
     for words in ("tea", "tea pull --help", "tea pull", "tea IGNORE"):
         assert "IGNORE ALL RULES" not in await mcp(box, words)
     assert calls(servers) == []
-
-
-async def test_what_always_asks_is_asked_without_a_lasting_permission() -> None:
-    assert asks("mcp-server:tea", touched=False) == "always"
-    assert asks("mcp-destructive:tea/wipe", touched=False) == "always"
-    assert asks("mcp:tea/say", touched=False) == "unless granted"
-    assert asks("mcp:tea/say", touched=True) == "always"
 
 
 async def test_ninety_two_tools_cost_one_line_until_asked_for(servers: FakeServers) -> None:

@@ -2,21 +2,13 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from rs_bpe.bpe import openai
 
-from agent.approvals import ApprovalRequest, Approvals
 from agent.mcp.listed import MOST_BYTES, listed_tools
 from agent.mcp.tools import tools_of
-from agent.tools.context import ToolContext
 from agent.tools.registry import chosen
 from agent.tools.tool import Tool
-from agent.turn.loop import run_turn
-from agent.turn.turn import Turn
-from fakes.journal_memory import MemoryApprovals, MemoryJournal
-from fakes.model_scripted import ScriptedModel, calls, says
 from fakes.sandbox_box import Box
 from fakes.tool_servers import FakeServers, mcp
 from fakes.tool_servers import calls as received
@@ -114,38 +106,6 @@ async def test_the_name_of_another_tool_is_not_taken(servers: FakeServers) -> No
     (say,) = await listed(box)
     assert box.servers
     assert (await listed_tools(box.servers, [say])).problem == saying("tea_say already")
-
-
-async def test_a_turn_finds_and_uses_one_of_92_tools_in_three_calls(servers: FakeServers) -> None:
-    box = await servers.open("many")
-    steps = ["mcp", "mcp tea | grep -i again", "mcp tea say text=found"]
-    model = ScriptedModel.of(*(calls("bash", command=step) for step in steps), says("Done."))
-
-    async def allow(request: ApprovalRequest) -> Any:
-        return "once"
-
-    turn = Turn(
-        model=model,
-        journal=MemoryJournal(),
-        tools=TOOLS,
-        schemas=[tool.schema for tool in TOOLS],
-        context=ToolContext(box.sandbox, servers=box.servers),
-        approvals=Approvals(MemoryApprovals(), allow),
-    )
-    finished = await run_turn(turn, lambda event: None)
-    assert (finished.text, len(model.requests)) == ("Done.", 4)
-    told = [str(request.messages[-1]) for request in model.requests]
-    assert "tea  not used yet" in told[1] and "say text  Say a text again." in told[2]
-    assert "found" in told[3] and received(servers) == ['say {"text": "found"}']
-    first = model.requests[0]
-    prefix = str(first.messages[0]) + json.dumps([*map(dict, first.tools)])
-    assert "tea" not in prefix and "add-" not in str(first.messages)
-    assert len(openai.o200k_base().encode(json.dumps([tool.schema for tool in TOOLS]))) < 1500
-    assert list(first.tools) == [tool.schema for tool in TOOLS]
-
-
-async def test_no_prompt_lists_tools_of_a_server_without_tools(servers: FakeServers) -> None:
-    assert await listed(await servers.open("many")) == ()
 
 
 def test_a_schema_whose_required_is_no_list_requires_nothing() -> None:

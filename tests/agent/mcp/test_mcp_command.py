@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from agent.budgets import WORDS, CallBudget, DailyBudgets
-from agent.mcp import connection
 from agent.mcp.config import ServerConfig
 from agent.tools.bash import bash
 from fakes.sandbox_box import Box
@@ -69,12 +68,6 @@ async def test_wrong_arguments_get_advice_and_reach_no_server(servers: FakeServe
     assert calls(servers) == []
 
 
-async def test_arguments_come_as_json_on_standard_input(servers: FakeServers) -> None:
-    box = await servers.open()
-    given = json.dumps({"a": 1, "b": 2, "more": {"deep": [1, None]}})
-    assert '"more": {"deep": [1, null]}' in await mcp(box, f"tea add <<< '{given}'")
-
-
 async def test_results_are_text_json_and_files(servers: FakeServers) -> None:
     box = await servers.open()
     assert await mcp(box, "tea picture; cat *.png") == (
@@ -118,12 +111,6 @@ async def test_the_server_stays_and_each_chat_has_its_own(servers: FakeServers) 
     assert box.servers and len(box.servers.running) == 2
 
 
-async def test_its_folder_lasts_over_restarts(servers: FakeServers) -> None:
-    await mcp(await servers.open(), "tea say text=1")
-    await mcp(await servers.open(), "tea say text=2")
-    assert calls(servers) == ['say {"text": "1"}', 'say {"text": "2"}']
-
-
 async def test_asking_follows_allow_and_what_a_tool_says_of_itself(servers: FakeServers) -> None:
     """A hint raises a wall, and lowers none: add says that it only reads, wipe that it destroys."""
     box = await servers.open(allow=["say", "wipe"])
@@ -145,14 +132,6 @@ async def test_an_owner_reads_what_is_there_and_runs(servers: FakeServers) -> No
     await mcp(box, "tea")
     (line,) = await box.servers.report()
     assert line == saying(" 1 running", "env_file", "): add, say, wipe")
-
-
-async def test_what_is_denied_does_not_happen(servers: FakeServers) -> None:
-    box = await servers.open()
-    await mcp(box, "tea")
-    box.allows = False
-    assert "The owner said no." in await mcp(box, "tea say text=x")
-    assert calls(servers) == []
 
 
 async def test_without_servers_there_is_no_such_command(servers: FakeServers) -> None:
@@ -189,7 +168,3 @@ def test_folders_get_names_of_their_own() -> None:
         "a-b-2": ("/mnt/a b", True),
         "folder": ("/", False),
     }
-
-
-def test_the_bounds_of_a_message_are_those_of_its_transport() -> None:
-    assert connection.LONGEST_MESSAGE < connection.MOST_BYTES

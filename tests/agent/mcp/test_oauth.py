@@ -102,18 +102,6 @@ async def test_an_owner_signs_in_and_the_token_is_refreshed(
     assert await mcp(box, "tea brew leaf=gone") == LINK_SENT
 
 
-async def test_a_refresh_token_that_stays_is_kept(
-    servers: FakeServers, server: SignInServer
-) -> None:
-    server.accounts.rotates = False
-    box, tools = await opened(servers, server)
-    await signed_in(tools, server)
-    for leaf in ("green", "black"):
-        server.accounts.access.clear()
-        assert (await mcp(box, f"tea brew leaf={leaf}")).startswith(leaf)
-    assert server.accounts.refreshed == 2
-
-
 async def test_a_server_may_ask_who_it_is_after_the_greeting(
     servers: FakeServers, server: SignInServer
 ) -> None:

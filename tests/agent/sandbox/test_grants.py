@@ -9,13 +9,7 @@ import pytest
 from agent.sandbox.hosts import HostRequest, Hosts, ListedHost
 from agent.tools.bash import bash
 from fakes.sandbox_box import Box, opened
-from fakes.web_server import Site, site
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[Site]:
-    async with site() as served:
-        yield served
+from fakes.web_server import Site
 
 
 @pytest.fixture

@@ -13,13 +13,7 @@ import pytest
 
 from agent.sandbox.hosts import HostRequest
 from agent.sandbox.proxy import MOST_CONNECTIONS, EgressProxy, serve_proxy
-from fakes.web_server import Site, site
-
-
-@pytest.fixture
-async def web() -> AsyncIterator[Site]:
-    async with site() as served:
-        yield served
+from fakes.web_server import Site
 
 
 async def permit(request: HostRequest) -> None:

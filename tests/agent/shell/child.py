@@ -4,14 +4,10 @@ Prints a line at each event; its model calls bash once and then says what it was
 """
 
 import asyncio
-import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from agent.channels import Assignment, NoChannels, TurnReply
-from agent.events import Event
 from agent.messages import Assistant, ToolCall, ToolResult
 from agent.model import Request
 from agent.sandbox.sandbox import open_sandboxes
@@ -21,6 +17,7 @@ from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call, Output, tool
 from fakes.sandbox_box import LIMITS
+from tests.agent.chats.child import Loud, Texts
 from tests.agent.chats.conftest import Bench, said
 
 
@@ -29,19 +26,6 @@ def answer(request: Request) -> Assistant:
     if told:
         return Assistant(f"I was told: {told[-1]}")
     return Assistant("", (ToolCall("c1", "bash", '{"command": "say hang"}'),))
-
-
-class Outspoken(NoChannels):
-    def compose(self, reply: TurnReply) -> Sequence[str]:
-        return [json.dumps(reply.text)]
-
-
-class Loud:
-    async def event(self, assignment: Assignment, event: Event) -> None:
-        print(type(event).__name__, flush=True)
-
-    async def waiting(self, chat: str, why: str) -> None:
-        print(why, flush=True)
 
 
 async def main() -> None:
@@ -56,7 +40,7 @@ async def main() -> None:
             "Run a command."
             return await bash.run(replace(call, context=context), {"command": command})
 
-        bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")], channels=Outspoken())
+        bench = Bench(state / "v.db", tools=[replace(tool(run), name="bash")], channels=Texts())
         bench.model.answer = answer
         bench.heard = Loud()  # type: ignore[assignment]
         async with bench.running() as chats:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from agent.shell import programs, registry
+from agent.store import Store, open_store
 from fakes.sandbox_box import Box, opened
+from fakes.searxng import Searx, searxng
 
 ECHO = '''
 """Each way in which a command speaks with its shell."""
@@ -138,3 +140,15 @@ def ways(tmp_path: Path) -> Iterator[Path]:
 async def box(ways: Path, tmp_path: Path) -> AsyncIterator[Box]:
     async with opened(tmp_path / "state") as sandboxes:
         yield Box(await sandboxes.of("cli"))
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    async with open_store(tmp_path / "voltaire.db") as store:
+        yield store
+
+
+@pytest.fixture
+async def searx() -> AsyncIterator[Searx]:
+    async with searxng() as served:
+        yield served

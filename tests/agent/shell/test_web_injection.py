@@ -16,19 +16,13 @@ from agent.events import Decision
 from agent.web.browser import Reading
 from agent.web.search import SearXNG
 from fakes.obedient_chat import CHAT, ObedientChat, obedient_chat, order
-from fakes.searxng import Searx, result, searxng
+from fakes.searxng import Searx, result
 
 
 @pytest.fixture
 async def chat(tmp_path: Path) -> AsyncIterator[ObedientChat]:
     async with obedient_chat(tmp_path) as opened:
         yield opened
-
-
-@pytest.fixture
-async def searx() -> AsyncIterator[Searx]:
-    async with searxng() as served:
-        yield served
 
 
 def run(command: str) -> str:

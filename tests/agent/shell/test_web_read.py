@@ -1,6 +1,5 @@
 """`web read`: pages in pieces, and where an address may come from."""
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 from aiohttp import web
 
 from agent.sandbox.hosts import WholeWeb
-from agent.store import Incoming, Store, open_store
+from agent.store import Incoming, Store
 from agent.tools.bash import bash
 from agent.web import browser as browsers
 from agent.web import fetch
@@ -28,12 +27,6 @@ async def served() -> AsyncIterator[Site]:
     async with site() as one:
         one.pages["/tea"] = lambda: web.Response(text=TEA, content_type="text/html")
         yield one
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / "voltaire.db") as store:
-        yield store
 
 
 @pytest.fixture
@@ -109,18 +102,6 @@ async def test_an_address_is_read_unasked_just_as_a_person_wrote_it(
     assert served.seen == [] and "The owner said no." in text and not box.strangers
 
 
-async def test_a_host_without_its_scheme_was_written(store: Store) -> None:
-    await say(store, "look at tea.example/prices, and Coffee.Example")
-    browser = Browser("cli", store.addresses)
-    for seen in (
-        "https://tea.example/prices",
-        "http://tea.example/prices",
-        "https://coffee.example/",
-    ):
-        assert not await browser.needs_question(seen)
-    assert await browser.needs_question("https://tea.example/")
-
-
 async def test_what_only_looks_like_an_address_hides_no_other(store: Store) -> None:
     await say(store, "http://[]@ and http://[ by the way, and https://tea.example/prices")
     browser = Browser("cli", store.addresses)
@@ -145,13 +126,6 @@ async def test_what_others_wrote_was_not_written_by_a_person(
     await say(store, text, **{name: value.format(url=url) for name, value in fields.items()})
     await box.use(bash, command=f"web read {url}")
     assert len(box.asked) == 1 and served.seen == []
-
-
-async def test_another_chats_words_are_not_this_chats(box: Box, store: Store, served: Site) -> None:
-    url = f"http://{served.host}/tea"
-    await store.inbox.add(Incoming("tg:5", "test", "1", url))
-    await box.use(bash, command=f"web read {url}")
-    assert len(box.asked) == 1
 
 
 async def test_what_a_search_returned_is_read_unasked_and_nothing_near_it(
@@ -213,19 +187,6 @@ async def test_redirects_go_where_the_server_says_within_the_walls(
     await say(store, f"http://{served.host}/old")
     text = await box.text(bash, command=f"web read http://{served.host}/old")
     assert text.startswith(f"http://{served.host}/tea\n") and box.asked == []
-
-
-async def test_a_redirect_of_what_was_asked_about_asks_for_another_host(
-    box: Box, served: Site
-) -> None:
-    to = f"http://127.0.0.1:{served.port}/tea"
-    served.pages["/old"] = lambda: web.Response(status=302, headers={"Location": to})
-    box.allows = True
-    await box.use(bash, command=f"web read http://{served.host}/old")
-    assert [scope for _, scope in box.asked] == [
-        f"page:localhost:{served.port}",
-        f"page:127.0.0.1:{served.port}",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -311,13 +272,6 @@ async def test_a_regular_expression_that_never_ends_holds_up_nobody(
     )
 
 
-async def test_json(box: Box, store: Store, served: Site) -> None:
-    url = f"http://{served.host}/tea"
-    await say(store, url)
-    found = json.loads(await box.text(bash, command=f"web read {url} --json"))
-    assert found["url"] == url and found["lines"] == 9 and "4.20" in found["text"]
-
-
 async def test_pages_are_kept_for_their_chat_and_not_for_long(
     store: Store, served: Site, box: Box
 ) -> None:
@@ -371,16 +325,6 @@ async def test_a_pdf_is_read_page_by_page(box: Box, store: Store, served: Site) 
     )
 
 
-@needs_poppler
-async def test_a_pdf_without_text_says_so(box: Box, store: Store, served: Site) -> None:
-    url = f"http://{served.host}/a.pdf"
-    served.pages["/a.pdf"] = lambda: web.Response(
-        body=b"%PDF-1.4 torn", content_type="application/pdf"
-    )
-    await say(store, url)
-    assert await box.text(bash, command=f"web read {url}") == saying("web: ", "PDF has no text")
-
-
 async def test_without_poppler_a_pdf_says_what_is_missing(
     box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -410,14 +354,6 @@ async def test_what_cannot_be_read_says_why(
     assert text == saying("web: ", told) and box.strangers == [f"page {url}"]
 
 
-async def test_a_page_in_the_encoding_that_it_names(box: Box, store: Store, served: Site) -> None:
-    raw = "<meta charset=windows-1251><p>Чай стоит 4.20".encode("cp1251")
-    served.pages["/c"] = lambda: web.Response(body=raw, headers={"Content-Type": "text/html"})
-    await say(store, f"http://{served.host}/c")
-    text = await box.text(bash, command=f"web read http://{served.host}/c")
-    assert text.endswith("\n\nЧай стоит 4.20")
-
-
 @pytest.mark.parametrize("more", [0, 1], ids=["whole", "cut"])
 async def test_a_page_that_goes_on_says_so(
     box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch, more: int
@@ -440,14 +376,3 @@ async def test_a_pdf_that_is_too_long_is_not_called_damaged(
     await say(store, url)
     text = await box.text(bash, command=f"web read {url}; true")
     assert text == saying(f"web: {url} ", "PDF", " 1 MiB", "not read") and "damaged" not in text
-
-
-async def test_what_cannot_be_unpacked_is_told_in_one_line(
-    box: Box, store: Store, served: Site
-) -> None:
-    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
-    served.pages["/bad"] = lambda: web.Response(body=b"no gzip", headers=headers)
-    url = f"http://{served.host}/bad"
-    await say(store, url)
-    text = await box.text(bash, command=f"web read {url}; true")
-    assert text.startswith(f"web: {url} cannot be fetched: ") and "\n" not in text

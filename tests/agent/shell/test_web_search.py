@@ -1,35 +1,22 @@
 """`web search` over the documented form of SearXNG, refusals included."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from agent.store import Store, open_store
+from agent.store import Store
 from agent.tools.bash import bash
 from agent.web import search
 from agent.web.browser import Browser
 from agent.web.search import MOST_ENTRIES, SearchRefused, SearXNG, page_of
 from fakes.patience import SECONDS
 from fakes.sandbox_box import Box, opened
-from fakes.searxng import Searx, result, searxng
+from fakes.searxng import Searx, result
 from fakes.words import saying
 
 LONG = "A long text about tea and how it is grown. " * 9
-
-
-@pytest.fixture
-async def searx() -> AsyncIterator[Searx]:
-    async with searxng() as served:
-        yield served
-
-
-@pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(tmp_path / "voltaire.db") as store:
-        yield store
 
 
 @pytest.fixture
@@ -132,12 +119,6 @@ async def test_nobody_home_and_an_engine_that_hangs(
     assert "127.0.0.1:1" in caught.value.remedy and "hunter2" not in caught.value.remedy
 
 
-async def test_engines_that_are_silent_are_told_beside_results(box: Box, searx: Searx) -> None:
-    searx.results, searx.silent = [result("https://a.example/", "A")], [["qwant", "access denied"]]
-    text = await box.text(bash, command="web search tea 2> err; cat err")
-    assert text.splitlines()[-1] == saying("did not answer", "qwant: access denied")
-
-
 async def test_answers_of_any_form_are_read_as_far_as_they_can_be(box: Box, searx: Searx) -> None:
     searx.results = [
         {"url": None}, {"title": "no address"}, "text", result("javascript:alert(1)", "no"),
@@ -154,21 +135,6 @@ async def test_without_an_engine_it_is_not_listed_and_says_so(box: Box, store: S
     assert await box.text(bash, command="web search tea") == saying("web: ", "agent.web.search_url")
 
 
-async def test_a_search_makes_its_results_seen(box: Box, searx: Searx) -> None:
-    assert box.browser
-    searx.results = [result("https://A.example:443/x#part", "A"), result("https://b.example/", "B")]
-    await box.use(bash, command="web search tea --count 1")
-    assert await box.browser.seen("https://a.example/x")
-    for other in (
-        "https://a.example/",
-        "https://a.example/x?q=1",
-        "http://a.example/x",
-        "https://b.example/",
-    ):
-        assert not await box.browser.seen(other), other
-    assert not await Browser("other", box.browser.table).seen("https://a.example/x")
-
-
 @pytest.mark.parametrize(
     ("url", "address"),
     [
@@ -180,12 +146,6 @@ async def test_a_search_makes_its_results_seen(box: Box, searx: Searx) -> None:
 )
 def test_an_address_as_a_browser_shows_it(url: str, address: str) -> None:
     assert SearXNG(url).address == address
-
-
-async def test_json_output_is_json(box: Box, searx: Searx) -> None:
-    searx.results = [result("https://a.example/", "Ünï")]
-    (found,) = json.loads(await box.text(bash, command="web search tea --json"))
-    assert (found["number"], found["url"], found["title"]) == (1, "https://a.example/", "Ünï")
 
 
 def test_of_a_list_without_end_no_more_is_read_than_anybody_looks_at() -> None:

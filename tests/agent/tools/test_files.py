@@ -171,12 +171,6 @@ async def test_of_a_short_text_the_first_line_alone_is_not_what_was_meant(box: B
     assert await box.text(read_file, path="long", first=1, last=1) == "1"
 
 
-async def test_a_missing_file_of_the_workspace_is_no_other_one(box: Box) -> None:
-    await box.use(bash, command="mkdir src; echo x > a.txt")
-    absent = await box.error(read_file, path="/workspace/src/a.txt")
-    assert absent == saying("no file src/a.txt", "a.txt")
-
-
 async def test_a_made_up_path_leads_into_no_repository_nor_out_of_one(tmp_path: Path) -> None:
     """The call is marked for the strangers of the place that it names."""
     repos = [HostRepo("site", repository(tmp_path / "site", {"a.txt": "theirs\n"}), mine=False)]
@@ -258,7 +252,6 @@ async def test_repositories_of_the_host(tmp_path: Path, uid: int) -> None:
     ("content", "old"),
     [
         ("\n".join("ab" * n + "c" for n in range(1, 2800)), "ba" * 3000),
-        ("ab" * (2 << 20), "ba" * 30_000 + "c"),
         ("\n".join(["abcabcab" * 20] * 40_000), "bca" * 60),
     ],
 )
@@ -324,12 +317,6 @@ def test_what_is_searched_in_pieces_is_found_as_if_it_were_searched_at_once(
     assert WatchedText.widest <= 4 + 7
 
 
-async def test_what_is_replaced_has_a_bound(box: Box) -> None:
-    await box.use(write_file, path="a", content="x")
-    said = await box.error(edit_file, path="a", old="x" * (files.MOST_REPLACED + 1), new="y")
-    assert said == saying("old has more than", "write_file")
-
-
 async def test_an_edit_of_a_hostile_file_shows_its_own_lines_alone(box: Box) -> None:
     content = "".join(f"{'ab' * 40}{n % 7}\n" for n in range(60_000))
     (box.sandbox.workspace / "long").write_text(content.replace("\n", " here\n", 1))
@@ -352,7 +339,7 @@ async def test_a_change_of_many_lines_is_shown_as_removed_and_added(box: Box) ->
     assert (box.sandbox.workspace / "many").read_text() == "first\none\nlast\n"
 
 
-BREAKS = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
+BREAKS = ["\x0c", "\x85", "\u2028", "\r"]
 
 
 @pytest.mark.parametrize("sign", BREAKS, ids=ascii)
@@ -372,18 +359,14 @@ async def test_lines_are_counted_as_grep_and_sed_count_them(box: Box, sign: str)
     ("text", "old", "new", "written"),
     [
         ("a\r\nb\r\n", "a", "x\ny", "x\r\ny\r\nb\r\n"),
-        ("a\r\nb\r\n", "b", "b\nc", "a\r\nb\r\nc\r\n"),
         ("a\r\nb\r\n", "a\n", "", "b\r\n"),
-        ("a\r\nb\r\n", "a\r\nb", "x\ny", "x\r\ny\r\n"),
         ("a\r\nb\r\n", "a\nb", "x\r\ny", "x\r\ny\r\n"),
         ("a\r\nb", "b", "b\nc\n", "a\r\nb\r\nc\r\n"),
         ("a\r\nb\r\nc\n", "a\r\nb\n", "x\ny\n", "x\r\ny\r\nc\n"),
         ("a\nb\r\nc\r\n", "a", "x\ny", "x\ny\nb\r\nc\r\n"),
-        ("a\nb\r\nc\r\n", "c", "x\ny", "a\nb\r\nx\r\ny\r\n"),
         ("a\nb\n", "a", "x\ny", "x\ny\nb\n"),
         ("\n\r\n", "\r\n", "x\n", "\nx\r\n"),
         ("a\r\nb\nc\r\n", "a\nb\nc", "x\ny", "x\r\ny\r\n"),
-        ("a\r\nb\nc\r\n", "b\nc\n", "x\n", "a\r\nx\n"),
         ("a\nb\r\nc\n", "a\r\nb\r\nc", "x", "x\n"),
     ],
 )
@@ -402,16 +385,11 @@ async def test_an_edit_keeps_the_line_ends_around_it(
     [
         ("~", "/workspace/"),
         ("~/notes.txt", "/workspace/notes.txt"),
-        ("~/a/../b.txt", "/workspace/a/../b.txt"),
         ("$HOME/notes.txt", "/workspace/notes.txt"),
-        ("${HOME}/a/b.txt", "/workspace/a/b.txt"),
-        ("$HOME", "/workspace/"),
         (" ~/notes.txt\n", "/workspace/notes.txt"),
         ("file:///tmp/a", "/workspace/a"),
-        ("/tmp", "/workspace/"),
         ("/tmp/x/y.md", "/workspace/x/y.md"),
         ("/workspace/../tmp/z", "/workspace/z"),
-        ("../tmp/z", "/workspace/z"),
     ],
 )
 async def test_what_would_not_last_is_refused_with_a_place_that_does(
@@ -426,14 +404,12 @@ async def test_what_would_not_last_is_refused_with_a_place_that_does(
     assert await box.sandbox.files.names("") == []
 
 
-@pytest.mark.parametrize("pattern", ["~", "~/*.txt", "~/notes/*", "/tmp/*", "/tmp/a/b.md"])
+@pytest.mark.parametrize("pattern", ["~/*.txt", "/tmp/a/b.md"])
 async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> None:
     assert await box.error(list_files, pattern=pattern) == saying("emptied", "Use /workspace/")
 
 
-@pytest.mark.parametrize(
-    "path", ["a.txt\n", " a.txt", "file:///workspace/a.txt", "\ta.txt ", "file://a.txt"]
-)
+@pytest.mark.parametrize("path", ["\ta.txt \n", "file:///workspace/a.txt"])
 async def test_what_stands_around_a_path_is_no_part_of_it(box: Box, path: str) -> None:
     await box.use(write_file, path=path, content="x")
     assert await box.sandbox.files.names("") == ["a.txt"]
