@@ -4,6 +4,7 @@ Prints a line at each sign of life. Its tool appends its call's id to LOG.
 """
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ def answer(request: Request) -> Assistant:
 
 class Texts(NoChannels):
     def compose(self, reply: TurnReply) -> Sequence[str]:
-        return [f'"{reply.text}"']
+        return [json.dumps(reply.text)]
 
 
 class Loud:

@@ -11,7 +11,7 @@ from agent.channels import Assignment, NoChannels, TurnReply
 from agent.chats import chats as chats_module
 from agent.chats.chats import RESUMES, Chats
 from agent.context.window import ModelWindow
-from agent.events import Emit, Notice, TurnFinished, TurnStarted
+from agent.events import Emit, TurnFinished
 from agent.leaks import LeakDetector
 from agent.messages import Assistant, ToolResult, User
 from agent.model import Piece, Request
@@ -19,8 +19,6 @@ from agent.store import Incoming, open_store
 from agent.store.errors import StoreFull
 from agent.store.inbox import CLI, InboxRow
 from agent.store.turns import OpenTurn
-from backend.protocol import PERSON, SCHEDULED
-from fakes.journal_memory import MemoryJournal
 from fakes.model_caching import CachingModel
 from fakes.patience import SECONDS
 from fakes.words import saying
@@ -82,17 +80,6 @@ async def without_workers(chats: Chats) -> None:
     async with asyncio.timeout(SECONDS):
         while chats._workers:
             await chats.tasks.ended()
-
-
-async def test_idle_chats_keep_no_worker(bench: Bench) -> None:
-    async with bench.running() as chats:
-        for number in range(50):
-            await chats.submit(said("hello", str(number), f"tg:{number}"))
-        for number in range(50):
-            await bench.heard.replies(f"tg:{number}", 1)
-        await without_workers(chats)
-        await chats.submit(said("again", "x", "tg:1"))
-        assert (await bench.heard.replies("tg:1", 2))[1] == "you said again"
 
 
 async def test_what_arrives_meanwhile_joins_the_turn_after_the_next_step(bench: Bench) -> None:
@@ -307,18 +294,6 @@ async def test_a_full_disk_holds_a_message_up_and_loses_nothing(bench: Bench) ->
         assert gate.entered == 1
 
 
-async def test_a_shutdown_comes_to_its_end_though_nothing_can_be_written(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: calling("gate")
-    async with asyncio.timeout(SECONDS):
-        async with bench.running() as chats:
-            await chats.submit(said("hello", "1"))
-            await gate.began.wait()
-            async with chats.store.database.without_transaction() as tx:
-                await tx.run("PRAGMA query_only = ON")
-
-
 async def test_a_turn_that_a_full_disk_held_up_often_is_not_given_up(bench: Bench) -> None:
     async with bench.running() as chats:
         full = True
@@ -469,18 +444,6 @@ async def test_what_comes_from_elsewhere_meanwhile_gets_a_turn_of_its_own(bench:
         assert await bench.heard.replies("tg:1", 3) == expected
 
 
-async def test_a_freeze_stops_what_runs(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda r: calling("gate")
-    async with bench.running() as chats:
-        await chats.submit(said("slow", "1"))
-        await gate.began.wait()
-        assert await chats.store.freeze.freeze("ann") == (1, 0)
-        await bench.heard.until(lambda: bench.heard.ends("tg:1"))
-        assert bench.heard.ends("tg:1")[0].reason == "cancelled"
-
-
 async def test_a_listener_that_fails_ends_only_its_hearing(bench: Bench) -> None:
     class NoRecognizer:
         async def event(self, assignment: object, event: object) -> None:
@@ -516,17 +479,6 @@ async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(ben
     async with bench.running() as chats:
         await chats.submit(said("hello", "1"))
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
-
-
-async def test_every_turn_begins_and_ends_once(bench: Bench) -> None:
-    async with bench.running() as chats:
-        for number in range(10):
-            await chats.submit(said("x", str(number), f"tg:{number % 3}"))
-        for chat, count in (("tg:0", 4), ("tg:1", 3), ("tg:2", 3)):
-            await bench.heard.replies(chat, count)
-    starts = [e.turn for _, e in bench.heard.events if isinstance(e, TurnStarted)]
-    assert len(starts) == len(set(starts)) == 10
-    assert not [e for _, e in bench.heard.events if isinstance(e, Notice)]
 
 
 async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
@@ -639,9 +591,3 @@ def row(id: int, **fields: object) -> InboxRow:
 def test_what_was_sent_as_one_is_answered_as_one(rows: list[dict[str, object]], taken: int) -> None:
     made = [row(number, **fields) for number, fields in enumerate(rows)]
     assert chats_module.gathered(made) == made[:taken]
-
-
-@pytest.mark.parametrize(("kind", "priority"), [("message", PERSON), ("edit", PERSON), ("job", SCHEDULED)])  # fmt: skip
-def test_a_jobs_turn_makes_way_for_people(kind: Any, priority: int) -> None:
-    turn = OpenTurn("t", "tg:1", 1, kind, "test", 0.0)
-    assert Assignment(turn, (), MemoryJournal()).priority == priority

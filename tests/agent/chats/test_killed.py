@@ -14,7 +14,7 @@ import pytest
 from fakes.patience import SECONDS
 from tests.agent.chats.child import MESSAGES, STEPS
 
-KILLS = 6
+KILLS = 4
 
 
 @pytest.mark.thorough

@@ -83,22 +83,6 @@ async def test_after_a_start_the_chats_used_last_are_read_in_the_newest_last(ben
         assert prompt - cached < 30
 
 
-async def test_another_life_of_the_model_server_reads_them_in_anew(bench: Bench) -> None:
-    server = Server()
-    async with bench.running() as chats:
-        await greet(bench, chats, 2)
-        idle = idle_of(chats, server)
-        async with beside(idle):
-            await until_warm(idle, "first")
-            server.dies(bench, "second")
-            await until_warm(idle, "second")
-        assert warmed(bench) == ["0", "1", "0", "1"]
-        await chats.submit(said("more", "more", "tg:1"))
-        await bench.heard.replies("tg:1", 2)
-        prompt, cached = bench.model.reads[-1]
-        assert prompt - cached < 30
-
-
 async def test_a_model_server_that_sleeps_is_not_woken_but_read_to_when_it_wakes(
     bench: Bench,
 ) -> None:
@@ -133,20 +117,6 @@ async def test_what_was_dropped_for_somebody_is_read_in_later(bench: Bench) -> N
         await bench.heard.replies("tg:9", 1)
         await idle.run_once()
         assert (idle.warmed, len(warmed(bench))) == ("first", 4)
-
-
-async def test_a_prompt_too_long_for_another_model_is_shortened_and_read_in(bench: Bench) -> None:
-    server = Server()
-    async with bench.running() as chats:
-        for number in range(4):
-            await chats.submit(said(f"{'word ' * 1000} from {number}", str(number)))
-            await bench.heard.replies("tg:1", number + 1)
-        idle = idle_of(chats, server)
-        server.serving, bench.model.n_ctx = "smaller", 4096
-        await idle.run_once()
-        assert idle.warmed == "smaller"
-        prompt, cached = bench.model.reads[-1]
-        assert prompt < 4096 and prompt - cached <= 1
 
 
 async def test_a_chat_that_the_model_refuses_keeps_no_other_cold(
@@ -185,21 +155,6 @@ async def test_a_model_server_that_is_away_is_asked_again(bench: Bench) -> None:
         async with beside(idle):
             await until_warm(idle, "first")
         assert away == 0
-
-
-async def test_nothing_is_done_while_a_turn_runs(bench: Bench) -> None:
-    gate = Gate()
-    bench.tools = [gate.tool()]
-    bench.model.answer = lambda request: calling("gate")
-    async with bench.running() as chats:
-        await chats.submit(said("wait", "1"))
-        await gate.began.wait()
-        before = len(bench.model.requests)
-        idle = idle_of(chats, Server())
-        async with beside(idle):
-            for _ in range(50):
-                await asyncio.sleep(0)
-        assert (idle.warmed, len(bench.model.requests)) == (None, before)
 
 
 async def test_while_turns_run_all_the_time_the_database_is_kept_half_as_often(

@@ -47,32 +47,6 @@ def test_what_a_call_read_anew_and_again(
     assert caplog.messages == ([told] if reuse.difference else [])
 
 
-@pytest.mark.parametrize(
-    ("fields", "known"),
-    [
-        ({}, 110),
-        ({"reasoning": "hm"}, 100),
-        ({"reason": "length"}, 110),
-        ({"calls": (ToolCall("a", "bash", "{}"),)}, 110),
-        ({"reason": "length", "calls": (ToolCall("a", "bash", "{"),)}, 100),
-    ],
-    ids=["answer", "thought", "cut answer", "call", "cut call"],
-)
-def test_of_an_answer_the_next_prompt_knows_what_it_repeats(
-    fields: dict[str, Any], known: int
-) -> None:
-    audit = CacheAudit()
-    audit.remember(1, SENT, completion(100, 0, 10, **fields))
-    assert audit.compare(1, SENT, completion(200, 0)).reread == known
-
-
-def test_a_call_without_figures_leaves_what_was_known() -> None:
-    audit = CacheAudit()
-    audit.remember(1, SENT, completion(100, 0))
-    audit.remember(1, (User("other"),), completion(None, None))
-    assert audit.compare(1, SENT, completion(150, 0)) == CacheReuse(50, 100, DROPPED)
-
-
 def test_the_conversations_of_the_last_calls_are_remembered() -> None:
     audit = CacheAudit()
     for conversation in range(KEPT):
@@ -81,14 +55,6 @@ def test_the_conversations_of_the_last_calls_are_remembered() -> None:
     audit.remember(KEPT, SENT, completion(100, 0))  # 1 was called longest ago
     rereads = [audit.compare(n, SENT, completion(100, 0)).reread for n in (0, 2, KEPT, 1)]
     assert rereads == [100, 100, 100, 0]
-
-
-def test_what_was_cut_on_purpose_is_compared_with_nothing() -> None:
-    audit = CacheAudit()
-    audit.remember(1, SENT, completion(100, 0))
-    audit.forget(1)
-    audit.forget(2)
-    assert audit.compare(1, SENT, completion(100, 0)) == CacheReuse()
 
 
 HI = Assistant("hi", (ToolCall("a", "bash", "{}"),), thought="hm")
@@ -110,8 +76,3 @@ HI = Assistant("hi", (ToolCall("a", "bash", "{}"),), thought="hm")
 )  # fmt: skip
 def test_the_first_difference_is_named_in_words(now: tuple[Message, ...], place: str) -> None:
     assert difference((User("hello"), HI), now) == place
-
-
-def test_of_a_long_difference_the_first_forty_letters_are_shown() -> None:
-    place = difference((User("-" + "a" * 50),), (User("-" + "b" * 50),))
-    assert place.endswith(f"character 1: {'a' * 40!r} became {'b' * 40!r}")

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from PIL import Image
 
 from agent.context.compaction_plan import sent
 from agent.context.window import ModelWindow, always, never
-from agent.errors import BackendAway, ContextFull
+from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult, User
 from agent.model import Ahead, Completion, ModelRefused, Request
@@ -175,21 +175,6 @@ async def test_a_cancelled_worker_stops_the_server(store: Store, toy: Path) -> N
         await until(endpoint, processing=False)
 
 
-async def test_a_server_that_is_killed_meanwhile_ends_it(store: Store, toy: Path) -> None:
-    await a_turn(store, result=LONG)
-    served = AsyncExitStack()
-    endpoint = await served.enter_async_context(serve(toy, 16384))
-    async with served, opened(endpoint) as model:
-        window = ModelWindow(store, model, LocalGpuQueue(), ())
-        resting = asyncio.create_task(window.rest("tg:1"))
-        await until(endpoint, processing=True)
-        await served.aclose()
-        async with asyncio.timeout(SECONDS):
-            with suppress(BackendAway):  # killed amid an answer, or before one began
-                await resting
-    assert await store.usage.read_ahead(0) == 0
-
-
 CHILD = """
 import asyncio, sys
 from pathlib import Path
@@ -281,25 +266,3 @@ async def test_what_the_server_refuses_is_left_for_the_next_message(
     window._served = "tg:1"
     await window.rest("tg:1")
     assert await store.usage.read_ahead(0) == 0
-
-
-async def test_what_a_chat_is_to_think_is_part_of_the_prompt(store: Store) -> None:
-    await a_turn(store)
-    await store.chats.set("tg:1", thinking=0)
-    model = Changing(lambda request: Assistant("ok"))
-    await ModelWindow(store, model, LocalGpuQueue(), ()).warm("tg:1")
-    assert model.requests[0].thinking == 0
-
-
-async def test_without_a_server_nothing_is_read(store: Store) -> None:
-    await a_turn(store)
-    model = Changing(lambda request: Assistant("ok"))
-
-    def away(request: Request) -> None:
-        raise BackendAway("gone")
-
-    model.before = away
-    window = ModelWindow(store, model, LocalGpuQueue(), ())
-    window._served = "tg:1"
-    with pytest.raises(BackendAway):
-        await window.rest("tg:1")

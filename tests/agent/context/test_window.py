@@ -1,14 +1,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from agent.context.cache_audit import CacheAudit, difference
-from agent.context.compaction_plan import weight
-from agent.context.window import ModelWindow, WindowTooSmall, text_tokens, token_breakdown
-from agent.errors import BackendAway, ContextFull
+from agent.context.cache_audit import CacheAudit
+from agent.context.window import ModelWindow, WindowTooSmall, token_breakdown
+from agent.errors import BackendAway
 from agent.messages import Assistant, Message, ToolCall, ToolResult, User
 from agent.model import Completion, Request
 from agent.prompt import use_instructions
@@ -265,13 +263,6 @@ async def test_a_window_that_is_too_small_is_refused_with_the_numbers(store: Sto
     await ModelWindow(store, CachingModel(reply, n_ctx=8192), LocalGpuQueue(), SCHEMAS).check()
 
 
-async def test_a_turn_in_such_a_window_is_told_so_too(store: Store) -> None:
-    open_turn = await turn(store)
-    window = ModelWindow(store, CachingModel(reply, n_ctx=2048), LocalGpuQueue(), SCHEMAS)
-    with pytest.raises(ContextFull, match="is too small"):
-        await window.fit(open_turn, full=False)
-
-
 async def test_useful_context_bounds_the_window(store: Store) -> None:
     async def useful() -> int:
         return 6000
@@ -322,37 +313,6 @@ async def test_instructions_are_counted_apart(window: ModelWindow, store: Store)
     assert told == {**plain, "free": told["free"]}
 
 
-async def test_context_adds_up_to_the_window_that_status_tells(
-    window: ModelWindow, store: Store
-) -> None:
-    """Also where the model does not use all of it well."""
-
-    async def useful() -> int:
-        return 3000
-
-    window.useful = useful
-    tokens = await token_breakdown(store, window, "tg:1")
-    assert (sum(tokens.values()), tokens["beyond its useful context"]) == (4096, 1096)
-
-
-async def test_what_a_text_costs(window: ModelWindow) -> None:
-    assert await text_tokens(window, "") == 0
-    one = await text_tokens(window, "docs list")
-    assert 0 < one < await text_tokens(window, "docs list\ndocs show NAME")
-
-
-def test_the_first_difference_is_named() -> None:
-    first = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x": 1}'),)))
-    assert difference(first, first) == saying("goes on", "dropped")
-    changed = (User("hello"), Assistant("hi", (ToolCall("a", "bash", '{"x":1}'),)))
-    assert difference(first, changed) == saying("message 1: Assistant, calls")
-    assert difference(first, first[:1]) == saying("ends before message 1")
-    moved = difference(first, (User("hallo"),))
-    assert moved == saying("message 0: User, text", "character 1", "'ello' became 'allo'")
-    other = difference(first, (Assistant("hello"),))
-    assert other == saying("message 0", "User became Assistant")
-
-
 async def test_a_call_that_reads_again_what_it_knew_is_logged(
     caplog: pytest.LogCaptureFixture, model: CachingModel
 ) -> None:
@@ -377,23 +337,6 @@ async def test_a_call_that_reads_again_what_it_knew_is_logged(
     assert [r.levelname for r in caplog.records] == ["INFO"]
 
 
-@pytest.mark.parametrize(
-    ("reason", "calls", "reread"),
-    [
-        ("tool_calls", (ToolCall("a", "bash", "{}"),), 60),
-        ("length", (ToolCall("a", "bash", "{"),), 0),
-        ("length", (), 60),
-    ],
-)
-def test_a_call_that_was_cut_short_is_nothing_that_the_server_should_know(
-    reason: Any, calls: tuple[ToolCall, ...], reread: int
-) -> None:
-    record = CacheAudit()
-    record.compare(1, (User("x"),), Completion("", calls, "", reason, 1000, 0, 256))
-    reuse = record.compare(1, (User("x"),), Completion("", (), "", "stop", 1060, 1000, 5))
-    assert reuse.reread == reread
-
-
 async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
     store: Store, window: ModelWindow
 ) -> None:
@@ -405,17 +348,6 @@ async def test_a_sub_tasks_calls_are_kept_and_disturb_no_comparison(
     async with store.database.read() as tx:
         rows = await tx.all("SELECT purpose, turn, prompt_tokens, reread FROM usage ORDER BY id")
     assert rows == [("turn", "t0", 1000, 0), ("sub-task", "t0", 400, 0), ("turn", "t0", 1100, 1)]
-
-
-@pytest.mark.parametrize(("spare", "fits"), [(0, True), (-1, False)])
-async def test_the_smallest_window_that_is_taken(store: Store, spare: int, fits: bool) -> None:
-    least = (await ModelWindow(store, CachingModel(reply), LocalGpuQueue(), SCHEMAS).budget()).least
-    window = ModelWindow(store, CachingModel(reply, least + spare), LocalGpuQueue(), SCHEMAS)
-    if fits:
-        assert (await window.check()).limit == least
-        return
-    with pytest.raises(WindowTooSmall, match=f"and at least {least:,} are needed"):
-        await window.check()
 
 
 async def test_the_fixed_prefix_is_counted_once_for_each_window(
@@ -438,22 +370,6 @@ async def test_the_fixed_prefix_is_counted_once_for_each_window(
     assert len(counted) == 2
 
 
-async def test_a_text_that_just_has_room_enters_whole(store: Store, model: CachingModel) -> None:
-    spilled = list[tuple[str, str, str]]()
-
-    async def spill(chat: str, text: str, stranger: str) -> str:
-        spilled.append((chat, text, stranger))
-        return "/workspace/x.txt"
-
-    window = ModelWindow(store, model, LocalGpuQueue(), SCHEMAS, spill)
-    assert await window.enter("tg:1", "x" * 4096, "page") == "x" * 4096
-    assert spilled == []
-    cut = await window.enter("tg:1", "x" * 4097, "page")
-    assert cut.count("x") - "/workspace/x.txt".count("x") == 3072 + "whole in".count("x")
-    assert "whole in /workspace/x.txt" in cut
-    assert spilled == [("tg:1", "x" * 4097, "page")]
-
-
 async def test_a_text_enters_whole_while_the_window_is_not_known(
     store: Store, model: CachingModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,13 +381,3 @@ async def test_a_text_enters_whole_while_the_window_is_not_known(
     assert await window.enter("tg:1", "x" * 100_000) == "x" * 100_000
     assert await window.roomy([User("x" * 100_000)])
     assert not await window.fit(await turn(store), full=True)
-
-
-@pytest.mark.parametrize(("more", "fits"), [(0, True), (1, False)])
-async def test_what_surely_fits_is_known_by_its_bytes(
-    window: ModelWindow, more: int, fits: bool
-) -> None:
-    budget = await window.budget()
-    room = budget.hard - budget.prefix - 2 * weight(User(""))
-    messages = [User("x" * 100), User("x" * (room - 100 + more))]
-    assert await window.roomy(messages) is fits

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from agent.channels import NoChannels
 from agent.errors import AgentError, NothingToDo, ToolError
-from agent.schedule import scheduler
-from agent.schedule.due_times import Timer, next_times
+from agent.schedule.due_times import next_times
 from agent.schedule.planner import JobClassifier, Planner
 from agent.schedule.scheduler import JobAction, JobRunner, QuietHours, Scheduler, SubmitTask, remind
 from agent.schedule.times.rule import dump, load
@@ -94,19 +93,6 @@ async def test_a_reminder_is_done_with_its_message_id(store: Store, clock: Clock
     assert (await spec_of(store, job)).state == "ended"
     await one_pass(runner)
     assert await deliver(store) == []
-
-
-async def test_a_reminder_that_is_late_by_some_seconds_still_comes(
-    store: Store, clock: Clock
-) -> None:
-    clock.now += 0.6
-    job = await planned(store, "in 20 minutes")
-    runner = runner_of(store)
-    assert await one_pass(runner) == int(clock.now) + 1201
-    clock.now += 1210
-    await one_pass(runner)
-    assert await states_of(store, job) == [("11-20 14:20", "running")]
-    assert [parcel.payload for parcel in await deliver(store)] == [payload("⏰ tea")]
 
 
 @pytest.mark.parametrize(
@@ -240,18 +226,6 @@ async def test_what_waits_for_a_delivery_runs_as_soon_as_it_has_ended(
                 await added.wait()
                 added.clear()
     assert [state for _, state in await states_of(store, job)] == ["done"] * 3
-
-
-async def test_the_timer_rings_at_the_instant_that_was_set_last() -> None:
-    rung = asyncio.Event()
-
-    async def ring() -> None:
-        rung.set()
-
-    async with Timer(ring) as timer, asyncio.timeout(SECONDS):
-        timer.set(datetime.now(UTC) + timedelta(hours=1))
-        timer.set(datetime.now(UTC) - timedelta(hours=1))  # a past one rings at once
-        await rung.wait()
 
 
 async def test_killed_between_any_two_steps_it_is_said_once(store: Store, clock: Clock) -> None:
@@ -427,27 +401,6 @@ async def test_plans_are_bounded_and_asked_back(store: Store) -> None:
         await planner.add(proposal.spec)
     with pytest.raises(ToolError, match="20 jobs already"):
         await planner.propose("tomorrow at 9", "x")
-
-
-async def test_jobs_are_paused_edited_run_and_removed(store: Store, clock: Clock) -> None:
-    planner = Planner(store, CHAT, "Europe/Paris")
-    job = await planner.add((await planner.propose_text("remind me of tea every day at 8")).spec)
-    paused = await planner.pause(job.id, paused=True)
-    assert planner.describe(paused).endswith("(paused)")
-    clock.to("2026-11-30 10:00")
-    runner = runner_of(store)
-    await one_pass(runner)
-    assert await states_of(store, job) == []
-    await planner.pause(job.id, paused=False)
-    edited = await planner.edit(job.id, "every Monday at 9")
-    assert planner.describe(edited, 1) == saying("“tea”", "Monday at 09:00", "Mon 2026-12-07 09:00")
-    await planner.run_now(job.id)
-    await one_pass(runner)
-    assert len(await deliver(store)) == 1
-    await planner.remove(job.id)
-    assert await planner.jobs() == []
-    with pytest.raises(ToolError, match="no job"):
-        await Planner(store, "tg:2", "UTC").find(job.id)
 
 
 @pytest.mark.parametrize(
@@ -634,31 +587,6 @@ async def test_what_runs_and_what_is_missed_by_policy_and_lateness(
     assert (await spec_of(store, job)).next_at == following
 
 
-async def test_of_a_long_absence_the_newest_missed_times_are_entered(
-    store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(scheduler, "MISSED_ROWS", 20)
-    job = await planned(store, "every day at 8", catch_up="once")
-    runner = runner_of(store)
-    clock.to("2027-11-20 12:00")
-    await runner.enter_due(job, datetime.fromtimestamp(clock.now, UTC))
-    states = await states_of(store, job)
-    assert [state for _, state in states] == ["missed"] * 20 + ["due"]
-    assert [at for at, _ in states][::20] == ["10-31 07:00", "11-20 07:00"]
-
-
-async def test_due_times_are_those_of_the_rule_up_to_now(store: Store, clock: Clock) -> None:
-    job = await planned(store, "every day at 8")
-    first = job.spec.next_at
-    assert first
-    for count in (1, 2, 64, 65, 130):
-        last = first + (count - 1) * DAY
-        for now in (last, last + DAY // 2):
-            found = scheduler.past_due_times(job, first, datetime.fromtimestamp(now, UTC))
-            assert len(found) == count
-            assert (found[0], abs(found[-1] - last) <= 3600) == (first, True)  # summer time
-
-
 @pytest.mark.parametrize(
     ("hours", "held"),
     [
@@ -683,18 +611,6 @@ def test_quiet_hours_begin_and_end_on_the_minute(hours: str, held: list[str]) ->
 def job_of(kind: str, made_by: str, timing: str) -> Job:
     spec = JobSpec(CHAT, kind, "", {"kind": timing}, "UTC", "x", {}, made_by=made_by)  # type: ignore[arg-type]
     return Job(1, spec, 0.0)
-
-
-@pytest.mark.parametrize("kind", ["remind", "task", "profile"])
-@pytest.mark.parametrize("made_by", ["person", "model"])
-@pytest.mark.parametrize("timing", ["once", "daily"])
-def test_what_a_person_asked_for_at_that_very_time_is_not_held(
-    kind: str, made_by: str, timing: str
-) -> None:
-    quiet = QuietHours.parse("22:00-07:00", "UTC")
-    held = quiet and quiet.hold(job_of(kind, made_by, timing), datetime(2026, 11, 20, 23, tzinfo=UTC))  # fmt: skip
-    asked = made_by == "person" and (timing == "once" or kind == "remind")
-    assert held is not (asked or kind == "profile")
 
 
 @pytest.mark.parametrize("text", ["22:00", "late-early", "25:00-07:00"])

@@ -148,11 +148,6 @@ async def test_how_often_a_job_of_the_models_may_run(
         await bench.planner().propose(when, "x", made_by=by)
 
 
-async def test_without_a_task_it_is_asked_for(bench: Bench) -> None:
-    with pytest.raises(ToolError, match=r"^What should be done then\?$"):
-        await bench.planner().propose("every day at 8", "  ")
-
-
 async def test_an_offer_waits_until_it_is_confirmed_or_withdrawn(
     bench: Bench, clock: Clock
 ) -> None:

@@ -52,19 +52,3 @@ async def test_since_the_last_summary(repository: Repository) -> None:
     assert span == CommitRange(base, head)
     assert (await collect(git, str(repository.path), span)).removed == 1
     assert len(await subjects(git, str(repository.path), span)) == 1
-
-
-async def test_a_history_that_shares_nothing_with_the_last_summary(repository: Repository) -> None:
-    last = repository.commit("One", a="1\n")
-    repository("checkout", "-q", "--orphan", "new")
-    head = repository.commit("Another beginning", at=10, a="1\n2\n")
-    span = await commit_range(git, str(repository.path), last)
-    assert (span.base, span.head) == (repository.empty, head) and "rewritten" in span.note
-    assert (await collect(git, str(repository.path), span)).added == 2
-
-
-async def test_a_last_commit_of_the_other_format_is_gone(repository: Repository) -> None:
-    head = repository.commit("One", a="1\n")
-    other = {40: "a" * 64, 64: "a" * 40}[len(head)]
-    span = await commit_range(git, str(repository.path), other, days=9000)
-    assert (span.base, span.head) == (repository.empty, head) and "is gone" in span.note

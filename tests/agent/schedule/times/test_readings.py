@@ -10,7 +10,7 @@ from agent.language import speaking
 from agent.schedule.due_times import next_times
 from agent.schedule.times.draft import NotUnderstood, TwoReadings
 from agent.schedule.times.parser import parse
-from agent.schedule.times.rule import Calendar, Once, Rule, date_words, describe
+from agent.schedule.times.rule import Once, Rule, date_words, describe
 from agent.schedule.times.task_text import parse_with_task
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -500,12 +500,3 @@ def test_a_long_text_is_searched_at_its_ends_alone() -> None:
     assert parse_with_task(f"{words} tomorrow at 9", NOW)[1] == words.strip()
     with pytest.raises(NotUnderstood):
         parse_with_task(words, NOW)
-
-
-@pytest.mark.parametrize("hour", range(24))
-def test_what_is_told_back_is_understood_as_the_same(hour: int) -> None:
-    rule = parse(f"2026-11-28 {hour:02}:30", NOW)
-    assert parse(describe(rule, "Europe/Paris").removeprefix("once, on "), NOW) == rule
-    daily = parse(f"every day at {hour:02}:30", NOW)
-    assert daily == Calendar((hour * 60 + 30,), "Europe/Paris")
-    assert parse(describe(daily, "Europe/Paris"), NOW) == daily
