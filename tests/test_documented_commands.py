@@ -4,7 +4,6 @@ import re
 import shlex
 import tomllib
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -12,7 +11,6 @@ import pytest
 
 from bot.cli import cli
 from bot.settings import Settings
-from bot.setup.units import COMPILE
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -55,25 +53,6 @@ def test_targets_of_make_are_there() -> None:
     targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
     named = [shlex.split(command)[1:] for command in documented() if command.startswith("make ")]
     assert {word for words in named for word in words if "=" not in word} <= targets
-
-
-@pytest.mark.parametrize("command", sorted(c for c in documented() if "ctl " in c.split("&&")[0]))
-def test_units_that_are_named_are_ours(command: str) -> None:
-    """systemd is not process 1 where tests run; their units are verified in tests/bot/test_units.py."""
-    unit = command.split()[-1]
-    if unit == "daemon-reload":
-        return
-    names = {path.name for path in (ROOT / "systemd" / "system").iterdir()}
-    names.add(f"{COMPILE}.service")  # transient: the wizard's compilation
-    names |= {
-        path.with_suffix(".service").name for path in (ROOT / "container").glob("*.container")
-    }
-    assert {unit, f"{unit}.service"} & names
-
-
-@pytest.mark.parametrize("command", sorted(c for c in documented() if c.startswith("python -m ")))
-def test_modules_are_there(command: str) -> None:
-    assert find_spec(shlex.split(command)[2]) is not None
 
 
 def blocks(language: str) -> list[tuple[str, str]]:

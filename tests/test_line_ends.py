@@ -12,9 +12,7 @@ from agent.skills import front_matter
 from backend.files import read_json_lines, write_json_lines
 from backend.protocol import Value
 
-BREAKS = pytest.mark.parametrize(
-    "sign", ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"], ids=ascii
-)
+BREAKS = pytest.mark.parametrize("sign", ["\x0c", "\x1c", "\x85", "\u2028"], ids=ascii)
 
 
 class Told(Value):

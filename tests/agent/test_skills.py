@@ -168,20 +168,12 @@ def test_front_matter_of_the_published_forms() -> None:
 
 HOSTILE = {
     "folded": "---\nname: tea\ndescription: >\n" + " a\n" * 2_000_000,
-    "folded twice": "---\nname: tea\ndescription: |\n"
-    + " a\n" * 1_000_000
-    + "b:\n"
-    + " a\n" * 1_000_000,
-    "tabs": "---\nname: tea\n" + "\tb\n" * 2_000_000,
     "keys": "---\n" + "".join(f"k{n}: v\n" for n in range(500_000)),
     "one long key": "---\n" + "a" * 6_000_000,
-    "one long value": "---\nname: tea\ndescription: " + "b" * 6_000_000 + "\n---\n",
     "spaces": "---\nname:" + " " * 6_000_000,
     "no end": "---\nname: tea\ndescription: x\n" + "a\n" * 3_000_000,
     "a late end": "---\nname: tea\ndescription: x\n" + "\n" * 3_000_000 + "---\n",
     "hidden text": TEA + "\u202e" * 2_000_000,
-    "returns": TEA + "\r" * 6_000_000,
-    "colours": TEA + "\x1b[31m" * 1_000_000,
 }
 
 

@@ -3,7 +3,6 @@
 import json
 import re
 import sqlite3
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -15,7 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from agent.errors import AgentError
 from agent.store.terms import add_functions
 from backend.client import BackendClient
-from bot.cli.bot import http_servers
 from bot.metrics import serve_metrics
 from bot.settings import Settings
 from fakes.page_state import backend_with_card, fill_state, seem_running
@@ -165,19 +163,6 @@ async def test_browsers_get_nothing(tmp_path: Path) -> None:
                 BackendClient(tmp_path / "b.sock") as backend,
                 serve_metrics(settings, backend),
             ):
-                pass
-
-
-async def test_nothing_of_it_is_loaded_where_nobody_asks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delitem(sys.modules, "bot.metrics", raising=False)
-    monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    async with BackendClient(tmp_path / "b.sock") as backend:
-        async with http_servers(settings_of(tmp_path, ""), backend):
-            assert not (tmp_path / "voltaire.db").exists()
-        with pytest.raises(ImportError):
-            async with http_servers(settings_of(tmp_path), backend):
                 pass
 
 

@@ -67,13 +67,6 @@ def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str, sentenc
     assert str(caught.value) == sentence.replace("FILE", str(path))
 
 
-def test_broken_toml_and_a_missing_file_are_told(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is not valid TOML"):
-        load(written(tmp_path, "x"))
-    with pytest.raises(ConfigurationError, match="cannot be read: No such file or directory"):
-        load(tmp_path / "absent.toml")
-
-
 def test_environment_wins_over_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, "[backend]\nurl = 'http://a'\n[telegram]\nowners = [1]")
     monkeypatch.setenv("VOLTAIRE_BACKEND__URL", "http://b")

@@ -450,21 +450,6 @@ async def test_a_server_that_is_not_there_is_not_configured(
     assert configured(tmp_path)["backend"] == {"profile": "pocket"}
 
 
-async def test_a_server_is_built(gram: Localgram, tmp_path: Path) -> None:
-    gram.user("Ada", id=7, started=True)
-    path = builder(tmp_path / "tools")
-    sources = tmp_path / "s/voltaire/servers" / f"source-{VERSION}" / "x/tools/server"
-    sources.mkdir(parents=True)
-    (sources / "CMakeLists.txt").touch()
-    words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
-    process = await voltaire(tmp_path, *words, "--server", "build", PATH=path)
-    code, out, err = await ended(process)
-    assert code == 0, err
-    server = tmp_path / "s/voltaire/servers/llama-server"
-    assert f"Model server: {server}\n" in out and server.exists()
-    assert configured(tmp_path)["backend"]["server"] == "auto"
-
-
 def builder(tools: Path) -> str:
     """A PATH with tools that make a server out of nothing."""
     made = program(

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from fakes.patience import SECONDS
 from fakes.pseudo_terminal import CTRL_C, CTRL_D, PseudoTerminal, typing_at
 from fakes.release_server import ReleaseServer
 from fakes.toolkits import program
-from tests.bot.test_setup import TINY, builder, configured, v100
+from tests.bot.test_setup import TINY, builder, configured, gram, v100
 
-__all__ = ["v100"]  # a fixture
+__all__ = ["gram", "v100"]  # fixtures
 
 NOWHERE = "http://127.0.0.1:9"
 ELSEWHERE = {"HF_ENDPOINT": NOWHERE, RELEASES_VARIABLE: f"{NOWHERE}/releases"}
@@ -48,12 +47,6 @@ def wizard(home: Path, *words: str, **more: str) -> AbstractAsyncContextManager[
     )
 
 
-@pytest.fixture
-async def gram() -> AsyncIterator[Localgram]:
-    async with Localgram("1000001:abc") as gram:
-        yield gram
-
-
 async def test_without_network_token_and_card(tmp_path: Path) -> None:
     async with wizard(tmp_path) as terminal:
         await terminal.answer((APP, "signal"), (APP, ""), (TOKEN, ""), (TOKEN, "hello"))
@@ -72,15 +65,6 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.until("voltaire chat[^$]*voltaire setup telegram")
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-coder-1.5b"
-
-
-async def test_without_network_a_token_can_wait(tmp_path: Path) -> None:
-    async with wizard(tmp_path, "--token", "1:abc", "--base-url", NOWHERE) as terminal:
-        await terminal.answer(("Try again.*:", "y"), ("Try again.*:", "n"), (ZONE, ""), (MODEL, ""))
-        await terminal.until("voltaire setup telegram")
-        assert await terminal.ended() == 0
-        assert terminal.output.count("cannot be reached") == 2
-    assert "telegram" not in configured(tmp_path)
 
 
 async def test_with_network_and_token(gram: Localgram, tmp_path: Path) -> None:

@@ -80,23 +80,6 @@ async def test_a_newer_schema_and_a_server_that_is_away(tmp_path: Path) -> None:
     assert (status, "cannot be reached" in said, "waits" in remedy) == ("fail", True, True)
 
 
-async def test_what_a_message_takes_is_told(tmp_path: Path) -> None:
-    assert "growth" not in (await doctor(tmp_path))[1], "there is none yet"
-    async with open_store(tmp_path / "s" / "voltaire.db") as store:
-        await store.chats.open("cli")
-        conversation = await store.chats.new_conversation("cli")
-    turn = "INSERT INTO turns (id, chat, conversation, kind, source, started_at) VALUES (?, 'cli', ?, 'message', 'cli', 0)"
-    with closing(sqlite3.connect(store.database.path)) as database:
-        database.executemany(turn, [(str(number), conversation) for number in range(4)])
-        database.commit()
-    work = tmp_path / "s" / "chats" / "cli" / "work"
-    work.mkdir(parents=True)
-    (work / "file").write_bytes(bytes(40_960))
-    status, said, _ = (await doctor(tmp_path))[1]["growth"]
-    assert (status, said.split(";")[0]) == ("pass", "4 messages are kept")
-    assert "workspaces 10.0 KiB" in said and "database " in said
-
-
 async def test_an_owner_who_is_paired_is_one(tmp_path: Path) -> None:
     async with Localgram("1000001:right") as gram:
         settings = {

@@ -183,18 +183,6 @@ async def poll(url: str) -> None:
                 await answer.read()
 
 
-async def test_a_configuration_that_others_can_read(tmp_path: Path) -> None:
-    config = tmp_path / "my config.toml"
-    config.write_text(f'[telegram]\ntoken = "1:a"\n[state]\ndir = "{tmp_path / "s"}"\n')
-    config.chmod(0o644)
-    plain = environment(tmp_path)
-    del plain["VOLTAIRE_STATE__DIR"]
-    status, remedy = await doctor(plain, "secrets", config)
-    assert status == "fail"
-    carry_out(remedy)
-    assert await doctor(plain, "secrets", config) == ("pass", "")
-
-
 async def test_secrets_of_an_mcp_server_that_others_can_read(tmp_path: Path) -> None:
     """Its variables, and a secret that it never sees."""
     config, files = tmp_path / "config.toml", [tmp_path / "env file", tmp_path / "key"]

@@ -21,7 +21,7 @@ from backend.protocol import ServerState
 from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
-from bot.installed_program import ROOT, UpgradeError, run
+from bot.installed_program import ROOT
 from fakes.command_line import start_voltaire
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
@@ -76,12 +76,6 @@ async def test_a_frozen_answer_is_printed_once_and_the_ledger_has_the_question(
     assert [(row["chat"], row["facts"]["by"]) for row in messages] == [("cli", "terminal")]
 
 
-async def test_git_s_reason_is_told_and_not_its_advice(tmp_path: Path) -> None:
-    with pytest.raises(UpgradeError, match="does not appear to be a git repository") as raised:
-        await run("git", "-C", str(tmp_path), "ls-remote", str(tmp_path / "none"))
-    assert "and the repository exists" not in str(raised.value)
-
-
 @pytest.mark.parametrize(("level", "how"), [("1", "make demo PORT="), ("", "--port ")])
 async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
     tmp_path: Path, level: str, how: str
@@ -94,14 +88,6 @@ async def test_a_taken_port_names_the_option_of_the_command_that_was_given(
         )  # fmt: skip
         _, err = await asyncio.wait_for(process.communicate(), SECONDS)
     assert (process.returncode, how in err.decode()) == (1, True), err
-
-
-@pytest.mark.parametrize("goal", ["install", "demo"])
-def test_make_install_ends_with_what_comes_next(goal: str) -> None:
-    planned = subprocess.run(
-        ["make", "--dry-run", goal], cwd=ROOT, capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    assert ("voltaire setup" in planned[-1]) is (goal == "install")
 
 
 def own_state(folder: Path) -> str:

@@ -197,23 +197,6 @@ async def test_a_bot_that_is_killed_loses_no_question(house: House) -> None:
     assert len(house.rows("SELECT 1 FROM turns")) == 1
 
 
-async def test_both_killed_the_question_is_nobodys_and_the_next_is_answered(house: House) -> None:
-    async with house.bot.running():
-        await house.listening()
-        asking = await house.start("ask", "a slow one")
-        await house.asked.wait()
-        asking.process.kill()
-        await house.bot.kill()
-    house.let_go.set()
-    async with house.bot.running():
-        await house.listening()
-        assert (await house.run("ask", "and now?"))[1] == "Forty-two.\n"
-        assert house.rows("SELECT reason FROM turns ORDER BY started_at") == [
-            ("cancelled",), ("done",)
-        ]  # fmt: skip
-        assert house.rows("SELECT 1 FROM inbox WHERE state <> 'done'") == []
-
-
 async def test_a_bot_that_starts_takes_the_state_from_a_chat_which_goes_on(house: House) -> None:
     chat = await house.start("chat")
     chat.type("hello")

@@ -58,18 +58,3 @@ async def test_an_owner_signs_in_and_takes_it_back(tmp_path: Path) -> None:
         assert (code, out.split()[0]) == (0, "brew")
         code, _, err = await voltaire(tmp_path, "mcp", "remove", "tea", config=config)
         assert code == 0 and not kept.exists(), err
-
-
-async def test_a_registered_client_is_written_down(tmp_path: Path) -> None:
-    words = ("--url", "https://mcp.example.org/mcp", "--client-id", "a1b2c3")
-    code, _, err = await voltaire(tmp_path, "mcp", "add", "tea", *words, config="")
-    assert code == 0, err
-    written = '[agent.mcp.tea]\nurl = "https://mcp.example.org/mcp"\nclient_id = "a1b2c3"\n'
-    assert written in (tmp_path / "c.toml").read_text()
-    for wrong, why in {
-        'command = ["x"]\nclient_id = "a"': "client_id is for a url",
-        'url = "https://x.example"\ncallback_port = 80': "belong to a client_id",
-    }.items():
-        config = f"[agent.mcp.tea]\n{wrong}\n"
-        code, _, err = await voltaire(tmp_path, "mcp", "list", config=config)
-        assert (code, why in err) == (2, True), err

@@ -16,15 +16,6 @@ from fakes.toolkits import cuda, gcc
 from fakes.words import saying
 
 
-def test_how_a_server_would_be_built_is_shown(tmp_path: Path) -> None:
-    gcc(tmp_path / "bin", 12)
-    code, out, err = voltaire(
-        tmp_path, "server", "build", "--cpu", "--check", env={"PATH": str(tmp_path / "bin")}
-    )
-    assert (code, err) == (0, "")
-    assert out.splitlines()[:2] == ["CPU, gcc 12", f"PATH={tmp_path / 'bin'}"]
-
-
 def test_what_is_shown_of_ik_llama_cpp_builds_its_server_too(tmp_path: Path) -> None:
     gcc(tmp_path / "bin", 12)
     words = ("--engine", "ik", "--source", str(tmp_path), "--check")
@@ -112,15 +103,6 @@ def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
     assert rows["gpt-oss-20b"]["bytes"] > 10 << 30 and rows["coder-draft"]["bytes"] is None
     assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
-
-
-def test_what_does_not_fit_is_one_line_of_the_list(tmp_path: Path) -> None:
-    """Without a card it was 70 lines."""
-    _, out, _ = voltaire(tmp_path, "model", "list")
-    assert ("  gpt-oss-20b: " in out, out.count("gpt-oss-20b")) == (False, 1)
-    assert "* pocket: " in out and "qwen2.5-coder-1.5b: " in out
-    _, out, _ = voltaire(tmp_path, "model", "list", "--all")
-    assert "  gpt-oss-20b: " in out and "--all" not in out
 
 
 def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:

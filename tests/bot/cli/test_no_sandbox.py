@@ -63,12 +63,6 @@ async def test_run_says_so_before_a_model_is_started(tmp_path: Path) -> None:
     assert code == 1 and REMEDIES["filter"] in err and "backend" not in err
 
 
-async def test_setup_says_so_before_it_asks(tmp_path: Path) -> None:
-    code, out, err = await voltaire("filter", tmp_path, "setup", "--no-units")
-    assert (code, out) == (1, "") and REMEDIES["filter"] in err
-    assert not (tmp_path / "c").exists()
-
-
 async def test_a_turn_ends_at_its_first_command(tmp_path: Path) -> None:
     code, out, err = await voltaire("filter", tmp_path, "ask", "how much disk space is free?")
     assert code == 1 and REMEDIES["filter"] in out

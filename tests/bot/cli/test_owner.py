@@ -89,14 +89,6 @@ async def test_model_use_keeps_the_configuration_the_services_own(state: Path) -
     assert (config.stat().st_gid, config.stat().st_mode & 0o777) == (OWNER, 0o640)
 
 
-async def test_root_adds_a_server_that_is_on_this_machine_already(state: Path) -> None:
-    config = state.parent / "voltaire" / "config.toml"
-    config_file.write(config, {"backend": {"profile": "pocket"}})
-    code, _, err = await voltaire(state, "mcp", "add", "mine", "--", "/usr/bin/env", "true")
-    assert (code, err, strangers(state)) == (0, "", [])
-    assert config_file.read(config)["agent"]["mcp"]["mine"]["command"] == ["/usr/bin/env", "true"]
-
-
 async def test_a_file_of_roots_is_named_and_the_remedy_gives_it_back(state: Path) -> None:
     (state / "chats" / "cli").mkdir(parents=True)
 

@@ -68,15 +68,6 @@ async def test_the_same_call_gets_the_result_on_record(tmp_path: Path) -> None:
     assert results(requests[-1]) == ["ran"]
 
 
-async def test_a_call_made_otherwise_gets_the_next_result_of_its_tool(tmp_path: Path) -> None:
-    def script(request: Json) -> Line:
-        return says("Done.") if results(request) else calls("bash", command="touch other.txt")
-
-    found, requests = await tried(tmp_path, script)
-    assert counts(found) == (1, 0, 1, 0, 0, 0, None)
-    assert results(requests[-1]) == ["ran"]
-
-
 async def test_a_call_beyond_the_record_and_a_broken_one_are_told_so(tmp_path: Path) -> None:
     def script(request: Json) -> Line:
         match len(results(request)):

@@ -74,7 +74,7 @@ async def test_nothing_and_nobody_are_told(known: House) -> None:
 
 
 async def test_killed_at_random_steps_each_message_comes_once_or_in_doubt(known: House) -> None:
-    chance, words = random.Random(3), [f"word{number}" for number in range(12)]
+    chance, words = random.Random(3), [f"word{number}" for number in range(6)]
     for number in range(0, len(words), 3):
         async with known.bot.running():
             if chance.random() < 0.7:

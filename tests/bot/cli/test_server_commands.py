@@ -64,18 +64,3 @@ async def test_without_a_backend_both_are_started_for_it(
     await use_faster(settings, bad, good)
     assert used_server(servers) == good
     assert capsys.readouterr().out.endswith(f"In use: {good}\n")
-
-
-async def test_a_backend_that_can_start_neither_is_told_and_the_new_one_stays(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
-) -> None:
-    servers = settings.state_dir / "servers"
-    fails = f'[ "$1" = --help ] || exit 1\n{EMBEDDED}'
-    old, new = (program(servers / name / "llama-server", fails) for name in ("old", "new"))
-    use_server(servers, old)
-    async with running_backend(settings):
-        await use_faster(settings, old, new)
-    assert used_server(servers) == new
-    out = capsys.readouterr().out
-    assert "Neither could be measured" in out and "It does not serve now: " in out
-    assert out.endswith(f"In use: {new}\n")

@@ -187,28 +187,6 @@ async def test_an_empty_chat_begins_with_start(page: Page, alice: Person) -> Non
     assert [message.text for message in alice.messages()] == ["/start"]
 
 
-async def test_a_text_being_written_can_be_stopped(page: Page, raw: Raw, alice: Person) -> None:
-    await raw.ok("sendMessageDraft", chat_id=5, draft_id=9, text="going on", can_stop=True)
-    await page.get_by_role("button", name="Stop").click()
-    await expect(page.locator(".draft")).to_have_count(0)
-    update = only(await raw.ok("getUpdates", timeout=50))
-    assert update["stopped_message_generation"]["draft_id"] == 9
-
-
-async def test_commands_by_keyboard(page: Page, raw: Raw, alice: Person) -> None:
-    names = ["new", "status", "stop"]
-    commands = [{"command": name, "description": f"does {name}"} for name in names]
-    await raw.ok("setMyCommands", commands=commands)
-    await expect(page.get_by_role("button", name="Commands")).to_be_visible()
-    field = page.get_by_label("Message", exact=True)
-    await field.press_sequentially("/st")
-    await expect(page.get_by_role("option")).to_have_text(["/statusdoes status", "/stopdoes stop"])
-    await page.keyboard.press("ArrowDown")
-    await page.keyboard.press("Enter")
-    await expect(bubble(page, "/stop")).to_be_visible()
-    assert [message.text for message in alice.messages()] == ["/stop"]
-
-
 async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browser) -> None:
     page = await phone(browser)
     async with Localgram(TOKEN) as old:

@@ -45,28 +45,6 @@ class KillScene:
             await self.process.stop()
         self.line = says(self.answer)
 
-    def hold(self, text: str) -> None:
-        """From now on the model says this, and never comes to the end."""
-        self.line = says(text, hold=asyncio.Event().wait)
-
-    async def restarted(self) -> list[str]:
-        """Start again, say one thing more, and give all final answers once that is answered."""
-        for rule in self.proxy.rules:
-            rule.times = 0
-            rule.released.set()
-        self.line = says(self.answer)
-        async with self.process.running():
-            await soon(lambda: self.answer in self.olga.finals(self.room))
-            self.line = says("Bye.")
-            await self.olga.say(self.room, "bye")
-            await self.olga.next(lambda e: e.body == "Bye.")
-            states = self.process._value("SELECT group_concat(DISTINCT state) FROM outbox")
-            await self.process.stop()
-        assert states == "delivered"
-        assert self.server.stored(self.answer) == []
-        assert not [e for e in self.olga.seen if e.sender == self.account and e.unread]
-        return [body for body in self.olga.finals(self.room) if body != "Here."]
-
 
 @pytest.fixture
 async def scene(
@@ -106,18 +84,6 @@ async def test_killed_with_a_question_open(scene: KillScene) -> None:
         await scene.olga.next(lambda e: e.body == scene.answer)
         assert await scene.process.row("SELECT id FROM jobs") == 1
         await scene.process.stop()
-
-
-async def test_the_homeserver_killed_in_the_middle(scene: KillScene) -> None:
-    scene.hold("")
-    async with scene.process.running():
-        await scene.olga.say(scene.room, "hi")
-        await scene.process.row("SELECT 1 FROM inbox WHERE words = 'hi'")
-        scene.server.kill()
-        await soon(lambda: "cannot be reached" in scene.process.log or "error" in scene.process.log)
-        scene.server.start()
-        await scene.server.answers()
-    assert await scene.restarted() == [scene.answer, "Bye."]
 
 
 ROUNDS = 5

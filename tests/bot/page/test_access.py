@@ -8,7 +8,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from agent.store.errors import StoreError
 from bot.page.access import KEY, PageRefused, load_key
 from bot.page.server import static_file
 from fakes.page_state import fill_state
@@ -102,14 +101,6 @@ async def test_the_cookie_alone_yields_no_change_token(visitor: Visitor) -> None
     assert (await visitor.press("freeze"))[0] == 200
 
 
-async def test_the_word_of_another_session_changes_nothing(visitor: Visitor) -> None:
-    async with visiting(visitor.page) as other:
-        other.token, own = visitor.token, other.token
-        assert (await other.press("freeze"))[0] == 403
-        other.token = own
-        assert (await other.press("freeze"))[0] == 200
-
-
 async def test_a_session_ends_with_the_page(tmp_path: Path) -> None:
     await fill_state(tmp_path / "voltaire.db", turns=1)
     async with served(tmp_path) as page, visiting(page) as old:
@@ -172,21 +163,6 @@ async def test_beyond_this_machine_a_key_file_says_that_it_is_meant(tmp_path: Pa
         with pytest.raises(PageRefused, match="must look like"):
             async with served(tmp_path, wrong):
                 pass
-
-
-async def test_a_port_that_is_taken_is_one_sentence(tmp_path: Path) -> None:
-    await fill_state(tmp_path / "voltaire.db", turns=1)
-    async with served(tmp_path) as page:
-        with pytest.raises(PageRefused, match="in use"):
-            async with served(tmp_path, page.origin.removeprefix("http://")):
-                pass
-
-
-async def test_without_a_state_it_says_so(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="There is no state"):
-        async with served(tmp_path):
-            pass
-    assert not (tmp_path / "voltaire.db").exists()
 
 
 @pytest.mark.parametrize(

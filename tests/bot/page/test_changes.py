@@ -84,12 +84,6 @@ async def test_a_question_shows_what_is_hidden_and_its_end(
         assert asked["may_last"] is False  # such a step asks each time
 
 
-@pytest.mark.parametrize("change", ["note-pin", "job-run", "show-again"])
-async def test_a_number_beyond_all_is_refused(visitor: Visitor, change: str) -> None:
-    assert (await visitor.press(change, chat="tg:111", number=10**30))[0] == 400
-    assert (await visitor.press(change, chat="tg:111", number=(1 << 63) - 1))[0] == 409
-
-
 async def no_taints() -> list[Any]:
     return []
 
