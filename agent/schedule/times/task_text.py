@@ -27,22 +27,22 @@ NOT_READ = re.compile(rf"^(?:{UNREAD})\b|\b(?:{UNREAD})$|^除|之间$|[\d两三]
 # The same, only before a time ("a week on Wednesday"), only behind one ("at 9 or 10"), and behind one that repeats.
 BEFORE = re.compile(
     r"(?:\b(?:(?:an?|one|two|three|four|\d+) (?:weeks?|fortnights?|days?)|(?:minutes?|hours?|days?|weeks?) (?:before|after|from)|after next|the other|"
-    r"alternate|not|(?:two|three|four|\d+) times|yesterday|"
-    r"übernächste[rmsn]?(?: woche)?|vorletzte[rmsn]?|(?:tage?n?|wochen?|stunden?|minuten) (?:vor|nach)|alle \w+ (?:tage|wochen|monate|jahre)|(?:vor)?gestern|nicht|"
+    r"alternate|not|every \w+ and(?: on)?|(?:two|three|four|\d+) times|yesterday|"
+    r"übernächste[rmsn]?(?: woche)?|vorletzte[rmsn]?|(?:tage?n?|wochen?|stunden?|minuten) (?:vor|nach)|alle \w+ (?:tage|wochen|monate|jahre)|(?:vor)?gestern|nicht|jede\w* \w+ und|"
     r"la semaine d'après|une quinzaine|(?:jours?|heures?|minutes?|semaines?) (?:avant|après)|(?:la |l'avant-)veille.*|fin de \w+|avant-dernier.*|(?:avant-)?hier|"
     r"menos|cada quincena|(?:d[ií]as?|horas?|minutos?|semanas?) (?:antes|después) de(?: la)?|(?:ante)?ayer|a partir|"
     r"через|за этой|(?:дн[яей]+|час[аов]*|минут[уы]?|недел[юией]+) (?:до|после)|(?:поза)?вчера|начиная)|下|隔|从[一-鿿]{2,3}开始)$",
     re.IGNORECASE,
 )
 BEHIND = re.compile(
-    r"(?:or|oder|ou|[ou]|или)(?: at| um| à| a las?| las?| в)? \d|或|到\s*\d|前(?![往面台天后门])|之前|以后|之后",
+    r"(?:or|oder|ou|[ou]|или)(?: at| um| à| a las?| las?| в)? \d|或|到\s*\d|前(?![往面台天后门])|以前|之前|以后|之后",
     re.IGNORECASE,
 )
 # Days that no clause reads, where a time names no other.
 DAYS = re.compile(
-    r"(?:\b(?:leap day|christmas(?: eve| day)?|new year'?s?(?: eve| day)?|easter|the month|next week|(?:mid|early|late)[- ]\w+|"
-    r"heiligabend|weihnachten|silvester|neujahr|ostern|monatsende|noël|nouvel an|pâques|fin \w+|"
-    r"navidad|nochebuena|nochevieja|pascua|mes|рождеств\w+|нов\w+ год\w*|пасх\w+|месяца|дням|послепослезавтра)|节|月底|前夕)$",
+    r"(?:\b(?:leap day|(?:my |his |her )?birthday|thanksgiving|halloween|q[1-4](?: \d{4})?|christmas(?: eve| day)?|new year'?s?(?: eve| day)?|easter|the month|next week|(?:mid|early|late)[- ]\w+|"
+    r"heiligabend|weihnachten|wochenende|geburtstag|pfingst\w+|himmelfahrt|silvester|neujahr|ostern|monatsende|noël|nouvel an|jour de l'an|toussaint|anniversaire|pâques|fin \w+|"
+    r"navidad|nochebuena|nochevieja|pascua|reyes|semana santa|cumpleaños|mes|рождеств\w+|день рождения|нов\w+ год\w*|пасх\w+|месяца|дням|послепослезавтра)|节|月底|前夕)$",
     re.IGNORECASE,
 )
 WHILE = re.compile(
