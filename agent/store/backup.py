@@ -22,11 +22,6 @@ async def size(store: Store) -> int:
     return sum(name.stat().st_size for name in names if name.exists())
 
 
-async def turn_count(store: Store) -> int:
-    """How many turns are kept."""
-    return int(await store.database.value("SELECT count(*) FROM turns"))
-
-
 async def backup(store: Store, target: Path) -> None:
     """Write a consistent copy of the database while everything runs, as a whole or not at all.
 

@@ -29,7 +29,6 @@ CHECKS: list[Check] = [
     server.tool_calls,
     machine.search,
     machine.database,
-    machine.growth,
     machine.telegram,
     machine.matrix,
     machine.ports,
@@ -49,8 +48,6 @@ CHECKS: list[Check] = [
 @json_option
 @runs
 async def command(options: Options, as_json: bool) -> int:
-    # While root may still read the journal; the answer is cached.
-    await asyncio.to_thread(machine.log_bytes_per_turn)
     settings = options.settings
     findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
     if as_json:

@@ -10,20 +10,16 @@ import platform
 import shlex
 import shutil
 import socket
-import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from agent.documents.indexer import MOST_FILES, files_of
 from agent.errors import ToolError
-from agent.files import bytes_below
 from agent.store import open_store
-from agent.store.backup import turn_count
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, SearXNG
 from backend.client import BackendUnavailable
@@ -297,27 +293,6 @@ async def database(settings: Settings) -> list[Finding]:
     return [passed("database", detail)]
 
 
-async def growth(settings: Settings) -> list[Finding]:
-    """The disk space that a turn takes on average: database, workspaces, log."""
-    path = settings.state_dir / DATABASE
-    turns = 0
-    with suppress(StoreError):
-        if path.exists():
-            async with open_store(path) as store:
-                turns = await turn_count(store)
-    if not turns:
-        return []
-    sizes = {
-        "database": path.stat().st_size,
-        "workspaces": await asyncio.to_thread(bytes_below, settings.state_dir / "chats"),
-        "log": turns * await asyncio.to_thread(log_bytes_per_turn),
-    }
-    each = ", ".join(
-        f"{name} {size / turns / 1024:.1f} KiB" for name, size in sizes.items() if size
-    )
-    return [passed("growth", f"{turns:,} messages are kept; each took: {each}")]
-
-
 async def search(settings: Settings) -> list[Finding]:
     """Whether the configured search engine answers a search."""
     if not settings.agent.web.search_url:
@@ -369,23 +344,6 @@ async def mcp(settings: Settings) -> list[Finding]:
     if listed.problem:
         findings.append(warning("mcp", listed.problem, "docs/mcp.md"))
     return findings
-
-
-@cache
-def log_bytes_per_turn() -> float:
-    """Bytes in the journal for each turn that it names; 0 where the journal cannot be read.
-
-    The state's owner may not read the machine's journal, so root calls this before it becomes the owner.
-    """
-    unit = "voltaire-bot.service"
-    either = (f"_SYSTEMD_UNIT={unit}", "+", f"_SYSTEMD_USER_UNIT={unit}")
-    argv = ["journalctl", "-q", "-n", "2000", "-o", "cat", "--no-pager", *either]
-    try:
-        done = subprocess.run(argv, capture_output=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return 0.0
-    told = done.stdout.count(b" turn turn=")
-    return len(done.stdout) / told if told else 0.0
 
 
 async def paired(settings: Settings) -> bool:

@@ -119,27 +119,6 @@ async def test_what_only_the_services_read_is_no_fault(state: Path) -> None:
     assert (await secrets())["status"] == "pass" and config.stat().st_mode & 0o040
 
 
-async def test_the_log_is_measured_though_its_owner_may_not_read_the_journal(state: Path) -> None:
-    """Only root and the owner of a user's own service may: of the machine's the line had no log."""
-    async with open_store(state / "voltaire.db") as store:
-        await store.chats.open("cli")
-        conversation = await store.chats.new_conversation("cli")
-        await store.database.execute(
-            "INSERT INTO turns (id, chat, conversation, kind, source, started_at)"
-            f" VALUES ('t', 'cli', {conversation}, 'message', 'cli', 0)"
-        )
-    give(state, OWNER, OWNER)
-    programs = state.parent / "programs"
-    programs.mkdir()
-    journal = programs / "journalctl"
-    journal.write_text("#!/bin/sh\n[ $(id -u) = 0 ] && printf '%1012s turn turn=\\n' a\n")
-    journal.chmod(0o755)
-    path = f"{programs}:{os.environ['PATH']}"
-    found = json.loads((await voltaire(state, "doctor", "--json", PATH=path))[1])
-    [growth] = [check["detail"] for check in found if check["check"] == "growth"]
-    assert growth.endswith(", log 1.0 KiB")
-
-
 def test_a_link_in_the_state_gives_nothing_away(state: Path) -> None:
     outside = state.parent / "outside"
     outside.mkdir()
