@@ -7,14 +7,12 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from agent.language import translated
 from agent.store.usage import BudgetTable, Used
 from agent.tools.context import Approver
 
-BudgetKind = Literal["calls", "bytes", "hosts", "files", "jobs"]
 WORDS: Mapping[str, str] = {
     "calls": "tool calls",
     "bytes": "bytes sent to hosts or as files",

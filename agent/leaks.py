@@ -24,7 +24,6 @@ GRAM = 4  # characters of a block by which texts and secrets are first compared;
 # Bytes of a stream that are kept before what is held back: room for the mark of a key, and for the first
 # letters of a secret with a dozen codes such as %253a between them.
 CONTEXT = 256
-MOST_HELD = 4096  # bytes; more between the letters of a secret are taken for no secret
 LONGEST_KEY = 600  # characters of a key of a known kind that a stream holds back
 CHUNK, OVERLAP = 1 << 20, 4096  # bytes of a file
 # Keys that the documentation of model servers gives where none is needed.

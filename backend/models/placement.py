@@ -11,7 +11,6 @@ import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from backend.gpu.nvml import installed_gpus, sample_once
 from backend.models.fit import (  # fmt: skip
@@ -23,15 +22,12 @@ from backend.models.fit import (  # fmt: skip
     draft_refusal,
     fit_profile,
     refusal,
-    run_options,
     shortage,
 )
 from backend.models.gguf_header import Header
-from backend.models.memory import memory_need
 from backend.models.profile import Profile
 from backend.proc import output_of
 from backend.protocol import Phrase
-from backend.server import flag_spellings
 
 WITHOUT_PROJECTOR = Phrase("There is no room for its projector, so it cannot see pictures.")
 PROJECTOR_ON_HOST = Phrase(
@@ -48,13 +44,6 @@ LIST_SECONDS = 30.0  # a first CUDA context on a cold machine takes seconds
 # By default CUDA numbers devices by speed, NVML by PCI address.
 PCI_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 NO_GPU = ("CPU", "BLAS")
-# A program in llama.cpp's releases that takes the server's flags and prints what it would allocate, without
-# allocating it (llama.cpp #22171: "device, model, context, compute" in MiB, the host last).
-ESTIMATOR = "llama-fit-params"
-ESTIMATE_FLAGS = ("--fit", "off", "--fit-print", "on")
-ESTIMATE_SECONDS = 60.0
-ESTIMATE = re.compile(r"^(\S+) (\d+) (\d+) (\d+) *$", re.MULTILINE)
-SIZING = ("-ub", "-ctk", "-ctv", "-ncmoe", "-cmoe", "-ot", "-sm", "-ts", "-kvu", "--swa-full")
 DEVICE = re.compile(r"^\s*([A-Za-z]+)(\d+): .*\(\d+ MiB, (\d+) MiB free\)", re.MULTILINE)
 
 
@@ -180,41 +169,6 @@ def with_experts_placed(profile: Profile, fit: Fit) -> Profile:
         if value.isdigit() and int(value) > most:
             profile = profile.with_flag(str(most), name)
     return profile
-
-
-async def estimated_surplus(
-    server: Path, env: Mapping[str, str], profile: Profile, model: Path, header: Header, cards: int
-) -> int:
-    """Bytes on each GPU by which llama.cpp's own estimate exceeds the computed one; 0 without an estimate.
-
-    The estimate does not cover drafting (build 11669).
-    """
-    program = server.resolve().with_name(ESTIMATOR)
-    if not program.is_file():
-        return 0
-    plain = profile.without_drafting()
-    try:
-        asked = await output_of((str(program), "--help"), env=env, seconds=ESTIMATE_SECONDS)
-        given = {"-m": str(model), "-c": str(plain.context), **plain.required, **plain.optional}
-        given = {name: value for name, value in given.items() if value != "auto"}
-        fitted = flag_spellings.fit({}, given, flag_spellings.known(asked.text))
-        lacking = {name for each in fitted.left_out for name in flag_spellings.spellings(each)}
-        if lacking & {*SIZING, "-m", "-c"} or ("-np" in lacking and plain.slots > 1):
-            return 0
-        command = (str(program), *fitted.argv, *ESTIMATE_FLAGS)
-        answer = await output_of(command, env=env, seconds=ESTIMATE_SECONDS)
-    except (OSError, TimeoutError):
-        return 0
-    estimate = parse_estimate(answer.stdout.decode("utf-8", "replace"))
-    need = memory_need(header, run_options(plain, header, FreeMemory(1, 1, cards)))
-    computed = need.weights + need.kv + need.compute
-    return (estimate - computed) // cards if estimate else 0
-
-
-def parse_estimate(text: str) -> int:
-    """The estimated bytes on all GPUs together."""
-    lines = (found for found in ESTIMATE.findall(text) if found[0].casefold() != "host")
-    return MIB * sum(int(size) for _, *sizes in lines for size in sizes)
 
 
 async def list_devices(

@@ -23,7 +23,6 @@ from backend.models.placement import (
     PCI_ORDER,
     DoesNotFit,
     Placement,
-    estimated_surplus,
     list_devices,
     place,
 )
@@ -214,21 +213,13 @@ async def placement(
     if uses_gpu:
         found = await list_devices(binary.command, binary.env, binary.help, config.nvml)
 
-    def measured(surplus: int = 0) -> Placement:
+    def measured() -> Placement:
         small = read_header(draft) if draft else None
         host_bytes = int(proc.available_mib() * (1 << 20))
-        devices = [replace(each, free=each.free - surplus) for each in found]
-        return place(profile, read_header(model), small, devices, host_bytes)
+        return place(profile, read_header(model), small, found, host_bytes)
 
     try:
         placed = await asyncio.to_thread(measured)
-        if found:
-            cards = len(found) if placed.profile.splits else 1
-            env = {**binary.env, **PCI_ORDER, **placed.env}
-            asked = Path(binary.command[0]), env, placed.profile, model, read_header(model), cards
-            if surplus := await estimated_surplus(*asked):
-                log.info("llama.cpp's own estimate differs by %+d MiB a card", surplus >> 20)
-                placed = await asyncio.to_thread(measured, surplus)
     except DoesNotFit as error:
         raise CannotStart(Cause("does not fit", Phrase.of(error))) from None
     except (NotAModel, OSError, LookupError, TypeError, ValueError):

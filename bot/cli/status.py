@@ -145,7 +145,7 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
     if last := server["last_restart"]:
         restarts = restarts or [Restart.model_validate(last)]
     if restarts:
-        lines.append("last starts (all of them: voltaire backend history):")
+        lines.append("last starts:")
         lines += [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in restarts]
     for gpu in facts["gpus"]:
         seen = [gpu["name"]]

@@ -119,7 +119,7 @@ async def test_what_an_operator_does(machine: Booted) -> None:
     assert code == 0 and re.search(r" /var/lib/voltaire-before-\d+T\d+", out)
     assert await said(machine, "find", str(STATE), "!", "-user", "voltaire") == ""
     assert await machine.run("systemctl", "start", *UNITS[:2]) == (0, "")
-    history = await said(machine, VOLTAIRE, "backend", "history")
+    history = await said(machine, VOLTAIRE, "status")
     assert history.count("The backend was started.") >= 2
 
     # A credential that is not there: one try, not one every three seconds.

@@ -7,22 +7,19 @@ from pathlib import Path
 import pytest
 
 from backend.config import BackendConfig
-from backend.models.fit import FreeMemory, fit_profile, run_options
+from backend.models.fit import FreeMemory, fit_profile
 from backend.models.gguf_header import Header, Tensor, read_header
-from backend.models.memory import memory_need
 from backend.models.placement import (
     Device,
     DoesNotFit,
     Placement,
     parse_devices,
-    parse_estimate,
     place,
 )
-from backend.models.profile import Profile, Source, load
+from backend.models.profile import Profile, Source
 from backend.protocol import Alert
-from backend.server.launch import prepare, with_threads
+from backend.server.launch import with_threads
 from fakes import gguf_kinds, gguf_shapes, llama_devices
-from fakes.toolkits import program
 from fakes.words import saying
 from tests.backend.conftest import running, with_server
 
@@ -172,44 +169,6 @@ async def test_the_server_is_started_as_it_fits(state: Path, mine: Path) -> None
         assert pinned.items() <= llama_devices.environment(state / "cards").items()
         news = [alert async for alert in _first(it.client.events())]
         assert news[0].text == saying("0.6 GiB", f"{window:,} tokens", "in place of 16,384")
-
-
-# As llama.cpp's own change #22171 and its users print them.
-ESTIMATES = (
-    ("0.00.196.882 I main: printing estimated memory in MiB to stdout ...\nMTL0 7401 814 517 \nhost 1280 0 154 \n", 8732),
-    ("CUDA0 8692 5527 2207 \nCUDA1 100 10 1 \nHost 5915 3326 286 \n", 16_537),
-    ("error: invalid argument: --fit-print\n", 0),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("said", "mib"), ESTIMATES)
-def test_the_servers_own_estimate_is_read(said: str, mib: int) -> None:
-    assert parse_estimate(said) == mib * MIB
-
-
-@pytest.mark.parametrize(("more", "window"), [(240, 12_288), (0, 16_384), (-240, 16_384)])
-async def test_what_the_server_itself_estimates_counts(
-    state: Path, mine: Path, more: int, window: int
-) -> None:
-    """Newer servers may take more than was computed, as for sliding windows since build 11669."""
-    config = on(state, mine, "  CUDA0: A (16144 MiB, 900 MiB free)")
-    profile, server = load("small", mine), state / "cards/llama-server"
-    header = read_header(state / "small.gguf")
-    need = memory_need(header, run_options(profile, header, FreeMemory(1, 1)))
-    weights = (need.weights + need.kv + need.compute) // MIB + more
-    estimator = program(
-        state / "cards/llama-fit-params",
-        f"""case "$*" in *--help*) {server} --help; echo '-fit, --fit'; exit 0;; esac
-echo "$@" > "{state}/asked"
-printf 'CUDA0 {weights} 0 0 \\nHost 1000 0 0 \\n'""",
-    )
-    launch = await prepare(config, profile)
-    assert launch.profile.context == window
-    asked = (state / "asked").read_text().split()
-    assert asked[:4] == ["-m", str(state / "small.gguf"), "-c", "16384"]
-    assert asked[-4:] == ["--fit", "off", "--fit-print", "on"]
-    estimator.unlink()
-    assert (await prepare(config, profile)).profile.context == 16_384
 
 
 async def _first(events: AsyncIterator[Alert]) -> AsyncIterator[Alert]:
