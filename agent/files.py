@@ -1,5 +1,6 @@
 """Files that are replaced atomically, files that are given to another user, and what they take."""
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,8 +12,11 @@ def replacing(path: Path, *, sync: bool = False, suffix: str = "new") -> Iterato
     """An empty private file beside `path`, which replaces it when the block ends; after an error it is removed.
 
     `sync` flushes it to disk first, for content that must survive a power cut; `suffix` separates
-    processes that write at the same time. Raises OSError.
+    processes that write at the same time. Raises OSError, also where `path` is a device or a pipe: as root,
+    /dev/null would be a file from then on.
     """
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "Not a file that can be replaced", str(path))
     fresh = path.with_name(f".{path.name}.{suffix}")
     try:
         fresh.unlink(missing_ok=True)

@@ -264,3 +264,12 @@ async def test_the_group_reads_what_the_bot_shares_while_it_runs(tmp_path: Path)
     facts = await shared_facts(tmp_path)
     assert facts["bot"]["username"] is None and facts["bot"]["inbox_waiting"] is None
     shutil.rmtree(tmp_path)
+
+
+def test_a_device_or_pipe_is_not_replaced_by_a_configuration(tmp_path: Path) -> None:
+    """As root, `--config /dev/null mcp add` made a file of it for the whole machine."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="Not a file that can be replaced"):
+        config_file.write(pipe, {"agent": {"timezone": "UTC"}})
+    assert pipe.is_fifo() and list(tmp_path.iterdir()) == [pipe]
