@@ -21,6 +21,7 @@ from backend.control.speed import IdleCost, Speedometer
 from backend.files import read_json_lines, write_json_lines
 from backend.gpu.nvml import Sampler
 from backend.protocol import MemoryUse, Phrase, Restart, ServerStatus, Status
+from backend.server.canary import CanaryRecord
 from backend.server.process import FIRST_S, RETRY_S
 from backend.server.warmup import PrefixStore
 
@@ -68,6 +69,7 @@ class Timing:
     look_idle: float = 5.0
     restore: float = 86_400.0  # at reduced memory before the full settings are tried again
     look_schedule: float = 30.0
+    canary: float = 10.0  # of service before it is checked that conversations stay separate
     least_saved: float = 2.0  # of reading, that writing a chat's prompt to the disk has to save
     clock: Callable[[], float] = time.time  # since the epoch; used by the schedule
     suspended: Callable[[], float] = proc.suspended_seconds  # how long the machine has slept
@@ -119,6 +121,7 @@ class BackendState:
     status: StatusBoard
     alerts: Alerts
     prefixes: PrefixStore
+    canary: CanaryRecord
     timing: Timing
     restarts: RestartHistory
     idle_cost: IdleCost
@@ -140,10 +143,12 @@ class BackendState:
         alerts.read()
         prefixes = PrefixStore(config.state_dir / "prefix.json")
         prefixes.read()
+        canary = CanaryRecord(config.state_dir / "canary.json")
+        canary.read()
         idle = IdleCost(config.state_dir / "idle.json", timing.clock)
         idle.read()
         queue = GpuRequestQueue(on_idle=idle.held)
-        return cls(config, status, alerts, prefixes, timing, history, idle, queue)
+        return cls(config, status, alerts, prefixes, canary, timing, history, idle, queue)
 
     @property
     def server_record(self) -> Path:

@@ -310,6 +310,8 @@ async def pass_on_alerts(
             last = await store.key_values.get(LAST_ALERT, int) or 0
             async for alert in backend.events(last):
                 await warn(store, await owner_chats(), alert.text, ALERT_MARKS[alert.level])
+                if alert.name == "leak":
+                    await store.ledger.record("leak", found=alert.text)
                 await store.key_values.put(LAST_ALERT, alert.id)
         await asyncio.sleep(pause)
 

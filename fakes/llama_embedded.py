@@ -16,14 +16,19 @@ from fakes.patience import SECONDS
 
 @asynccontextmanager
 async def serve(
-    model: Path, context: int = 8192, mmproj: Path | None = None, port: int = 0
+    model: Path,
+    context: int = 8192,
+    mmproj: Path | None = None,
+    port: int = 0,
+    template: Path | None = None,
 ) -> AsyncIterator[Endpoint]:
     """The server on a model file, until the block ends; `context` is its window in tokens, `mmproj` its
-    projector of pictures."""
+    projector of pictures, `template` a chat template in place of the model's."""
     port = port or free_port()
     flags = ["-m", str(model), "-c", str(context), "-np", "1", "-sps", "0.95", "--port", str(port)]
     flags += ["-t", "1", "-tb", "1"]  # threads that wait for each other cost a busy machine most
     flags += ["--mmproj", str(mmproj)] if mmproj else []
+    flags += ["--chat-template-file", str(template)] if template else []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "backend.embedded", *flags),
         stderr=asyncio.subprocess.DEVNULL,

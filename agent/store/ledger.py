@@ -29,6 +29,7 @@ EntryKind = Literal[
     "withheld",  # a secret or key was kept from leaving: the turn, what was withheld
     "taint",  # strangers' text in a chat or its files: its source
     "taint-cleared",  # of what, by whom
+    "leak",  # one chat could read another in the model server: what was found and done
     "admin",  # backup, restore, pairing, model, settings, freezing
     "removed",  # rows by age: the last one's number and hash
 ]

@@ -180,6 +180,10 @@ class Profile:
         """The sources of the files without which it does not start."""
         return [self.model, self.draft] if self.draft else [self.model]
 
+    def isolated(self) -> "Profile":
+        """A copy in which one conversation is served at a time, and none is kept in RAM meanwhile."""
+        return self.with_flag("0", "--cache-ram").with_flag("1", "--parallel")
+
     @property
     def mmproj_on_host(self) -> bool:
         return self.flag(ON_HOST) is not None

@@ -36,6 +36,7 @@ CauseKind = Literal[
     "stopped",
     "errors",
     "slow load",
+    "leak",
     "asked",
     "unknown",
 ]

@@ -138,8 +138,9 @@ class LlamaServer:
             body["chat_template_kwargs"] = dict(template)
         return str((await self._json("POST", "/apply-template", body))["prompt"])
 
-    async def tokenize(self, text: str) -> list[int]:
-        body = {"content": text, "add_special": True, "parse_special": True}
+    async def tokenize(self, text: str, *, special: bool = True) -> list[int]:
+        """The tokens of a prompt, or with `special` False of a plain text within one."""
+        body = {"content": text, "add_special": special, "parse_special": special}
         return [int(token) for token in (await self._json("POST", "/tokenize", body))["tokens"]]
 
     async def embeddings(self, body: JsonObject) -> Any:

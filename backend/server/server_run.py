@@ -6,13 +6,16 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from time import monotonic
 from typing import NoReturn
+from zoneinfo import ZoneInfo
 
 from backend import proc
 from backend.aio import set_within
 from backend.models.profile import Profile
 from backend.protocol import SCHEDULED, Phrase, Restored
+from backend.server.canary import Canary
 from backend.server.chat_states import PART, ChatStates
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.launch import Launch
@@ -34,6 +37,13 @@ log = logging.getLogger(__name__)
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
+LEAKS = Phrase(
+    "One conversation could read another in the model server. It now serves one at a time and keeps none in its cache."
+)
+STILL_LEAKS = Phrase(
+    "One conversation can read another in the model server, even one at a time and without its cache. "
+    "Install another build of it."
+)
 COMPILER = "libnvidia-ptxjitcompiler"  # loaded by the driver to compile PTX for the card
 COMPILES = Phrase("The driver compiles the model server for this card. It takes minutes, once.")
 TICK_SECONDS = 0.5
@@ -148,6 +158,7 @@ class ServerRun:
             state.alerts.add("cpu fallback", "warning", reason)
         state.status.set(state="ready", reason=reason, done=None, total=None)
         group.create_task(self._warm_new_prefixes(warmer))
+        group.create_task(self._check_separation(server, warmer))
         if profile.sleeps:
             group.create_task(self._follow_sleep(server, warmer))
 
@@ -222,6 +233,36 @@ class ServerRun:
             async with self.state.gpu_queue.acquire("prefix", SCHEDULED):
                 await self._warm(warmer)
                 self.state.status.set(state="ready", done=None, total=None)
+
+    async def _check_separation(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
+        """Have canary conversations take turns when a check is due, and end a server that mixes them up."""
+        state, prefix, pause = self.state, self.state.prefixes.prefix, self.state.timing.canary
+        isolated = self.profile == self.profile.isolated()
+        running = f"{self.launch.identity}{' isolated' * isolated}"
+        while True:
+            await asyncio.sleep(pause)
+            now = state.timing.clock()
+            hour = datetime.fromtimestamp(now, ZoneInfo(state.config.timezone)).hour
+            asleep = state.status.current.state == "sleeping"  # a request would wake it
+            if asleep or not state.canary.due(running, now, hour):
+                continue
+            leaking, began = "", monotonic()
+            try:
+                tokens = await (warmer.tokens(prefix) if prefix else server.tokenize(""))
+                canary = Canary(server, state.gpu_queue, tokens, self.profile.slots)
+                leaking = self.launch.identity if await canary.leaks() else ""
+            except ServerAway:
+                continue  # until it is back, or its exit has been noticed
+            except ServerRefused as error:
+                log.warning("whether conversations stay separate cannot be checked: %s", error)
+            log.info("canary leak=%s seconds=%.1f", bool(leaking), monotonic() - began)
+            state.canary.add(running, now, leaking)
+            if isolated and prefix:  # a model that cannot roll back has lost it
+                self.new_prefix.set()
+            if leaking and isolated:
+                state.alerts.add("leak", "critical", STILL_LEAKS)
+            elif leaking:
+                raise RunEnded(Cause("leak", LEAKS))
 
     async def _follow_sleep(self, server: LlamaServer, warmer: Warmer) -> NoReturn:
         """Detect that the server has unloaded its model; wake and warm it when a request waits."""

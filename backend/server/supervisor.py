@@ -160,6 +160,8 @@ class Supervisor:
         served_before = state.speed.served
         try:
             launch = await prepare(state.config, fallback.profile)
+            if launch.identity in state.canary.leaking:
+                launch = await prepare(state.config, fallback.profile.isolated())
         except CannotStart as error:
             return error.cause, False
         self.fallback = fallback.started(launch.profile)
@@ -210,7 +212,9 @@ class Supervisor:
         restart = self.state.restarts.add(cause.sentence)
         status.set(restarts=status.current.restarts + 1, last_restart=restart)
         reduced = cause.kind == "out of memory" and not self._request and self._reduce_memory()
-        if cause.kind != "asked" and not reduced:
+        if cause.kind == "leak":
+            self.state.alerts.add("leak", "critical", cause.sentence)
+        elif cause.kind != "asked" and not reduced:
             self.state.alerts.add("server", "warning", cause.sentence)
         if self._request:
             self._accept(self._request)

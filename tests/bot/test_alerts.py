@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from agent.store import Store, open_store
-from backend.protocol import Alert
+from backend.protocol import Alert, Phrase
 from bot.channel import OutgoingMessage
 from bot.service import pass_on_alerts
 from fakes.patience import SECONDS
@@ -79,3 +79,22 @@ async def test_each_owner_hears_it_in_their_own_language(tmp_path: Path) -> None
         await asyncio.wait([passing])
     assert english and english.payload == saying("because of heat")
     assert german and german.payload == saying("wegen Hitze")
+
+
+class Leaking(Backend):
+    async def events(self, after: int) -> AsyncIterator[Alert]:
+        yield HOT.model_copy(update={"name": "leak", "text": Phrase("One could read another.")})
+        await asyncio.Event().wait()
+
+
+async def test_a_leak_between_chats_stands_in_the_ledger(tmp_path: Path) -> None:
+    async with open_store(tmp_path / "s.db") as store:
+        passing = asyncio.create_task(pass_on_alerts(Leaking(), store, owners, pause=0.01))  # type: ignore[arg-type]
+        async with asyncio.timeout(SECONDS):
+            while not (rows := await store.ledger.rows()):
+                await asyncio.sleep(0.01)
+        passing.cancel()
+        await asyncio.wait([passing])
+    assert [(row.kind, row.facts) for row in rows] == [
+        ("leak", '{"found": "One could read another."}')
+    ]
