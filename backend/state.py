@@ -65,6 +65,7 @@ class Timing:
     stopped: float = 3.0
     load_stall: float = 120.0
     longest_load: float = 1800.0
+    wake: float = 10.0  # for one token, after a sleep of the machine
     look_busy: float = 1.0
     look_idle: float = 5.0
     restore: float = 86_400.0  # at reduced memory before the full settings are tried again

@@ -231,6 +231,7 @@ XIDS = {
     92: Phrase("many single-bit memory errors"),
     94: Phrase("contained memory error"),
     95: Phrase("uncontained memory error"),
+    154: Phrase("the card has to be reset"),
 }
 
 

@@ -79,7 +79,8 @@ SIGNS: tuple[tuple[str, CauseKind, Phrase], ...] = (
         ),
     ),
     (
-        r"has fallen off the bus|GPU is lost|CUDA error: .{0,40}unspecified launch failure|uncorrectable ECC",
+        r"has fallen off the bus|GPU is lost|uncorrectable ECC|Xid\b.{0,40}\b154\b|"
+        r"CUDA error: .{0,40}(?:unspecified launch failure|unknown error|context is destroyed)",
         "gpu lost",
         Phrase("The GPU stopped answering."),
     ),

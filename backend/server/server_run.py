@@ -16,7 +16,7 @@ from backend.aio import set_within
 from backend.models.profile import Profile
 from backend.protocol import SCHEDULED, Phrase, Restored
 from backend.server.canary import Canary
-from backend.server.chat_states import PART, ChatStates
+from backend.server.chat_states import NOTHING_SHARED, PART, ChatStates
 from backend.server.diagnosis import Cause, diagnose, on_cpu
 from backend.server.launch import Launch
 from backend.server.llama import LlamaServer, ServerAway, ServerRefused, Slots, llama_server
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 HEALTH_OFTEN, HEALTH_SELDOM, OFTEN_FOR = 0.1, 0.5, 10.0  # seconds, while it loads
 HUNG = frozenset({"wedged", "stopped", "slow load"})  # these do not react to TERM
 ON_CPU = Phrase("The model runs on the processor instead of the GPU, many times slower.")
+ASLEEP = Phrase("The model server does not compute any more after the machine has slept.")
 LEAKS = Phrase(
     "One conversation could read another in the model server. It now serves one at a time and keeps none in its cache."
 )
@@ -321,6 +322,7 @@ class LivenessMonitor:
             if (now := timing.suspended()) - slept >= SLEPT_SECONDS:
                 # The card may have lost its memory: what is warm is measured again, and restored by that.
                 log.info("the machine slept for %.0f s", now - slept)
+                await self._compute_again()
                 slept, detector.last_progress = now, monotonic()
                 if self.state.prefixes.prefix:
                     self.state.status.set(warm=None)
@@ -338,6 +340,18 @@ class LivenessMonitor:
             detector.limits = self.limits()
             if cause := detector.check(await self.observe(process_state)):
                 raise RunEnded(cause)
+
+    async def _compute_again(self) -> None:
+        """After a sleep of the machine, have a token read: a card that lost its memory shows before a person waits."""
+        if self.used or self.state.status.current.state == "sleeping":
+            return  # the request that is open shows it; a model that is not loaded is loaded anew
+        try:
+            async with asyncio.timeout(self.state.timing.wake):
+                await self.server.prefill(NOTHING_SHARED)
+        except ServerAway:
+            return  # its exit is noticed, with a better cause
+        except (TimeoutError, ServerRefused):
+            raise RunEnded(Cause("wedged", ASLEEP)) from None
 
     async def observe(self, process_state: str) -> Observation:
         slots = None if process_state == "T" else await self.slots()

@@ -14,6 +14,7 @@ STALL_SECONDS = 30.0
 STOPPED_SECONDS = 3.0
 STREAK = 3  # completions in a row that answered 5xx
 BUSY_SHARE = 0.05  # of one core, or of the GPU: less counts as idle
+FROZEN_SECONDS = 10.0  # between two looks at a load: this process was frozen, too
 LOAD_SHARE = 0.3  # of one core
 COMPILE_SECONDS = 600.0  # the driver compiles one of llama.cpp's modules, and the server is silent
 PATIENCE = 4.0  # multiple of the measured prefill time
@@ -92,7 +93,9 @@ class StallDetector:
 
     def check(self, seen: Observation) -> Cause | None:
         previous, self.last = self.last, seen
-        if progressed(previous, seen):
+        # After so long without a look this process was frozen too: what it missed is no silence.
+        frozen = previous and seen.at - previous.at >= self.limits.stall_seconds
+        if frozen or progressed(previous, seen):
             self.last_progress = self.last_load = seen.at
         elif previous and loaded(previous, seen):
             self.last_load = seen.at
@@ -153,9 +156,12 @@ class LoadStallDetector:
     def check(self, at: float, cpu_seconds: float, marks: tuple[float, ...]) -> Cause | None:
         """`marks`: bytes read, resident MiB, bytes printed."""
         steps = zip(marks, self.marks, LOAD_STEPS, strict=True)
+        then, before = self.measured
+        if at - then >= FROZEN_SECONDS:
+            self.began += at - then
+            self.last_progress = at
         if any(new - old > step for new, old, step in steps):
             self.marks, self.last_progress = marks, at
-        then, before = self.measured
         if at - then >= 1:
             self.measured = at, cpu_seconds
             # Answering the health checks alone takes less than this share of a core.

@@ -24,6 +24,8 @@ ENDS = [
     (-11, "", "unknown", "The model server crashed (segmentation fault)."),
     (3, "first\nsomething failed badly\nlast", "unknown", "The model server ended with code 3: something failed badly"),
     (0, "", "unknown", "The model server ended with code 0 without saying why."),
+    (-6, "CUDA error: unknown error\n  current device: 0, in function ggml_backend_cuda_synchronize", "gpu lost", "The GPU stopped answering."),
+    (-6, "NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed", "gpu lost", "The GPU stopped answering."),
     (-6, "CUDA error: unspecified launch failure\nGPU has fallen off the bus", "gpu lost", "The GPU stopped answering."),
 ]  # fmt: skip
 

@@ -26,6 +26,7 @@ from backend.server.server_run import (
 )
 from backend.state import PROXY, BackendState, Timing
 from fakes.patience import SECONDS, soon
+from fakes.words import saying
 
 PLAIN = Profile(name="p", title="p", context=8192, model=Source())
 SLEEPY = replace(PLAIN, required={"--sleep-idle-seconds": "60"})
@@ -39,6 +40,7 @@ class Answers:
     slots_now: Slots | Exception = BUSY
     health: bool = True
     asleep: bool | Exception = False
+    computes: Exception | str | None = ""  # an error, or None: it hangs
     asked: list[tuple[str, float]] = field(default_factory=list)
 
     async def slots(self, seconds: float) -> Slots:
@@ -50,6 +52,13 @@ class Answers:
     async def healthy(self) -> bool:
         self.asked.append(("health", 0.0))
         return self.health
+
+    async def prefill(self, tokens: list[int]) -> None:
+        self.asked.append(("prefill", 0.0))
+        if self.computes is None:
+            await asyncio.Event().wait()
+        if isinstance(self.computes, Exception):
+            raise self.computes
 
     async def props(self) -> Props:
         if isinstance(self.asleep, Exception):
@@ -109,6 +118,40 @@ async def test_after_a_sleep_of_the_machine_the_prefix_is_warmed_again(it: Watch
     await soon(lambda: len(watched.server.asked) > asked + 3)
     assert not monitor.warm_again.is_set() and not watching.done()
     watching.cancel()
+
+
+@pytest.mark.parametrize(
+    ("computes", "used", "ends"),
+    [
+        (None, False, True),
+        (ServerRefused(500, "CUDA error"), False, True),
+        (ServerAway(), False, False),
+        ("", False, False),
+        (None, True, False),
+    ],
+    ids=["hangs", "refuses", "has ended", "computes", "has a request"],
+)
+async def test_a_server_that_does_not_compute_after_a_sleep_is_restarted_at_once(
+    it: Watched, computes: Any, used: bool, ends: bool
+) -> None:
+    slept = 0.0
+    timing = replace(it.state.timing, suspended=lambda: slept, wake=0.05, stall=SECONDS)
+    watched = replace(it, state=replace(it.state, timing=timing))
+    watched.server.computes = computes
+    watched.state.activity.proxied = int(used)
+    watching = asyncio.create_task(watched.monitor().watch())
+    await soon(lambda: watched.server.asked)
+    slept = 8 * 3600.0
+    asked = len(watched.server.asked)
+    if ends:
+        with pytest.raises(RunEnded) as raised:
+            await asyncio.wait_for(watching, SECONDS)
+        assert (raised.value.cause.kind, raised.value.cause.sentence) == ("wedged", saying("slept"))
+    else:
+        await soon(lambda: len(watched.server.asked) > asked + 3)
+        assert not watching.done()
+        watching.cancel()
+    assert watched.server.asked.count(("prefill", 0.0)) == (not used)
 
 
 @pytest.mark.parametrize(

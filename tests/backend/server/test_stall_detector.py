@@ -37,6 +37,19 @@ def test_slots_that_stay_silent_are_a_hang() -> None:
     assert [bool(v) for v in causes(StallLimits(stall_seconds=45), seen)] == [False] * 5 + [True]
 
 
+def test_what_a_frozen_watch_did_not_see_is_no_silence() -> None:
+    times = (0.0, 10.0, 8000.0, 8010.0, 8040.0, 8050.0)
+    seen = [Observation(at=at, slots=reading(5) if at == 0 else None) for at in times]
+    assert [bool(v) for v in causes(StallLimits(stall_seconds=45), seen)] == [False] * 5 + [True]
+
+
+def test_a_load_that_was_frozen_with_its_watch_goes_on() -> None:
+    detector = LoadStallDetector(120.0, 1800.0, began=0.0, last_progress=0.0)
+    times = (1.0, *(8000.0 + 9 * n for n in range(15)))
+    looks = [bool(detector.check(at, 0.0, (0.0, 0.0, 0.0))) for at in times]
+    assert looks == [False] * 15 + [True]
+
+
 def test_a_request_that_stands_still_is_a_hang_however_busy_the_processor() -> None:
     seen = [Observation(at=10.0 * n, slots=reading(5, 3), cpu_seconds=20.0 * n) for n in range(6)]
     assert [bool(v) for v in causes(StallLimits(stall_seconds=45), seen)] == [False] * 5 + [True]
