@@ -37,6 +37,9 @@ MODES = (0o644, 0o600, 0o755, 0o444, 0o000, 0o777)
 Tree = dict[str, tuple[str, int, bytes]]
 
 
+OUTSIDE = "outside"  # a file beside the workspace that links point to
+
+
 def history_in(folder: Path, limit_mib: int = 64) -> WorkspaceHistory:
     work = folder / "work"
     work.mkdir(exist_ok=True)
@@ -71,21 +74,26 @@ def clear(path: Path) -> None:
 
 
 def change(work: Path, random: random.Random) -> None:
-    """One random operation of a turn."""
+    """One random operation of a turn. Nothing is written through a link: the tests run as root, too."""
     folders = [work, *(p for p in work.rglob("*") if p.is_dir() and not p.is_symlink())]
     here = random.choice(folders) / random.choice(NAMES)
     there = random.choice(folders) / random.choice(NAMES)
     with suppress(OSError):
         match random.randrange(10):
             case 0 | 1 | 2:
-                here.write_bytes(random.randbytes(random.choice((0, 1, 5, 4096, 70_000))))
+                write(
+                    here,
+                    os.O_CREAT | os.O_TRUNC,
+                    random.randbytes(random.choice((0, 1, 5, 4096, 70_000))),
+                )
             case 3:
-                with here.open("r+b") as file:  # in place, of the same size
-                    file.write(random.randbytes(1))
+                write(here, 0, random.randbytes(1))  # in place, of the same size
             case 4:
                 here.mkdir()
             case 5:
-                here.symlink_to(random.choice(("a", "/etc/passwd", "../..", "nowhere", "sub")))
+                here.symlink_to(
+                    random.choice(("a", work.parent / OUTSIDE, "../..", "nowhere", "sub"))
+                )
             case 6:
                 if here.exists() and not here.is_symlink():
                     here.chmod(random.choice(MODES))
@@ -95,6 +103,11 @@ def change(work: Path, random: random.Random) -> None:
                 here.rename(there)
             case 9:
                 there.hardlink_to(here)
+
+
+def write(path: Path, flags: int, content: bytes) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags), "wb") as file:
+        file.write(content)
 
 
 def turn(history: WorkspaceHistory, name: str, random: random.Random) -> int:
@@ -133,6 +146,7 @@ def random_turns(folder: Path, count: int) -> None:
     """Turns, each taken back at once or later in reverse order; every third undo is killed."""
     rand = random.Random(count)
     history = history_in(folder)
+    (folder / OUTSIDE).write_text("as it was")
     before: list[tuple[int, Tree]] = []
     for n in range(count):
         tree_before = tree(history.workspace)
@@ -154,6 +168,7 @@ def random_turns(folder: Path, count: int) -> None:
                     assert tree(history.workspace) in (was, now), (n, died)
                 assert history.undo(number).done
                 assert tree(history.workspace) == was, n
+    assert (folder / OUTSIDE).read_text() == "as it was"
 
 
 def test_random_turns_are_taken_back_byte_for_byte(tmp_path: Path) -> None:
