@@ -255,8 +255,9 @@ class Texts(NamedTuple):
     help: str = "Just write to me. I can work with files, commands and repositories.\n\n{commands}"
     help_groups: Mapping[str, Sequence[str]] = {
         "Conversations": ("start", "help", "new", "resume", "link"),
-        "Answers": ("stop", "retry", "undo", "changes", "plan", "export", "settings"),
-        "What I know": ("memory", "forget", "repos", "skills", "trust"),
+        "Answers": ("stop", "retry", "plan", "export", "settings"),
+        "Files": ("changes", "undo", "repos"),
+        "What I know": ("memory", "forget", "skills", "trust"),
         "Plans": ("jobs", "schedule", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
         "Owners": ("approve", "mcp", "freeze", "thaw"),
