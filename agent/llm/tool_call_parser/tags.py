@@ -83,6 +83,9 @@ _GLM = re.compile(
 )
 _FENCE_END = re.compile(r"\s*```")
 _NAMED = re.compile(r"<([\w-]+)>(.*?)</\1>", re.DOTALL)
+_IN_TAGS = re.compile(
+    r"<name>\s*([\w.-]+)\s*</name>\s*<(arguments|parameters)>(.*?)</\2>", re.DOTALL
+)
 # An id (Solar) or a kind (DeepSeek R1) may stand before the name, a number (Kimi) behind it.
 _NAME = re.compile(
     r"(?:call:|(?P<id>[\w-]+)<\|tool_call:name\|>|function<｜tool▁sep｜>)?"
@@ -115,13 +118,18 @@ def tag(view: ParserView, start: int) -> Outcome:
 
 
 def _without_call(view: ParserView, body: int) -> Outcome:
-    """`<tools>` before what is no call: the mark means nothing to a person, nor do the tags that it holds."""
+    """`<tools>` before what is no call in its usual form: the mark means nothing to a person, nor do the tags that it
+    holds, which small models write to call, too."""
     if view.text[view.space(body) :][:1] != "<":
         return Hidden(body)
     closing = view.text.find("</tools>", body)
     if closing < 0:
         return Hidden(body) if view.final else WAIT
-    return Hidden(closing + len("</tools>"))
+    calls = [
+        ParsedCall(name, _arguments(view, name, given, closed=True))
+        for name, _, given in _IN_TAGS.findall(view.text[body:closing])
+    ]
+    return Hidden(closing + len("</tools>"), tuple(calls))
 
 
 def _body(view: ParserView, start: int) -> Outcome:

@@ -454,3 +454,16 @@ def test_marks_of_a_template_are_not_shown() -> None:
 def test_tags_among_the_tags_of_tools_are_not_shown(text: str, shown: str) -> None:
     for size in (1, 3, 10**9):
         assert read(text, size)[0] == shown
+
+
+@pytest.mark.parametrize("key", ["arguments", "parameters"])
+def test_a_call_written_in_tags_is_a_call(key: str) -> None:
+    """As Qwen2.5-Coder-1.5B wrote one."""
+    call = f"<name>bash</name>\n  <{key}>\n<command>ls -l</command>\n <seconds>9</seconds></{key}>"
+    text = f"<tools>\n  <function>\n    {call}\n  </function>\n</tools>"
+    for size in (1, 3, 10**9):
+        shown, _, calls = read(text, size)[:3]
+        assert (shown.strip(), calls) == (
+            "",
+            [ParsedCall("bash", {"command": "ls -l", "seconds": 9})],
+        )
