@@ -33,6 +33,7 @@ PROMISED = re.compile(
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
 )
+JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
 REFUSED = re.compile(
@@ -120,6 +121,11 @@ def instructs(text: str) -> bool:
 def promises(text: str) -> bool:
     """Whether an answer says what is to be done next, though nothing comes after it."""
     return bool(PROMISED.search(text.replace("\u2019", "'")))
+
+
+def is_json(text: str, message: str) -> bool:
+    """Whether an answer is a JSON object and nothing else, to a person who did not speak of JSON."""
+    return bool(JSON_ALONE.fullmatch(text)) and "json" not in message.lower()
 
 
 def refuses(text: str) -> bool:

@@ -27,6 +27,7 @@ from agent.turn.answer_checks import (
     figure,
     instructs,
     invents,
+    is_json,
     promises,
     refuses,
     tells,
@@ -171,7 +172,7 @@ class TurnLoop:
             stands = not instructs(step.text) or (shown and (self.shelled or text == step.text))
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
-        elif not (again or self.tools.outcomes or instructs(step.text) or promises(step.text)):
+        elif not (again or self.tools.outcomes or self._missed_call(step.text)):
             if echoes(step.text, words, WHOLE):
                 return await self.ask(tool_choice="required")
             unfounded = invents(step.text, "", words) or refuses(step.text)
@@ -191,6 +192,10 @@ class TurnLoop:
         """The step of a model that is asked, once a turn, from the beginning for a command of the shell."""
         self.shelled = True
         return await self.ask(tool_choice="required", afresh=True)
+
+    def _missed_call(self, text: str) -> bool:
+        """Whether an answer before any call instructs, promises, or is JSON that nobody asked for."""
+        return instructs(text) or promises(text) or is_json(text, self.transcript.words())
 
     def _empty(self, text: str) -> bool:
         """Whether an answer is a command to run oneself, or groundless."""

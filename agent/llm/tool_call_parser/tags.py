@@ -86,6 +86,10 @@ _NAMED = re.compile(r"<([\w-]+)>(.*?)</\1>", re.DOTALL)
 _IN_TAGS = re.compile(
     r"<name>\s*([\w.-]+)\s*</name>\s*<(arguments|parameters)>(.*?)</\2>", re.DOTALL
 )
+_IN_ATTRIBUTES = re.compile(
+    r"""<function\s+name\s*=\s*["']([\w.-]+)["']\s+(arguments|parameters)\s*=\s*'(\{.*?\})'\s*/?>""",
+    re.DOTALL,
+)
 # An id (Solar) or a kind (DeepSeek R1) may stand before the name, a number (Kimi) behind it.
 _NAME = re.compile(
     r"(?:call:|(?P<id>[\w-]+)<\|tool_call:name\|>|function<｜tool▁sep｜>)?"
@@ -125,10 +129,13 @@ def _without_call(view: ParserView, body: int) -> Outcome:
     closing = view.text.find("</tools>", body)
     if closing < 0:
         return Hidden(body) if view.final else WAIT
+    inside = view.text[body:closing]
     calls = [
         ParsedCall(name, _arguments(view, name, given, closed=True))
-        for name, _, given in _IN_TAGS.findall(view.text[body:closing])
+        for name, _, given in (*_IN_TAGS.findall(inside), *_IN_ATTRIBUTES.findall(inside))
     ]
+    if not calls and "<function" in inside:
+        calls = [BROKEN]
     return Hidden(closing + len("</tools>"), tuple(calls))
 
 

@@ -546,6 +546,7 @@ class TestAnswersOfSmallModels:
             "I'm sorry, but I can't read lib/shapes.py.",
             "To count them, I will search lib/shapes.py for definitions.",
             "You can use the `grep -c` command.",
+            '```json\n{"name": "your-machine"}\n```',
         ],
     )
     async def test_what_it_refuses_promises_or_advises_it_is_to_do(

@@ -443,7 +443,7 @@ def test_marks_of_a_template_are_not_shown() -> None:
     ("text", "shown"),
     [
         (
-            "Add:\n<tools>\n<function>\n<name>x</name>\n</function>\n</tools>\nDone.",
+            "Add:\n<tools>\n<list>\n<name>x</name>\n</list>\n</tools>\nDone.",
             "Add:\n\nDone.",
         ),
         ("a <tools> <parameters><a>b</a></parameters> </tools> b", "a  b"),
@@ -454,6 +454,21 @@ def test_marks_of_a_template_are_not_shown() -> None:
 def test_tags_among_the_tags_of_tools_are_not_shown(text: str, shown: str) -> None:
     for size in (1, 3, 10**9):
         assert read(text, size)[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("inside", "call"),
+    [
+        ("""<function name="bash" arguments='{"command": "ls"}'/>""", LS),
+        ("<function>\n<name>python3</name>\n<description>Runs.</description>\n</function>", BROKEN),
+    ],
+)
+def test_a_function_among_them_is_a_call_or_one_that_cannot_be_read(
+    inside: str, call: ParsedCall
+) -> None:
+    for size in (1, 3, 10**9):
+        shown, _, calls = read(f"<tools>\n  {inside}\n</tools>", size)[:3]
+        assert (shown.strip(), calls) == ("", [call])
 
 
 @pytest.mark.parametrize("key", ["arguments", "parameters"])
