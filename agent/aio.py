@@ -32,10 +32,11 @@ class BackgroundTasks:
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    def start(self, work: Coroutine[Any, Any, object], name: str) -> None:
+    def start(self, work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     async def stop(self) -> None:
         for task in self._tasks:

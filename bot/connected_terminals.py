@@ -27,6 +27,7 @@ from agent.store.inbox import CLI, JOB, InboxRow
 from agent.store.ledger import digest
 from agent.store.outbox import OutboxRow
 from agent.tools.context import FileSender
+from agent.trust import Origin
 from agent.turn import texts
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage, discard_file
 from bot.replies import compose
@@ -49,11 +50,13 @@ class SessionEnded(Exception):
 
 @dataclass(eq=False)
 class Session:
-    """One terminal; `interactive` where a person sits at it. `send` queues a message to it."""
+    """One terminal; `interactive` where a person sits at it. `send` queues a message to it. `client` names the
+    program behind the owner's page that it is, for which the owners are asked."""
 
     chat: str
     interactive: bool
     send: Callable[[JsonFields], None]
+    client: str = ""
     updates: set[str] = field(default_factory=set)  # of the messages that it sent
     upload_limit: int = UPLOAD_LIMIT
     _replies: dict[str, asyncio.Future[Any]] = field(default_factory=dict)
@@ -126,16 +129,11 @@ class Sessions:
         """The first terminal at which a person has that chat open."""
         return next((each for each in self.in_chat(chat) if each.interactive), None)
 
-    def sender(self, incoming: Incoming) -> Session | None:
-        """The terminal that sent the message, while it is connected."""
-        if incoming.source != CLI:
-            return None
-        update = own_update(incoming)
-        return next((each for each in self._open if update in each.updates), None)
-
-    def asked_by(self, assignment: Assignment) -> Session | None:
-        """The terminal whose message a turn answers."""
-        return self.sender(assignment.answers[0]) if assignment.answers else None
+    def senders(self, answers: Sequence[Incoming]) -> list[Session]:
+        """The connected terminals that sent the first of the messages that a turn answers."""
+        if not answers or answers[0].source != CLI:
+            return []
+        return [each for each in self._open if own_update(answers[0]) in each.updates]
 
     def enter(self, session: Session) -> None:
         """Register a terminal, which is shown the events of its turns from now on."""
@@ -148,7 +146,8 @@ class Sessions:
         if self.closing:
             return
         running = chats.assignment(session.chat)
-        if running and first_update(running.answers) in session.updates:
+        own = running and first_update(running.answers) in session.updates
+        if running and own and not self.senders(running.answers):
             with suppress(StoreError):
                 await chats.stop(session.chat)
         elif session.updates:
@@ -162,11 +161,11 @@ class Sessions:
         running = chats.assignment(session.chat)
         if running and first_update(running.answers) != update:
             session.send(wire_form(Notice(self._busy(running))))
-        incoming = Incoming(session.chat, CLI, update, text, origin="owner", stranger=stranger)
+        origin: Origin = "person" if session.client else "owner"
+        incoming = Incoming(session.chat, CLI, update, text, origin=origin, stranger=stranger)
         if await chats.submit(incoming):
-            await self._store.ledger.record(
-                "message", session.chat, by="terminal", text=digest(text)
-            )
+            by = session.client or "terminal"
+            await self._store.ledger.record("message", session.chat, by=by, text=digest(text))
             return
         ended = await self._store.turns.ended(CLI, update)
         words, reason = ended or ("", None)
@@ -261,7 +260,7 @@ class BotChannels(Channels, TurnListener):
         return terminals or self._apps is not None
 
     def attends(self, incoming: Incoming) -> bool:
-        return incoming.source != CLI or self.terminals.sender(incoming) is not None
+        return incoming.source != CLI or bool(self.terminals.senders([incoming]))
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
         return await self.attachments.fetch(rows) if self.attachments else rows
@@ -274,8 +273,9 @@ class BotChannels(Channels, TurnListener):
 
     def asker(self, assignment: Assignment) -> AskOwners | None:
         if assignment.turn.source == CLI:
-            session = self.terminals.asked_by(assignment)
-            return session.ask if session and session.interactive else None
+            session = next(iter(self.terminals.senders(assignment.answers)), None)
+            if session is None or not session.client:
+                return session.ask if session and session.interactive else None
         if app := self.terminals.app(assignment.chat):
             return app.approvals.ask
         if session := self.terminals.person_at(assignment.chat):
@@ -292,7 +292,7 @@ class BotChannels(Channels, TurnListener):
         return self._apps is not None
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        if session := self.terminals.asked_by(assignment):
+        for session in self.terminals.senders(assignment.answers):
             session.send(wire_form(event))
         if assignment.turn.source != CLI:
             for listener in self.listeners:

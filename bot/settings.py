@@ -37,7 +37,8 @@ OF_THE_MACHINE = (
 )
 # Variables of tables whose keys are names that the owner gives: what follows is not checked.
 NAMED_TABLES = tuple(
-    f"{PREFIX}{key}__" for key in ("AGENT__REPOS", "AGENT__DOCUMENTS", "AGENT__MCP", "PAGE__HOOKS")
+    f"{PREFIX}{key}__"
+    for key in ("AGENT__REPOS", "AGENT__DOCUMENTS", "AGENT__MCP", "PAGE__HOOKS", "PAGE__CLIENTS")
 )
 
 
@@ -393,6 +394,13 @@ class HookSection(Section):
     """A file with the secret that its callers know, readable to you alone: `Authorization: Bearer SECRET`, GitLab's token, or a signature as of GitHub and Gitea."""
 
 
+class ClientSection(Section):
+    key_file: Path
+    """A file with the key that the client sends (`Authorization: Bearer KEY`), readable to you alone, of 24 characters or more."""
+    chat: str = ""
+    """The chat that it speaks in, such as "tg:111", yours; empty: one of its own, api:NAME."""
+
+
 class PageSection(Section):
     listen: str = ""
     """Where the bot serves the owner's page all the time, such as "127.0.0.1:8766"; empty: it is there while `voltaire page` runs, and nowhere else (docs/page.md)."""
@@ -402,6 +410,8 @@ class PageSection(Section):
     """The page's HTTPS address at your reverse proxy, such as "https://voltaire.example.org"."""
     hooks: dict[str, HookSection] = {}
     """Addresses at which other programs run a job, by name: `POST /hooks/NAME`, with data of at most 64 KiB, ten times a minute (docs/operating.md)."""
+    clients: dict[str, ClientSection] = {}
+    """Programs that talk to the agent as to a model in OpenAI's form, by name: `POST /v1/chat/completions` (docs/page.md)."""
 
 
 class MetricsSection(Section):

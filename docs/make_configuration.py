@@ -23,6 +23,7 @@ SECTIONS = {
     "ScheduleSection": "backend.schedule",
     "PageSection": "page",
     "HookSection": "page.hooks.NAME",
+    "ClientSection": "page.clients.NAME",
     "MetricsSection": "metrics",
     "StateSection": "state",
 }

@@ -24,6 +24,7 @@ from agent.events import (
     as_json,
     from_wire,
 )
+from backend.client import BackendClient
 from bot.cli.command import Misused, Options, chat_option, json_option, model_option, runs
 from bot.cli.connect import SILENT_SECONDS, running_backend, tell_on_stderr, telling_what_keeps
 from bot.cli.holder_client import HolderClient, with_holder
@@ -64,10 +65,24 @@ async def run_one_turn(
 ) -> TurnFinished:
     """Run one turn of a chat. `stranger` names the source of a text that the user did not write; `say` gets what
     the model server does before it is ready."""
-    update = new_update()
+    async with running_backend(settings, model) as backend, telling_what_keeps(backend, say):
+        return await turn_at_holder(settings, backend, chat, text, new_update(), show, stranger)
 
-    async def turn(client: HolderClient) -> TurnFinished:
-        async with client.terminal(chat, interactive=False) as terminal:
+
+async def turn_at_holder(
+    settings: Settings,
+    backend: BackendClient,
+    chat: str,
+    text: str,
+    update: str,
+    show: Callable[[Event], None],
+    stranger: str = "",
+    client: str = "",
+) -> TurnFinished:
+    """Run one turn in the process that holds the state. `client` is that of bot.connected_terminals.Session."""
+
+    async def turn(holder: HolderClient) -> TurnFinished:
+        async with holder.terminal(chat, interactive=False, client=client) as terminal:
             await terminal.send(say=text, update=update, stranger=stranger)
             while True:
                 event = from_wire(await terminal.receive())
@@ -75,8 +90,7 @@ async def run_one_turn(
                 if isinstance(event, TurnFinished):
                     return event
 
-    async with running_backend(settings, model) as backend, telling_what_keeps(backend, say):
-        return await with_holder(settings, backend, turn)
+    return await with_holder(settings, backend, turn)
 
 
 def new_update() -> str:

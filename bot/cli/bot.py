@@ -99,13 +99,14 @@ async def http_servers(settings: Settings, backend: BackendClient) -> AsyncItera
             async with open_state(settings):
                 pass  # both read a database that exists, in the schema of this version
         if settings.page.listen:
-            from bot.cli.page import make_change
+            from bot.cli.page import make_change, talk
             from bot.cli.status import status_json
             from bot.page.server import serve_page
 
             facts = partial(status_json, settings=settings)
-            changes = partial(make_change, settings)
-            page = await stack.enter_async_context(serve_page(settings, backend, facts, changes))
+            changes, turns = partial(make_change, settings), partial(talk, settings, backend)
+            serving = serve_page(settings, backend, facts, changes, turns)
+            page = await stack.enter_async_context(serving)
             if page.exposed:
                 log.warning("%s", page.exposed)
         if settings.metrics.listen:

@@ -18,6 +18,7 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from agent.agent import Agent
+from agent.aio import complete
 from agent.chats.chats import Chats
 from agent.errors import BackendAway
 from agent.schedule.planner import NOTHING_RUNS
@@ -112,7 +113,8 @@ class HolderApi:
         assert sessions and chats and agent
         sent: asyncio.Queue[JsonFields] = asyncio.Queue()
         query = request.query
-        session = Session(query["chat"], query["interactive"] == "1", sent.put_nowait)
+        interactive, client = query["interactive"] == "1", query["client"]
+        session = Session(query["chat"], interactive, sent.put_nowait, client)
         socket = web.WebSocketResponse(timeout=CLOSING_SECONDS, max_msg_size=0)
         await socket.prepare(request)
         self._sockets.add(socket)
@@ -138,7 +140,7 @@ class HolderApi:
                 self._sockets.discard(socket)
                 for task in work:
                     task.cancel()
-                await sessions.leave(session, chats)
+                await complete(sessions.leave(session, chats))
         return socket
 
     async def receive(self, session: Session, message: FromTerminal) -> None:

@@ -124,8 +124,10 @@ class HolderClient:
         return found["result"]
 
     @asynccontextmanager
-    async def terminal(self, chat: str, *, interactive: bool) -> AsyncIterator[Terminal]:
-        query = {"chat": chat, "interactive": str(int(interactive))}
+    async def terminal(
+        self, chat: str, *, interactive: bool, client: str = ""
+    ) -> AsyncIterator[Terminal]:
+        query = {"chat": chat, "interactive": str(int(interactive)), "client": client}
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 socket = await self._session.ws_connect(

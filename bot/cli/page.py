@@ -2,12 +2,16 @@
 
 import asyncio
 import os
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import click
 
 from agent.errors import AgentError
+from agent.events import Event, TurnFinished
+from backend.client import BackendClient
+from bot.cli.ask import turn_at_holder
 from bot.cli.command import Failed, Options, runs
 from bot.cli.connect import backend_client
 from bot.cli.holder_client import change
@@ -25,6 +29,24 @@ async def make_change(settings: Settings, name: str, pressed: dict[str, Any]) ->
     try:
         return str(await change(settings, "page", change=name, pressed=pressed))
     except Failed as error:
+        raise AgentError(error.message) from None
+
+
+async def talk(
+    settings: Settings,
+    backend: BackendClient,
+    client: str,
+    chat: str,
+    text: str,
+    update: str,
+    show: Callable[[Event], None],
+) -> TurnFinished:
+    """Run a turn for a client of the page (bot.page.completions.Talk)."""
+    try:
+        return await turn_at_holder(
+            settings, backend, chat, text, update, show, client=f"client {client}"
+        )
+    except click.ClickException as error:
         raise AgentError(error.message) from None
 
 
@@ -54,8 +76,8 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
     facts = partial(status_json, settings=settings)
     async with backend_client(settings) as backend:
         try:
-            changes = partial(make_change, settings)
-            async with serve_page(settings, backend, facts, changes, listen) as page:
+            changes, turns = partial(make_change, settings), partial(talk, settings, backend)
+            async with serve_page(settings, backend, facts, changes, turns, listen) as page:
                 if page.exposed:
                     click.echo(page.exposed, err=True)
                 click.echo(page.address)

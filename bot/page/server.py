@@ -16,10 +16,12 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.resources import files as resources
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 from pydantic import ValidationError
 
+from agent.aio import BackgroundTasks
 from agent.errors import AgentError
 from agent.prompt import use_instructions
 from agent.store import Store
@@ -43,6 +45,9 @@ from bot.page.changes import CHANGES, Pressed
 from bot.page.views import KNOWN_SECONDS, JsonFields, StatusJson, Views, shown
 from bot.settings import Settings
 from bot.state import open_state_read_only
+
+if TYPE_CHECKING:  # loaded where clients are configured
+    from bot.page.completions import Talk
 
 log = logging.getLogger(__name__)
 
@@ -190,6 +195,7 @@ async def serve_page(
     backend: BackendClient,
     status_json: StatusJson,
     make_change: MakeChange,
+    talk: "Talk",
     listen: str = "",
 ) -> AsyncIterator[ServedPage]:
     """Serve at `listen` (HOST:PORT; empty: the configured address). Raises PageRefused, StoreError."""
@@ -199,7 +205,7 @@ async def serve_page(
     own = settings.page.key_file
     key = load_key(own or settings.state_dir / KEY, create=own is None)
     access = PageAccess(key)
-    async with open_state_read_only(settings) as store:
+    async with open_state_read_only(settings) as store, BackgroundTasks() as tasks:
         views = Views(settings, store, backend, status_json)
         live = LiveFeed(views, backend)
         sign_in = TelegramSignIn(
@@ -213,6 +219,10 @@ async def serve_page(
 
         if settings.page.hooks:
             app.add_routes([hook_route(settings, trigger, access.connections)])
+        if settings.page.clients:
+            from bot.page.completions import completions_route
+
+            app.add_routes([completions_route(settings, talk, access.connections, tasks)])
         async with AsyncExitStack() as stack:
             options = {"handler_cancellation": True, "shutdown_timeout": CLOSING_SECONDS}
             serving = access.connections.serving(app, host, port, **options)

@@ -173,12 +173,13 @@ async def test_nobody_can_be_asked_behind_ask_and_whoever_is_at_chat_can(house: 
         assert house.rows("SELECT kind, state FROM jobs") == [("remind", "active")]
 
 
-async def test_a_client_that_is_killed_ends_its_turn(house: House) -> None:
+@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
+async def test_a_client_that_ends_ends_its_turn(house: House, by: signal.Signals) -> None:
     async with house.bot.running():
         await house.listening()
         asking = await house.start("ask", "a slow one")
         await house.asked.wait()
-        asking.process.kill()
+        asking.process.send_signal(by)
         await soon(lambda: house.rows("SELECT 1 FROM turns WHERE reason = 'cancelled'"))
         assert (await house.run("ask", "and now?"))[1] == "Forty-two.\n"
 

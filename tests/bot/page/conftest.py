@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from backend.client import BackendClient
-from bot.cli.page import make_change
+from bot.cli.page import make_change, talk
 from bot.cli.status import status_json
 from bot.page.server import ServedPage, serve_page
 from bot.settings import Settings
@@ -62,7 +62,12 @@ async def served(
     async with (
         BackendClient(folder / "b.sock") as backend,
         serve_page(
-            settings, backend, status_json, partial(make_change, settings), listen
+            settings,
+            backend,
+            status_json,
+            partial(make_change, settings),
+            partial(talk, settings, backend),
+            listen,
         ) as running,
     ):
         yield running

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 
 from backend.client import BackendClient
-from bot.cli.page import make_change
+from bot.cli.page import make_change, talk
 from bot.cli.status import status_json
 from bot.page.access import SignInRefused, TelegramSignIn
 from bot.page.server import serve_page
@@ -126,7 +126,12 @@ async def test_a_session_is_what_it_gives(tmp_path: Path) -> None:
     async with (
         BackendClient(tmp_path / "b.sock") as backend,
         serve_page(
-            settings, backend, status_json, partial(make_change, settings), "127.0.0.1:0"
+            settings,
+            backend,
+            status_json,
+            partial(make_change, settings),
+            partial(talk, settings, backend),
+            "127.0.0.1:0",
         ) as page,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
