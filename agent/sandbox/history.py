@@ -187,8 +187,18 @@ class WorkspaceHistory:
                 log.warning("what a turn changed cannot be recorded: %s", error)
             return 0
 
+    def ended(self) -> list[Record]:
+        """The turns that changed something, newest first, with one that was given up before its end."""
+        with self._lock:
+            if not self._turn:
+                try:
+                    self._close()
+                except (OSError, ValueError) as error:
+                    log.warning("what a turn changed cannot be recorded: %s", error)
+            return self.records()
+
     def records(self) -> list[Record]:
-        """The turns that changed something, newest first."""
+        """The records of turns, newest first."""
         numbers = sorted(
             (int(path.stem) for path in self.folder.glob("turns/*.json")), reverse=True
         )

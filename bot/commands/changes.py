@@ -34,7 +34,7 @@ class ChatChanges:
 
     async def report(self, argument: str = "") -> tuple[str, Keyboard]:
         """List the last turns, the newest with its differences, or describe the turn of that number."""
-        records = await asyncio.to_thread(self.sandbox.history.records)
+        records = await asyncio.to_thread(self.sandbox.history.ended)
         if argument.isdecimal():
             records = [each for each in records if each.number == whole_number(argument)]
         if not records:
@@ -55,7 +55,7 @@ class ChatChanges:
         take back two.
         """
         history = self.sandbox.history
-        records = await asyncio.to_thread(history.records)
+        records = await asyncio.to_thread(history.ended)
         if not records:
             return TEXTS.no_changes, ()
         number = whole_number(argument) if argument.isdecimal() else records[0].number

@@ -213,6 +213,21 @@ def test_a_killed_begin_or_end_of_a_turn_loses_nothing(tmp_path: Path, at: int) 
     assert tree(history.workspace) == {"a": ("file", 0o644, b"one")}
 
 
+def test_a_turn_that_was_given_up_is_listed_and_taken_back(tmp_path: Path) -> None:
+    history = history_in(tmp_path)
+    changed(history, "t1", lambda work: (work / "a").write_text("one"))
+    history.begin("t2")
+    (history.workspace / "a").write_text("two")
+    history = history_in(tmp_path)  # after a kill; the turn is not resumed any more
+    assert [each.turn for each in history.ended()] == ["t2", "t1"]
+    assert history.undo(2).done
+    assert (history.workspace / "a").read_text() == "one"
+    history.begin("t3")
+    (history.workspace / "a").write_text("three")
+    assert [each.turn for each in history.ended()] == ["t2", "t1"], "one that runs goes on"
+    assert history.end("t3") == 3
+
+
 def test_what_changed_since_is_told_before_anything_is_touched(tmp_path: Path) -> None:
     history = history_in(tmp_path)
     (history.workspace / "kept").write_text("kept")
