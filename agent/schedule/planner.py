@@ -337,12 +337,12 @@ class Planner:
         await self.on_change()
         return job
 
-    async def run_now(self, number: int, data: str = "") -> Job:
-        """Add an occurrence that is due this second; `data` is strangers' text for it."""
+    async def run_now(self, number: int, data: str = "", by: str = "") -> Job:
+        """Add an occurrence that is due this second; `data` is strangers' text for it, `by` who asked, for the ledger."""
         job = await self.find(number)
         if data and job.spec.kind not in TAKES_DATA:
             raise ToolError(translated("That job takes no data."))
-        if not await self.store.occurrences.trigger(number, data) and data:
+        if not await self.store.occurrences.trigger(number, data, by) and data:
             raise ToolError(translated("Too many runs of that job wait already."))
         await self.on_change()
         return job

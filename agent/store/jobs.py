@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
-from agent.store import chats, outbox
+from agent.store import chats, ledger, outbox
 from agent.store.database import Database, Row, columns, storable
 from agent.store.people import LINKED
 
@@ -193,8 +193,9 @@ class OccurrenceTable:
             await tx.run("UPDATE jobs SET next_at = ? WHERE id = ?", next_at, job)
         return Occurrence(*row) if row else None
 
-    async def trigger(self, job: int, data: str) -> bool:
-        """Add an occurrence that is due now, besides the job's times; False where too many wait already.
+    async def trigger(self, job: int, data: str, by: str = "") -> bool:
+        """Add an occurrence that is due now, besides the job's times, and with `by` a row in the ledger; False where
+        too many wait already.
 
         One without data is not added twice in a second.
         """
@@ -204,8 +205,12 @@ class OccurrenceTable:
             " WHERE ?4 > (SELECT count(*) FROM occurrences WHERE job = ?1 AND state = 'due')"
             " ON CONFLICT DO NOTHING RETURNING id"
         )
-        now = int(self.database.clock())
-        return bool(await self.database.execute(sql, job, storable(data), now, MOST_WAITING))
+        async with self.database.write() as tx:
+            added = await tx.all(sql, job, storable(data), int(tx.now), MOST_WAITING)
+            if added and by:
+                chat = await tx.value("SELECT chat FROM jobs WHERE id = ?", job)
+                await ledger.record(tx, "admin", chat, act="trigger", job=str(job), by=by)
+        return bool(added)
 
     async def add_due(self, due: DueTimes, why_missed: str, notice: MissedNotice) -> None:
         """Add the occurrences that have come due, and the notice of missed ones, in one transaction.

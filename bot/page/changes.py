@@ -129,9 +129,8 @@ class Changes:
         job = await store.jobs.get(pressed.number)
         if job is None:
             raise NothingChanged(f"There is no job {pressed.number}.")
-        await (await planner_of(self._holder, job.spec.chat)).run_now(job.id, pressed.data)
-        facts = {"act": "trigger", "job": str(job.id), "by": pressed.id or BY}
-        await store.ledger.record("admin", job.spec.chat, **facts)
+        planner = await planner_of(self._holder, job.spec.chat)
+        await planner.run_now(job.id, pressed.data, pressed.id or BY)
         return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
 
     async def edit_job(self, _: Store, pressed: Pressed) -> str:

@@ -171,7 +171,26 @@ async def test_what_waits_is_bounded_and_a_digest_takes_no_data(known: House) ->
     assert (code, err) == (2, "The data have more than 64 KiB.\n")
 
 
-async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -> None:
+async def test_a_run_and_its_row_in_the_ledger_are_kept_together(known: House) -> None:
+    """A caller that gets no 202 tries again."""
+    await job(known, "every year on January 1 at 4 remind me of the build")
+    with closing(sqlite3.connect(known.bot.database)) as database:
+        no_room = "SELECT RAISE(ABORT, 'full')"
+        database.execute(f"CREATE TRIGGER no BEFORE INSERT ON ledger BEGIN {no_room}; END")
+        database.commit()
+    assert (await known.run("trigger", "1", "--data", "x"))[0] == 1
+    assert known.rows("SELECT 1 FROM occurrences") == []
+    with closing(sqlite3.connect(known.bot.database)) as database:
+        database.execute("DROP TRIGGER no")
+        database.commit()
+    assert (await known.run("trigger", "1", "--data", "x"))[0] == 0
+    acts = "SELECT facts ->> 'by' FROM ledger WHERE facts ->> 'act' = 'trigger'"
+    assert known.rows("SELECT data FROM occurrences") == [("x",)]
+    assert known.rows(acts) == [("terminal",)]
+
+
+async def hooked(known: House) -> tuple[str, ...]:
+    """The words for curl that call a hook of the bot's, which reminds."""
     secret = known.folder.parent / "hook.secret"
     secret.write_text(f"{SECRET}\n")
     secret.chmod(0o600)
@@ -180,11 +199,44 @@ async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -
     known.bot.configure(
         PAGE__LISTEN=page, PAGE__HOOKS__PUSH__JOB="1", PAGE__HOOKS__PUSH__SECRET_FILE=str(secret)
     )
+    return ("-H", f"Authorization: Bearer {SECRET}", f"http://{page}/hooks/push")
+
+
+async def test_killed_while_hooks_come_what_was_taken_is_said_once(known: House) -> None:
+    chance, words = random.Random(5), await hooked(known)
+    taken: dict[str, str] = {}
+    for number in range(3):
+        async with known.bot.running():
+            while (await curl(words[-1]))[0] == "000":
+                await asyncio.sleep(0.02)
+            named = [f"push{number}{letter}" for letter in "abcd"]
+            if number == 1:
+                known.gram.fault("sendMessage", "flood", seconds=1, chat=known.owner.id)
+            calls = [asyncio.create_task(curl(*words, stdin=name.encode())) for name in named]
+            await asyncio.sleep(chance.uniform(0, 0.6))
+            await known.bot.kill()
+            found = zip(named, await asyncio.gather(*calls), strict=True)
+            taken |= {name: status for name, (status, _) in found}
     async with known.bot.running():
-        address = f"http://{page}"
+        done = "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM {} WHERE state IN ({}))"
+        await known.bot.row(done.format("occurrences", "'due', 'running'"))
+        await known.bot.row(done.format("outbox", "'waiting', 'sending'"))
+    count = Counter(each.text.rpartition("\n")[2] for each in came(known))
+    states = dict(known.rows("SELECT payload ->> 'text', state FROM outbox"))
+    doubt = {text.rpartition("\n")[2] for text, state in states.items() if state == "uncertain"}
+    assert "202" in taken.values(), "none was answered before a kill"
+    for name, status in taken.items():
+        assert count[name] <= 1, name
+        assert status != "202" or count[name] == 1 or name in doubt, name
+
+
+async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -> None:
+    *_, url = await hooked(known)
+    address = url.removesuffix("/hooks/push")
+    async with known.bot.running():
         while (await curl(address))[0] == "000":
             await asyncio.sleep(0.05)
-        url, body = f"{address}/hooks/push", b'{"ref": "refs/heads/main"}'
+        body = b'{"ref": "refs/heads/main"}'
         signature = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
         for header in (
             f"Authorization: Bearer {SECRET}",
