@@ -34,7 +34,7 @@ from tests.agent.schedule.test_job_runner import deliver
 
 CHAT = "tg:1"
 MINUTES = 60
-BUDGETS = dict.fromkeys(WORDS, 1000)
+BUDGETS = dict.fromkeys(WORDS, 100_000)
 
 
 class Channels(NoChannels):
@@ -453,40 +453,68 @@ def run_until_killed(tmp: Path) -> None:
     [(8, 3), pytest.param(50, 4, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
 )
 async def test_killed_at_any_step_a_change_is_told_once(
-    tmp_path: Path, kills: int, seed: int
+    tmp_path: Path, kills: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    chance, words, said = random.Random(seed), list[str](), list[str]()
-    async with open_store(tmp_path / "s.db") as store, opened(tmp_path, store) as place:
-        place.write("n", "")
-        for what in ("file n", "command cat n", "commits in site"):
-            await place.watch(f"{what} at most every 1 minute", "every day at 8")
-        await place.watch("file n at most every 1 minute, then do read", "every day at 8")
-    for number in range(kills):
-        child = os.fork()
-        if not child:
-            run_until_killed(tmp_path)
-        words.append(f"w{number}w")
-        with (place.workspace / "n").open("a") as file:
-            file.write(f"{words[-1]}\n")
-        commit(place.site, words[-1])
-        await asyncio.sleep(chance.uniform(0.2, 1.2))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        async with open_store(tmp_path / "s.db") as store:
-            await store.database.execute("UPDATE jobs SET seen = json_set(seen, '$.told_at', 0)")
-            said += await delivered(store)
-    async with open_store(tmp_path / "s.db") as store, opened(tmp_path, store) as place:
-        for job in await store.jobs.active():
-            await store.occurrences.trigger(job.id, "")
-        for _ in range(3):
-            await place.passes()
-            said += await delivered(store)
-        tasks = [row.incoming.text for row in await store.inbox.waiting(CHAT)]
+    """A file, a command's output, commits, a page, a feed, and a figure that crosses its limit and comes back."""
+    monkeypatch.setattr("agent.web.browser.is_public", lambda address: True)
+    chance, words, said, crossings = random.Random(seed), list[str](), list[str](), 0
+    async with site() as web:
+
+        def change(place: Place, word: str) -> None:
+            words.append(word)
+            with (place.workspace / "n").open("a") as file:
+                file.write(f"{word}\n")
+            commit(place.site, word)
+            show(web, "/jobs", "".join(f"<p>p{each}" for each in words))
+            items = (f"<item><guid>{each}</guid><title>e{each}</title></item>" for each in words)
+            feed(web, f"<rss><channel>{''.join(items)}</channel></rss>")
+
+        async with open_store(tmp_path / "s.db") as store, opened(tmp_path, store) as place:
+            change(place, "first")
+            place.write("figure", "1")
+            for what in (
+                *("file n", "command cat n", "commits in site"),
+                *(f"page http://{web.host}/jobs", f"feed http://{web.host}/feed"),
+                "value of cat figure above 10",
+            ):
+                await place.watch(f"{what} at most every 1 minute", "every day at 8")
+            await place.watch("file n at most every 1 minute, then do read", "every day at 8")
+        for number in range(kills):
+            child = os.fork()
+            if not child:
+                run_until_killed(tmp_path)
+            change(place, f"w{number}w")
+            if told(said, "is above 10.") + told(said, "back to normal.") == crossings:
+                crossings += 1
+                place.write("figure", "20" if crossings % 2 else "1")
+            deadline = asyncio.get_running_loop().time() + chance.uniform(0.2, 2.5)
+            while asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.02)  # the site answers meanwhile
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            async with open_store(tmp_path / "s.db") as store:
+                sql = "UPDATE jobs SET seen = json_set(seen, '$.told_at', 0)"
+                await store.database.execute(sql)
+                said += await delivered(store)
+        async with open_store(tmp_path / "s.db") as store, opened(tmp_path, store) as place:
+            for job in await store.jobs.active():
+                await store.occurrences.trigger(job.id, "")
+            for _ in range(3):
+                await place.passes()
+                said += await delivered(store)
+            tasks = [row.incoming.text for row in await store.inbox.waiting(CHAT)]
     assert not [text for text in said if text.startswith("⚠️")]
-    for word in words:
-        assert sum(text.count(f"+ {word}\n") for text in said) == 2, word
-        assert sum(text.count(f": {word}\n") for text in said) == 1, word
-        assert sum(text.count(f"+ {word}\n") for text in tasks) == 1, word
+    for word in words[1:]:
+        found = [told(said, f"{mark}{word}\n") for mark in ("+ ", ": ", "+ p", "+ e")]
+        assert found == [2, 1, 1, 1], word
+        assert told(tasks, f"+ {word}\n") == 1, word
+    assert told(said, "is above 10.") == (crossings + 1) // 2 > 0
+    assert told(said, "back to normal.") == crossings // 2
+
+
+def told(texts: list[str], words: str) -> int:
+    """How often these words stand in the texts."""
+    return sum(text.count(words) for text in texts)
 
 
 async def delivered(store: Store) -> list[str]:
