@@ -298,7 +298,7 @@ async def test_nothing_new_is_silent_and_failure_is_told(store: Store, clock: Cl
         await planned(store, "in 1 minute", kind, kind=kind)
     clock.now += 61
     await one_pass(runner_of(store, idle=idle, broken=broken, bug=bug))
-    sent = [parcel.payload for parcel in await deliver(store)]
+    sent = sorted(parcel.payload for parcel in await deliver(store))
     assert sent == [
         saying("“broken” failed", "The repository could not be read."),
         saying("“bug” failed", "log"),
