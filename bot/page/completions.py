@@ -14,6 +14,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Any, Literal
@@ -74,20 +75,6 @@ class Message(BaseModel):
     role: str
     content: str | list[Part] | None = None
 
-    @property
-    def words(self) -> str:
-        """Its text. Raises Refused where it has anything else."""
-        if isinstance(self.content, str):
-            return self.content.strip()
-        parts = self.content or []
-        if other := next((part.type for part in parts if part.type != "text"), ""):
-            raise Refused(400, f"The message has a part of type {other}: only text is taken here.")
-        return "\n".join(part.text for part in parts).strip()
-
-
-class StreamOptions(BaseModel):
-    include_usage: bool = False
-
 
 class Asked(BaseModel):
     """A request; what it says of sampling and tools is the agent's own affair, and is not read."""
@@ -95,7 +82,7 @@ class Asked(BaseModel):
     messages: list[Message]
     model: str = MODEL
     stream: bool = False
-    stream_options: StreamOptions | None = None
+    stream_options: JsonFields | None = None
 
     @property
     def words(self) -> str:
@@ -103,7 +90,11 @@ class Asked(BaseModel):
         said = [message for message in self.messages if message.role not in INSTRUCTIONS]
         if not said or said[-1].role != "user":
             raise Refused(400, "The last message is not the user's, so there is nothing to answer.")
-        if not (words := said[-1].words):
+        content = said[-1].content or ""
+        parts = [Part(type="text", text=content)] if isinstance(content, str) else content
+        if other := next((part.type for part in parts if part.type != "text"), ""):
+            raise Refused(400, f"The message has a part of type {other}: only text is taken here.")
+        if not (words := "\n".join(part.text for part in parts).strip()):
             raise Refused(400, "The user's last message is empty.")
         return words
 
@@ -202,11 +193,8 @@ async def arriving(events: asyncio.Queue[Event | Refused]) -> AsyncIterator[Even
     """A turn's events to its end, and None every BEAT_SECONDS without one. Raises Refused."""
     while True:
         event: Event | Refused | None = None
-        try:
-            async with asyncio.timeout(BEAT_SECONDS):
-                event = await events.get()
-        except TimeoutError:
-            pass
+        with suppress(TimeoutError):
+            event = await asyncio.wait_for(events.get(), BEAT_SECONDS)
         if isinstance(event, Refused):
             raise event
         yield event
@@ -272,7 +260,7 @@ class Completion:
         if rest := not_shown(event.text, shown.strip()):
             await add(content=rest)
         await add("stop")
-        if self.asked.stream_options and self.asked.stream_options.include_usage:
+        if (self.asked.stream_options or {}).get("include_usage"):
             form = self.form("chat.completion.chunk", [])
             await send({**form, "usage": usage_form(event.usage)})
         await answer.write(b"data: [DONE]\n\n")

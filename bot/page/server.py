@@ -101,11 +101,9 @@ class LiveFeed:
             with suppress(ConnectionError):
                 await answer.write(b"retry: 2000\n\n")
                 while True:
-                    try:
-                        async with asyncio.timeout(BEAT_SECONDS):
-                            line = await events.get()
-                    except TimeoutError:
-                        line = ": beat\n\n"
+                    line = ": beat\n\n"
+                    with suppress(TimeoutError):
+                        line = await asyncio.wait_for(events.get(), BEAT_SECONDS)
                     await answer.write(line.encode("utf-8", "replace"))
         return answer
 
@@ -213,12 +211,8 @@ async def serve_page(
             partial(is_owner, settings, store),
         )
         app = application(access, views, live, make_change, sign_in)
-
-        async def trigger(job: int, data: str, by: str) -> str:
-            return await make_change("job-trigger", {"number": job, "data": data, "id": by})
-
         if settings.page.hooks:
-            app.add_routes([hook_route(settings, trigger, access.connections)])
+            app.add_routes([hook_route(settings, make_change, access.connections)])
         if settings.page.clients:
             from bot.page.completions import completions_route
 
@@ -373,8 +367,6 @@ def exposure(settings: Settings, host: str) -> str:
 # signed its body with (`X-Hub-Signature-256`, `X-Gitea-Signature`: HMAC-SHA256 in hexadecimal).
 
 MOST_A_MINUTE = 10
-Trigger = Callable[[int, str, str], Awaitable[str]]
-"""Runs a job (its number) with data; the third is who asked."""
 
 
 @dataclass
@@ -408,7 +400,9 @@ class Hook:
         return 0.0
 
 
-def hook_route(settings: Settings, trigger: Trigger, connections: Connections) -> web.RouteDef:
+def hook_route(
+    settings: Settings, make_change: MakeChange, connections: Connections
+) -> web.RouteDef:
     """Create the hooks' route. Raises PageRefused if a secret cannot be read, is too short, or readable to others."""
     known = {
         name: Hook(
@@ -429,7 +423,8 @@ def hook_route(settings: Settings, trigger: Trigger, connections: Connections) -
             raise web.HTTPTooManyRequests(text="Ten times a minute at most.", headers=headers)
         try:
             text = body.decode("utf-8", "replace")
-            told = await trigger(hook.job, text, f"hook {hook.name}")
+            pressed = {"number": hook.job, "data": text, "id": f"hook {hook.name}"}
+            told = await make_change("job-trigger", pressed)
         except AgentError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from None
         return web.Response(status=202, text=told)
