@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from nio import (
     Event,
+    KeysQueryResponse,
     LoginResponse,
     MatrixRoom,
     MegolmEvent,
@@ -56,10 +57,17 @@ class SeenEvent:
         return self.content.get("msgtype") == "m.text" and not self.replaces
 
 
+class PersonClient(AsyncClient):
+    async def keys_query(self) -> Any:
+        """Nothing where a message on its way has asked meanwhile: nio would raise that, and its syncs would end."""
+        return await super().keys_query() if self.should_query_keys else KeysQueryResponse({}, {})
+
+
 @dataclass
 class MatrixPerson:
     client: AsyncClient
     seen: list[SeenEvent] = field(default_factory=list)
+    syncing: asyncio.Task[None] | None = None
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -94,9 +102,11 @@ class MatrixPerson:
         return self.client.olm
 
     async def until(self, look: Callable[[], Any]) -> Any:
-        """What `look` finds, asked whenever something came."""
+        """What `look` finds, asked whenever something came. Raises what ended the syncs."""
         async with asyncio.timeout(SECONDS):
             while not (found := look()):
+                if self.syncing and self.syncing.done():
+                    self.syncing.result()
                 self._news.clear()
                 await self._news.wait()
         return found
@@ -161,7 +171,7 @@ async def matrix_person(
     """Logged in with a new device, syncing."""
     folder.mkdir(parents=True, exist_ok=True)
     config = AsyncClientConfig(store=SqliteStore, encryption_enabled=True, max_timeouts=50)
-    client = AsyncClient(url, user, device or None, str(folder), config)
+    client: AsyncClient = PersonClient(url, user, device or None, str(folder), config)
     answer = await client.login(PASSWORD)
     assert isinstance(answer, LoginResponse), answer
     person = MatrixPerson(client)
@@ -175,6 +185,8 @@ async def matrix_person(
     client.add_event_callback(on_event, Event)
     client.add_response_callback(cast(Any, on_sync))
     syncing = asyncio.create_task(client.sync_forever(timeout=30_000, full_state=True))
+    syncing.add_done_callback(lambda _: person._news.set())
+    person.syncing = syncing
     try:
         await asyncio.wait_for(client.synced.wait(), SECONDS)
         yield person
