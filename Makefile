@@ -123,12 +123,12 @@ demo: install  ## try it: a chat page (its address is printed), or ASK="..." for
 
 # -- checking -----------------------------------------------------------------
 
-# Three on two processors: tests wait for processes, too.
+# Four on two processors: tests wait for processes, too.
 # Kept bytecode: without it each worker compiles all tests anew, and each program that a test starts its own.
 unexport PYTHONDONTWRITEBYTECODE
 # Their folders in memory, where there is room: each test makes databases, and each commit waits for the disk.
 IN_MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$6 == "/dev/shm" && $$4 > 8000000 { print $$6 }')
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST := PYTEST_DEBUG_TEMPROOT=$(IN_MEMORY) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test: dev $(TEMPLATES) $(SYNAPSE) $(MCP_SERVERS) $(AXE)  ## all tests

@@ -6,9 +6,11 @@ import shutil
 import subprocess
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 import bot.settings
 from agent import language
@@ -32,6 +34,7 @@ NVML = Path(__file__).parents[1] / "fakes/nvml.c"
 
 # One worker runs a whole file: the longest begin first, so that none is left alone at the end.
 LONGEST = (
+    "bot/matrix",
     "bot/page/test_browser",
     "backend/server/test_faults",
     "bot/localgram/test_page",
@@ -42,12 +45,31 @@ LONGEST = (
 )
 
 
+# What one worker runs, too: the tests of these folders share a homeserver that takes seconds to start.
+TOGETHER = ("bot/matrix",)
+
+
+def unit(nodeid: str) -> str:
+    """The file of a test, or the folder whose files stay together."""
+    file = nodeid.partition(".py::")[0].removeprefix("tests/")
+    folder = file.rpartition("/")[0]
+    return folder if folder in TOGETHER else file
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
-        file = item.nodeid.partition(".py::")[0].removeprefix("tests/")
-        return LONGEST.index(file) if file in LONGEST else len(LONGEST)
+        return LONGEST.index(of) if (of := unit(item.nodeid)) in LONGEST else len(LONGEST)
 
     items.sort(key=place)
+
+
+class UnitScheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return unit(nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    return UnitScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
