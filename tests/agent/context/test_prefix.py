@@ -210,7 +210,7 @@ def place(old: bytes, new: bytes) -> str:
 
 TestPrefix = Conversations.TestCase
 TestPrefix.settings = settings(
-    max_examples=4,
+    max_examples=3,
     stateful_step_count=25,
     deadline=None,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # a shrunk one would take minutes

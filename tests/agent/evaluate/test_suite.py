@@ -51,7 +51,7 @@ def solving(name: str) -> ScriptedModel:
 
 
 some_or_all = pytest.mark.parametrize(
-    "step", [pytest.param(4, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
+    "step", [pytest.param(8, id="some"), pytest.param(1, id="all", marks=pytest.mark.slow)]
 )
 
 

@@ -450,7 +450,7 @@ def run_until_killed(tmp: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kills", "seed"),
-    [(8, 3), pytest.param(50, 4, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
+    [(3, 3), pytest.param(50, 4, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])],
 )
 async def test_killed_at_any_step_a_change_is_told_once(
     tmp_path: Path, kills: int, seed: int, monkeypatch: pytest.MonkeyPatch

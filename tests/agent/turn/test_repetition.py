@@ -47,10 +47,10 @@ def test_what_is_no_circle_goes_on(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["Sorry. I am sorry. ", "0, ", "x = f(x)\n"],
+    ("before", "text"),
+    [("", "Sorry. I am sorry. "), ("```\n", "x = f(x)\n")],
+    ids=["prose", "code"],
 )
-@pytest.mark.parametrize("before", ["", "```\n"], ids=["prose", "code"])
 def test_without_end_all_of_it_is_a_circle(text: str, before: str) -> None:
     circling = RepeatedTextDetector()
     assert not circling.feed(before)

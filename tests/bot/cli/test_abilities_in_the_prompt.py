@@ -90,8 +90,7 @@ async def test_the_owners_instructions_end_the_system_text_of_every_chat(tmp_pat
     orders.write_text("Your name is Émilie.\nSay tu, never vous.\n", "utf-8")
     plain = await first_request(tmp_path, "one")
     more = f'[agent]\ninstructions = "{orders}"\n'
-    first = await first_request(tmp_path, "one", more)
-    assert first["prefix"] == (await first_request(tmp_path, "two", more))["prefix"]
+    first = await first_request(tmp_path, "two", more)
     (system, tools), (before, same_tools) = first["prefix"], plain["prefix"]
     ending = "\n\nYour name is Émilie.\nSay tu, never vous."
     assert (system["content"], tools) == (before["content"] + ending, same_tools)

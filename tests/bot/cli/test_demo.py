@@ -80,13 +80,10 @@ async def test_a_profile_is_downloaded_first_and_stays(tmp_path: Path) -> None:
     async with Hub(content).running() as hub:
         env = {"XDG_CONFIG_HOME": str(tmp_path / "x"), "HF_ENDPOINT": hub.url}
         env["HF_HOME"] = str(tmp_path / "hf")
-        said: list[tuple[str, str]] = []
-        for _ in range(2):
-            async with demo(tmp_path / "s", "--ask", "hi", "--model", "far", env=env) as process:
-                out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-            said.append((out.decode().splitlines()[-1], err.decode()))
-    assert [answer for answer, _ in said] == ["Hello from far away."] * 2, said
-    assert ["Pulling a/b/m.gguf, 0.0 GiB" in told for _, told in said] == [True, False]
+        async with demo(tmp_path / "s", "--ask", "hi", "--model", "far", env=env) as process:
+            out, err = await asyncio.wait_for(process.communicate(), SECONDS)
+    assert out.decode().splitlines()[-1] == "Hello from far away.", err
+    assert "Pulling a/b/m.gguf, 0.0 GiB" in err.decode()
     kept = tmp_path / "s" / "voltaire" / "models" / "m.gguf"
     assert kept.read_bytes() == content and kept.parent.parent.stat().st_mode & 0o777 == 0o700
     assert [each.name for each in (tmp_path / "s").iterdir()] == ["voltaire"]

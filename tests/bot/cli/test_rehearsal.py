@@ -90,9 +90,15 @@ async def test_a_model_in_a_circle_is_counted(tmp_path: Path) -> None:
     assert (found["all"]["looped"], found["all"]["same"]) == (1, 1)
 
 
-async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> None:
-    code, _, err = await voltaire(tmp_path, "ask", "how much disk space is free?")
+async def a_turn(home: Path) -> None:
+    async with ModelServer(calls("bash", command="df"), says("33 GB.")) as model:
+        config = f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
+        code, _, err = await voltaire(home, "ask", "how much disk space is free?", config=config)
     assert code == 0, err
+
+
+async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> None:
+    await a_turn(tmp_path)
     before = rows(tmp_path)
     model = make_chain(tmp_path / "mine.gguf", "Plenty.")
     code, out, err = await voltaire(tmp_path, "model", "try", str(model))
@@ -109,10 +115,7 @@ async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> N
 
 
 async def test_what_was_disliked_is_listed(tmp_path: Path) -> None:
-    async with ModelServer(says("Plenty.")) as model:
-        config = f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
-        code, _, err = await voltaire(tmp_path, "ask", "how much disk is free?", config=config)
-    assert code == 0, err
+    await a_turn(tmp_path)
     listing = ("model", "try", "--disliked", "--list")
     assert (await voltaire(tmp_path, *listing))[2] == "There is no such turn yet.\n"
     with closing(sqlite3.connect(tmp_path / "s" / "voltaire" / "voltaire.db")) as database:
@@ -123,7 +126,7 @@ async def test_what_was_disliked_is_listed(tmp_path: Path) -> None:
     assert code == 0, err
     head, asked, answered = listed.splitlines()
     assert head.endswith(f"turn {turn} of cli")
-    assert (asked, answered) == ("  how much disk is free?", "  Plenty.")
+    assert (asked, answered) == ("  how much disk space is free?", "  33 GB.")
     code, lines, err = await voltaire(tmp_path, *listing, "--json")
     assert (code, json.loads(lines)) == (0, {"turn": turn, "chat": "cli"})
 

@@ -93,7 +93,7 @@ def odd_events(sender: str, me: str, count: int, seed: int) -> list[dict[str, An
 
 @pytest.mark.parametrize(
     ("seed", "count"),
-    [(3, 200), *(pytest.param(seed, 400, marks=pytest.mark.slow) for seed in (1, 2))],
+    [(3, 60), *(pytest.param(seed, 400, marks=pytest.mark.slow) for seed in (1, 2))],
 )
 async def test_odd_types_stop_nothing(
     scenario: MatrixScenario,

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -15,23 +14,25 @@ from bot.cli.setup import READY
 from bot.localgram import Localgram
 from bot.setup import SetupError, matrix
 from bot.setup.units import UNITS, Installation, SystemdScope, render
+from fakes.command_line import start_voltaire
 from fakes.homeserver_proxy import HomeserverProxy
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import SECONDS
 from fakes.synapse import PASSWORD, Synapse
 
-VOLTAIRE = Path(sys.executable).with_name("voltaire")
-
 
 async def setup(home: Path, *words: str, said: str = "") -> tuple[int | None, str, str]:
     """`voltaire setup` to its end; `said` are the answers, a line each."""
     folders = {"XDG_CONFIG_HOME": str(home / "c"), "XDG_STATE_HOME": str(home / "s")}
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        VOLTAIRE, "--config", home / "c" / "voltaire" / "config.toml", "setup", *words,
-        env={**os.environ, **folders}, stdin=pipe, stdout=pipe, stderr=pipe,
-    )  # fmt: skip
+    process = await start_voltaire(
+        *("--config", home / "c" / "voltaire" / "config.toml", "setup", *words),
+        env={**os.environ, **folders},
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    )
     out, err = await asyncio.wait_for(process.communicate(said.encode()), SECONDS)
     return process.returncode, out.decode(), err.decode()
 

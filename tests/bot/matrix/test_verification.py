@@ -1,8 +1,6 @@
 """Devices verified by emoji in the owner's terminal, and the keys as a file that Matrix apps import."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +16,7 @@ from nio.events import KeyVerificationEvent
 from bot.cli.matrix import export_copy
 from bot.matrix.verification import MAC_V2, VERIFICATION, verified_in_terminal
 from fakes.bot_running import RunningBot
+from fakes.command_line import voltaire
 from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import SECONDS, soon
@@ -265,19 +264,10 @@ async def test_another_device_reads_with_the_exported_keys_what_was_said_before_
 
 
 def test_the_commands_say_what_is_missing(tmp_path: Path) -> None:
-    voltaire = Path(sys.executable).with_name("voltaire")
-    config = tmp_path / "config.toml"
-
-    def tried(*words: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [voltaire, "--config", config, "matrix", *words], capture_output=True, text=True
-        )
-        return done.returncode, done.stderr
-
-    config.write_text(f'[state]\ndir = "{tmp_path}/state"\n')
-    assert tried("verify")[0] == 2 and "Matrix is not configured" in tried("verify")[1]
-    with config.open("a") as file:
-        file.write('[matrix]\nhomeserver = "http://127.0.0.1:9"\nuser = "@v:x"\n')
-    assert tried("verify") == (1, saying("bot does not run"))
-    code, err = tried("export-keys", str(tmp_path / "keys.txt"))
+    code, _, err = voltaire(tmp_path, "matrix", "verify")
+    assert (code, err) == (2, saying("Matrix is not configured"))
+    config = '[matrix]\nhomeserver = "http://127.0.0.1:9"\nuser = "@v:x"\n'
+    assert voltaire(tmp_path, "matrix", "verify", config=config)[2] == saying("bot does not run")
+    keys = ("matrix", "export-keys", str(tmp_path / "keys.txt"))
+    code, _, err = voltaire(tmp_path, *keys, config=config)
     assert (code, err) == (1, saying("no keys yet", "never logged in"))

@@ -29,10 +29,6 @@ ASKS = (
     "rename a.txt to b.txt",
     "remember that my locker is number 7",
     "remind me in 20 minutes to turn off the oven",
-    "which file mentions the harbour?",
-    "what does todo.txt say?",
-    "send me invoice.txt",
-    "commit all changes in the repository site with the message: first",
 )
 
 
@@ -75,7 +71,7 @@ async def test_every_call_is_one_that_can_be_run() -> None:
 
 async def test_a_required_call_is_made_and_an_answer_begins_with_none() -> None:
     async with pocket() as model:
-        for words in ASKS[:3]:
+        for words in ASKS[:2]:
             bound = replace(asked(words), tool_choice="required", only=frozenset({"git_status"}))
             called = await completion_of(model, bound)
             assert called.finish_reason == "length" or calls_of(called.text)[0][0] == "git_status"

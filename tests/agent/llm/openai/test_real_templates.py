@@ -1,4 +1,4 @@
-"""Real chat templates on the real server, under the real agent: two families by day, all of them by `make templates`."""
+"""Real chat templates on the real server, under the real agent: a few families by day, all of them by `make templates`."""
 
 import asyncio
 import itertools
@@ -58,7 +58,7 @@ SAMPLE = (
     "deepseek-ai-DeepSeek-V3.1",
     "LFM2.5-Instruct",
 )
-BY_DAY = SAMPLE[0], SAMPLE[2]
+BY_DAY = (SAMPLE[2],)
 long = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 

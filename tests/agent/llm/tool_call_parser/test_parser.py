@@ -370,7 +370,7 @@ PARTS = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(PARTS, max_size=8), st.integers(1, 9))
 @example(["```json\n", FORMS["minimax m3"]], 1)  # its noise begins like no call
 def test_how_a_stream_is_split_changes_nothing(parts: list[str], size: int) -> None:
@@ -383,9 +383,7 @@ def test_how_a_stream_is_split_changes_nothing(parts: list[str], size: int) -> N
     assert "<tool_call>{" not in visible.lower()
 
 
-@pytest.mark.parametrize(
-    "piece", ['{"name":', '{"name":"bash",', "```json\n{", "<tool_call>{", "[{"]
-)
+@pytest.mark.parametrize("piece", ['{"name":"bash",', "[{"])
 def test_what_begins_calls_without_end_is_read_to_its_end(piece: str) -> None:
     """Each beginning was compared with all that followed: 200 KB took minutes."""
     *_, calls, generated = read(piece * (200_000 // len(piece)), 10_000)
