@@ -27,7 +27,7 @@ async def setup(home: Path, *words: str, said: str = "") -> tuple[int | None, st
     folders = {"XDG_CONFIG_HOME": str(home / "c"), "XDG_STATE_HOME": str(home / "s")}
     pipe = asyncio.subprocess.PIPE
     process = await start_voltaire(
-        *("--config", home / "c" / "voltaire" / "config.toml", "setup", *words),
+        *("--config", str(home / "c" / "voltaire" / "config.toml"), "setup", *words),
         env={**os.environ, **folders},
         stdin=pipe,
         stdout=pipe,
