@@ -16,7 +16,7 @@ from agent.events import CallRefused, Event, ModelFinished, ToolFinished
 from agent.plan import Plan, plan_lines
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.due_times import next_times
-from agent.schedule.planner import asked_back
+from agent.schedule.planner import asked_back, parse_meant
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import Rule, describe
 from agent.tools.context import RecallMatch
@@ -119,14 +119,19 @@ class TurnRecorder:
         return [RecallMatch(note, "2026-01-05") for note in hits[:limit]]
 
     async def schedule(
-        self, when: str, task: str, kind: str, approve: Any, stranger: str = ""
-    ) -> str:
+        self,
+        when: str,
+        task: str,
+        kind: str,
+        approve: Any,
+        stranger: str = "",
+        asked: str = "",
+    ) -> tuple[str, str]:
         with asked_back():
-            rule = parse(when, self.now)
+            rule = parse_meant(when, asked, self.now)
         self.planned.append((rule, task))
-        return (
-            f"Planned as job {len(self.planned)}: {task}, {describe(rule, str(self.now.tzinfo))}."
-        )
+        shown = f"{task}, {describe(rule, str(self.now.tzinfo))}"
+        return f"Planned as job {len(self.planned)}: {shown}.", shown
 
     async def of_turn(self, turn: str) -> Plan:
         return self.plan

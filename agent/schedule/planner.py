@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -156,10 +156,10 @@ class Planner:
     note: str = ""
 
     async def propose(
-        self, when: str, task: str, kind: str = "", made_by: Maker = "model"
+        self, when: str, task: str, kind: str = "", made_by: Maker = "model", asked: str = ""
     ) -> Proposal:
         with asked_back():
-            rule = parse(when, self.now())
+            rule = parse_meant(when, asked, self.now())
         return await self.proposal(rule, when, task.strip(), kind, made_by)
 
     async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
@@ -203,16 +203,22 @@ class Planner:
             raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
 
     async def schedule(
-        self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
-    ) -> str:
+        self,
+        when: str,
+        task: str,
+        kind: str,
+        approve: Approver,
+        stranger: str = "",
+        asked: str = "",
+    ) -> tuple[str, str]:
         """Plan a job for the model (agent.tools.context.Jobs); `stranger` is whose text touches the chat. The model
         reads English, whoever approves it their own language."""
         with speaking(ENGLISH):
-            proposal = await self.propose(when, task, kind)
-        scope = "schedule" if proposal.needs_approval else "plan"
-        await approve(self.describe_spec(proposal.spec, 3), scope=scope)
+            proposal = await self.propose(when, task, kind, asked=asked)
+        shown = self.describe_spec(proposal.spec, 3)
+        await approve(shown, scope="schedule" if proposal.needs_approval else "plan")
         job = await self.add(replace(proposal.spec, stranger=stranger))
-        return f"Planned as job {job.id}: {proposal.description}.\n{self.note}".strip()
+        return f"Planned as job {job.id}: {proposal.description}.\n{self.note}".strip(), shown
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)
@@ -383,6 +389,25 @@ class Planner:
 
     def now(self) -> datetime:
         return local_time(self.store.clock(), self.zone)
+
+
+def parse_meant(when: str, asked: str, now: datetime) -> Rule:
+    """The rule of a model's `when`, or of `asked`, the person's message, where it says what the model made of it.
+
+    Small models compute a date of their own, in the past perhaps, or once where the person said every week. Raises
+    NotUnderstood with the question about `when`.
+    """
+    said = None
+    if when.lower() not in asked.lower():
+        with suppress(NotUnderstood):
+            said, _ = parse_with_task(asked, now)
+    try:
+        rule = parse(when, now)
+    except NotUnderstood:
+        if said is None:
+            raise
+        return said
+    return said if isinstance(rule, Once) and said and not isinstance(said, Once) else rule
 
 
 @contextmanager

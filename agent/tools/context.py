@@ -51,12 +51,18 @@ class Approver(Protocol):
 
 class Jobs(Protocol):
     async def schedule(
-        self, when: str, task: str, kind: str, approve: Approver, stranger: str = ""
-    ) -> str:
-        """Plan a job; the answer tells what was planned and its next times.
+        self,
+        when: str,
+        task: str,
+        kind: str,
+        approve: Approver,
+        stranger: str = "",
+        asked: str = "",
+    ) -> tuple[str, str]:
+        """Plan a job; returns what was planned with its next times, for the model and in the person's language.
 
         `kind` is remind, task, summary, or empty (derived from the task); `stranger` is the source of
-        strangers' text in the chat. ToolError with a question when `when` is not understood, or with the
+        strangers' text in the chat; `asked` is the person's message, which says when in their words. ToolError with a question when `when` is not understood, or with the
         reason when an owner did not allow it.
         """
 

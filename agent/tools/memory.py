@@ -18,7 +18,8 @@ async def remember(call: Call, note: str) -> Output:
         raise ToolError("note is empty.")
     notes = notes_of(call)
     await call.approve(translated("Remember: {note}").format(note=note.strip()), scope="remember")
-    return Output(await notes.remember(note.strip(), call.turn, await call.touched_by()))
+    told = await notes.remember(note.strip(), call.turn, await call.touched_by())
+    return Output(told, shown=translated("Noted: {note}").format(note=note.strip()))
 
 
 @tool

@@ -26,4 +26,6 @@ async def schedule(
     if call.context.jobs is None:
         raise ToolError("Nothing can be scheduled in this chat.")
     touched = await call.touched_by()
-    return Output(await call.context.jobs.schedule(when, task, kind, call.approve, touched))
+    jobs = call.context.jobs
+    told, shown = await jobs.schedule(when, task, kind, call.approve, touched, call.asked)
+    return Output(told, shown=shown)

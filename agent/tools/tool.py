@@ -74,7 +74,7 @@ class Call:
     uses of its chat's daily budgets. `taints` gives the strangers' text in the chat. The call adds to
     `strangers` the sources of strangers' text in its result, also in its errors. `withhold` tells the person
     what was not let out, `planned` shows them the plan of the task. `written` is the command line,
-    if a person typed it.
+    if a person typed it; `asked` is what the person wrote in this turn.
     """
 
     id: str
@@ -90,6 +90,7 @@ class Call:
     planned: Callable[[Plan], None] = lambda plan: None
     budget: CallBudget = field(default_factory=CallBudget)
     written: str = ""
+    asked: str = ""
 
     @property
     def sandbox(self) -> Sandbox:

@@ -6,7 +6,7 @@ in English, German, French and Spanish; what they miss is not corrected.
 """
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,7 @@ TOOL_NAMES = re.compile(
 )
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
+FILE_NAME = re.compile(r"\w[\w-]*\.[a-z]\w{0,3}\b")
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
 REFUSED = re.compile(
     r"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b", re.IGNORECASE
@@ -145,21 +146,29 @@ def tells(text: str, results: str, message: str) -> bool:
     said, known, asked = map(words_of, (text, results, message))
     new = (said & known) - asked
     numbers = {word for word in said if any(c.isdigit() for c in word)}
-    grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers for w in new)
+    lines = {line.strip().lower() for line in results.splitlines()}
+    grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers | lines for w in new)
     return grounded and len(text) <= SHORT and not instructs(text)
 
 
-def invents(text: str, found: str, message: str) -> bool:
-    """Whether an answer has a number, though what was found has none that it can come from.
+def invents(text: str, found: str, message: str, failed: str = "") -> bool:
+    """Whether an answer has a number that can come from nothing that was found, or that failing calls told; where
+    they all failed, also a file's name.
 
-    Where any number was found, another may be computed from it, but no address; a small one may count the lines.
+    Where any number was found, or the message has two, another may be computed, but no address; a small one may
+    count the lines.
     """
-    if set(DOTTED.findall(text)) - set(DOTTED.findall(f"{found} {message}")):
+    if set(DOTTED.findall(text)) - set(DOTTED.findall(f"{found} {message} {failed}")):
+        return True
+    if failed and set(FILE_NAME.findall(text)) - set(FILE_NAME.findall(f"{message} {failed}")):
         return True
     plain = LINE_NUMBER.sub("", found)
-    said, known, asked = (set(re.findall(r"\d+", each)) for each in (text, plain, message))
+    numbers = [set(re.findall(r"\d+", each)) for each in (text, plain, message, found, failed)]
+    said, known, asked = numbers[:3]
+    if not known - {"1"} <= asked or len(asked) > 1:
+        return False
     lines = len(found.splitlines())
-    return known - {"1"} <= asked and any(int(number) > lines for number in said - asked)
+    return any(int(number) > lines for number in said.difference(*numbers[2:]))
 
 
 def figure(found: str) -> str:
@@ -169,8 +178,19 @@ def figure(found: str) -> str:
 
 def with_figure(text: str, shown: str, message: str) -> str:
     """An answer, with the figure below it if it has no word of it."""
-    untold = shown and not (words_of(shown) - words_of(message)) & words_of(text)
-    return f"{text}\n\n```\n{shown}\n```" if untold else text
+    new = words_of(shown) - words_of(message)
+    return f"{text}\n\n```\n{shown}\n```" if new and not new & words_of(text) else text
+
+
+def with_untold(text: str, lines: Sequence[str], message: str) -> str:
+    """An answer, with the lines below it of which it has no word or, where they have any, no number."""
+    known, said = words_of(message), words_of(text)
+    for line in lines:
+        new = words_of(line) - known
+        figures = {word for word in new if word.isdigit()}
+        if not (figures or new) & said:
+            text = f"{text}\n\n{line}"
+    return text
 
 
 def words_of(text: str) -> set[str]:

@@ -32,6 +32,7 @@ from agent.turn.answer_checks import (
     refuses,
     tells,
     with_figure,
+    with_untold,
 )
 from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
@@ -112,6 +113,7 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
+        self.swapped = False  # and for a call of another tool than the last
         self.window = 0  # tokens
         self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
@@ -132,12 +134,12 @@ class TurnLoop:
             if step.calls:
                 await self.act(step)
             elif step.repeats:
-                text = self.checks.text(step, self.tools.done)
+                text = self.answer(step)
                 return Ending(f"{text}\n\n{translated(texts.CIRCLING)}", "loop", step.message)
             elif advice := (
                 self.checks.advice(step, self.tools.done)
                 or await self.checks.citations(step)
-                or await self.guard.advice(text := self.checks.text(step, self.tools.done))
+                or await self.guard.advice(text := self.answer(step))
             ):
                 await self.transcript.add(step.message)
                 await self.transcript.note(advice)
@@ -149,6 +151,12 @@ class TurnLoop:
                 return Ending.said(translated(texts.NO_ANSWER), "error")
         return await self.last_word(limit)
 
+    def answer(self, step: Step) -> str:
+        """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
+        text = self.checks.text(step, self.tools.done)
+        told = [*self.tools.planned, *(self.tools.changed if self.constrained else ())]
+        return with_untold(text, told, self.transcript.words()) if text else ""
+
     async def settled(self, step: Step) -> Step:
         """The step of a small model, from whose words nothing is kept but an answer that it gives from results.
 
@@ -158,13 +166,15 @@ class TurnLoop:
         again = any(self.tools.repeats(call) or self.tools.copies(call) for call in step.calls[:1])
         if any(self.tools.says(call) for call in step.calls[:1]):
             if not self.tools.outcomes:
-                return await self.ask(tool_choice="none")
+                step = await self.ask(tool_choice="none")
+                if not self._missed_call(step.text):
+                    return step
             again = True
         if step.calls and not again:
             return step
         words = self.transcript.words()
         if found := any(self.tools.outcomes.values()):
-            if not (again or self.tools.strange) and tells(step.text, self.tools.results(), words):
+            if not (again or self.tools.strange) and self._reports(step.text):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
             shown = figure(self.tools.read())
@@ -178,13 +188,18 @@ class TurnLoop:
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
                 return step
+        if self.tools.acted and (again or self.shelled):
+            return Step(Assistant(self.tools.report()))
         if not self.shelled:
             command = await self.command()
-            if not (command.calls and self.tools.repeats(command.calls[0])):
+            if command.calls and not self.tools.repeats(command.calls[0]):
                 return command
         if not (found or again):
-            return await self.ask(tool_choice="required")
-        if not step.calls and self._groundless(step.text):
+            step = await self.ask(tool_choice="required")
+        elif not (found or self.swapped):
+            self.swapped = True
+            step = await self.ask(tool_choice="required", only=self.tools.others())
+        if not step.calls and self.tools.outcomes and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
 
@@ -197,14 +212,23 @@ class TurnLoop:
         """Whether an answer before any call instructs, promises, or is JSON that nobody asked for."""
         return instructs(text) or promises(text) or is_json(text, self.transcript.words())
 
+    def _reports(self, text: str) -> bool:
+        """Whether an answer tells something of the results, or comes after a call that only did something."""
+        if self._missed_call(text):
+            return False
+        confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
+        return confirms or tells(text, self.tools.results(), self.transcript.words())
+
     def _empty(self, text: str) -> bool:
         """Whether an answer is a command to run oneself, or groundless."""
         return instructs(text) or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
         """Whether an answer has nothing but the person's own words, or a number out of the air."""
-        words = self.transcript.words()
-        return echoes(text, words) or invents(text, self.tools.found(), words)
+        words, found, failed = self.transcript.words(), self.tools.found(), ""
+        if not any(self.tools.outcomes.values()):
+            found, failed = "", found
+        return echoes(text, words) or invents(text, found, words, failed)
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""
@@ -220,16 +244,21 @@ class TurnLoop:
             await self.transcript.note(texts.GO_ON)
 
     async def ask(
-        self, *, tool_choice: ToolChoice = "auto", results: str = "", afresh: bool = False
+        self,
+        *,
+        tool_choice: ToolChoice = "auto",
+        results: str = "",
+        afresh: bool = False,
+        only: frozenset[str] = frozenset(),
     ) -> Step:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought. With
         `results` the model reads nothing but them, the turn's pictures and the person's words; `afresh`: nothing
-        of what was done in this turn, and it can call bash alone.
+        of what was done in this turn, and it can call bash alone. `only`: the tools that it can call, if not all.
         """
         await self.compact()
-        compactions, request = 0, self.request(tool_choice)
+        compactions, request = 0, replace(self.request(tool_choice), only=only)
         if results:
             told = texts.FOUND.format(results=results, words=self.transcript.words())
             asked = User(told, self.transcript.pictures())
@@ -315,7 +344,7 @@ class TurnLoop:
         small, results = self.constrained, self.tools.results()
         for alone in (small, not small) if results else (False,):
             step = await self.ask(tool_choice="none", results=results if alone else "")
-            text = "" if step.calls else self.checks.text(step, self.tools.done)
+            text = "" if step.calls else self.answer(step)
             if text and not (self.constrained and self._empty(text)):
                 # After a circle, or too many malformed calls, it has found words after all: an answer.
                 reason = limit.reason if isinstance(limit, ToolLimit) else "done"

@@ -64,6 +64,8 @@ UNREAD = (
     "{path} is there already and was not read, so it was not replaced. To add to its end, set append to true; "
     "to replace it, read it first."
 )
+REMINDER = "This is no note: the person wants to be reminded at a time. Call schedule, with the time in their words."
+DONE = "It is done."  # what a model that answers from results reads of one without output
 ANSWER_FROM = (
     "Answer the person's message from what tools have found for it: in one or two sentences, unless it asks for "
     "more, in the person's language, with names, numbers and units as they stand there. Say so if the answer is "

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -20,6 +21,7 @@ from agent.events import CallRefused, Emit, PlanChanged, ToolCalled, ToolFinishe
 from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import Assistant, ToolCall
+from agent.schedule.times.task_text import asks_for_reminder
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
@@ -30,9 +32,10 @@ from agent.turn.step import Step
 from agent.turn.turn import Turn
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
-PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n]+")  # words, and nothing else
+PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n\d]+")  # words, and nothing else
 READING = ("bash", "read_file", "grep", "list_files")
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
+ACTING = ("write_file", "edit_file", "git_commit", "remember", "schedule", "send_file")
 MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
 _REPORTED = 8  # lines of a report
@@ -44,8 +47,9 @@ class ToolRunner:
 
     `calls` counts the calls that were run; `done` holds the names of tools that ran without an error,
     `outcomes` whether each call (by id) that ran did so and found what it searched for; `malformed`
-    counts steps with malformed calls; `strange`: strangers' text was read; `astray`: the last call looked for a
-    repository and failed. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
+    counts steps with malformed calls; `strange`: strangers' text was read; `acted`: the last call did something and
+    had nothing to tell but that; `astray`: it looked for a repository and failed; `planned`: the jobs that were
+    planned, `changed`: what else a person should be told, in their language. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
     `careful`: no file is replaced that this turn has not seen.
     """
 
@@ -60,6 +64,9 @@ class ToolRunner:
     outcomes: dict[str, bool] = field(default_factory=dict)
     malformed: int = 0
     strange: bool = False
+    acted: bool = False
+    planned: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     astray: bool = False
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
@@ -90,6 +97,7 @@ class ToolRunner:
         self.calls += 1
         self.done.add(call.name)
         self.outcomes[call.id] = True
+        self.acted = call.name in ACTING or result == NO_OUTPUT
         self._lines.append(described(call))
         self._detector.ran(call.name, arguments_of(call.arguments) or {}, result)
 
@@ -134,9 +142,17 @@ class ToolRunner:
                 return True
         return False
 
+    def others(self) -> frozenset[str]:
+        """The tools but that of the last call."""
+        names = {tool.name for tool in self.turn.tools}
+        return frozenset(names - {call.name for call, _ in self.transcript.results()[-1:]})
+
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""
-        told = {described(call): f"{summary(call)}:\n{text}" for call, text in self._good()}
+        told = {
+            described(call): f"{summary(call)}:\n{texts.DONE if text == NO_OUTPUT else text}"
+            for call, text in self._good()
+        }
         return clip("\n\n".join(told.values()), self.output_bytes)
 
     def found(self) -> str:
@@ -152,10 +168,11 @@ class ToolRunner:
         ran = [(call, text) for call, text in self.transcript.results() if call.id in self.outcomes]
         return [(call, text) for call, text in ran if self.outcomes[call.id]] or ran
 
-    def report(self, why: str) -> str:
+    def report(self, why: str = "") -> str:
         """For a person: `why` the turn ended, and its last calls, each once."""
         lines = [f"- {line}" for line in list(dict.fromkeys(self._lines))[-_REPORTED:]]
-        return "\n".join([why, *([translated(texts.DONE_SO_FAR), *lines] if lines else [])])
+        done = [translated(texts.DONE_SO_FAR), *lines] if lines else []
+        return "\n".join(filter(None, (why, *done)))
 
     async def run(
         self,
@@ -220,6 +237,7 @@ class ToolRunner:
             output_bytes=self.output_bytes,
             taints=journal.taints,
             withhold=self.withhold,
+            asked=self.transcript.words(),
             planned=lambda plan: self.emit(PlanChanged(plan)),
             budget=budget,
         )
@@ -228,7 +246,7 @@ class ToolRunner:
         if (history := self.turn.history) and tool.name not in UNCHANGING:
             await complete(asyncio.to_thread(history.begin, journal.turn))
         try:
-            await self._unseen(tool, context, arguments)
+            await self._check_hasty(tool, context, arguments)
             await budget.reserve({"calls": 1, **costs})
             reserved = True
             output = await tool.run(context, arguments)
@@ -240,12 +258,18 @@ class ToolRunner:
             await budget.settle({kind: -count for kind, count in costs.items()})
         seconds = max(0.0, asyncio.get_running_loop().time() - began - approve.waited)
         self._detector.ran(call.name, arguments, output.text, seconds)
-        self._lines.append(f"{described(call)}: {'ok' if output.ok else 'failed'}")
+        ended = "ok" if output.ok else clip_line(output.text)
+        self._lines.append(f"{described(call)}: {ended}")
         named = self.careful and tool.name == "list_files" and self._names_known(output.text)
         self.outcomes[call.id] = output.ok and output.found and not named
+        self.acted = output.ok and (tool.name in ACTING or output.text == NO_OUTPUT)
         self.astray = tool.name.startswith("git_") and not output.ok
         if output.ok:
             self.done.add(call.name)
+            if tool.name == "schedule":
+                self.planned.append(output.shown)
+            elif tool.name == "remember" or output.text.startswith("replaced "):
+                self.changed.append(output.shown or output.text)
         self._finished(call, output, seconds)
         return output, list(dict.fromkeys(context.strangers))
 
@@ -255,8 +279,13 @@ class ToolRunner:
         words = self.transcript.words()
         return all(posixpath.basename(name) in words for name in names)
 
-    async def _unseen(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
-        """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition."""
+    async def _check_hasty(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
+        """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition;
+        and where it is to remind: to keep the wish as a note."""
+        if self.careful and tool.name == "remember":
+            if asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
+                raise ToolError(texts.REMINDER)
+            return
         path = arguments.get("path", "")
         if not self.careful or tool.name != "write_file" or arguments.get("append"):
             return
@@ -298,6 +327,11 @@ def summary(call: ToolCall) -> str:
 def described(call: ToolCall) -> str:
     """A call in one short line, for reports."""
     arguments = arguments_of(call.arguments) or {}
-    shown = " ".join(str(value) for value in arguments.values())
-    line = " ".join(f"{call.name} {shown}".split())
+    shown = " ".join(value for value in arguments.values() if isinstance(value, str))
+    return clip_line(f"{call.name} {shown}".replace("\n", " "))
+
+
+def clip_line(text: str) -> str:
+    """A text's first line, shortened."""
+    line = " ".join(text.strip().partition("\n")[0].split())
     return line if len(line) <= _LINE else line[: _LINE - 1] + "…"

@@ -73,6 +73,14 @@ def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
     raise question or NotUnderstood(translated(ASK))
 
 
+def asks_for_reminder(text: str, now: datetime) -> bool:
+    """Whether a text asks to be reminded, and says when."""
+    with suppress(NotUnderstood):
+        parse_with_task(text, now)
+        return any(TimeInText.of(text, language, now).reminded for language in tried_languages())
+    return False
+
+
 @cache
 def remind_pattern(language: str) -> re.Pattern[str]:
     """The pattern of a request for a reminder, in English or in any language."""

@@ -71,6 +71,34 @@ async def test_what_was_understood_is_kept_whole(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
+    ("when", "asked", "understood"),
+    [  # what a small model makes of the person's words, and when it is due in the end
+        ("Mon 2026-11-16 08:00", "every Monday at 8 remind me to put the bins out", "every Monday at 08:00"),
+        ("2026-11-23 08:00", "every Monday at 8 remind me to put the bins out", "every Monday at 08:00"),
+        ("next Monday at 8", "remind me of the bins every Monday at 8", "every Monday at 08:00"),
+        ("tomorrow 7h00m", "Erinnere mich morgen um 7 Uhr an den Zahnarzt", "once, on Sat 2026-11-21 07:00"),
+        ("20m", "remind me in 20 minutes to take the bread out", "once, on Fri 2026-11-20 15:20"),
+        ("2020-01-01", "rappelle-moi demain à 9h d'appeler maman", "once, on Sat 2026-11-21 09:00"),
+        ("past noon", "recuérdame todos los días a las 8 tomar la pastilla", "every day at 08:00"),
+        # the model's own date, where the person's words do not contradict it
+        ("2026-11-24 09:00", "the dentist is on Tuesday at 10; remind me an hour before", "once, on Tue 2026-11-24 09:00"),
+        ("tomorrow at 9", "every Monday remind me of the bins; tomorrow at 9 of the dentist", "once, on Sat 2026-11-21 09:00"),
+        ("tomorrow at 9", "tell me about it", "once, on Sat 2026-11-21 09:00"),
+    ],
+)  # fmt: skip
+async def test_the_person_s_words_say_when(
+    bench: Bench, when: str, asked: str, understood: str
+) -> None:
+    proposal = await bench.planner().propose(when, "x", "remind", asked=asked)
+    assert f", {understood}" in proposal.description
+
+
+async def test_where_they_say_nothing_the_model_is_asked(bench: Bench) -> None:
+    with pytest.raises(ToolError, match="past"):
+        await bench.planner().propose("2020-01-01 08:00", "x", asked="remind me of the bins")
+
+
+@pytest.mark.parametrize(
     ("when", "task", "kind", "asks"),
     [
         ("every day at 8", "x", "", True),
@@ -92,13 +120,12 @@ async def test_what_repeats_or_touches_more_than_its_chat_needs_approval(
     async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
         asked.append(scope)
 
-    told = await planner.schedule(when, task, kind, approve, "page http://example.org/")
+    told, shown = await planner.schedule(when, task, kind, approve, "page http://example.org/")
     assert asked == ["schedule" if asks else "plan"]
     [job] = await planner.jobs()
     assert job.spec.stranger == "page http://example.org/"
-    assert (
-        told == f"Planned as job {job.id}: {(await planner.propose(when, task, kind)).description}."
-    )
+    assert shown == (await planner.propose(when, task, kind)).description
+    assert told == f"Planned as job {job.id}: {shown}."
 
 
 @pytest.mark.parametrize(

@@ -256,7 +256,7 @@ async def test_a_watch_that_the_model_planned_does_what_the_chat_may(
     async def approve(what: str, *, scope: str, touched: Any = ()) -> None:
         asked.append((what, scope))
 
-    words = await place.planner().schedule("every hour", "watch folder build", "task", approve)
+    words, _ = await place.planner().schedule("every hour", "watch folder build", "task", approve)
     assert words.startswith("Planned as job 1: Watch “folder build”, every hour")
     assert asked[0][1] == "schedule" and "folder build" in asked[0][0]
 

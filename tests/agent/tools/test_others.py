@@ -48,9 +48,10 @@ class Planner:
         kind: str,
         approve: Callable[..., Awaitable[None]],
         stranger: str = "",
-    ) -> str:
+        asked: str = "",
+    ) -> tuple[str, str]:
         await approve("plan", scope="plan")
-        return f"job 1: {kind or 'remind'} {task}, {when}"
+        return f"job 1: {kind or 'remind'} {task}, {when}", f"{task}, {when}"
 
 
 async def _conclude(task: str, strangers: list[str]) -> str:
@@ -69,7 +70,9 @@ def call(box: Box) -> Call:
 
 
 async def test_notes_are_saved_and_found(call: Call) -> None:
-    assert await remember.run(call, {"note": " Likes tea. "}) == Output("saved note 1")
+    assert await remember.run(call, {"note": " Likes tea. "}) == Output(
+        "saved note 1", shown="Noted: Likes tea."
+    )
     assert await recall.run(call, {"query": "tea"}) == Output("2026-11-20 Likes tea.")
     assert await recall.run(call, {"query": "coffee"}) == Output("nothing found", found=False)
     assert call.context.notes == Notebook([("Likes tea.", "turn-7")])
@@ -103,9 +106,11 @@ async def test_git_outside_of_a_repository_is_told_where_one_is(call: Call) -> N
 
 async def test_plans(call: Call) -> None:
     given = {"when": "at 8", "task": "water"}
-    assert await schedule.run(call, given) == Output("job 1: remind water, at 8")
+    assert await schedule.run(call, given) == Output(
+        "job 1: remind water, at 8", shown="water, at 8"
+    )
     given = {"when": "at 8", "task": "look", "kind": "task"}
-    assert await schedule.run(call, given) == Output("job 1: task look, at 8")
+    assert await schedule.run(call, given) == Output("job 1: task look, at 8", shown="look, at 8")
 
 
 async def test_a_helper_concludes(call: Call) -> None:

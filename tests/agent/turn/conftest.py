@@ -73,6 +73,10 @@ class Bench:
             self.ran.append(("remember", {"note": note}))
             return Output("saved")
 
+        async def schedule(call: Call, when: str, task: str) -> Output:
+            """Plan."""
+            return Output(f"Planned as job 1: {task}, {when}", shown=f"Reminder “{task}”, {when}")
+
         async def git_commit(call: Call, repo: str, message: str) -> Output:
             """Commit."""
             await call.approve(f"commit to {repo}: {message}", scope=f"commit:{repo}")
@@ -94,7 +98,8 @@ class Bench:
             return Output("written")
 
         return [
-            tool(one) for one in (write_file, bash, remember, git_commit, git_status, list_files)
+            tool(one)
+            for one in (write_file, bash, remember, schedule, git_commit, git_status, list_files)
         ]
 
     def turn(self, model: Model) -> Turn:

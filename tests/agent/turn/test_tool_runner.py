@@ -54,7 +54,7 @@ async def test_calls_are_run_in_order_and_what_each_came_to_is_kept(bench: Bench
         "Over.",
         texts.DONE_SO_FAR,
         "- bash a: ok",
-        "- bash fail: failed",
+        "- bash fail: exit code 1",
         "- bash c: ok",
     ]
 
@@ -73,7 +73,7 @@ async def test_calls_that_are_none_count_once_for_a_step(bench: Bench) -> None:
     tools, results = await ran(bench, *calls, unreadable={"c"})
     assert results == [
         saying("bsh", "bash"),
-        saying("teleport", "bash, remember, git_commit"),
+        saying("teleport", "bash, remember, schedule, git_commit"),
         saying("bash", "JSON"),
         "ran d",
     ]

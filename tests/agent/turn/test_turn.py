@@ -18,6 +18,7 @@ from agent.events import (
     TurnStarted,
 )
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
+from agent.tools.bash import NO_OUTPUT
 from agent.turn import texts
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.turn import TurnLimits
@@ -142,7 +143,7 @@ class TestRepairs:
 
     async def test_unknown_tool(self, bench: Bench) -> None:
         finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
-        advice = "There is no tool fly. The tools are: write_file, bash, remember, git_commit, git_status, list_files."
+        advice = "There is no tool fly. The tools are: write_file, bash, remember, schedule, git_commit, git_status, list_files."
         assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
@@ -354,6 +355,27 @@ class TestRepetition:
         assert detector.completes_cycle("bash", poll)
 
 
+class TestPlans:
+    @pytest.mark.parametrize(
+        ("answer", "told"),
+        [
+            ("OK, I will remind you.", True),
+            ("I have planned the tea for Friday.", True),
+            ("Je te le rappellerai.", True),
+            ("Planned for Friday at 18:05.", False),
+            ("Am 27.11. um 18:05 melde ich mich.", False),
+        ],
+    )
+    async def test_when_a_job_is_due_stands_in_the_answer(
+        self, bench: Bench, answer: str, told: bool
+    ) -> None:
+        bench.journal.messages[-1] = User("remind me in 5 minutes of the tea")
+        plan = calls("schedule", when="once, on Fri 2026-11-27 18:05", task="the tea")
+        finished = await bench.run(plan, says(answer))
+        line = "Reminder “the tea”, once, on Fri 2026-11-27 18:05"
+        assert finished.text == (f"{answer}\n\n{line}" if told else answer)
+
+
 class TestAnswersOfSmallModels:
     """Models whose calls are bound by a grammar: they answer from the results alone."""
 
@@ -399,6 +421,120 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(wrong, wrong, right, says(""), says("One file."))
         assert (finished.text, finished.tool_calls) == ("One file.", 2)
         assert bench.model.requests[2].only == {"bash"}
+
+    async def test_where_the_command_is_the_same_another_tool_is_required(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        wrong = calls("bash", command="fail")
+        file, right = calls("write_file", path="a.py", content="1"), calls("bash", command="ls")
+        finished = await bench.run(wrong, wrong, wrong, file, right, says("1 file: ls"))
+        assert (finished.text, finished.tool_calls) == ("1 file: ls", 3)
+        swapped = bench.model.requests[3]
+        assert swapped.tool_choice == "required"
+        assert "bash" not in swapped.only
+        assert "write_file" in swapped.only
+
+    @pytest.mark.parametrize(
+        "answer", ["Done.", "OK, it is in your notes.", "The note was made.", "Gern.", "✓"]
+    )
+    async def test_after_a_call_that_did_something_its_word_is_an_answer(
+        self, bench: Bench, answer: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Please note that the key hangs in the hall.")
+        note = calls("remember", note="The key hangs in the hall.")
+        finished = await bench.run(note, says(answer))
+        assert finished.text.startswith(answer)
+        assert finished.text.endswith("saved")  # the tool's own word, as the answer has none of it
+        assert len(bench.model.requests) == 2
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "You can use `ls` to see it.",
+            "I will now move the file.",
+            "I cannot do that.",
+            "Please note that the key hangs in the hall.",
+            "It is note 15.",
+        ],
+    )
+    async def test_but_no_words_that_are_none(self, bench: Bench, answer: str) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Please note that the key hangs in the hall.")
+        note = calls("remember", note="The key hangs in the hall.")
+        finished = await bench.run(note, says(answer), says("It is saved."))
+        assert (finished.text, len(bench.model.requests)) == ("It is saved.", 3)
+
+    async def test_a_call_that_worked_and_is_made_again_ends_with_what_was_done(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain, bench.results["rm *.tmp"] = "always", NO_OUTPUT
+        bench.journal.messages[-1] = User("delete all .tmp files here")
+        call = calls("bash", command="rm *.tmp")
+        finished = await bench.run(call, call, says("delete all .tmp files here"))
+        assert finished.text == f"{texts.DONE_SO_FAR}\n- bash rm *.tmp: ok"
+        assert texts.DONE in bench.model.requests[-1].messages[-1].text
+        assert (finished.reason, finished.tool_calls) == ("done", 1)
+
+    async def test_a_promise_is_no_answer_though_it_names_a_result(self, bench: Bench) -> None:
+        bench.constrain, bench.results["list"] = (
+            "always",
+            "2 files:\nvoid.txt (0 bytes)\nother.txt (2 bytes)",
+        )
+        bench.journal.messages[-1] = User("is there an empty file here?")
+        listed, answer = calls("list_files", pattern="*"), "void.txt is empty."
+        finished = await bench.run(listed, says("I will now move other.txt."), says(answer))
+        assert finished.text == answer
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "The last commit changed example.txt.",
+            "It changed lines 10 to 15.",
+            "src/main.cpp and README.md were changed.",
+        ],
+    )
+    async def test_from_calls_that_all_failed_nothing_is_computed(
+        self, bench: Bench, answer: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("what did the last commit change?")
+        wrong = calls("git_status", repo="/workspace")
+        finished = await bench.run(wrong, *[says(answer)] * 6)
+        assert answer not in finished.text
+        assert "There is no git repository at /workspace." in finished.text
+
+    async def test_a_line_s_number_is_a_number_that_was_found(self, bench: Bench) -> None:
+        bench.constrain, bench.results["grep"] = "always", "main.py:31:# TODO: read"
+        bench.journal.messages[-1] = User("on which line is the TODO?")
+        finished = await bench.run(calls("bash", command="grep"), says("On line 31 of main.py."))
+        assert (finished.text, len(bench.model.requests)) == ("On line 31 of main.py.", 2)
+
+    @pytest.mark.parametrize("answer", ["391", "17 times 23 is 391."])
+    async def test_a_number_may_be_computed_from_those_of_the_message(
+        self, bench: Bench, answer: str
+    ) -> None:
+        bench.constrain, bench.results["echo 17 * 23"] = "always", "17 * 23"
+        bench.journal.messages[-1] = User("what is 17 times 23?")
+        finished = await bench.run(
+            calls("bash", command="echo 17 * 23"), says(answer), says(answer)
+        )
+        assert finished.text == answer
+
+    async def test_a_short_result_that_the_answer_quotes_is_told(self, bench: Bench) -> None:
+        bench.constrain, bench.results["hostname"] = "always", "vm"
+        finished = await bench.run(calls("bash", command="hostname"), says("It is called vm."))
+        assert (finished.text, len(bench.model.requests)) == ("It is called vm.", 2)
+
+    async def test_a_reminder_is_not_kept_as_a_note(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Erinnere mich morgen um 7 Uhr an den Zahnarzt.")
+        note = calls("remember", note="morgen um 7 Zahnarzt")
+        await bench.run(note, says("Hm."))
+        assert bench.ran == []
+        results = [m for m in bench.journal.messages if isinstance(m, ToolResult)]
+        assert [m.text for m in results] == [texts.REMINDER]
 
     @pytest.mark.parametrize("echo", ["Count the lines of a.txt.", "yes: count the lines of a.txt"])
     async def test_an_answer_that_repeats_the_message_is_none(
