@@ -10,6 +10,7 @@ from backend.protocol import Endpoint
 
 EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 WHOLE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+PACKED = gzip.compress(b"data: x\n" * 500_000, mtime=0)  # of no time whose bytes could end a line
 CALLS = b",".join(b'{"id":"%d"}' % n for n in range(40_000))
 
 # Head, how the body begins, and what is repeated.
@@ -22,7 +23,7 @@ FLOODS: dict[str, tuple[bytes, bytes, bytes]] = {
     "calls": (EVENTS, b"", b'data: {"choices":[{"delta":{"tool_calls":[' + CALLS + b"]}}]}\n\n"),
     "lists": (WHOLE, b"[", b"[]," * 20_000),
     "floats": (WHOLE, b"[", b"1e1," * 20_000),
-    "compressed": (EVENTS + b"Content-Encoding: gzip\r\n", b"", gzip.compress(b"data: x\n" * 500_000)),
+    "compressed": (EVENTS + b"Content-Encoding: gzip\r\n", b"", PACKED),
 }  # fmt: skip
 
 
