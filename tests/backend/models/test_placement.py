@@ -62,7 +62,7 @@ def test_experts_move_to_host_memory_as_far_as_needed() -> None:
     assert place(MOE, model(250), None, [V100], HOST).profile.flag("--n-cpu-moe") == "0"
 
 
-@pytest.mark.parametrize("layer_mib", [450, 480, 520, 600, 900])
+@pytest.mark.parametrize("layer_mib", [450, 600])
 def test_experts_in_the_same_memory_make_no_room(layer_mib: int) -> None:
     unified = replace(V100, unified=True)
     with pytest.raises(DoesNotFit):

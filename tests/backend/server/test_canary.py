@@ -24,7 +24,8 @@ from tests.backend.conftest import QUICK, SYSTEM, Running, running, with_server
 WATCHFUL = replace(QUICK, canary=0.05)
 POCKET = Path(gguf_maker.__file__).parents[1] / "backend/embedded/pocket.gguf"
 FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
-BY_DAY = "Qwen3.5-4B", "google-gemma-2-2b-it", "openai-gpt-oss-120b"
+BY_DAY = "Qwen3.5-4B", "openai-gpt-oss-120b"
+HONEST_BY_DAY = ("llama", "1"), ("lfm2", "2")
 
 
 def templates() -> list[Any]:
@@ -80,8 +81,14 @@ async def test_a_server_that_leaked_runs_with_one_slot_and_no_cache_from_then_on
             assert len(leaks_told(it)) == 1
 
 
-@pytest.mark.parametrize("slots", ["1", "2"])
-@pytest.mark.parametrize("kind", ["pocket", "llama", "gemma3", "lfm2"])
+@pytest.mark.parametrize(
+    ("kind", "slots"),
+    [
+        pytest.param(kind, slots, marks=() if (kind, slots) in HONEST_BY_DAY else pytest.mark.slow)
+        for kind in ("pocket", "llama", "gemma3", "lfm2")
+        for slots in ("1", "2")
+    ],
+)
 async def test_an_honest_server_is_checked_once_and_goes_on(
     config: BackendConfig, tmp_path: Path, kind: Any, slots: str
 ) -> None:
