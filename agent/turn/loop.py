@@ -24,6 +24,7 @@ from agent.turn.answer_checks import (
     WHOLE,
     AnswerChecks,
     echoes,
+    false_claim,
     figure,
     instructs,
     invents,
@@ -188,8 +189,8 @@ class TurnLoop:
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
                 return step
-        if self.tools.acted and (again or self.shelled):
-            return Step(Assistant(self.tools.report()))
+        if self.tools.acted and (again or self.shelled or self.tools.closed):
+            return Step(Assistant(self.tools.closed or self.tools.report()))
         if not self.shelled:
             command = await self.command()
             if command.calls and not self.tools.repeats(command.calls[0]):
@@ -214,7 +215,7 @@ class TurnLoop:
 
     def _reports(self, text: str) -> bool:
         """Whether an answer tells something of the results, or comes after a call that only did something."""
-        if self._missed_call(text):
+        if self._missed_call(text) or false_claim(text, self.tools.done):
             return False
         confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
         return confirms or tells(text, self.tools.results(), self.transcript.words())

@@ -71,6 +71,7 @@ class ToolRunner:
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
     _no_sandbox: str = ""  # why
+    _last: str = ""  # the tool that ran last
 
     async def read_pages(self, words: str) -> None:
         """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""
@@ -146,6 +147,12 @@ class ToolRunner:
         """The tools but that of the last call."""
         names = {tool.name for tool in self.turn.tools}
         return frozenset(names - {call.name for call, _ in self.transcript.results()[-1:]})
+
+    @property
+    def closed(self) -> str:
+        """What the last call planned or noted, for the person, if it did: nothing is left to do then."""
+        told = {"schedule": self.planned, "remember": self.changed}
+        return next(reversed(told.get(self._last, [])), "") if self.acted else ""
 
     def results(self) -> str:
         """What the turn's calls gave, each once; failures only where no call succeeded."""
@@ -263,6 +270,7 @@ class ToolRunner:
         named = self.careful and tool.name == "list_files" and self._names_known(output.text)
         self.outcomes[call.id] = output.ok and output.found and not named
         self.acted = output.ok and (tool.name in ACTING or output.text == NO_OUTPUT)
+        self._last = tool.name
         self.astray = tool.name.startswith("git_") and not output.ok
         if output.ok:
             self.done.add(call.name)

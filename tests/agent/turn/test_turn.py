@@ -477,6 +477,23 @@ class TestAnswersOfSmallModels:
         assert texts.DONE in bench.model.requests[-1].messages[-1].text
         assert (finished.reason, finished.tool_calls) == ("done", 1)
 
+    @pytest.mark.parametrize("words", ["I cannot help with that.", "the key hangs in the hall", ""])
+    async def test_without_a_word_of_its_own_the_note_is_the_answer(
+        self, bench: Bench, words: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Please note that the key hangs in the hall.")
+        note = calls("remember", note="The key hangs in the hall.")
+        finished = await bench.run(note, says(words), says("The key hangs in the hall."))
+        assert (finished.text, finished.reason, len(bench.ran)) == ("saved", "done", 1)
+
+    async def test_a_false_claim_is_none_either(self, bench: Bench) -> None:
+        bench.constrain, bench.results["list"] = "always", "1 file:\nnotes.txt (9 bytes)"
+        bench.journal.messages[-1] = User("which file is here?")
+        listed, claim = calls("list_files", pattern="*"), "I have saved the note of notes.txt."
+        finished = await bench.run(listed, says(claim), says("It is notes.txt."))
+        assert finished.text == "It is notes.txt."
+
     async def test_a_promise_is_no_answer_though_it_names_a_result(self, bench: Bench) -> None:
         bench.constrain, bench.results["list"] = (
             "always",
