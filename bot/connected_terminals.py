@@ -146,8 +146,7 @@ class Sessions:
         if self.closing:
             return
         running = chats.assignment(session.chat)
-        own = running and first_update(running.answers) in session.updates
-        if running and own and not self.senders(running.answers):
+        if running and first_update(running.answers) in session.updates:
             with suppress(StoreError):
                 await chats.stop(session.chat)
         elif session.updates:

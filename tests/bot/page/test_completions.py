@@ -196,25 +196,28 @@ async def test_killed_in_a_turn_it_answers_whoever_comes_again(
     ]
 
 
-@pytest.mark.parametrize("key", ["", "k2"])
 async def test_a_client_that_goes_away_stops_its_turn_unless_it_can_come_again(
-    house: House, client: AsyncOpenAI, key: str
+    house: House, client: AsyncOpenAI
 ) -> None:
-    headers = {"Idempotency-Key": key} if key else {}
+    key, den = {"Idempotency-Key": "k2"}, {"X-Voltaire-Chat": "den"}
     async with house.bot.running():
         await serving(house, client)
         create = client.chat.completions.create
-        asking = asyncio.create_task(create(model="v", messages=[SLOW], extra_headers=headers))
+        keyed = asyncio.create_task(create(model="v", messages=[SLOW], extra_headers=key))
         await house.asked.wait()
-        asking.cancel()
-        await asyncio.wait([asking])
-        if key:
-            again = asyncio.create_task(create(model="v", messages=[SLOW], extra_headers=headers))
-            house.let_go.set()
-            assert (await again).choices[0].message.content == "At last."
-        else:
-            await house.bot.row("SELECT 1 FROM turns WHERE reason = 'cancelled'")
-    assert house.rows("SELECT reason FROM turns") == [("done" if key else "cancelled",)]
+        other = asyncio.create_task(create(model="v", messages=[SLOW], extra_headers=den))
+        await house.bot.row("SELECT 1 FROM turns WHERE chat = 'api:voice:den'")
+        keyed.cancel()
+        other.cancel()
+        await asyncio.wait([keyed, other])
+        await house.bot.row("SELECT 1 FROM turns WHERE reason = 'cancelled'")
+        again = asyncio.create_task(create(model="v", messages=[SLOW], extra_headers=key))
+        house.let_go.set()
+        assert (await again).choices[0].message.content == "At last."
+    assert house.rows("SELECT chat, reason FROM turns ORDER BY chat") == [
+        ("api:voice", "done"),
+        ("api:voice:den", "cancelled"),
+    ]
 
 
 async def test_the_forms_of_home_assistant_and_open_webui(house: House, address: str) -> None:
