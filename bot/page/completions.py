@@ -101,35 +101,33 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True)
 class Client:
-    """`own_chat`: the chat is this client's alone, and a header may name several."""
+    """`chat` is one of the configuration; "" has the client its own, of which a header may name several."""
 
     name: str
     key: str = field(repr=False)
     chat: str
-    own_chat: bool
 
     def chat_of(self, request: web.Request) -> str:
         """The chat of a request. Raises Refused."""
         named = request.headers.get(CHAT_HEADER, "")
         if len(named) > LONGEST_CHAT or not named.isprintable():
             raise Refused(400, f"{CHAT_HEADER} has at most {LONGEST_CHAT} printable characters.")
-        return f"{self.chat}:{named}" if named and self.own_chat else self.chat
-
-
-def known_clients(settings: Settings) -> list[Client]:
-    """The clients of the configuration. Raises PageRefused if a key cannot be read, is too short, or readable to others."""
-    found = []
-    for name, section in settings.page.clients.items():
-        key = load_key(section.key_file, create=False, what=f"The key of page.clients.{name}")
-        found.append(Client(name, key, section.chat or f"api:{name}", not section.chat))
-    return found
+        return self.chat or ":".join(filter(None, ("api", self.name, named)))
 
 
 def completions_route(
     settings: Settings, talk: Talk, connections: Connections, tasks: BackgroundTasks
 ) -> web.RouteDef:
-    """Create the API's route. `tasks` run the turns."""
-    clients = known_clients(settings)
+    """Create the API's route; `tasks` run the turns. Raises PageRefused if a key cannot be read, is too short, or
+    readable to others."""
+    clients = [
+        Client(
+            name,
+            load_key(each.key_file, create=False, what=f"The key of page.clients.{name}"),
+            each.chat,
+        )
+        for name, each in settings.page.clients.items()
+    ]
 
     async def serve(request: web.Request) -> web.StreamResponse:
         try:
