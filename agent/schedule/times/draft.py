@@ -81,7 +81,7 @@ class Draft:
     months: set[int] = field(default_factory=set)
     nth: int = 0
     day: date | None = None
-    or_every_other: bool = False  # that day, or every other one from it
+    either: str = ""  # every_other_day, 8_days: what the day may mean as well
     cron: Cron | None = None
 
     def contradicts(self, slot: str, whole: bool) -> bool:
@@ -98,13 +98,16 @@ class Draft:
         """The rule that was meant; NotUnderstood asks back."""
         if self.cron:
             return self.cron
+        if self.repeat and (self.day or self.which):  # from then on, or then alone
+            raise NotUnderstood(translated(CONTRADICTION))
         if self.repeat:
             return self.repeated()
         at = self.once()
-        if self.or_every_other:
+        if self.either == "8_days":
+            self.ask_which(at, at + timedelta(days=1))
+        if self.either:
             often = Calendar((at.hour * 60 + at.minute,), self.zone, step=2, anchor=at.date())
-            form = translated("{first}, or {second}?")
-            raise TwoReadings(form.format(first=date_words(at), second=describe(often, self.zone)))
+            self.ask_which(at, often)
         if at <= self.now:
             form = translated("{at} is past. When do you mean?")
             raise NotUnderstood(form.format(at=date_words(at)))
@@ -128,10 +131,10 @@ class Draft:
             if self.days or self.nth or self.span % timedelta(weeks=1):
                 raise NotUnderstood(translated(CONTRADICTION))
             self.step = self.span.days // 7
-        if self.unit in ("week", "month", "year") and not self.has_days():
+        year = self.months and self.days
+        named = {"week": self.has_days(), "month": self.days or self.nth, "year": year}
+        if not named.get(self.unit, True):
             raise Incomplete(translated(WHICH[self.unit]))
-        if self.unit == "year" and not (self.months and self.days):
-            raise Incomplete(translated(WHICH["year"]))
         if not minutes:
             raise Incomplete(translated("At what time of day?"))
         if self.nth and not self.weekdays:
@@ -228,9 +231,10 @@ class Draft:
             return other
         return tomorrow if or_later or minute >= MIDNIGHT else today
 
-    def ask_which(self, first: datetime, second: datetime) -> None:
-        form = translated("{first}, or {second}?")
-        raise TwoReadings(form.format(first=date_words(first), second=date_words(second)))
+    def ask_which(self, first: datetime, second: datetime | Rule) -> None:
+        form, at = translated("{first}, or {second}?"), date_words(first)
+        other = date_words(second) if isinstance(second, datetime) else describe(second, self.zone)
+        raise TwoReadings(form.format(first=at, second=other))
 
     def on_day(self, day: date, minute: int, more: timedelta | None = None) -> datetime:
         """A time of a day, or of the night that ends it."""

@@ -70,7 +70,11 @@ def at_within(part: str) -> Replacement:
     return lambda match: f" {at(match)}{part} "
 
 
+EIGHT_DAYS = "a_week_or_8_days"  # in words, 8 days are a week to many
+
+
 def german() -> Iterator[Rewriting]:
+    yield r"\b(?:heute )?in acht tagen\b", EIGHT_DAYS
     yield from numbers(
         "ein[sermn]* zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig"
     )
@@ -100,11 +104,12 @@ def german() -> Iterator[Rewriting]:
         ("nachts|in der nacht", NIGHT),
     ):
         yield rf"(?<=\d) (?:{word})\b", part
-    yield (
-        r"\b(\w+tag|mittwoch|sonnabend)(?=(?:morgen|früh|vormittag|mittag|nachmittag|abend|nacht)s?\b)",
-        r"\1 ",
-    )
-    yield r"\b(\w+tag|mittwoch|sonnabend|heute) (?:morgen|früh|vormittag)\b", r"\1 morning"
+    day = r"\w+tag|mittwoch|sonnabend"
+    parts = "vormittag|mittag|nachmittag|abend|nacht"
+    yield rf"\b({day})(?=(?:morgen|früh|{parts})s?\b)", r"\1 "
+    when = rf"heute|morgen|übermorgen|tagen|\w+_days|wochen?|\d+\.|am (?:{day})"
+    yield rf"\b({when}) ({parts})s\b", r"\1 \2"
+    yield rf"\b({day}|heute|übermorgen) (?:morgen|früh|vormittag)\b", r"\1 morning"
     yield r"\bübermorgen\b", "day after tomorrow"
     yield r"\bmorgen (?:früh|vormittag)\b", "tomorrow morning"
     yield r"\bheute nacht\b", "tonight"
@@ -173,6 +178,7 @@ def german() -> Iterator[Rewriting]:
 
 def french() -> Iterator[Rewriting]:
     yield r"\bquinze jours\b", "2 semaines"
+    yield r"\b(?:dans|d'ici) huit jours\b", EIGHT_DAYS
     yield r"\btrois quarts d'heure\b", "45 minutes"
     yield from numbers(
         "une? deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt trente"
@@ -252,6 +258,7 @@ def french() -> Iterator[Rewriting]:
 
 def spanish() -> Iterator[Rewriting]:
     yield r"\bquince días\b", "2 semanas"
+    yield r"\b(?:en|dentro de) ocho días\b", EIGHT_DAYS
     yield r"\btres cuartos de hora\b", "45 minutes"
     yield from numbers(
         "un[ao]? dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince diecis[ée]is diecisiete dieciocho diecinueve veinte treinta"

@@ -62,9 +62,8 @@ _WORDS = "|".join(sorted(NUMBERS, key=len, reverse=True))
 NUMBER = rf"(?:\d+(?:\.\d+)?|{_WORDS})"
 SPAN_UNIT = r"(?:seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|[smhdw])"
 UNIT = rf"(?:months?|years?|{SPAN_UNIT[3:]}"
-HOURS = (
-    r"\d\s*(?:s|m|h|secs?|mins?|hrs?)\b|\d[smh](?=\d)|second|minute|hour|half|\."  # of real time
-)
+# Units of real time.
+HOURS = r"\d\s*(?:s|m|h|secs?|mins?|hrs?)\b|\d[smh](?=\d)|second|minute|hour|half|\."
 AMOUNT = rf"(?:\d+(?:\.\d+)?\s*|(?:{_WORDS})(?: of)?(?: an?)? ){UNIT}(?![a-z])"  # "20 min", "half an hour"
 ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + "|".join(ORDINALS) + ")"
 
@@ -114,6 +113,7 @@ TIME = (
 BARE_HOUR = (
     rf"(?:\d{{1,2}}(?!\d|[:.]\d)|{HOUR_WORD}\b(?!-))(?!\s*(?:st|nd|rd|th|%|{SPAN_UNIT[3:-1]})\b)"
 )
+LONGEST = 250  # characters of a time; the patterns' work grows with their square
 INSTANT = r"\d{4}-?\d{2}-?\d{2}[t ]\d{2}:?\d{2}(?::?\d{2}(?:[.,]\d+)?)?(?: ?(?:z\b|[+-]\d{2}(?::?\d{2})?))?(?![\d:]|\s*[ap]\.?m)"
 
 
@@ -123,6 +123,8 @@ def parse(phrase: str, now: datetime) -> Rule:
 
     Raises NotUnderstood with the question to ask back.
     """
+    if len(phrase) > LONGEST:
+        raise NotUnderstood(translated(ASK))
     question = None
     for language in tried_languages():
         try:
@@ -170,7 +172,9 @@ def rule_of(draft: Draft) -> Rule:
 
 
 def tidy(phrase: str) -> str:
-    phrase = re.sub(r"\s+", " ", phrase.strip().lower().replace("’", "'").rstrip(".!?"))
+    phrase = re.sub(r"\s+", " ", phrase.strip().lower().replace("’", "'"))
+    if not re.match(r"(?:[\d*/,-]+ ){2}", phrase):  # a "?" may be a field of cron's
+        phrase = phrase.rstrip(".!?")
     for pattern, plain in TIDIED.items():
         phrase = re.sub(rf"\b{pattern}\b", plain, phrase)
     return phrase
@@ -343,8 +347,10 @@ def same_time_clause(draft: Draft, _match: re.Match[str]) -> None:
     draft.same_time = True
 
 
-def either_day_clause(draft: Draft, _match: re.Match[str]) -> None:
-    draft.day, draft.or_every_other = draft.now.date() + timedelta(days=1), True
+def either_day_clause(draft: Draft, match: re.Match[str]) -> None:
+    draft.same_time = match["first"] == "a_week"
+    draft.day = draft.now.date() + timedelta(days=7 if draft.same_time else 1)
+    draft.either = match["other"]
 
 
 def next_week_clause(draft: Draft, _match: re.Match[str]) -> None:
@@ -366,7 +372,7 @@ def day_of_month_clause(draft: Draft, match: re.Match[str]) -> None:
 
 def named_date_clause(draft: Draft, match: re.Match[str]) -> None:
     day, month = int(re.sub(r"\D", "", match["day"])), month_of(match["month"])
-    if draft.repeat:
+    if draft.repeat and draft.unit in ("", "year") and not (draft.weekdays or draft.span or draft.part):  # fmt: skip
         draft.days, draft.months = {day}, {month}
         return
     draft.day = checked_date(match["year"], month, day, draft.now)
@@ -508,7 +514,7 @@ def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
         (r"(?:in |of |on )?next week\b", "", next_week_clause),
         (rf"(?!(?:{'|'.join(ORDINALS)})\b(?! (?:day )?of | every | each | monthly)){on}(?P<days>(?:{ORDINAL})(?:{JOIN}(?:the )?(?:{ORDINAL}))*)(?! hour| minute)\b{each}", "day", day_of_month_clause),
         (r"(?:the )?day after tomorrow|today|tomorrow|tonight", "day", relative_day_clause),
-        ("tomorrow_or_every_other_day", "day", either_day_clause),
+        ("(?P<first>tomorrow|a_week)_or_(?P<other>every_other_day|8_days)", "day", either_day_clause),
         (r"(?P<this>this |every |each )?(?:in the |at |the )?(?P<part>mornings?|afternoons?|evenings?|nights?|nightly|lunchtime)\b", "part", daypart_clause),
         (rf"(?:at |around |by |@ ?)(?:about |around )?{times}", "time", clock_clause),
         (rf"(?P<times>{TIME}{WITHIN}?(?:{JOIN}{TIME}{WITHIN}?)*)", "time", clock_clause),

@@ -8,7 +8,7 @@ from functools import cache
 
 from agent.language import ENGLISH, translated
 from agent.schedule.times.draft import Draft, Incomplete, NotUnderstood, TwoReadings
-from agent.schedule.times.parser import ASK, rule_of, scan, tried_languages
+from agent.schedule.times.parser import ASK, LONGEST, rule_of, scan, tried_languages
 from agent.schedule.times.rule import Once, Rule
 
 REMIND_ENGLISH = (
@@ -49,7 +49,7 @@ WHILE = re.compile(
     r"(?:for|während|pendant|durante) (?:an?|one|two|three|\d+|the next|eine[rs]?|une?|una?)\b|für eine?\b|в течение|(?:until|till|bis|jusqu|hasta|до)\b",
     re.IGNORECASE,
 )
-LONGEST = 40  # words (characters in Chinese) of a time
+MOST_WORDS = 40  # of a time (characters in Chinese)
 LONGEST_OF_DAY = 6  # words of a day before a time that were not understood
 LONGEST_WITHIN = 12  # the same, where the time has words of the task on both sides
 AROUND = " ,;:\n"
@@ -120,7 +120,7 @@ class TimeInText:
 
     def at_beginning(self) -> tuple[Rule, str] | None:
         words = self.words
-        longest = min(len(words), LONGEST) if self.says_time(0, LONGEST) else 0
+        longest = min(len(words), MOST_WORDS) if self.says_time(0, MOST_WORDS) else 0
         for cut in range(longest, 0, -1):
             try:
                 if found := self.found(self.read(words[:cut]), [], words[cut:]):
@@ -133,7 +133,7 @@ class TimeInText:
 
     def at_end(self) -> tuple[Rule, str] | None:
         words, head = self.words, self.head
-        for cut in range(max(head, 1, len(words) - LONGEST), len(words)):
+        for cut in range(max(head, 1, len(words) - MOST_WORDS), len(words)):
             if draft := self.read(words[cut:]):
                 if self.of_the_task(cut):
                     return None
@@ -149,7 +149,7 @@ class TimeInText:
 
     def in_the_middle(self) -> tuple[Rule, str] | None:
         words, head, last = self.words, self.head, len(self.words) - 1
-        for start in range(head + 1, last) if last < LONGEST else ():
+        for start in range(head + 1, last) if last < MOST_WORDS else ():
             if self.of_the_task(start) or not self.says_time(start, start + LONGEST_WITHIN):
                 continue
             for end in range(min(last, start + LONGEST_WITHIN), start, -1):
@@ -168,7 +168,7 @@ class TimeInText:
 
     def slots(self, phrase: str) -> set[str]:
         """What the clauses at the beginning of a phrase say."""
-        return {*scan(phrase, self.now, self.language, whole=False)[0].said}
+        return {*scan(phrase[:LONGEST], self.now, self.language, whole=False)[0].said}
 
     def of_the_task(self, start: int) -> bool:
         """Whether the time that begins there belongs to the task."""
@@ -190,8 +190,10 @@ class TimeInText:
     def read(self, words: list[str]) -> Draft | None:
         """Parse words that are nothing but a time; None for others."""
         phrase = "".join(words).strip(AROUND + "-")
+        if not 0 < len(phrase) <= LONGEST:
+            return None
         draft, left = scan(phrase, self.now, self.language, whole=False)
-        return None if left or not phrase else draft
+        return None if left else draft
 
     def found(
         self, draft: Draft | None, before: list[str], behind: list[str]
@@ -206,7 +208,7 @@ class TimeInText:
         if not task:
             raise Incomplete(translated("What should I do then?"))
         first, last = ("".join(some).strip(AROUND) for some in (before, behind))
-        again = not isinstance(rule, Once) and WHILE.match(last)
+        again = not isinstance(rule, Once) and WHILE.match(last if first else task)
         between = self.head and re.match(rf"{BEHIND.pattern}|(?:week|fortnight)\b", first)
         if BEFORE.search(first) or BEHIND.match(last) or between or again:
             raise not_understood(first if BEFORE.search(first) else last)

@@ -1,7 +1,9 @@
 """Times that were understood wrongly, or not at all: one table a kind. The clock says Friday 20 November 2026,
 15:00 in Paris, where nothing else is said."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from time import process_time
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -325,6 +327,88 @@ def test_two_readings_are_asked_about(
 
 
 @pytest.mark.parametrize(
+    ("code", "phrase", "due"),
+    [
+        ("de", "in acht Tagen", "27 15:00"),
+        ("de", "in acht Tagen um 9", "27 09:00"),
+        ("de", "um 9 in acht Tagen", "27 09:00"),
+        ("de", "heute in acht Tagen um halb 10", "27 09:30"),
+        ("de", "in acht Tagen abends", "27 18:00"),
+        ("fr", "dans huit jours", "27 15:00"),
+        ("fr", "dans huit jours à 9h", "27 09:00"),
+        ("fr", "d'ici huit jours à 10h", "27 10:00"),
+        ("es", "en ocho días", "27 15:00"),
+        ("es", "dentro de ocho días a las 9", "27 09:00"),
+    ],
+)
+def test_eight_days_in_words_may_be_a_week(code: str, phrase: str, due: str) -> None:
+    at = local(due)
+    with speaking(code), pytest.raises(TwoReadings) as asked:
+        parse(phrase, NOW)
+    with speaking(code):
+        assert date_words(at) in str(asked.value)
+        assert date_words(at + timedelta(days=1)) in str(asked.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("en", "tomorrow every day at 9"),
+        ("en", "on 1 December every day at 9"),
+        ("en", "every Monday at 9 from 1 December"),
+        ("en", "every morning from 1 December"),
+        ("en", "every 2 weeks on Monday starting 1 December at 9"),
+        ("en", "every hour on 24 December"),
+        ("en", "tomorrow evenings"),
+        ("en", "every 2 hours tomorrow"),
+        ("en", "every day at 8 today"),
+        ("en", "2026-12-01 every day at 9"),
+        ("en", "every day in 3 days at 9"),
+        ("en", "every weekday next week at 9"),
+        ("en", "every month on Monday at 9"),
+        ("en", "every day at 9 remind me until Friday to drink"),
+        ("de", "morgen jeden Tag um 9"),
+        ("fr", "demain tous les jours à 9h"),
+        ("es", "mañana todos los días a las 9"),
+        ("ru", "завтра по вечерам"),
+        ("zh", "明天每天9点"),
+    ],
+)
+def test_what_repeats_is_not_told_without_the_day_beside_it(code: str, text: str) -> None:
+    with speaking(code), pytest.raises(NotUnderstood):
+        parse(text, NOW) if "remind" not in text else parse_with_task(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "due"),
+    [
+        ("heute abends", "20 18:00"),
+        ("morgen abends", "21 18:00"),
+        ("morgen mittags", "21 12:00"),
+        ("morgen nachmittags um 4", "21 16:00"),
+        ("übermorgen vormittags", "22 08:00"),
+        ("übermorgen nachts um 2", "23 02:00"),
+        ("in 8 Tagen abends", "28 18:00"),
+        ("am Montag abends um 8", "23 20:00"),
+        ("am Mittwoch nachts um 1", "26 01:00"),
+        ("am 24.12. abends um 8", "2026-12-24 20:00"),
+    ],
+)
+def test_a_part_of_the_day_behind_a_day_is_of_that_day(phrase: str, due: str) -> None:
+    with speaking("de"):
+        rule = parse(phrase, NOW)
+    assert isinstance(rule, Once) and first(rule) == local(due)
+
+
+@pytest.mark.parametrize(
+    ("code", "phrase"), [("de", "in 8 Tagen"), ("fr", "dans 8 jours"), ("es", "en 8 días")]
+)
+def test_eight_days_in_digits_are_eight(code: str, phrase: str) -> None:
+    with speaking(code):
+        assert first(parse(phrase, NOW)) == local("28 15:00")
+
+
+@pytest.mark.parametrize(
     ("phrase", "due"),
     [
         ("через день в 9", "21 09:00"),
@@ -510,3 +594,29 @@ def test_a_long_text_is_searched_at_its_ends_alone() -> None:
     assert parse_with_task(f"{words} tomorrow at 9", NOW)[1] == words.strip()
     with pytest.raises(NotUnderstood):
         parse_with_task(words, NOW)
+
+
+LONG = {
+    "digits": f"in {'9' * 5_000} minutes",
+    "digits with a task": f"remind me in {'1' * 5_000} hours to call",
+    "digits alone": "7" * 5_000,
+    "a time of day": f"at {'1' * 5_000}:30 call",
+    "an interval": f"every {'2' * 5_000} days",
+    "a date": f"on {'3' * 5_000}.12. at 9",
+    "points": "1." * 20_000,
+    "numbers": "1 " * 20_000,
+    "commas": "1," * 20_000,
+    "colons": "1:" * 20_000,
+    "spans": "in " + "1h" * 20_000,
+    "a task of digits": f"tomorrow at 9 pay {'4' * 20_000}",
+    "nothing of it": "call " * 20_000,
+}
+
+
+@pytest.mark.parametrize("phrase", LONG.values(), ids=LONG)
+def test_a_long_phrase_takes_no_longer_than_a_short_one(phrase: str) -> None:
+    began = process_time()
+    for read in (parse, parse_with_task):
+        with suppress(NotUnderstood):
+            read(phrase, NOW)
+    assert process_time() - began < 4

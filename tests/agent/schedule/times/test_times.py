@@ -210,7 +210,9 @@ def test_a_cron_expression_is_read_as_crontab_does(expression: str, days: list[s
 @pytest.mark.parametrize(
     "expression",
     ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 31 feb *", "0 0 30,31 2 *", "0 24 * * *", "60 * * * *",
-     "0 0 0 * *", "0 0 * 13 *", "0 0 * * 8", "0 0 * * 1-", "*/0 * * * *", "0 0 1 jan/2 *", "5-1 * * * *"],
+     "0 0 0 * *", "0 0 * 13 *", "0 0 * * 8", "0 0 * * 1-", "*/0 * * * *", "0 0 1 jan/2 *", "5-1 * * * *",
+     "0 0 12 * * ?", "0 0 12 1 * ?", "0 0 12 1 1 ?", "0 15 10 ? * *", "0 0 9 * * *", "*/5 * * * * *", "0 0/5 14 * * ?",
+     "0 0 9 ? * MON-FRI", "30 0 9 * * *", "0 0 0 25 12 ?"],
 )  # fmt: skip
 def test_a_cron_expression_that_is_never_due_or_wrong_is_asked_about(expression: str) -> None:
     with pytest.raises(NotUnderstood):
