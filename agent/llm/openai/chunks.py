@@ -124,7 +124,6 @@ class Chunks:
         self._timings: Mapping[str, Any] = {}
 
     def feed(self, chunk: Mapping[str, Any]) -> Iterator[Piece]:
-        self._usage = mapping(chunk.get("usage")) or self._usage
         self._timings = mapping(chunk.get("timings")) or self._timings
         if chunk.get("done") is True:
             self.finish_reason = self.finish_reason or "stop"
@@ -135,6 +134,12 @@ class Chunks:
         choices = sequence(chunk.get("choices"))[:1]
         if "stop" in chunk and "choices" not in chunk:  # llama-server's own form
             choices = [native_choice(chunk)]
+        for place in (
+            chunk,
+            mapping(chunk.get("x_groq")),
+            *map(mapping, choices),
+        ):  # Groq, Moonshot
+            self._usage = mapping(place.get("usage")) or self._usage
         for choice in map(mapping, choices):
             plain = {"content": choice.get("text")}  # a completion of a plain prompt
             message = choice.get("message")
@@ -180,7 +185,8 @@ class Chunks:
         """The end of the stream, with figures from OpenAI's `usage` and llama-server's `timings`."""
         usage, timings = self._usage, self._timings
         fresh, cached = whole(timings.get("prompt_n")), whole(timings.get("cache_n"))
-        prompt, generated = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
+        prompt = whole(usage.get("prompt_tokens", usage.get("input_tokens")))
+        generated = whole(usage.get("completion_tokens", usage.get("output_tokens")))
         if prompt is None and fresh is not None:
             prompt = fresh + (cached or 0)
         if cached is None:

@@ -23,9 +23,9 @@ def text(value: Any) -> str:
 
 
 def whole(value: Any) -> int | None:
-    """A count from 0 to `MOST`."""
-    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST
-    return value if counts else None
+    """A count from 0 to `MOST`; some servers write 12.0."""
+    found = number(value)
+    return int(found) if found is not None and found <= MOST and found.is_integer() else None
 
 
 def number(value: Any) -> float | None:

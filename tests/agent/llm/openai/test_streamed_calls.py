@@ -206,3 +206,29 @@ def test_thoughts_that_a_message_repeats_are_read_once() -> None:
     list(chunks.feed({"choices": [{"message": message}], "stop": True}))
     done = chunks.completion("stop", None)
     assert (done.text, done.reasoning) == ("Hi.", "Hm.")
+
+
+COUNTED = {"prompt_tokens": 9, "completion_tokens": 3}
+USAGE: dict[str, tuple[list[dict[str, Any]], tuple[int | None, ...]]] = {
+    "OpenAI": ([{"choices": [], "usage": {**COUNTED, "prompt_tokens_details": {"cached_tokens": 5}}}], (9, 5, 3)),
+    "without choices": ([{"usage": COUNTED}], (9, None, 3)),
+    "Groq": ([{"choices": [{"delta": {}}], "x_groq": {"id": "r", "usage": COUNTED}}], (9, None, 3)),
+    "Moonshot": ([{"choices": [{"delta": {}, "finish_reason": "stop", "usage": COUNTED}]}], (9, None, 3)),
+    "floats": ([{"usage": {"prompt_tokens": 9.0, "completion_tokens": 3.0}}], (9, None, 3)),
+    "names of the newer API": ([{"usage": {"input_tokens": 9, "output_tokens": 3}}], (9, None, 3)),
+    "in each chunk": ([{"usage": {**COUNTED, "completion_tokens": n}} for n in (1, 2, 3)], (9, None, 3)),
+    "null at the end": ([{"usage": COUNTED}, {"usage": None, "choices": []}], (9, None, 3)),
+    "half a token": ([{"usage": {"prompt_tokens": 9.5, "completion_tokens": 3}}], (None, None, 3)),
+    "no numbers": ([{"usage": {"prompt_tokens": "9", "completion_tokens": True}}], (None, None, None)),
+    "not a number": ([{"usage": {"prompt_tokens": float("nan"), "completion_tokens": float("inf")}}], (None, None, None)),
+    "other types": ([{"usage": [9], "x_groq": 7, "choices": [{"usage": "9"}, 3]}], (None, None, None)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sent", "read"), USAGE.values(), ids=USAGE)
+def test_forms_of_usage(sent: list[dict[str, Any]], read: tuple[int | None, ...]) -> None:
+    chunks = Chunks()
+    for chunk in sent:
+        list(chunks.feed(chunk))
+    done = chunks.completion("stop", None)
+    assert (done.prompt_tokens, done.cached_tokens, done.completion_tokens) == read
