@@ -13,7 +13,7 @@ SURE = 0.6  # of the best score, 1: with less, what was guessed is said to be a 
 # The letters that are frequent in the languages of an encoding. Those of East Asia have the commonest of
 # thousands; the others in their encoding count half.
 LETTERS = {
-    "cp1252": "äéöüßñáíóúèà¿çêëâîïôûùœæøåìòãõ€–—„“”‚‘’…«»°§²³·¡ºª£½®©",
+    "cp1252": "äéöüßñáíóúèà¿çêëâîïôûùœæøåìòãõ€–—„“”‚‘’…«»°§²³·¡ºª£½®©•",
     "cp850": "äéöüßñáíóúèàçêëâîïôûæøåìòãõ°ƒ£½¼²³«»§µ±",
     "mac_roman": "äéöüßñáíóúèà¿çêëâîïôûùœæøåìòãõ€–—„“”‚‘’…«»°§·¡ºª£®©",
     "iso8859-2": "áíéěšžčřłóżąęýůúćńśőűöüňťďźäăâîđôşţ°§",
@@ -28,6 +28,7 @@ LETTERS = {
     "mac_cyrillic": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъіїєґў–—«»„“№…°",
     "cp866": "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфёъ№°",
     "cp1253": "αοιετσνηυρπκμλωδγχθφβξζψςάέήίόύώϊϋ–«»…€°",
+    "iso8859-7": "αοιετσνηυρπκμλωδγχθφβξζψςάέήίόύώϊϋ«»°",
     "cp1255": "יוהלאמרתבשנעםדקחפכטגצסןזךףץ–״׳₪",
     "cp1256": "اليمنرتبةعدسفهكقأحجشطصخوإىضذئءزثآغظؤ،؟؛",
     "gb18030": "的一是不了人我在有他这中大来上个国到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可她里后小么心多天而能好都然没日于起还发成事只作当想看文无开手十用主行方又如前所本见经头面公同三已老从动两长合期限姓名城市址电话号码部门价格数量京海，。、：；！？（）《》“”",
@@ -37,13 +38,18 @@ LETTERS = {
     "cp949": "이다는의에을가고하지기로사도한리아시대나어자인를그일정서들해수전과보은라부스주으여제성장면마유게원상니오비조동구안공신우물무경미만개소연식화중모와분용생방선방차했있습요세김박최님년월일호명",
 }
 NAMES = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-1251", "cp1253": "Windows-1253",
-         "cp1254": "Windows-1254", "cp1255": "Windows-1255", "cp1256": "Windows-1256", "koi8-u": "KOI8-U", "iso8859-5": "ISO 8859-5", "mac_cyrillic": "Mac Cyrillic", "cp850": "CP850",
+         "cp1254": "Windows-1254", "cp1255": "Windows-1255", "cp1256": "Windows-1256", "koi8-u": "KOI8-U", "iso8859-5": "ISO 8859-5", "iso8859-7": "ISO 8859-7", "mac_cyrillic": "Mac Cyrillic", "cp850": "CP850",
          "mac_roman": "Mac Roman", "iso8859-2": "ISO 8859-2", "cp852": "CP852", "cp1257": "Windows-1257", "cp874": "Windows-874",
          "cp866": "CP866", "gb18030": "GB18030", "big5": "Big5", "cp932": "Shift JIS", "euc_jp": "EUC-JP",
          "cp949": "EUC-KR"}  # fmt: skip
 MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
+# Signs where they belong: prices, apostrophes, quotation marks, dashes, bullets.
+SIGNS = re.compile(
+    r"\d ?€(?!\w)|€ ?\d|(?<!\w)[£§©] ?\d|\w’(?:s|t|d|m|re|ve|ll)\b|(?<!\w)[“„]\w|[\w.,!?]”(?!\w)|\s[–—…]\s|^•\s|(?<!\w)½",
+    re.MULTILINE,
+)
 BEFORE_NO_LETTER = re.compile(r"[©®¶¹²³¬±¦¨¯´¸¼½¾](?=[^\W\d_])")
 
 
@@ -61,13 +67,10 @@ def decoded(raw: bytes) -> tuple[str, str]:
         if error.end == len(raw) and not raw[: error.start].isascii():  # cut off
             return raw.decode("utf-8", "replace"), ""
     encoding, sure = guess(raw)
-    if sure:
-        said = f"Its encoding is not named in it; it was read as {NAMES[encoding]}."
-    else:
-        encoding, said = (
-            "cp1252",
-            "Its encoding is unknown: letters with accents, or all, may be wrong.",
-        )
+    if not sure:
+        unknown = "Its encoding is unknown: letters with accents, or all, may be wrong."
+        return raw.decode("cp1252", "replace"), unknown
+    said = f"Its encoding is not named in it; it was read as {NAMES[encoding]}."
     return raw.decode(encoding, "replace"), said
 
 
@@ -97,17 +100,11 @@ def score(sample: bytes, encoding: str) -> float:
         if rank >= 0:
             good += size * (1 - 0.4 * rank / len(frequent))
         elif character.isalpha():
-            good += size * (
-                0.5
-                if wide and character > "\u0400" and not "\uff61" <= character <= "\uff9f"
-                else 0.0
-            )
-        elif (
-            character < "\xa0"
-            or "\u2500" <= character <= "\u259f"
-            or "\ue000" <= character <= "\uf8ff"
-        ):
+            rare = character > "\u0400" and not "\uff61" <= character <= "\uff9f"
+            good += size / 2 if wide and rare else 0.0
+        elif re.match("[\x80-\x9f\u2500-\u259f\ue000-\uf8ff]", character):
             good -= size
+    good += len(SIGNS.findall(text)) / 2
     good -= 2 * len(BEFORE_NO_LETTER.findall(text))
     for word in WORD.findall(text):
         if not word.isascii():

@@ -83,10 +83,8 @@ def main(path: str, seconds: float) -> None:
             raw = line.encode("utf-8", "replace") + b"\n"
             written += len(raw)
             if written > MOST_OUTPUT:
-                unit = document.unit
-                document.notes.append(
-                    f"Its text is too long: what follows {unit} {page} was left out."
-                )
+                end = f"{document.unit} {page}"
+                document.notes.append(f"Its text is too long: what follows {end} was left out.")
                 break
             document.pages = max(document.pages, page)
             sys.stdout.buffer.write(raw)
@@ -159,11 +157,10 @@ def pdf(document: Document) -> Iterator[Block]:
     count = re.search(rb"^Pages: +(\d+)", facts, re.M)
     if count is None:
         raise Refused(DAMAGED)
-    document.pages = min(int(count[1]), MOST_PAGES)
-    if document.pages < int(count[1]):
-        document.notes.append(
-            f"Only the first {MOST_PAGES} of its {int(count[1])} pages were read."
-        )
+    there = int(count[1])
+    document.pages = min(there, MOST_PAGES)
+    if document.pages < there:
+        document.notes.append(f"Only the first {MOST_PAGES} of its {there} pages were read.")
     command = ["pdftotext", "-q", "-enc", "UTF-8", "-l", str(document.pages), document.path, "-"]
     pages = run(document, command).decode("utf-8", "replace").split("\f")[: document.pages]
     ocr = shutil.which("tesseract")
@@ -202,13 +199,10 @@ def blank_pages(document: Document, wordless: Sequence[int]) -> set[int]:
     if not wordless:
         return set()
     first, last = wordless[0], wordless[-1]
-    command = ["pdftoppm", "-q", "-gray", "-f", f"{first}", "-l", f"{last}"]
+    options = ["-f", str(first), "-l", str(last), "-scale-to", str(PROBE_PIXELS)]
+    command = ["pdftoppm", "-q", "-gray", *options, document.path]
     try:
-        shown = run(
-            document,
-            [*command, "-scale-to", str(PROBE_PIXELS), document.path],
-            seconds=document.left() / 3,
-        )
+        shown = run(document, command, seconds=document.left() / 3)
     except subprocess.TimeoutExpired:
         return set()
     blank, at, number = set[int](), 0, first

@@ -139,14 +139,11 @@ class Library:
         for document in (one for one in seen if one.pages and one.file_name in text):
             names = "|".join(re.escape(name) for name in {document.title, document.file_name})
             for cited in re.finditer(rf"(?<!\w)(?:{names})(?!\w)", text):
-                numbers = PAGE_NAMED.match(text, cited.end())
-                if (
-                    numbers
-                    and (most := max(map(int, re.findall(r"\d+", numbers[1])))) > document.pages
-                ):
-                    wrong.append(
-                        f"{document.title} has {document.length}, no {document.unit} {most}."
-                    )
+                named = PAGE_NAMED.match(text, cited.end())
+                most = max(map(int, re.findall(r"\d+", named[1]))) if named else 0
+                if most > document.pages:
+                    has = f"{document.title} has {document.length}"
+                    wrong.append(f"{has}, no {document.unit} {most}.")
         return list(dict.fromkeys(wrong))
 
     async def _seen(self) -> list[SavedDocument]:

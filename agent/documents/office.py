@@ -503,6 +503,8 @@ def word_text(
                 note = given.get("id", "")
             case "end", "footnote" | "endnote" | "comment" if found_notes is not None:
                 found_notes[note] = " ".join(flow.taken().split())
+            case "start", "txbxContent":
+                flow.add("\n")
             case "start", "lastRenderedPageBreak":
                 flow.new_page()
             case "start", "tbl":
@@ -1005,7 +1007,7 @@ def powerpoint(files: zipfile.ZipFile) -> list[Block]:
 
 
 def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
-    in_text, title, columns, rows, merged = False, False, 1, 1, ""
+    in_text, title, columns, rows, merged = False, False, 1, 1, list[str]()
     counts: dict[int, int] = {}  # of numbered paragraphs, by level
     level, form, start = 0, "", 1
     for edge, element, given in part_events(files, part, ["Fallback", "fld"]):
@@ -1041,11 +1043,9 @@ def slide_text(flow: Flow, files: zipfile.ZipFile, part: str) -> None:
                 flow.start_row()
             case "start", "tc":
                 columns, rows = whole(given.get("gridSpan")), whole(given.get("rowSpan"))
-                merged = next(
-                    (key for key in ("vMerge", "hMerge") if given.get(key) in ("1", "true")), ""
-                )
+                merged = [key for key in ("hMerge", "vMerge") if given.get(key) in ("1", "true")]
             case "end", "tc":
-                if merged == "hMerge":
+                if "hMerge" in merged:
                     flow.taken()
                 elif merged:
                     flow.covered_cell()

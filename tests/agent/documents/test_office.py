@@ -139,6 +139,7 @@ WORD = {
     "empty first cell": (f"<w:tbl><w:tr>{cell('')}{cell('b')}{cell('')}</w:tr></w:tbl>", [" | b"]),
     "table in a cell": (f"<w:tbl><w:tr><w:tc>{words('a')}<w:tbl><w:tr>{cell('x')}{cell('y')}</w:tr></w:tbl>{words('b')}</w:tc>{cell('c')}</w:tr></w:tbl>",
                         ["a x | y b | c"]),
+    "text box": (words("a", f"<w:r><w:pict><w:txbxContent>{words('box')}</w:txbxContent></w:pict></w:r>"), ["a\nbox"]),
     "numbers in cells": (f"<w:tbl><w:tr><w:tc>{numbered('a')}</w:tc><w:tc>{numbered('b')}</w:tc></w:tr></w:tbl>", ["1. a | 2. b"]),
 }  # fmt: skip
 
@@ -359,6 +360,8 @@ def slide_list(*items: tuple[str, int, str]) -> str:
     )
 
 
+BOTH, RIGHT = 'rowSpan="2" gridSpan="2"', 'hMerge="1" rowSpan="2"'
+BELOW, CORNER = 'vMerge="1" gridSpan="2"', 'hMerge="1" vMerge="1"'
 ACROSS, LEFT, DOWN, UP = 'gridSpan="2"', 'hMerge="1"', 'rowSpan="2"', 'vMerge="1"'
 POWERPOINT = {
     "slides in their order": (pptx(shape("second"), shape("first")), ["--- 1", "first", "--- 2", "second"]),
@@ -372,6 +375,9 @@ POWERPOINT = {
                    f"<a:tr>{slide_cell('tall', DOWN)}{slide_cell('b')}{slide_cell('c')}</a:tr>"
                    f"<a:tr>{slide_cell('', UP)}{slide_cell('e')}{slide_cell('f')}</a:tr></a:tbl>"),
               ["--- 1", "both |  | c", "tall | b | c", "tall | e | f"]),
+    "merged both ways": (pptx(f"<a:tbl><a:tr>{slide_cell('A', BOTH)}{slide_cell('', RIGHT)}{slide_cell('c')}</a:tr>"
+                              f"<a:tr>{slide_cell('', BELOW)}{slide_cell('', CORNER)}{slide_cell('f')}</a:tr></a:tbl>"),
+                         ["--- 1", "A |  | c", "A |  | f"]),
 }  # fmt: skip
 ALL = {
     **{f"docx: {name}": case for name, case in PARTS.items()},
@@ -476,6 +482,31 @@ TABLES = {
 def test_an_encoding_is_guessed_and_named(encoding: str) -> None:
     text, said = decoded(TABLES[encoding].encode(encoding))
     assert (text, said) == (TABLES[encoding], saying(NAMES[encoding]))
+
+
+SIGNS = [
+    ("Preis: 5 €\n", "cp1252"),
+    ("Milk;€3\n", "cp1252"),
+    ("£5 each\n", "cp1252"),
+    ("§ 5 Abs. 2\n", "cp1252"),
+    ("©2020\n", "cp1252"),
+    ("½ cup\n", "cp1252"),
+    ("it’s 5\n", "cp1252"),
+    ("We’ll go – they’re late.\n", "cp1252"),
+    ("He said “no”.\n", "cp1252"),
+    ("wait … what\n", "cp1252"),
+    ("• one\n• two\n", "cp1252"),
+    ("Cena 5 €;Jiří\n", "cp1250"),
+    ("Fiyat 5 €;ığdır;İş\n", "cp1254"),
+    ("Όνομα;Ηλικία\nΆννα;5\n", "iso8859-7"),
+    ("Straße 5\n5 Ärzte\n", "mac_roman"),
+    ("País;Día\nEspaña;5\n", "mac_roman"),
+]
+
+
+@pytest.mark.parametrize(("text", "encoding"), SIGNS)
+def test_signs_stand_where_they_belong(text: str, encoding: str) -> None:
+    assert decoded(text.encode(encoding))[0] == text
 
 
 def test_utf16_needs_no_mark() -> None:
