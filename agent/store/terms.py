@@ -152,7 +152,7 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
             continue  # a number, an id
         russian = re.search("[а-я]", spelling) is not None
         endings, short = _ENDINGS[russian], _SHORT[russian]
-        if len(spelling) >= PREFIX:
+        if len(spelling) >= PREFIX - (spelling > "\u0590"):  # scripts that write few vowels
             stem = _stem(spelling, endings, PREFIX)
             prefixes[stem[:-1] if len(stem) > PREFIX and stem[-1] == stem[-2] else stem] = None
         stem = _stem(spelling, endings, PREFIX - 1)
