@@ -244,7 +244,9 @@ def whisper_model(folder: Path) -> Path | None:
 QUIET = 60  # of 32,767, the mean of a window: about -55 dB, where no voice is
 MARGIN = HEARD_RATE // 2  # samples that are kept before and after what is heard
 NO_SPEECH = 0.8  # probability; Whisper itself leaves out text above 0.6 if it is unsure of it
-MARKS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|\*[^*]*\*|<\|[^|]*\|>|[♪♫🎵🎶]")
+MARKS = re.compile(
+    r"[\[【][^\[\]【】]*[\]】]|[(（][^()（）]*[)）]|\*[^*]*\*|<\|[^|]*\|>|♪[^♪]*♪|[♪♫🎵🎶]"
+)
 BLANK = re.compile(r"\[\s*blank[_ ]audio\s*\]|<\|nospeech\|>", re.IGNORECASE)
 
 
@@ -256,27 +258,9 @@ def letters(text: str) -> str:
 PHANTOMS = frozenset(
     letters(line)
     for line in """\
-thanks for watching
-thank you for watching
-thank you so much for watching
-thanks for watching and see you in the next video
-bye thanks for watching
-please subscribe
-please subscribe to my channel
-like and subscribe
-please like and subscribe
-don't forget to like and subscribe
-see you in the next video
-i'll see you in the next video
-vielen dank fürs zuschauen
-danke fürs zuschauen
-merci d'avoir regardé
-merci d'avoir regardé cette vidéo
-merci d'avoir regardé la vidéo
+transcription by castingwords
+subs by www.zeoranger.co.uk
 abonnez-vous
-gracias por ver
-gracias por ver el video
-gracias por ver el vídeo
 suscríbete al canal
 grazie per la visione
 obrigado por assistir
@@ -289,14 +273,26 @@ izlediğiniz için teşekkür ederim
 terima kasih telah menonton
 cảm ơn các bạn đã theo dõi
 شكرا للمشاهدة
+اشتركوا في القناة
+ترجمة نانسي قنقر
 ご視聴ありがとうございました
+最後までご視聴いただきありがとうございました
+チャンネル登録をお願いします
 시청해주셔서 감사합니다
+구독과 좋아요 부탁드립니다
 谢谢观看
+中文字幕志愿者 杨茜茜
 感谢观看
 谢谢大家观看
 请不吝点赞 订阅 转发 打赏支持明镜与点点栏目
 請不吝點贊訂閱轉發打賞支持明鏡與點點欄目
 """.splitlines()
+)
+# The same, in their variants.
+VARIANTS = re.compile(
+    "(bye)?thank(s|you)(somuch)?forwatching(thisvideo|andseeyouinthenextvideo)?|(ill)?seeyouinthenextvideo"
+    "|(please|dontforgetto)?likeandsubscribe|pleasesubscribe(to(my|the)channel)?"
+    "|(vielendank|danke)fürszuschauen|mercidavoirregardé((cette|la)vidéo)?|graciasporver(elv[ií]deo)?"
 )
 CREDITS = re.compile(
     r"(?:subtit|subtít|untertit|undertext|tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"
@@ -324,8 +320,12 @@ def spoken_words(text: str) -> str:
     if not any(map(str.isalnum, MARKS.sub("", text))):
         return ""
     sentences = filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", text)))
-    phantom = letters(text) in PHANTOMS or all(each in PHANTOMS for each in sentences)
-    return "" if phantom or CREDITS.fullmatch(text) else text
+    unsaid = phantom(letters(text)) or all(map(phantom, sentences))
+    return "" if unsaid or CREDITS.fullmatch(text) else text
+
+
+def phantom(said: str) -> bool:
+    return said in PHANTOMS or VARIANTS.fullmatch(said) is not None
 
 
 class Segment(BaseModel):
