@@ -38,15 +38,9 @@ CALL_SECONDS = 60  # without a sign of life
 LONGEST_MESSAGE = 16 << 20
 LONGEST_LIST = 2 << 20  # of a page of tools, resources or prompts: reading it holds up other chats
 MOST_VALUES = 40_000  # in a message: rendering them holds up everything else, for 0.1 s at worst
-MOST_ENTRIES = (
-    5000  # in its lists: the SDK tries every kind of content for a wrong one; 40,000 took 0.3 s
-)
-FREE_FORM = {
-    "structuredContent",
-    "inputSchema",
-    "outputSchema",
-    "_meta",
-}  # of which the SDK checks nothing
+MOST_ENTRIES = 5000  # in its lists: the SDK tries every kind of content for a wrong one
+# Fields of which the SDK checks nothing.
+FREE_FORM = {"structuredContent", "inputSchema", "outputSchema", "_meta"}
 MOST_BYTES = 64 << 20  # between two requests
 MOST_MESSAGES = 2000
 MOST_PAGES = 50
@@ -130,9 +124,8 @@ class Screen:
             self.refuse(f"sent a message whose lists have more than {MOST_ENTRIES:,} entries")
         result = getattr(told, "result", None)
         if isinstance(result, dict) and isinstance(result.get("tools"), list):
-            self.tools += result[
-                "tools"
-            ]  # to be checked one by one: to the SDK a wrong one spoils all
+            # Checked one by one: to the SDK a wrong one spoils all.
+            self.tools += result.pop("tools")
             result["tools"] = []
         if method == "notifications/tools/list_changed":
             self.changed = True

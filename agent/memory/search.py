@@ -31,9 +31,7 @@ HALF_LIFE_DAYS = 90.0
 RECENT_SHARE = 0.3  # share of the score that age can take away
 NOTE_WEIGHT = 1.5  # notes were kept on purpose
 SNIPPET = 300  # characters
-LOOKED_THROUGH = (
-    50_000  # characters of a text: of 1 MB, one search took 14 s, in which nobody was answered
-)
+LOOKED_THROUGH = 50_000  # characters of a text: 1 MB takes 14 s, in which nobody is answered
 
 ANSWER_SECONDS = 3.0  # a person waits for it
 BATCH_SECONDS = 60.0

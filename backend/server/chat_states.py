@@ -50,17 +50,15 @@ class ChatStates:
     ram_bytes: float
     least_seconds: float
     on_restored: Callable[[Restored], None]
-    live: OrderedDict[str, int] = field(
-        default_factory=OrderedDict
-    )  # tokens the server has, by chat
+    # Tokens that the server has, by chat.
+    live: OrderedDict[str, int] = field(default_factory=OrderedDict)
     _identity: str = ""
     _prefix: int = 0  # tokens that are warm without a file
     _token_bytes: float = 0.0
     _disk_speed: float = DISK_BYTES_S
     _read_speed: float = 0.0
-    _restored: tuple[ChatFile, str, float] | None = (
-        None  # file, chat, seconds; until its request has ended
-    )
+    # File, chat, seconds; until its request has ended.
+    _restored: tuple[ChatFile, str, float] | None = None
     _flush: asyncio.Task[None] | None = None
 
     @property

@@ -15,9 +15,8 @@ from typing import Any
 from agent.llm.openai.prompt_form import Json
 from agent.model import Request
 
-PATTERN = (
-    2  # the type of a trigger that is a regular expression; decoding is bound from its group on
-)
+# The type of a trigger that is a regular expression; decoding is bound from its group on.
+PATTERN = 2
 # A JSON object with a name, wherever it stands; or a tag at the very beginning, but no end of the answer (<|im_end|>).
 TRIGGERS = (r'(\{\s*"(?:name|tool|function)")', r"^\s*(<)$")
 _RULES = r"""

@@ -195,10 +195,9 @@ def begins_new(call: _Call, id: str, name: str, piece: str) -> bool:
         return other_id
     if name == call.name:
         return other_id and call.blank and not piece
+    # The rest of a split name: a call that has an id is not followed by one without.
     if call.id and not id and (call.blank or not begins_object(piece)):
-        return (
-            False  # the rest of a split name: a call that has an id is not followed by one without
-        )
+        return False
     if other_id or not call.blank:
         return True
     # The rest of a split name, or the next call after one without arguments.
