@@ -38,12 +38,12 @@ from bot.texts import TEXTS
 log = logging.getLogger(__name__)
 
 TYPING_SECONDS = 4.5  # apps show it for 5 s
-REFRESH_SECONDS = 5.0  # between two updates without an event; a draft expires after 30 s
+REFRESH_SECONDS = 5.0  # at most between two updates without an event; a draft expires after 30 s
 FIRST_PAUSE = 0.35  # seconds; a quicker answer needs no live view
 LONGEST_PAUSE = 3.0
 TEXT_FIRST = 1.0  # seconds for which a reaction waits for the answer to be sent
 SUMMARY_CHARACTERS = 80
-QUIET_SECONDS = 3.0  # without a new word, after which the elapsed time is shown
+QUIET_SECONDS = 1.0  # without a new word, after which the elapsed time is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # the kind of that button
 MOST_UNSENT = 200
@@ -221,15 +221,16 @@ class LiveReply:
         try:
             pause = 0.0
             while not self._ended.is_set():
-                await set_within(self._changed, REFRESH_SECONDS)
+                shortest = self._channel.limits(self.chat).update_seconds
+                slow = 10 * shortest  # a channel that takes ten a second is updated each second
+                await set_within(self._changed, min(REFRESH_SECONDS, slow))
                 self._progress.waiting()
                 self._changed.clear()
                 view = self._progress.view
                 await self._live.show(view)
                 self._calls_shown = len(view.calls)
                 self._updated.set()
-                shortest = self._channel.limits(self.chat).update_seconds
-                pause = min(max(shortest, pause * 1.1), max(shortest, LONGEST_PAUSE))
+                pause = min(max(shortest, pause * 1.1), max(shortest, min(LONGEST_PAUSE, slow)))
                 if await set_within(self._hurry, pause) and not self._ended.is_set():
                     self._hurry.clear()
         finally:
@@ -406,8 +407,10 @@ class TurnViewBuilder:
             # Perhaps a long tool call: its tokens are not shown.
             return TEXTS.working_since.format(seconds=round(quiet))
         if read:
-            if now < max(self._due, self._heard_at + QUIET_SECONDS):
+            if now < self._heard_at + QUIET_SECONDS:
                 return ""
+            if now < self._due:
+                return self._reading_eta(read, self._due - now)
             return TEXTS.reading_late.format(done=read.processed, total=read.total, seconds=seconds)
         if self.view.status not in ("", self._timed):
             return ""
@@ -425,7 +428,11 @@ class TurnViewBuilder:
             return TEXTS.reading.format(done=done, total=total)
         seconds = max(1, round((total - done) / speed))
         self._due = self._clock() + seconds
-        return TEXTS.reading_eta.format(done=done, total=total, seconds=seconds)
+        return self._reading_eta(progress, seconds)
+
+    def _reading_eta(self, progress: ModelProgress, seconds: float) -> str:
+        left = max(1, round(seconds))
+        return TEXTS.reading_eta.format(done=progress.processed, total=progress.total, seconds=left)
 
     def _change_call(self, id: str, **changes: object) -> None:
         if id in self._calls:
