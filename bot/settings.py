@@ -350,11 +350,11 @@ class BackendSection(Section):
     kind: Literal["managed", "external"] = "managed"
     """managed: Voltaire runs llama-server. external: use the server at `url`."""
     profile: str = "pocket"
-    """Which model and flags; `voltaire model list` shows them."""
+    """Which model and flags at a start, until `voltaire model use` chooses others; `voltaire model list` shows them."""
     embedding: str = ""
     """A second llama-server, for search by meaning: `voltaire model list --embedding` shows which; or a GGUF. Empty: none."""
     server: str = "auto"
-    """Path of llama-server; auto: the one on PATH, else the embedded one."""
+    """Path of llama-server; auto: what `voltaire server get` or `voltaire server build` has made, else the one on PATH, else the embedded one."""
     socket: str = ""
     """Control socket; empty: state.dir/run/backend.sock."""
     url: list[str] = ["http://127.0.0.1:8080", "http://127.0.0.1:9931"]

@@ -2,6 +2,7 @@
 
 import json
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +35,15 @@ def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
     assert o200k(system_text()) + o200k(COMPACT) <= 1300
     assert len((system_text() + COMPACT).encode()) <= 6000
     assert o200k(hermes()) <= 1700
+
+
+def test_readme_has_the_size_of_the_prefix() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text()
+    without_git = [tool for tool in TOOLS if not tool["function"]["name"].startswith("git_")]
+    compact = json.dumps(without_git, separators=(",", ":"), ensure_ascii=False)
+    small = o200k(system_text()) + o200k(compact)
+    assert f"about {round(o200k(system_text()) + o200k(COMPACT), -2):,} tokens" in readme
+    assert f"{round(small, -1):,} where no repository is configured" in readme
 
 
 def test_all_commands_of_the_shell_cost_one_line_of_it() -> None:
