@@ -6,6 +6,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Self
 
 import click
@@ -47,10 +48,16 @@ async def command(options: Options, text: str, chat: str, model: str, as_json: b
     if as_json:
         finished = await run_one_turn(options.settings, chat, text, print_json, model=model)
     else:
-        async with TextPrinter() as printer:
-            finished = await run_one_turn(
-                options.settings, chat, text, printer.print, model=model, say=printer.step
-            )
+        printer = TextPrinter()
+        finished = await run_one_turn(
+            options.settings,
+            chat,
+            text,
+            printer.print,
+            model=model,
+            say=printer.step,
+            shown=printer,
+        )
     return EXIT_CODES.get(finished.reason, 1)
 
 
@@ -62,10 +69,15 @@ async def run_one_turn(
     stranger: str = "",
     model: str = "",
     say: Callable[[str], None] = tell_on_stderr,
+    shown: AbstractAsyncContextManager[object] | None = None,
 ) -> TurnFinished:
-    """Run one turn of a chat. `stranger` names the source of a text that the user did not write; `say` gets what
-    the model server does before it is ready."""
-    async with running_backend(settings, model) as backend, telling_what_keeps(backend, say):
+    """Run one turn of a chat, within `shown`. `stranger` names the source of a text that the user did not write; `say`
+    gets what the model server does before it is ready."""
+    async with (
+        running_backend(settings, model) as backend,
+        shown or nullcontext(),
+        telling_what_keeps(backend, say),
+    ):
         return await turn_at_holder(settings, backend, chat, text, new_update(), show, stranger)
 
 

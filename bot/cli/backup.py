@@ -29,7 +29,7 @@ from bot.state import DATABASE
 async def command(options: Options, file: Path, secrets: bool) -> None:
     settings, config = options.settings_as_root, find_file(options.config)
     state = settings.state_dir
-    async with sign_of_life(lambda: "copying and checking the copy"):
+    with sign_of_life("copying and checking the copy"):
         manifest = await backup(state, file, config, secrets=secrets)
     await record_act(settings, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
@@ -59,10 +59,10 @@ async def restore_command(options: Options, file: Path, yes: bool) -> None:
     if (state / DATABASE).exists() and not (yes or confirmed(question)):
         raise Failed("Nothing was changed.")
     try:
-        with holding_state(state) if state.exists() else nullcontext():
+        held = holding_state(state) if state.exists() else nullcontext()
+        with held, sign_of_life("unpacking and checking"):
             # An interruption must not hide where the old state is.
-            async with sign_of_life(lambda: "unpacking and checking"):
-                aside = await complete(restore(file, state, None if configured else config))
+            aside = await complete(restore(file, state, None if configured else config))
     except BlockingIOError:
         raise Failed(running) from None
     click.echo("Restored." + (f" The state before is at {aside}." if aside else ""))

@@ -37,6 +37,7 @@ from backend.server.launch import find_binary, with_context
 from bot.cli.backend_config import backend_config, next_profile, profile_of, profiles_folder
 from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.connect import backend_client, running_backend
+from bot.cli.progress import sign_of_life
 from bot.settings import Settings
 from bot.state import make_private
 
@@ -68,10 +69,11 @@ async def measure(
     if len(servers) == 1:
         raise Misused("--server is given twice, to compare two: --server A --server B")
     output = BenchOutput(as_json)
-    if servers:
-        await compare_servers(options.settings, servers, output)
-    else:
-        await measure_running(options.settings, output)
+    with sign_of_life(lambda: f"measuring, rows so far: {len(output.rows)}"):
+        if servers:
+            await compare_servers(options.settings, servers, output)
+        else:
+            await measure_running(options.settings, output)
     output.end()
     if picture:
         drawn = await rasterize(bench_svg([asdict(row) for row in output.rows]))
@@ -103,7 +105,8 @@ async def sweep_flags(options: Options, as_json: bool) -> None:
                 return None
 
         print_tried = (lambda tried: None) if as_json else table.tried
-        result = await sweep.sweep(profile, try_variant, choices, print_tried)
+        with sign_of_life("measuring"):
+            result = await sweep.sweep(profile, try_variant, choices, print_tried)
     print_sweep(profile, result, as_json)
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of
 
 log = logging.getLogger(__name__)
 
-SILENT_SECONDS = 2.0
+SILENT_SECONDS = 1.0
 TAKEOVER_SECONDS = 5.0  # more than a unit's RestartSec: a service that restarts stays the backend
 
 

@@ -23,6 +23,7 @@ from bot.cli.backend_config import profile_of
 from bot.cli.bot import serve, serve_until
 from bot.cli.command import Failed, Misused, Options, model_option, runs
 from bot.cli.connect import require_sandbox, running_backend
+from bot.cli.progress import sign_of_life
 from bot.localgram import Localgram, Person
 from bot.settings import (
     AgentSection,
@@ -63,7 +64,8 @@ async def command(_: Options, text: str | None, port: int, model: str) -> int:
             backend=BackendSection(),
             state=StateSection(dir=state),
         )
-        await require_sandbox(settings)
+        with sign_of_life("trying the sandbox"):
+            await require_sandbox(settings)
         if text:
             return await one_answer(settings, owner, text, model)
         async with running_backend(settings, model) as backend:
@@ -127,13 +129,13 @@ async def one_answer(settings: Settings, owner: Person, text: str, model: str) -
     printer = TurnPrinter(text_printer.print)
 
     async def answer() -> TurnFinished:
-        async with asyncio.timeout(ANSWER_SECONDS), text_printer:
+        async with asyncio.timeout(ANSWER_SECONDS):
             await owner.send(text)
             finished = await printer.finished
             await owner.next_message(where=lambda message: not message.silent)  # buttons or none
             return finished
 
-    async with running_backend(settings, model) as backend:
+    async with running_backend(settings, model) as backend, text_printer:
         try:
             finished = await serve_until(answer(), settings, backend, [printer])
         except TimeoutError:

@@ -11,6 +11,7 @@ from bot.cli import doctor_machine as machine
 from bot.cli import doctor_server as server
 from bot.cli.command import Options, json_option, runs
 from bot.cli.doctor_machine import Finding, failure
+from bot.cli.progress import sign_of_life
 from bot.settings import Settings
 
 Check = Callable[[Settings], Awaitable[list[Finding]]]
@@ -49,7 +50,10 @@ CHECKS: list[Check] = [
 @runs
 async def command(options: Options, as_json: bool) -> int:
     settings = options.settings
-    findings = [finding for check in CHECKS for finding in await findings_of(check, settings)]
+    findings = list[Finding]()
+    with sign_of_life(lambda: f"checked: {len(findings)}"):
+        for check in CHECKS:
+            findings += await findings_of(check, settings)
     if as_json:
         click.echo(json.dumps([asdict(finding) for finding in findings], ensure_ascii=False))
     else:

@@ -25,6 +25,7 @@ from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, runs
 from bot.cli.connect import running_agent
+from bot.cli.progress import sign_of_life
 from bot.cli.tool import check_thawed
 from bot.state import DATABASE, open_state_read_only
 
@@ -62,7 +63,8 @@ async def command(
         scratch_store() as store,  # its turns are no part of the state
         running_agent(settings, store=store) as agent,
     ):
-        await agent.ready()
+        with sign_of_life("starting the model"):
+            await agent.ready()
         place = await agent.backend.endpoint()
         model = place.model or (await agent.backend.status()).backend.profile
         path = settings.state_dir / "eval" / f"{file_name(model or 'model')}.jsonl"
@@ -125,7 +127,8 @@ async def run_missing(
     done = {score.key for score in load_scores(path)}
     todo = [(task, prompt) for task, prompt in wanted if (task.name, prompt) not in done]
     for nth, (task, prompt) in enumerate(todo, 1):
-        score = await run_task(setup, task, prompt)
+        with sign_of_life(f"{nth:>3}/{len(todo)} {task.name}"):
+            score = await run_task(setup, task, prompt)
         append_score(path, score)
         if not quiet:
             mark = "no: " + score.fault if score.fault else "done"

@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from bot import config_file
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import chat_sandboxes, configured_servers
 from bot.cli.holder_client import change, record_act
+from bot.cli.progress import sign_of_life
 from bot.settings import find_file
 from bot.state import DATABASE, make_private, open_state, open_state_read_only
 from bot.terminal import InputLines
@@ -136,7 +138,9 @@ async def look(
 
     `lines` has the owner's answers; None allows everything.
     """
-    async with servers.session(name, CHAT) as running:
+    async with AsyncExitStack() as stack:
+        with sign_of_life(f"starting {name}"):
+            running = await stack.enter_async_context(servers.session(name, CHAT))
         pins = await servers.pins(name)
         new = [tool for tool in running.tools if not pins.seen(tool)]
         if new:
@@ -226,7 +230,8 @@ async def add(
     if words:
         make_private(settings.state_dir)
         place = settings.state_dir / "mcp" / name / "program"
-        section["command"] = await asyncio.to_thread(install, words, place, new=new)
+        with sign_of_life("installing"):
+            section["command"] = await asyncio.to_thread(install, words, place, new=new)
         made, owner = settings.state_dir / "mcp", settings.state_dir.stat()
         if os.geteuid() == 0 and owner.st_uid and made.exists():  # what root makes is its owner's
             await asyncio.to_thread(give, made, owner.st_uid, owner.st_gid)

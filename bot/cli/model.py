@@ -60,7 +60,7 @@ from bot.cli.backend_config import (
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.holder_client import record_act
-from bot.cli.progress import pull_files
+from bot.cli.progress import pull_files, sign_of_life
 from bot.cli.rehearsal import command as rehearsal
 from bot.settings import Settings, find_file
 from bot.state import DATABASE, make_private, open_state_read_only
@@ -257,12 +257,13 @@ def kept(options: Options, key: str, value: str) -> bool:
 async def switch(backend: BackendClient, name: str) -> None:
     """Switch the running backend and print its states. Raises BackendRefused and BackendUnavailable."""
     began, last = time.monotonic(), ""
-    async for state in backend.use_profile(name):
-        line = state.state + (f" {state.done} of {state.total}" if state.total else "")
-        line += f": {state.reason}" if state.reason else ""
-        if state.state not in ("ready", "busy") and line != last:
-            click.echo(line, err=True)
-            last = line
+    with sign_of_life("switching"):
+        async for state in backend.use_profile(name):
+            line = state.state + (f" {state.done} of {state.total}" if state.total else "")
+            line += f": {state.reason}" if state.reason else ""
+            if state.state not in ("ready", "busy") and line != last:
+                click.echo(line, err=True)
+                last = line
     warm = (await backend.status()).backend.warm
     fixed = f"; {warm.tokens:,} fixed tokens are warm" if warm else ""
     click.echo(f"{name} serves after {time.monotonic() - began:.1f} s{fixed}.", err=True)
@@ -275,8 +276,10 @@ async def print_selftest(settings: Settings, profile: Profile) -> None:
         click.echo("Whether it calls tools is being tried, once.", err=True)
         try:
             async with running_agent(settings) as agent:
-                await agent.ready()
-                told = sentence(await agent.selftests.of((await agent.backend.status()).backend))
+                with sign_of_life("asking it"):
+                    await agent.ready()
+                    server = (await agent.backend.status()).backend
+                    told = sentence(await agent.selftests.of(server))
         except (AgentError, ForeignFolder, ModelRefused) as error:
             click.echo(f"It could not be tried: {error}", err=True)
             return
@@ -312,14 +315,16 @@ async def fit(
     if ram is not None:
         machine = replace(machine, host=int(ram * GIB))
     if not model:
-        listed = await asyncio.to_thread(all_candidates, machine)
+        with sign_of_life("looking at this machine's models"):
+            listed = await asyncio.to_thread(all_candidates, machine)
         print_candidates(listed, machine, as_json=as_json)
         return 0
     profile = profile_of(model).for_machine(gpu=bool(machine.cards))
     try:
         read = partial(profile_headers, say=partial(click.echo, err=True))
-        target, draft = await asyncio.to_thread(read, profile, machine.models)
-        profile = await asyncio.to_thread(with_projector, profile, machine.models)
+        with sign_of_life("reading what it needs"):
+            target, draft = await asyncio.to_thread(read, profile, machine.models)
+            profile = await asyncio.to_thread(with_projector, profile, machine.models)
     except FileNotFoundError as error:
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
@@ -368,7 +373,7 @@ def print_candidates(found: Sequence[Outlook], machine: Machine, *, as_json: boo
         group = [each for each in found if each.runs is fits and each.name not in wanting]
         if group:
             click.echo(f"\n{head}")
-        if fits is False:
+        if group and fits is False:
             click.echo(f"  {', '.join(each.name for each in group)}")
             click.echo("      voltaire model fit NAME says what is missing")
             continue

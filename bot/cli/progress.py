@@ -1,16 +1,15 @@
 """Progress of slow work, on one line of the terminal that is rewritten each second."""
 
 import asyncio
+import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-
-from agent.aio import BackgroundTasks
 
 if TYPE_CHECKING:
     from backend.config import BackendConfig
@@ -19,27 +18,30 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@asynccontextmanager
-async def sign_of_life(doing: Callable[[], str]) -> AsyncIterator[None]:
-    """Within the block, show on stderr what is being done and for how long, if stderr is a terminal."""
-    from rich.console import Console
-    from rich.markup import escape
+@contextmanager
+def sign_of_life(doing: str | Callable[[], str]) -> Iterator[None]:
+    """Within the block, show on stderr what is being done and for how long, if stderr is a terminal.
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    Nothing may be asked in it.
+    """
+    if not sys.stderr.isatty():
         yield
         return
-    began = time.monotonic()
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
+    from rich.text import Text
 
-    async def tick() -> None:
-        while True:
-            status.update(escape(f"{doing()}, {time.monotonic() - began:.0f} s"))
-            await asyncio.sleep(1)
+    console, began, spinner = Console(stderr=True), time.monotonic(), Spinner("dots")
 
-    with console.status("") as status:
-        async with BackgroundTasks() as tasks:
-            tasks.start(tick(), "a sign of life")
-            yield
+    def line() -> Spinner:
+        what = doing if isinstance(doing, str) else doing()
+        spinner.update(text=Text(f"{what}, {time.monotonic() - began:.0f} s"))
+        return spinner
+
+    shown = sys.stdout.isatty()  # else what is printed there stays apart from this terminal
+    with Live(console=console, get_renderable=line, transient=True, redirect_stdout=shown):
+        yield
 
 
 async def pull_files(
@@ -57,7 +59,7 @@ async def pull_files(
         have = max(0, bytes_below(config.models_folder) - before)
         return f"downloading, {have / 1e6:,.0f}{whole} MB"
 
-    async with sign_of_life(doing):
+    with sign_of_life(doing):
         return await in_daemon_thread(pull, sources, config, say)
 
 

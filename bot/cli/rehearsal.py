@@ -29,6 +29,7 @@ from bot.cli.bench import number
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
 from bot.cli.eval import gpu_power
+from bot.cli.progress import sign_of_life
 from bot.settings import Settings, StateSection
 from bot.state import DATABASE, open_state_read_only
 
@@ -82,7 +83,8 @@ async def command(
         trial_agent(settings, model, server) as agent,
         people_first(settings, agent) as queue,
     ):
-        await agent.ready()
+        with sign_of_life("starting the model"):
+            await agent.ready()
         await agent.refresh_status()  # `constrain` goes by the model that serves
         setup = RehearsalSetup(
             model=agent.model,
@@ -96,7 +98,8 @@ async def command(
             constrain=await agent.constrain(),
         )
         for turn in recorded:
-            done.append(await rehearse(setup, turn))
+            with sign_of_life(f"turn {len(done) + 1} of {len(recorded)}"):
+                done.append(await rehearse(setup, turn))
             click.echo(f"{len(done)} of {len(recorded)} turns", err=True)
     if as_json:
         rows = [asdict(each) for each in done]

@@ -111,7 +111,7 @@ async def build_server(
 async def fetch_server(kind: ReleaseKind | None, state: Path) -> BuiltServer:
     """Fetch a released server, the one that suits this machine for None, and show how far it is."""
     folder = state / "servers" / "downloads"
-    async with sign_of_life(lambda: f"downloading, {bytes_below(folder) / 1e6:,.0f} MB"):
+    with sign_of_life(lambda: f"downloading, {bytes_below(folder) / 1e6:,.0f} MB"):
         if kind:
             return await get_release(kind, state, click.echo)
         found = await asyncio.to_thread(installed_gpus)
@@ -122,7 +122,7 @@ async def compile_server(
     how: Recipe, sources: Sources, state: Path, *, use: bool = True
 ) -> BuiltServer:
     """Build a server, and show on a terminal that it goes on between the lines that it prints."""
-    async with sign_of_life(lambda: "working"):
+    with sign_of_life("working"):
         return await build(how, sources, state, click.echo, use=use)
 
 
@@ -144,7 +144,8 @@ async def use_faster(settings: Settings, used: Path, new: Path) -> None:
                 return await bench.at(min(MEASURED, profile.context // 2))
 
         try:
-            choice = await choose(used, new, measure)
+            with sign_of_life("measuring both"):
+                choice = await choose(used, new, measure)
             chosen = choice.server
             click.echo(choice.sentence)
         except (BackendUnavailable, ProfileError) as error:

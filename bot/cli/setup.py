@@ -67,6 +67,7 @@ WITHOUT_APP = """Talk in the terminal: voltaire chat. The owner's page: voltaire
 A messaging app later: voltaire setup telegram, or voltaire setup matrix."""
 GET, BUILD, LATER = "get", "build", "later"
 ANSWER_SECONDS = 10
+ASKING_HOMESERVER = "asking the homeserver"
 VERIFY = "Verify the bot's device by emoji now?"
 READY = "Voltaire is set up and listens. Write to me."
 
@@ -150,9 +151,9 @@ async def command(
 
 async def check_sandbox() -> None:
     """Raise Failed, before anything is asked, where this machine cannot isolate tools."""
-    with tempfile.TemporaryDirectory(prefix="voltaire-setup-") as folder:
-        async with sign_of_life(lambda: "trying the sandbox"):
-            await require_sandbox(settings_at(Path(folder)))
+    temporary = tempfile.TemporaryDirectory(prefix="voltaire-setup-")
+    with temporary as folder, sign_of_life("trying the sandbox"):
+        await require_sandbox(settings_at(Path(folder)))
 
 
 def settings_at(state: Path) -> Settings:
@@ -222,7 +223,8 @@ async def greet(wizard: "Wizard") -> None:
     if MATRIX in wizard.apps:
         chats += [f"mx:{owner}" for owner in settings.matrix.owners]
         click.echo("The bot invites you to a room; accept that in your Matrix app.")
-    await telegram.first_message(act, chats, READY)
+    with sign_of_life("sending the first message"):
+        await telegram.first_message(act, chats, READY)
     click.echo("The first message is delivered.")
     if MATRIX in wizard.apps and not wizard.yes and confirmed(VERIFY):
         await verify_in_terminal(settings)
@@ -391,7 +393,8 @@ class Wizard:
                 token = given if TOKEN.fullmatch(given) else ""
                 if not token:
                     click.echo(BOTFATHER)
-            found = await telegram.get_me(base, token)
+            with sign_of_life("asking Telegram"):
+                found = await telegram.get_me(base, token)
             if not isinstance(found, telegram.NoAccount):
                 break
             if self.yes:
@@ -428,15 +431,22 @@ class Wizard:
         )
         same = self.known("matrix.user") == user
         default = str((same and self.known("matrix.homeserver")) or "")
-        default = default or await matrix.homeserver_of(user)
+        with sign_of_life(ASKING_HOMESERVER):
+            default = default or await matrix.homeserver_of(user)
         url = self.given.homeserver or (default if self.yes else ask("Its homeserver", default))
-        while why := await matrix.no_homeserver(url):
+        while True:
+            with sign_of_life(ASKING_HOMESERVER):
+                why = await matrix.no_homeserver(url)
+            if not why:
+                break
             if self.yes:
                 raise SetupError(f"{why} Nothing was changed.")
             click.echo(why)
             url = ask("Its homeserver", url)
         make_private(self.state)
-        if not await matrix.logged_in(self.state, url, user):
+        with sign_of_life(ASKING_HOMESERVER):
+            here = await matrix.logged_in(self.state, url, user)
+        if not here:
             await self.log_in(url, user)
         owners: list[str] = self.known("matrix.owners") or []
         if self.given.matrix_owner or not owners:
@@ -446,7 +456,9 @@ class Wizard:
             owner = self.answer("", "Your own account there", "", given, matrix.valid_user)
             owners = sorted({*owners, *owner.split()})
         for owner in owners:
-            if await matrix.unknown_owner(self.state, url, user, owner):
+            with sign_of_life(ASKING_HOMESERVER):
+                unknown = await matrix.unknown_owner(self.state, url, user, owner)
+            if unknown:
                 click.echo(f"The homeserver knows no account {owner}: is it spelled correctly?")
         groups = self.answer(
             "matrix.groups",
@@ -474,7 +486,8 @@ class Wizard:
                 with interruptible():
                     password = click.prompt(f"Password of {user}", hide_input=sys.stdin.isatty())
             try:
-                await matrix.make_session(self.state, url, user, password, token)
+                with sign_of_life(ASKING_HOMESERVER):
+                    await matrix.make_session(self.state, url, user, password, token)
                 return
             except SetupError as error:
                 if self.yes:
@@ -490,7 +503,9 @@ class Wizard:
         """External model servers. The first is asked once, so that a wrong key is noticed now."""
         key = self.given.api_key or str(self.known("backend.api_key") or "")
         first, *_ = self.given.url
-        click.echo(await models_there(first, key))
+        with sign_of_life(f"asking {first}"):
+            told = await models_there(first, key)
+        click.echo(told)
         self.keep("backend.kind", "external")
         self.keep("backend.url", list(self.given.url))
         if self.given.model is not None:
@@ -503,14 +518,17 @@ class Wizard:
         key, default = "backend.profile", ""
         here = await asyncio.to_thread(Machine.here, self.backend.models_folder)
         if self.given.profile is None and self.known(key) is None:
-            proposal = await asyncio.to_thread(propose, here, profile_of)
+            with sign_of_life("looking for the model that fits"):
+                proposal = await asyncio.to_thread(propose, here, profile_of)
             default = proposal.name
             click.echo(proposal.line)
         question = "Model profile (`voltaire model list`)"
         name = self.answer(key, question, default, self.given.profile, profile_of)
         profile = profile_of(name)
         if name != default:
-            click.echo((await asyncio.to_thread(outlook, profile, here)).line)
+            with sign_of_life("reading what it needs"):
+                found = await asyncio.to_thread(outlook, profile, here)
+            click.echo(found.line)
         paths = [locate(source, self.backend.models_folder) for source in profile.sources]
         if missing := [path.name for path in paths if not path.is_file()]:
             while self.wants_download(missing):
@@ -609,7 +627,8 @@ class Wizard:
         systemd = units.systemd_runs() or self.scope.systemctl != "systemctl"
         if self.given.units is False or not systemd:
             return False
-        lingers = await asyncio.to_thread(units.install, self.scope, self.installation())
+        with sign_of_life("starting the services"):
+            lingers = await asyncio.to_thread(units.install, self.scope, self.installation())
         self.check_running()
         click.echo("Units installed and started: voltaire.target")
         if not lingers:
@@ -621,7 +640,8 @@ class Wizard:
     async def upgrade(self) -> list[str]:
         """Renew and restart the units; the names of those that were installed."""
         self.values = config_file.read(self.config)
-        names = await asyncio.to_thread(units.renew, self.scope, self.installation())
+        with sign_of_life("restarting the services"):
+            names = await asyncio.to_thread(units.renew, self.scope, self.installation())
         if names:
             self.check_running()
         return names

@@ -16,6 +16,7 @@ from backend.state import RESTARTS, RestartHistory
 from bot.cli.command import NotTheOwner, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, running_backend
 from bot.cli.holder_client import HolderClient, with_holder
+from bot.cli.progress import sign_of_life
 from bot.settings import ConfigurationError, Settings, config_folder, default_state_dir
 from bot.state import (
     DATABASE,
@@ -210,8 +211,9 @@ async def context(options: Options, chat: str, as_json: bool) -> None:
     async def ask(client: HolderClient) -> list[dict[str, int]]:
         return list(await client.call("context", chat=chat))
 
-    async with running_backend(options.settings) as backend:
-        parts, commands = await with_holder(options.settings, backend, ask)
+    with sign_of_life("counting"):
+        async with running_backend(options.settings) as backend:
+            parts, commands = await with_holder(options.settings, backend, ask)
     limit = sum(parts.values())
     if as_json:
         shown = {"chat": chat, "limit": limit, "parts": parts, "commands": commands}

@@ -16,6 +16,7 @@ from agent.tools.tool import Call, Output, untouched
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import backend_client, chat_sandboxes
 from bot.cli.holder_client import HolderClient, JsonFields, with_holder
+from bot.cli.progress import sign_of_life
 from bot.holder import Holder
 from bot.settings import Settings
 
@@ -49,8 +50,9 @@ async def call_holder(settings: Settings, act: str, fields: JsonFields) -> JsonF
     async def call(client: HolderClient) -> JsonFields:
         return dict(await client.call(act, **fields))
 
-    async with backend_client(settings) as backend:
-        return await with_holder(settings, backend, call)
+    with sign_of_life("running"):
+        async with backend_client(settings) as backend:
+            return await with_holder(settings, backend, call)
 
 
 async def run_tool(holder: Holder, fields: JsonFields) -> JsonFields:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bot.cli.command import Failed, Misused, Options, for_person, runs
+from bot.cli.progress import sign_of_life
 from bot.installed_program import (
     ROOT,
     Checkout,
@@ -45,7 +46,8 @@ async def command(options: Options, check: bool, rollback: bool, wheel: Path | N
     if rollback:
         await switch(settings, config, installation, None)
         return
-    before, release = await installation.current(), await installation.newest()
+    with sign_of_life("looking for a newer version"):
+        before, release = await installation.current(), await installation.newest()
     if release is None:
         click.echo(f"Nothing new: {before.version} is the newest.")
         return
@@ -74,7 +76,8 @@ async def switch(
                 raise Failed("Bot or backend run in the foreground; stop them first.")
     for_person(ValueError())  # loads what an error needs before any file is replaced
     upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
-    await (upgrade.forward(release) if release else upgrade.rollback())
+    with sign_of_life("working"):
+        await (upgrade.forward(release) if release else upgrade.rollback())
 
 
 @dataclass(frozen=True)

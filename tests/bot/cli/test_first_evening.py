@@ -4,13 +4,18 @@ import asyncio
 import json
 import os
 import re
+import select
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 
 from agent.approvals import NOBODY
@@ -18,11 +23,13 @@ from agent.events import ModelProgress, ThoughtDelta, ToolCalled, ToolFinished, 
 from agent.schedule.planner import NOTHING_RUNS
 from backend.client import BackendClient
 from backend.protocol import ServerState
+from bot.cli import STARTING, tell_that_it_starts
 from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
+from bot.cli.progress import sign_of_life
 from bot.installed_program import ROOT
-from fakes.command_line import start_voltaire
+from fakes.command_line import folders, own_environment, start_voltaire
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS
@@ -237,6 +244,79 @@ def test_a_sign_of_life_leaves_the_terminal_again(
         assert "writing, 0 s" in os.read(ours, 1000).decode()
         printer.step("→ bash")
         assert os.read(ours, 1000).decode() == CLEAR
+
+
+SILENT = (
+    '[backend]\nkind = "external"\nurl = "{url}"\n[telegram]\ntoken = "1:a"\nbase_url = "{url}"\n'
+)
+SILENT += '[agent.mcp.mute]\ncommand = ["/bin/cat"]\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "sign"),
+    [
+        ("doctor", "checked: "),
+        ("eval --easy", "starting the model, 1 s"),
+        ("model fit qwen2.5-3b", "reading what it needs, 1 s"),
+        ('tool bash \'{"command": "tail -f /dev/null"}\'', "running, 1 s"),
+        ("mcp test mute", "starting mute, 1 s"),
+        ("setup --no-units --yes --token 1:a --base-url {url}", "asking Telegram, 1 s"),
+    ],
+)
+async def test_a_command_that_waits_says_so_on_a_terminal(
+    tmp_path: Path, terminal: tuple[int, int], words: str, sign: str
+) -> None:
+    """Model server, Telegram and hub take connections, and are silent."""
+    ours, theirs = terminal
+    mute = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    url = "http://{}:{}".format(*mute.sockets[0].getsockname())
+    (tmp_path / "c.toml").write_text(SILENT.format(url=url))
+    hub = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "hf"), "TERM": "xterm"}
+    given = [word.replace("{url}", url) for word in shlex.split(words)]
+    waits = await start_voltaire(
+        "--config",
+        tmp_path / "c.toml",
+        *given,
+        env={**own_environment(), **folders(tmp_path), **hub},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    try:
+        seen = ""
+        async with asyncio.timeout(SECONDS):
+            while sign.replace("{url}", url) not in seen:
+                if (await asyncio.to_thread(select.select, [ours], [], [], 1.0))[0]:
+                    seen += os.read(ours, 1000).decode(errors="replace")
+    finally:
+        mute.close()
+        with suppress(ProcessLookupError):
+            waits.terminate()
+        await waits.wait()
+
+
+def test_what_is_printed_beside_a_sign_of_life_goes_where_it_would_go(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours, theirs = terminal
+    monkeypatch.setenv("TERM", "xterm")
+    with open(theirs, "w", closefd=False) as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        with sign_of_life("working"):
+            click.echo("result")
+            click.echo("beside", err=True)
+    assert capsys.readouterr().out == "result\n"
+    assert "beside" in os.read(ours, 1000).decode()
+
+
+def test_a_program_that_is_being_read_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    read, waits = threading.Event(), [False, False, True]
+    read.wait = lambda timeout=None: waits.pop(0)  # type: ignore[method-assign]
+    tell_that_it_starts(read)
+    assert capsys.readouterr().err == f"{STARTING}.\n"
+    waits.append(True)
+    tell_that_it_starts(read)
+    assert capsys.readouterr().err == ""
 
 
 def test_what_make_installs_shows_that_it_goes_on(terminal: tuple[int, int]) -> None:

@@ -74,6 +74,8 @@ def test_without_a_name_it_lists_what_fits_best_first(tmp_path: Path) -> None:
     code, out, _ = voltaire(tmp_path, "model", "fit", "--vram", "16", "--vram", "16", env=env)
     assert out.splitlines()[0] == saying("cards of 16, 16 GiB")
     assert out == saying("llama3.3-70b-2x: ", "window of 16,384", "30.3 of 32.0 GiB", "2 cards")
+    code, out, _ = voltaire(tmp_path, "model", "fit", "--ram", "21", env=env)
+    assert ("Does not fit:" in out) == ("says what is missing" in out)
     code, out, _ = voltaire(tmp_path, "model", "fit", "--json", env=env)
     rows = {row["name"]: row for row in json.loads(out)}
     assert (rows["own model"]["runs"], rows["own model"]["path"]) == (True, str(own))
