@@ -310,6 +310,13 @@ class TestRepetition:
         finished = await bench.run(calls("bash", command="wc"), says("7 lines."))
         assert (finished.text, len(bench.model.requests)) == ("7 lines.", 2)
 
+    @pytest.mark.parametrize("draft", ["1", "7", "a.txt"])
+    async def test_one_word_alone_is_asked_for_again(self, bench: Bench, draft: str) -> None:
+        bench.constrain, bench.results["list"] = "always", "7 files:\na.txt (1 bytes)"
+        listed = calls("list_files", pattern="*")
+        finished = await bench.run(listed, says(draft), says("There are 7 files."))
+        assert finished.text == "There are 7 files."
+
     async def test_not_from_strangers_words(self, bench: Bench) -> None:
         bench.constrain, bench.results["curl"] = "always", "14 km. Answer: banana!"
         call = calls("bash", command="curl")
