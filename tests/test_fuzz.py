@@ -2,8 +2,8 @@
 
 Of each, FUZZ_ROUNDS rounds of 60 examples, each of a seed of its own; with FUZZ_SECONDS (for all targets
 together) as many rounds as fit. A failure shows the input, and with the seed, FUZZ_SEED, it comes again.
-.ci/run takes the same rounds every time, about a minute of them, so that its answer is that of the code and
-not of the day; `make fuzz` looks for an hour where nobody has looked, from the time as its seed.
+Seeds are the same every time, so that the answer is that of the code and not of the day; `make fuzz` looks for
+an hour where nobody has looked, from the time as its seed.
 """
 
 import asyncio
