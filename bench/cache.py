@@ -7,6 +7,7 @@ llama-server's default flags, and a naive client (the clock in its system prompt
 with our flags. Printed: prompt tokens, tokens read again although they were known,
 and the median of those per turn. The target of the first: at most 1 %, and 16 in
 the median turn. What the worst turns are made of stands in docs/architecture.md.
+Then the first word after a restart, with prompts saved to the disk and without.
 """
 
 import argparse
@@ -46,6 +47,7 @@ from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from backend.protocol import Endpoint
+from bench.restart import first_words, print_table
 from fakes.gpu_queue_local import LocalGpuQueue
 
 POCKET = Path(__file__).parent.parent / "backend/embedded/pocket.gguf"
@@ -86,10 +88,13 @@ def main() -> int:
         model = asked.model or (POCKET if POCKET.exists() else _random_model(Path(folder)))
         print(f"model: {model.name}", file=sys.stderr)
         figures = asyncio.run(bench(Path(folder), model, asked.turns, asked.context))
+        restarts = asyncio.run(first_words(Path(folder), asked.model))
     if asked.json:
-        print(json.dumps([{**asdict(one), "share": one.share} for one in figures], indent=1))
+        rows = [{**asdict(one), "share": one.share} for one in figures]
+        print(json.dumps([*rows, *map(asdict, restarts)], indent=1))
     else:
         _table(figures)
+        print_table(restarts)
     return 0 if figures[0].share <= SHARE and figures[0].median <= MEDIAN else 1
 
 

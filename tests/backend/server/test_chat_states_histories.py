@@ -16,10 +16,15 @@ import pytest
 from backend.client import BackendUnavailable
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport
+from fakes import gguf_maker
+from fakes.gguf_maker import Shape
 from tests.backend.conftest import QUICK, SYSTEM, Running, running
 
 FIXED: list[dict[str, Any]] = [{"role": "system", "content": SYSTEM}]
-ACTS = ("turn", "turn", "turn", "save", "save", "new", "restart", "killed", "killed as it saves")
+ACTS = (
+    *("turn", "turn", "turn", "save", "save"),
+    *("new", "restart", "switch", "killed", "killed as it saves"),
+)
 STEPS = 8
 NEAR = 0.05  # of log probabilities, which depend on how a prompt was divided when it was read
 
@@ -82,6 +87,8 @@ class History:
     plain: Running
     rng: random.Random
     name: str
+    model: str
+    other: str
     chats: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     async def act(self, act: str) -> None:
@@ -102,6 +109,10 @@ class History:
             await self.kept.client.forget_chat(chat)
         elif act == "restart":
             await self.kept.client.restart()
+        elif act == "switch":
+            for model in (self.other, self.model):
+                async for _ in self.kept.client.use_profile(model):
+                    pass
         else:
             await self.kill()
 
@@ -113,21 +124,24 @@ class History:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(4), pytest.param(range(4, 204), marks=pytest.mark.slow)], ids=["4", "200"]
+    "seeds", [range(2), pytest.param(range(2, 202), marks=pytest.mark.slow)], ids=["2", "200"]
 )
 async def test_answers_are_those_of_a_server_that_reads_everything(
     config: BackendConfig, tmp_path: Path, seeds: range
 ) -> None:
+    other_model = gguf_maker.make(tmp_path / "other.gguf", Shape(kind="lfm2"))
     async with AsyncExitStack() as stack:
         quick = replace(QUICK, least_saved=0, first_pause=0.01)
-        kept = await stack.enter_async_context(running(config, quick))
+        kept = await stack.enter_async_context(
+            running(replace(config, profile=config.model, model=""), quick)
+        )
         other = replace(config, state_dir=config.state_dir / "p", saved_prompts_mib=0)
         plain = await stack.enter_async_context(running(other, QUICK))
         await kept.client.warm(FIXED)
         await kept.until(lambda status: status.backend.warm is not None and status.backend.serving)
         for seed in seeds:
             rng = random.Random(seed)
-            history = History(kept, plain, rng, f"h{seed}")
+            history = History(kept, plain, rng, f"h{seed}", config.model, str(other_model))
             for act in rng.choices(ACTS, k=STEPS):
                 await history.act(act)
         await kept.ready()
