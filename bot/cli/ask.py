@@ -49,15 +49,17 @@ async def command(options: Options, text: str, chat: str, model: str, as_json: b
         finished = await run_one_turn(options.settings, chat, text, print_json, model=model)
     else:
         printer = TextPrinter()
-        finished = await run_one_turn(
-            options.settings,
-            chat,
-            text,
-            printer.print,
-            model=model,
-            say=printer.step,
-            shown=printer,
-        )
+        late = printer if model else None  # a download shows a line of its own
+        async with nullcontext() if late else printer:
+            finished = await run_one_turn(
+                options.settings,
+                chat,
+                text,
+                printer.print,
+                model=model,
+                say=printer.step,
+                shown=late,
+            )
     return EXIT_CODES.get(finished.reason, 1)
 
 
