@@ -188,7 +188,7 @@ class TurnLoop:
                 return await self.ask(tool_choice="required")
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
-                return step
+                return await self.talk(step) if refuses(step.text) else step
         if self.tools.acted and (again or self.shelled or self.tools.closed):
             return Step(Assistant(self.tools.closed or self.tools.report()))
         if not self.shelled:
@@ -203,6 +203,12 @@ class TurnLoop:
         if not step.calls and self.tools.outcomes and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
+
+    async def talk(self, refusal: Step) -> Step:
+        """The answer to what needs no tool, of a model that refused it while it read of tools; else its refusal."""
+        step = await self.ask(tool_choice="none", talk=True)
+        kept = step.text and not (self._missed_call(step.text) or refuses(step.text))
+        return step if kept and not step.calls else refusal
 
     async def command(self) -> Step:
         """The step of a model that is asked, once a turn, from the beginning for a command of the shell."""
@@ -251,19 +257,23 @@ class TurnLoop:
         results: str = "",
         afresh: bool = False,
         only: frozenset[str] = frozenset(),
+        talk: bool = False,
     ) -> Step:
         """One model call. The transcript is compacted when that is due, or when the server finds it too long.
 
         A call that ended while the model was still thinking is made once more without thought. With
-        `results` the model reads nothing but them, the turn's pictures and the person's words; `afresh`: nothing
+        `results` the model reads nothing but them, the turn's pictures and the person's words, or with `talk` these
+        without them; `afresh`: nothing
         of what was done in this turn, and it can call bash alone. `only`: the tools that it can call, if not all.
         """
         await self.compact()
         compactions, request = 0, replace(self.request(tool_choice), only=only)
-        if results:
-            told = texts.FOUND.format(results=results, words=self.transcript.words())
+        if results or talk:
+            words = self.transcript.words()
+            told = texts.FOUND.format(results=results, words=words) if results else words
             asked = User(told, self.transcript.pictures())
-            messages = (System(texts.ANSWER_FROM), *self.transcript.last_exchange(), asked)
+            system = System(texts.ANSWER_FROM if results else texts.TALK)
+            messages = (system, *self.transcript.last_exchange(), asked)
             request = replace(request, messages=messages, tools=(), constrained=False)
         elif afresh:
             request = replace(request, messages=self.transcript.asked(), only=frozenset({"bash"}))
@@ -272,12 +282,17 @@ class TurnLoop:
                 draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
                 completion, parser = await self.caller.complete(request, shown=not draft)
             except ContextFull:
-                if results or compactions == COMPACTIONS or not await self.compact(full=True):
+                if (
+                    results
+                    or talk
+                    or compactions == COMPACTIONS
+                    or not await self.compact(full=True)
+                ):
                     raise
                 compactions += 1
                 request = replace(request, messages=self.transcript.messages)
             else:
-                await self.transcript.called(completion, aside=bool(results) or afresh)
+                await self.transcript.called(completion, aside=bool(results) or talk or afresh)
                 if not request.brief and thought_alone(completion, parser):
                     request = replace(request, brief=True)
                     continue

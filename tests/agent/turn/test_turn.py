@@ -676,6 +676,23 @@ class TestAnswersOfSmallModels:
             [("remember", {"note": "bike: the green one"})],
         )
 
+    @pytest.mark.parametrize(
+        ("second", "kept"),
+        [("What do you call a cat on ice? A cool cat.", True), ("I cannot do that.", False),
+         ("You can use `fortune`.", False), ("", False)],
+    )  # fmt: skip
+    async def test_what_it_refuses_and_no_file_is_named_it_is_asked_without_tools(
+        self, bench: Bench, second: str, kept: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Tell me a joke about cats.")
+        refusal = "I'm sorry, but I can't assist with that."
+        finished = await bench.run(says(refusal), says(second))
+        assert finished.text == (second if kept else refusal)
+        asked = bench.model.requests[1]
+        assert asked.messages == (System(texts.TALK), User("Tell me a joke about cats."))
+        assert not asked.tools
+
     async def test_but_not_words_that_were_to_be_repeated(self, bench: Bench) -> None:
         bench.constrain = "always"
         bench.journal.messages[-1] = User("Repeat after me, please: I love tea and cake.")
