@@ -208,6 +208,10 @@ ODD_NAMES = [
     "a" * 129,
     "添加",
     "../x",
+    "a\n",
+    "a;b",
+    "$(x)",
+    "a\u202eb",
 ]
 
 
@@ -235,6 +239,8 @@ def test_tools_of_one_name_are_both_left_out() -> None:
         {"name": 7, "inputSchema": {}},
         {"name": "add", "description": {"en": "adds"}, "inputSchema": {}},
         {"name": "add", "inputSchema": {}, "annotations": "destructive"},
+        {"name": ["add"], "inputSchema": {}},
+        {"name": "add", "inputSchema": "object"},
     ],
     ids=str,
 )

@@ -339,7 +339,7 @@ async def test_a_change_of_many_lines_is_shown_as_removed_and_added(box: Box) ->
     assert (box.sandbox.workspace / "many").read_text() == "first\none\nlast\n"
 
 
-BREAKS = ["\x0c", "\x85", "\u2028", "\r"]
+BREAKS = ["\x0c", "\x85", "\u2028", "\u2029", "\r", "\x0b", "\x1c", "\x1d", "\x1e", "\x0c\x0b"]
 
 
 @pytest.mark.parametrize("sign", BREAKS, ids=ascii)

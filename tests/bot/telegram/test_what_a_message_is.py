@@ -67,6 +67,7 @@ def test_a_contact_has_both_names() -> None:
     assert message_text(message(contact=card), ME) == "[contact Ada King, +44]"
 
 
+FILE = {"file_id": "f", "file_unique_id": "u"}
 LINKS = [
     (linked("here, here and here", "here", "a:1", "b:2", "c:3"), "here (a:1), here (b:2) and here (c:3)"),
     (linked("👍🏽 here 👩‍👩‍👧 here", "here", "a:1", "b:2"), "👍🏽 here (a:1) 👩‍👩‍👧 here (b:2)"),
@@ -116,6 +117,32 @@ def test_each_link_stands_behind_its_own_words(
         ({"location": {"latitude": 1.5, "longitude": 2}}, "Olga: [location 1.5, 2]"),
         ({"contact": {"first_name": "Max", "phone_number": "9"}}, "Olga: [contact Max, 9]"),
         ({"dice": {"emoji": "🎲", "value": 6}}, "Olga: [🎲 shows 6]"),
+        (
+            {
+                "sticker": {
+                    **FILE,
+                    "type": "regular",
+                    "width": 1,
+                    "height": 1,
+                    "is_animated": False,
+                    "is_video": False,
+                    "emoji": "👍",
+                }
+            },
+            "Olga: [sticker 👍]",
+        ),
+        (
+            {
+                "venue": {
+                    "location": {"latitude": 1, "longitude": 2},
+                    "title": "Bar",
+                    "address": "Road 1",
+                }
+            },
+            "Olga: [venue Bar, Road 1]",
+        ),
+        ({"document": {**FILE, "file_name": "a.pdf"}}, "Olga: [a.pdf]"),
+        ({"caption": "my cat", "document": {**FILE, "file_name": "a.png"}}, "Olga: my cat [a.png]"),
         ({"text": "x" * LONGEST}, "Olga: " + "x" * LONGEST),
         ({"text": "x" * LONGEST + "y"}, "Olga: " + "x" * LONGEST + CUT),
         ({"text": "x" * 700, "from": ME.to_dict()}, "you: " + "x" * 600 + CUT),
