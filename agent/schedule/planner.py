@@ -218,7 +218,8 @@ class Planner:
         shown = self.describe_spec(proposal.spec, 3)
         await approve(shown, scope="schedule" if proposal.needs_approval else "plan")
         job = await self.add(replace(proposal.spec, stranger=stranger))
-        return f"Planned as job {job.id}: {proposal.description}.\n{self.note}".strip(), shown
+        told = f"Planned as job {job.id}: {proposal.description}.\n{self.note}"
+        return told.strip(), f"{shown}\n{self.note}".strip()
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)
