@@ -37,7 +37,7 @@ from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.language import translate_phrase, translated
 from agent.leaks import LeakDetector
-from agent.llm.gpu_queue import QueuedModel, backend_queue, profile_held
+from agent.llm.gpu_queue import OnWait, QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
 from agent.llm.selftest import SelftestStore
 from agent.memory.notes import ChatMemory
@@ -61,7 +61,7 @@ from agent.tools.registry import chosen, offered, shell_names
 from agent.tools.tool import Tool
 from agent.turn import texts
 from agent.turn.loop import run_turn
-from agent.turn.turn import Constrain, Turn, TurnLimits
+from agent.turn.turn import Constrain, Turn, TurnLimits, TurnTime
 from agent.web.browser import Browser, PageCache
 from backend.client import BackendClient, BackendGone, BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
@@ -152,20 +152,27 @@ class Agent:
 
     async def run(self, assignment: Assignment, emit: Emit) -> TurnFinished:
         """Run or resume one turn of a chat."""
+        chat, limit = assignment.chat, TurnTime()
+
+        def on_wait(state: QueueState) -> None:
+            limit.stand_still(state.reason is not None)
+            emit(Notice(translate_phrase(state.reason)) if state.reason else GpuQueued(state.ahead))
+
+        async with profile_held(self.backend, chat, assignment.stop, on_wait):
+            return await run_turn(await self._turn(assignment, limit, on_wait), emit)
+
+    async def _turn(self, assignment: Assignment, limit: TurnTime, on_wait: OnWait) -> Turn:
+        """What a turn needs. What depends on the model is asked of the one that serves."""
         if time.monotonic() - self._checked_at > STATUS_SECONDS:
             await self.refresh_status()
         chat, known = assignment.chat, assignment.known
-
-        def on_wait(state: QueueState) -> None:
-            emit(Notice(translate_phrase(state.reason)) if state.reason else GpuQueued(state.ahead))
-
         model: Model = self.model
         if any(each.body != "{}" for each in assignment.answers):  # files came
             from agent.pictures import FixedAnswers, blind_answer
 
             model = FixedAnswers(model, partial(blind_answer, told=await self.blind_words()))
         context = await self.tool_context(chat, zone_of(known, self.config))
-        turn = Turn(
+        return Turn(
             model=QueuedModel(model, self.window.queue, chat, assignment.priority, on_wait),
             journal=assignment.journal,
             tools=self.tools,
@@ -181,9 +188,8 @@ class Agent:
             frozen="" if assignment.frozen is None else translated(texts.FROZEN),
             constrain=await self.constrain(),
             history=context.sandbox.history,
+            time=limit,
         )
-        async with profile_held(self.backend, chat, assignment.stop, on_wait):
-            return await run_turn(turn, emit)
 
     async def constrain(self) -> Constrain:
         """Whether this model's calls are kept readable by a grammar, by its self-test where it was made."""

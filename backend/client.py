@@ -28,6 +28,7 @@ from backend.protocol import (
     ForgottenChat,
     GpuMinute,
     JsonObject,
+    LentTime,
     Phrase,
     Prefix,
     Priority,
@@ -43,6 +44,7 @@ from backend.protocol import (
 
 ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
 ENDPOINT_SECONDS = 30.0  # external servers are queried first
+LEND_SECONDS = 90.0  # the running step ends, prompts are saved, the model is unloaded
 PICTURE_SECONDS = 70.0  # drawn in a separate process
 CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a hanging backend never answers a close
 RETRY_SECONDS = 0.1  # between two attempts to find a backend
@@ -225,14 +227,15 @@ class BackendClient:
         """Each change of the server's state until it serves (the last one yielded).
 
         Raises BackendUnavailable with the reason when the server has failed, when the backend
-        ends, or after `deadline` seconds.
+        ends, or after `deadline` seconds in which the card is not lent.
         """
-        until = None if deadline is None else asyncio.get_running_loop().time() + deadline
+        now, lent = asyncio.get_running_loop().time, False
+        until = None if deadline is None else now() + deadline
         async with self._open("POST", "/v1/ready") as answer:
             while True:
                 # Only around the read: a deadline around the whole generator would cancel its consumer.
                 try:
-                    async with asyncio.timeout_at(until):
+                    async with asyncio.timeout_at(None if lent else until):
                         line = await answer.content.readline()
                 except TimeoutError:
                     late = Phrase("The model server was not ready in time.")
@@ -245,6 +248,9 @@ class BackendClient:
                 yield state
                 if state.serving:
                     return
+                if lent and deadline is not None:
+                    until = now() + deadline
+                lent = state.lent_until is not None
         raise BackendGone(Phrase("The model backend ended while waiting for it."))
 
     async def warm(
@@ -262,6 +268,11 @@ class BackendClient:
     async def restart(self) -> None:
         """Restart llama-server at once with its full settings; open turns continue when it is ready."""
         await self._request("POST", "/v1/restart", "{}")
+
+    async def lend(self, seconds: float) -> Phrase:
+        """Unload the model for that time, or load it again (0); a sentence on what was done."""
+        body = LentTime(seconds=seconds).model_dump_json()
+        return Phrase.from_body(await self._request("POST", "/v1/lend", body, LEND_SECONDS))
 
     async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:
         """Switch the profile between turns; yields states until the new one serves.

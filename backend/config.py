@@ -39,6 +39,7 @@ class BackendConfig:
     `vision` says whether an external server accepts pictures; None asks or tests the server.
     `proxy_port` and `proxy_key` open the server to other local programs.
     `saved_prompts_mib` is how much disk the saved prompts of chats may take; 0 saves none.
+    `lend_to_others`: the model is unloaded while another program computes on the card.
     `nvml` is the path of a libnvidia-ml.so.1 that replaces the system's.
     """
 
@@ -64,6 +65,7 @@ class BackendConfig:
     proxy_port: int = 0
     proxy_key: str = ""
     saved_prompts_mib: int = 4096
+    lend_to_others: bool = False
     nvml: str | None = None
 
     @property

@@ -23,6 +23,7 @@ PERSON: Final = 0
 SCHEDULED: Final = 1
 IDLE: Final = 2
 PICTURE_PIXELS: Final = 1280 * 960  # the largest that Telegram sends; about 1,200 tokens in Qwen
+MOST_LENT: Final = 86_400  # seconds
 EVAL: Final = "eval"  # the chat name under which the task suite queues, at IDLE
 
 
@@ -160,17 +161,18 @@ class ServerState(Value):
     """The model server's state.
 
     `reason` is one sentence when it is not serving, or is degraded; `done` of `total`
-    counts tokens during warm-up.
+    counts tokens during warm-up. `lent_until`: the card is lent, and no model is loaded.
     """
 
     state: StateName
     reason: Phrase | None = None
     done: int | None = None
     total: int | None = None
+    lent_until: datetime | None = None
 
     @property
     def serving(self) -> bool:
-        return self.state in SERVING
+        return self.state in SERVING and self.lent_until is None
 
 
 class ServerStatus(ServerState):
@@ -320,6 +322,12 @@ class Prefix(Value):
 
 class ForgottenChat(Value):
     chat: str
+
+
+class LentTime(Value):
+    """For how long the card is lent; 0 takes it back."""
+
+    seconds: float = Field(ge=0, le=MOST_LENT)
 
 
 class ProfileChoice(Value):

@@ -383,6 +383,8 @@ class BackendSection(Section):
     """The key that those programs must send."""
     saved_prompts_mib: int = Field(4096, ge=0)
     """How much of the disk the saved prompts of chats may take, and never more than a quarter of what is free; 0: none are saved."""
+    lend_to_others: bool = False
+    """Unload the model while another program that began after it computes on the card, as `/gpu lend` does for a time; not where NVML does not show processes, as in most containers."""
     schedule: list[ScheduleSection] = []
     """Profiles by time of day."""
 

@@ -196,7 +196,7 @@ class Texts(NamedTuple):
         "changes": "what the last turns changed, with differences",
         "plan": "the plan of the current task, to correct",
         "status": "model, queues and problems",
-        "gpu": "the last hours of the GPU as a picture",
+        "gpu": "the last hours of the GPU as a picture, or lend it: /gpu lend 2h",
         "model": "show or switch the model",
         "context": "what fills the context",
         "memory": "show, correct and pin my notes",
@@ -389,6 +389,10 @@ class Texts(NamedTuple):
     }
     no_gpu: str = "No GPU was found on this machine."
     no_gpu_speed: str = "No GPU was found on this machine: only the speed of its answers."
+    lend: str = "Lend the card"
+    lend_how: str = "For how long? The model is unloaded; messages wait, reminders and watches go on. Or: `/gpu lend 90m`"
+    lend_hours: str = "{hours} h"
+    take_back: str = "Take it back"
     model: str = "The model is **{now}**."
     switching: str = "Switching to **{name}**."
     model_window: str = "A window of {tokens:,} tokens."

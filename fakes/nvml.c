@@ -6,7 +6,9 @@
  *   cards N             number of cards (default 1)
  *   temperature C, memory_temperature C, power MW, limit MW, load %, used BYTES, total BYTES,
  *   totalI BYTES (of card I alone), driver N (told as N.10), capability TENTHS (70 is 7.0),
- *   energy MJ (millijoules), clock MHZ, throttle BITS, ecc N, pid PID, xid N (told once per change), links N
+ *   energy MJ (millijoules), clock MHZ, throttle BITS, ecc N, xid N (told once per change), links N
+ *   pid PID, pid2 PID   processes on the card, each told while it lives
+ *   held BYTES          what each of them adds to `used` (default 0)
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   broken CODE         every sample call answers CODE (999: unknown), or does so until NVML was initialized
  *   heals N             N times (0: never)
@@ -14,6 +16,7 @@
  * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
  * the library stays loaded in a process, also for tests that know nothing of it.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +54,15 @@ static int check(void *device) {
     look("heals", &heals);
     if (look("broken", &value) && (!heals || inits < heals)) return (int)value;
     return SUCCESS;
+}
+
+static uint alive(uint *pids) {
+    const char *keys[] = {"pid", "pid2"};
+    uint count = 0;
+    ull pid;
+    for (int i = 0; i < 2; i++)
+        if (look(keys[i], &pid) && !kill((pid_t)pid, 0)) pids[count++] = (uint)pid;
+    return count;
 }
 
 static int give(void *device, const char *key, uint *out) {
@@ -129,6 +141,10 @@ int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     snprintf(own, sizeof own, "total%u", card(device));
     if (!look(own, &memory->total) && !look("total", &memory->total)) return NOT_SUPPORTED;
     if (!look("used", &memory->used)) return NOT_SUPPORTED;
+    uint pids[2];
+    ull held = 0;
+    look("held", &held);
+    memory->used += held * alive(pids);
     memory->free = memory->total - memory->used;
     return SUCCESS;
 }
@@ -161,13 +177,12 @@ int nvmlDeviceGetFieldValues(void *device, int count, struct field *values) {
 struct process { uint pid; ull memory; uint gpu_instance, compute_instance; };
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, uint *count, struct process *processes) {
-    ull pid;
+    uint pids[2], found = alive(pids), room = processes ? *count : 0;
     int state = check(device);
     if (state) return state;
-    if (!look("pid", &pid)) { *count = 0; return SUCCESS; }
-    if (*count < 1 || !processes) { *count = 1; return INSUFFICIENT_SIZE; }
-    *count = 1;
-    processes[0] = (struct process){(uint)pid, 1ull << 30, 0, 0};
+    *count = found;
+    if (found > room) return INSUFFICIENT_SIZE;
+    for (uint i = 0; i < found; i++) processes[i] = (struct process){pids[i], 1ull << 30, 0, 0};
     return SUCCESS;
 }
 

@@ -67,7 +67,7 @@ async def run_turn(turn: Turn, emit: Emit) -> TurnFinished:
     loop.guard.withheld += transcript.withheld
     ending: Ending | None = None
     try:
-        async with move_on_when(turn.stop), asyncio.timeout(turn.limits.seconds) as time_limit:
+        async with move_on_when(turn.stop), turn.time.limit(turn.limits.seconds) as time_limit:
             ending = await loop.run()
     except StoreError:
         raise
@@ -109,14 +109,15 @@ class TurnLoop:
         self.limits = turn.limits
         self.emit = emit = self.guard.emit
         known = KnownTools.of(turn.schemas)
-        self.caller = ModelCaller(turn.model, known, turn.limits, turn.ready, emit, turn.answer_now)
+        self.caller = ModelCaller(
+            turn.model, known, turn.limits, turn.ready, emit, turn.answer_now, turn.time
+        )
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
         self.swapped = False  # and for a call of another tool than the last
         self.window = 0  # tokens
-        self.last_step_at = 0.0  # on the loop's clock
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
 
     async def run(self) -> Ending:
@@ -239,7 +240,6 @@ class TurnLoop:
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""
-        self.last_step_at = asyncio.get_running_loop().time() + SOON * self.limits.seconds
         self.window = await self.caller.window()
         self.tools.output_bytes = round(self.window * ROOM)
         for call, result in self.transcript.results():
@@ -345,7 +345,7 @@ class TurnLoop:
             return ToolLimit(translated(texts.LIMIT_CALLS).format(count=self.limits.max_tool_calls))
         if self.transcript.usage.completion_tokens >= self.limits.tokens - LAST_WORD_TOKENS:
             return ToolLimit(translated(texts.LIMIT_TOKENS).format(count=self.limits.tokens))
-        if asyncio.get_running_loop().time() >= self.last_step_at:
+        if self.turn.time.left <= (1 - SOON) * self.limits.seconds:
             return ToolLimit(self.out_of_time)
         if self.tools.malformed > self.limits.max_repairs:
             return TurnError(translated(texts.UNUSABLE))

@@ -21,7 +21,7 @@ from agent.model import (
 from agent.turn import texts
 from agent.turn.repetition import RepeatedTextDetector
 from agent.turn.step import with_calls_of_thought
-from agent.turn.turn import TurnLimits
+from agent.turn.turn import TurnLimits, TurnTime
 from backend.protocol import Phrase
 
 MOST_BREAKS = 3
@@ -44,6 +44,7 @@ class ModelCaller:
     ready: Callable[[], Awaitable[None]]
     emit: Emit
     answer_now: asyncio.Event = field(default_factory=asyncio.Event)
+    time: TurnTime = field(default_factory=TurnTime)
     _without_tools_shown: bool = False
     _failed: bool = False  # the server has failed with a request in every form
     _breaks: int = 0
@@ -205,24 +206,30 @@ class ModelCaller:
 
     async def _wait(self, reason: str) -> None:
         """Wait for the backend. A notice says why: once, and again whenever text already shown becomes void."""
-        now = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        now, longest = clock(), self.limits.away_seconds
         if self._away_since is None or self.partial:
             self.emit(
                 Notice(translated(texts.AWAY).format(reason=translate_phrase(reason).rstrip(".。")))
             )
         self._away_since = self._away_since or now
-        deadline = self._away_since + self.limits.away_seconds
         pause = _PAUSES[min(self._waits, len(_PAUSES) - 1)]
         self._waits += 1
         self._fallback.reset()
+        self.time.stand_still(True)
         try:
-            async with asyncio.timeout_at(deadline):
-                await self.ready()
-                if self._waits > 1:  # it was ready, and away again at once
-                    await asyncio.sleep(pause)
+            await self.ready()
+            if clock() - now > longest:  # the card was lent, which is no trouble
+                self._away_since = clock()
+            if clock() - self._away_since > longest:
+                raise TimeoutError
+            if self._waits > 1:  # it was ready, and away again at once
+                await asyncio.sleep(pause)
         except (BackendAway, TimeoutError) as error:
             why = translate_phrase(Phrase.of(error) or reason)
             raise BackendLost(translated(texts.BACKEND_LOST).format(reason=why)) from None
+        finally:
+            self.time.stand_still(False)
 
 
 def thought_alone(completion: Completion, parser: ToolCallParser) -> bool:

@@ -1,7 +1,9 @@
 """What one turn is given, what it may use up, and how it ended."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -43,6 +45,39 @@ class TurnLimits:
 Constrain = Literal["never", "once needed", "always"]
 
 
+@dataclass(slots=True)
+class TurnTime:
+    """The time limits of a turn and of the turns within it; they stand still while no model can be asked."""
+
+    _running: list[asyncio.Timeout] = field(default_factory=list)
+    _left: list[float] = field(default_factory=list)  # seconds, while they stand still
+
+    @asynccontextmanager
+    async def limit(self, seconds: float) -> AsyncIterator[asyncio.Timeout]:
+        async with asyncio.timeout(seconds) as limit:
+            self._running.append(limit)
+            try:
+                yield limit
+            finally:
+                self._running.remove(limit)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left of the innermost limit."""
+        return (self._running[-1].when() or math.inf) - asyncio.get_running_loop().time()
+
+    def stand_still(self, still: bool) -> None:
+        now = asyncio.get_running_loop().time()
+        if still and not self._left:
+            self._left = [(limit.when() or now) - now for limit in self._running]
+            for limit in self._running:
+                limit.reschedule(None)
+        elif not still:
+            for limit, left in zip(self._running, self._left, strict=False):
+                limit.reschedule(now + left)
+            self._left = []
+
+
 async def at_once() -> None:
     """The `ready` of a backend that is not supervised."""
 
@@ -77,6 +112,7 @@ class Turn:
     frozen: str = ""
     constrain: Constrain = "never"
     history: WorkspaceHistory | None = None  # None: what the turn changes is not recorded
+    time: TurnTime = field(default_factory=TurnTime)
 
 
 @dataclass(frozen=True)

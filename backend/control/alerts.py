@@ -31,7 +31,8 @@ class Alerts:
 
     def add(self, name: str, level: str, text: Phrase) -> None:
         now = datetime.now(UTC)
-        same = next((alert for alert in reversed(self.kept) if alert.name == name), None)
+        repeats = (alert for alert in reversed(self.kept) if alert.name == name and level != "over")
+        same = next(repeats, None)
         if same and same.text == text and (now - same.at).total_seconds() < REPEAT_SECONDS:
             return
         last = self.kept[-1].id if self.kept else 0

@@ -23,6 +23,7 @@ from backend.pictures import DrawFailed, gpu_drawings, gpu_svg, rasterize
 from backend.protocol import (
     ForgottenChat,
     GpuMinute,
+    LentTime,
     Phrase,
     Prefix,
     ProfileChoice,
@@ -89,6 +90,7 @@ class Api:
             web.post("/v1/forget", self.post_forget),
             web.post("/v1/restart", self.post_restart),
             web.post("/v1/profile", self.post_profile),
+            web.post("/v1/lend", self.post_lend),
             web.post("/v1/embeddings", self.post_embeddings),
             web.route("*", "/v1/mcp", self.mcp),
             web.get("/metrics", self.get_metrics),
@@ -165,6 +167,10 @@ class Api:
     async def post_restart(self, request: web.Request) -> web.Response:
         self.server.restart()
         return web.Response(status=202)
+
+    async def post_lend(self, request: web.Request) -> web.Response:
+        done = await self.server.lend((await body(request, LentTime)).seconds)
+        return web.json_response(done.data())
 
     async def post_ready(self, request: web.Request) -> web.StreamResponse:
         answer = await start_stream(request)

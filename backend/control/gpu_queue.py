@@ -68,6 +68,11 @@ class GpuRequestQueue:
         """Why no new request is admitted now, as a sentence."""
         return next(iter([*self._closed.values(), *self._ending_turns.values()]), None)
 
+    @property
+    def last_chat(self) -> str:
+        """The chat whose request ended last."""
+        return next(reversed(self._served_at), "")
+
     @asynccontextmanager
     async def acquire(
         self, chat: str, priority: int, on_change: OnChange = lambda state: None
@@ -113,8 +118,10 @@ class GpuRequestQueue:
             self._update()
 
     def close(self, key: str, reason: Phrase) -> None:
-        """Admit no request until `open(key)`; holders continue."""
+        """Admit no request until `open(key)`; holders continue. Called again, it changes the reason."""
         self._closed[key] = reason
+        if key in self._ending_turns:
+            self._ending_turns[key] = reason
         self._update()
 
     def open(self, key: str) -> None:
@@ -126,27 +133,36 @@ class GpuRequestQueue:
         self._update()
 
     @asynccontextmanager
-    async def drained(self, key: str, reason: Phrase) -> AsyncIterator[None]:
-        """Wait until nobody holds the GPU, and admit no request for the block."""
+    async def drained(
+        self, key: str, reason: Phrase, patience: float | None = None
+    ) -> AsyncIterator[None]:
+        """Wait until nobody holds the GPU, at most `patience` seconds, and admit no request for the block."""
         self.close(key, reason)
         try:
-            await self._until_none(self.holders)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await self._until_none(self.holders)
             yield
         finally:
             self.open(key)
 
     @asynccontextmanager
     async def between_turns(
-        self, key: str, reason: Phrase, patience: float = LONGEST_TURN_SECONDS
+        self,
+        key: str,
+        reason: Phrase,
+        patience: float = LONGEST_TURN_SECONDS,
+        last_step: float | None = None,
     ) -> AsyncIterator[None]:
-        """Wait for open turns to end, at most `patience` seconds, and admit no request for the block."""
+        """Admit no request for the block, once open turns have ended, at most `patience` seconds, and then
+        running requests, at most `last_step` seconds."""
         self._ending_turns[key] = reason
         self._update()
         try:
             with suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await self._until_none(self.open_turns)
-            async with self.drained(key, reason):
+            async with self.drained(key, reason, last_step):
                 yield
         finally:
             del self._ending_turns[key]

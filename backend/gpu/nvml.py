@@ -59,6 +59,10 @@ class Sample:
         empty = bool(used) and all(mib is not None and mib < EMPTY_MIB for mib in used)
         return False if empty else None
 
+    def without(self, pid: int | None) -> bool:
+        """Whether a process that has ended has no memory on a GPU any more; others may have."""
+        return pid not in self.pids and (bool(self.pids) or self.holds(pid or 0) is False)
+
     @property
     def hottest(self) -> float | None:
         """The highest temperature of any GPU's core or memory, in °C."""

@@ -151,6 +151,9 @@ class ExternalServers:
         form = "The model server is not ours; {name} cannot be started on it."
         raise ProfileError(Phrase(form, name=name))
 
+    async def lend(self, seconds: float) -> Phrase:
+        raise NotReady(Phrase("The model server is not ours; its card cannot be lent."))
+
     def warm(self, prefix: Prefix) -> None:
         """Nothing to do: the cache of an external server is not managed."""
 

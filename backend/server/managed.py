@@ -37,12 +37,15 @@ class ManagedServer:
         self.state, self.config = state, state.config
         self.choice = ManualChoice.of(state.config)
         self.supervisor = Supervisor(state)
+        if state.config.lend_to_others:
+            state.sampler.listeners.append(self.supervisor.lending.sample)
         self._switches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
         first = starting_profile(self.config, self.now())
         try:
             async with asyncio.TaskGroup() as group:
+                group.create_task(self.supervisor.keep_lent())
                 group.create_task(self.supervisor.run(first))
                 group.create_task(self.keep_schedule())
         finally:
@@ -81,6 +84,8 @@ class ManagedServer:
 
     async def switch(self, name: str) -> None:
         """Switch the profile and remember the choice; this completes even if the client disconnects."""
+        if self.supervisor.lending.lend:
+            raise SwitchFailed(self.supervisor.lending.reason)
 
         async def switch_and_keep() -> None:
             await self.supervisor.switch(name)
@@ -95,6 +100,16 @@ class ManagedServer:
         self._switches.add(switching)
         switching.add_done_callback(ended)
         await asyncio.shield(switching)
+
+    async def lend(self, seconds: float) -> Phrase:
+        """Lend the card for that time, 0 to take it back; return a sentence on what was done."""
+        lending, pid = self.supervisor.lending, self.state.status.current.pid
+        if not seconds and not lending.lend:
+            return Phrase("The card is not lent.")
+        lending.begin(seconds)
+        if not seconds:
+            return Phrase("The model is being loaded again.")
+        return await lending.unloaded(pid)
 
     def warm(self, prefix: Prefix) -> None:
         run = self.supervisor.server_run

@@ -9,6 +9,7 @@ import asyncio
 import random
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import NoReturn
 
 from backend.aio import first_of, set_within
 from backend.gpu.nvml import installed_gpus
@@ -16,6 +17,7 @@ from backend.models.profile import Profile, ProfileError, load
 from backend.protocol import Phrase
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
+from backend.server.lending import LENT, STEP_SECONDS, Lending
 from backend.server.memory_fallback import MemoryFallback
 from backend.server.process import RestartBackoff, end_orphan
 from backend.server.server_run import ServerRun
@@ -48,8 +50,9 @@ class Supervisor:
         self.state = state
         self.server_run: ServerRun | None = None
         self.fallback: MemoryFallback | None = None  # until a profile could be read
+        self.lending = Lending(state)
         self._request: RestartRequest | None = None  # not yet acted on
-        self._accepted: RestartRequest | None = None  # acted on, but without an outcome yet
+        self._accepted: list[RestartRequest] = []  # acted on, but without an outcome yet
         self._requested = asyncio.Event()
         self._switching = asyncio.Lock()
         self._backoff = RestartBackoff()
@@ -96,15 +99,35 @@ class Supervisor:
     async def _start_profile(self, profile: Profile) -> Phrase | None:
         """Start with this profile; return None once it serves, or the reason when it failed once."""
         cause = Cause("asked", Phrase("The model is switched to {name}.", name=profile.name))
-        request = RestartRequest(cause, profile)
-        self._make_request(request)
-        return await request.outcome
+        return await self._make_request(RestartRequest(cause, profile)).outcome
 
-    def _make_request(self, request: RestartRequest) -> None:
+    def _make_request(self, request: RestartRequest) -> RestartRequest:
+        """Have the server restarted; return the request whose outcome counts."""
         # A switch that has not begun restarts the server anyway.
         if self._request is None or request.profile:
             self._request = request
         self._requested.set()
+        return self._request
+
+    async def keep_lent(self) -> NoReturn:
+        """Whenever the card is lent: unload the model, and let nobody in until one serves again."""
+        lending, queue = self.lending, self.state.gpu_queue
+        while True:
+            await lending.begun.wait()
+            async with (
+                self._switching,
+                queue.between_turns(LENT, lending.reason, patience=0, last_step=STEP_SECONDS),
+            ):
+                lent = True
+                while lent:
+                    chats = self.server_run.chats if self.server_run else None
+                    if chats and not queue.holders:
+                        await chats.save(queue.last_chat)
+                        await chats.flushed()
+                    request = RestartRequest(Cause("asked", lending.reason))
+                    await self._make_request(request).outcome
+                    lent = lending.left > 0  # again, before the model served
+                lending.end()
 
     def _accept(self, request: RestartRequest) -> None:
         self._request = None
@@ -117,12 +140,13 @@ class Supervisor:
         self.state.status.set(
             state="starting", reason=request.cause.sentence, profile=self.profile, less_memory=[]
         )
-        self._accepted = request
+        self._accepted.append(request)
 
     def _settle(self, reason: Phrase | None) -> None:
-        if self._accepted and not self._accepted.outcome.done():
-            self._accepted.outcome.set_result(reason)
-        self._accepted = None
+        for request in self._accepted:
+            if not request.outcome.done():
+                request.outcome.set_result(reason)
+        self._accepted = []
 
     def _serve(self) -> None:
         """The server serves: whoever asked for it is told, and the owner of what memory was too short for, once."""
@@ -148,6 +172,11 @@ class Supervisor:
                 self._requested.clear()
             self._accept(self._request)
         while True:
+            if self.lending.left > 0:
+                self.server_run = None
+                await self.lending.over()
+            if self._request:  # made while the card was lent
+                self._accept(self._request)
             assert self.fallback
             cause, served = await self._run_server(self.fallback)
             await self._after_run(cause, served)

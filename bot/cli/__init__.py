@@ -42,6 +42,7 @@ COMMANDS = {
     "setup": "set up messaging apps, owner, model, server, services (a wizard)",
     "model": "list, fit, download, switch and rehearse models",
     "server": "download or build a llama-server for this machine",
+    "gpu": "lend the card to other programs for a time",
     "bench": "measure the model's speed on this machine",
     "eval": "run the task suite on the current model",
     "jobs": "list, add and change a chat's scheduled jobs",

@@ -46,6 +46,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         thermal=ThermalLimits(chosen.warn_celsius, chosen.hold_celsius, chosen.resume_celsius),
         proxy_port=chosen.local_port,
         saved_prompts_mib=chosen.saved_prompts_mib,
+        lend_to_others=chosen.lend_to_others,
         proxy_key=chosen.local_key.get_secret_value(),
     )
 

@@ -1,5 +1,6 @@
 """/status, /gpu and /context. What is not known is left out."""
 
+import re
 from collections.abc import Mapping
 from io import BytesIO
 
@@ -8,13 +9,14 @@ from agent.language import local, translate_phrase, translated
 from agent.store.outbox import OutboxState
 from agent.trust import told
 from backend.client import BackendRefused, BackendUnavailable
-from backend.protocol import Gpu, Phrase, Status
+from backend.protocol import MOST_LENT, Gpu, Phrase, Status
 from bot.approval_question import code
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
 from bot.texts import TEXTS
 
-STATUS = "st"
+STATUS, LEND = "st", "lnd"  # kinds of buttons
+LEND_HOURS = (1, 2, 8)
 GPU_HOURS = 3
 MOST_HOURS = 7 * 24
 
@@ -53,6 +55,11 @@ async def status_report(
     at = f"{await context.local_time(chat):%H:%M}"
     lines.append(uptime_line(context.store.clock() - context.started_at, at))
     buttons = [Button(f"{STATUS}:", TEXTS.refresh)]
+    if asked.level == "owner" and isinstance(report, Status) and report.gpus:
+        lent = report.backend.lent_until
+        buttons.append(
+            Button(f"{LEND}:0", TEXTS.take_back) if lent else Button(f"{LEND}:", TEXTS.lend)
+        )
     # Telegram opens mini apps from private chats alone.
     if context.page is not None and asked.level == "owner" and asked.sender.group is None:
         if context.page:
@@ -73,7 +80,12 @@ async def backend_status(context: HandlerContext) -> Status | str:
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
-    """/gpu, /gpu 12 (hours), /gpu dark: a picture; where there is none, the same in words."""
+    """/gpu, /gpu 12 (hours), /gpu dark: a picture; where there is none, the same in words. /gpu lend 2h, /gpu back."""
+    act, _, span = call.argument.lower().partition(" ")
+    if act in ("lend", "back"):
+        seconds = 0 if act == "back" else lent_seconds(span)
+        await context.send(call.chat, *await lend(context, call, seconds))
+        return
     words = call.argument.lower().split()
     hours = next((whole_number(word) for word in words if word.isdecimal()), GPU_HOURS)
     theme = "dark" if "dark" in words else "light"
@@ -92,6 +104,38 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
         await context.channel.send_files(call.chat, [(BytesIO(picture), "gpu.png")], caption)
     except (BackendUnavailable, BackendRefused, ChannelError):
         await context.send(call.chat, caption if lines else TEXTS.no_gpu)
+
+
+def lent_seconds(span: str) -> int | None:
+    """The seconds of "2h", "90m" or "30 min"; None for anything else, and for more than a day."""
+    found = re.fullmatch(r"([1-9]\d{0,3}) *(h|m|min)", span.strip().lower())
+    seconds = int(found[1]) * (3600 if found[2] == "h" else 60) if found else 0
+    return seconds if 0 < seconds <= MOST_LENT else None
+
+
+async def press_lend(context: HandlerContext, press: ButtonPress) -> PressResult:
+    """Lend for the seconds of the button, or offer times where it has none."""
+    seconds = int(press.argument) if press.argument else None
+    return PressResult(later=lambda: lend(context, press, seconds))
+
+
+async def lend(
+    context: HandlerContext, asked: CommandCall | ButtonPress, seconds: int | None
+) -> tuple[str, Keyboard]:
+    """Lend the card, take it back (0), or offer times (None)."""
+    backend = context.services.backend
+    if asked.level != "owner" or backend is None:
+        return TEXTS.only_owners if backend else TEXTS.no_backend, []
+    if seconds is None:
+        hours = [Button(f"{LEND}:{h * 3600}", TEXTS.lend_hours.format(hours=h)) for h in LEND_HOURS]
+        return TEXTS.lend_how, [hours]
+    facts: dict[str, str | float] = {"act": "lend", "seconds": seconds, "by": asked.sender.name}
+    await context.store.ledger.record("admin", asked.chat, **facts)
+    try:
+        told = translate_phrase(await backend.lend(seconds))
+    except BackendUnavailable as error:
+        return translate_phrase(Phrase.of(error)), []
+    return told, [[Button(f"{LEND}:0", TEXTS.take_back)]] if seconds else []
 
 
 async def tokens(context: HandlerContext, call: CommandCall) -> None:

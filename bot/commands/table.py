@@ -111,6 +111,7 @@ OWNERS_ONLY: Mapping[str, PressHandler] = {
     model.MODEL: model.press_model,
     model.DOWNLOAD: model.press_download,
     model.REHEARSAL: model.press_rehearsal,
+    status.LEND: status.press_lend,
 }
 BUTTONS: Mapping[str, PressHandler] = {
     **OWNERS_ONLY,

@@ -182,6 +182,12 @@ class Changes:
             pass
         return f"{pressed.id} serves now."
 
+    async def lend(self, store: Store, pressed: Pressed) -> str:
+        """Lend the card for `number` seconds, or take it back (0)."""
+        facts: dict[str, str | float] = {"act": "lend", "seconds": pressed.number, "by": BY}
+        await store.ledger.record("admin", pressed.chat, **facts)
+        return await self._backend.lend(pressed.number)
+
 
 def changed(done: bool, told: str) -> str:
     if not done:
@@ -209,4 +215,5 @@ CHANGES: dict[str, ApplyChange] = {
     "set": Changes.set,
     "freeze": Changes.freeze,
     "model": Changes.use_model,
+    "lend": Changes.lend,
 }

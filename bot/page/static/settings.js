@@ -17,6 +17,11 @@ export async function showSettings(into) {
     const set = async (chat, setting, text) => {
       if (await press("set", { chat, setting, text }) !== null) await again();
     };
+    const lend = (text, number) => button(text, async (event) => {
+      event.target.disabled = true;
+      await press("lend", { number });
+      await again();
+    }, "quiet");
     const select = (chat, name, now) => h("label.field", h("span", NAMES[name] ?? name), h("select", { onchange: (event) => set(chat.chat, name, event.target.value) },
       choices[name].map(([word, value], place) => h("option", { value: word, selected: value === (now ?? null) || (now === undefined && place === 0) }, label(name, word, value)))));
     redraw(into, h("h1", "Settings"),
@@ -28,7 +33,10 @@ export async function showSettings(into) {
           toast("Switching…");
           if (await press("model", { id: profile.name }) !== null) await again();
           else event.target.disabled = false;
-        }, "quiet")) : tag("not downloaded")))) : empty("The model server is another's, or does not answer.")),
+        }, "quiet")) : tag("not downloaded")))) : empty("The model server is another's, or does not answer."),
+        profiles.length > 0 && status.gpus.length > 0 && h("div.actions",
+          status.backend.lent_until ? [h("p.meta", `The card is lent until ${whenWithin(status.backend.lent_until)}.`), lend("Take the card back", 0)]
+            : [1, 2, 8].map((hours) => lend(`Lend the card for ${hours} h`, hours * 3600)))),
       h("section", h("h2", "Chats"), chats.length ? h("ul.rows", chats.map((chat) => {
         let now = {};
         try { now = JSON.parse(chat.settings); } catch { /* the defaults */ }

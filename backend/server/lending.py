@@ -1,0 +1,132 @@
+"""The card is lent to other programs: no model is loaded until a time, or while another program computes on it."""
+
+import asyncio
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import monotonic
+from zoneinfo import ZoneInfo
+
+from pydantic import ValidationError
+
+from backend.aio import set_within
+from backend.files import replace_text
+from backend.gpu.nvml import Sample
+from backend.protocol import Phrase, Value
+from backend.state import BackendState
+
+LENT = "lent"
+STEP_SECONDS = 4.0  # a request that runs longer is broken off; its client makes it again at the end
+UNLOAD_SECONDS, FREE_SECONDS = 30.0, 10.0
+STAYS = 3  # samples in a row
+HELD_SECONDS = 60.0  # after the last sample with another program
+
+
+class Lend(Value):
+    """The file's content. `known`, of a lend by itself: processes for which the card is not lent."""
+
+    until: datetime
+    known: frozenset[int] | None = None
+
+
+class Lending:
+    """Whether the card is lent, also after a restart of the backend. The supervisor unloads and loads the model."""
+
+    def __init__(self, state: BackendState) -> None:
+        self.state = state
+        self.begun, self._unloaded, self._changed = (
+            asyncio.Event(),
+            asyncio.Event(),
+            asyncio.Event(),
+        )
+        self.lend: Lend | None = None
+        self._known: frozenset[int] = frozenset()
+        self._server: int | None = None  # the process beside which those were known
+        self._streak = 0  # samples in a row with another program
+        with suppress(OSError, ValidationError):
+            self.lend = Lend.model_validate_json(self._file.read_text("utf-8"))
+            self._known = self.lend.known or self._known
+            self.begun.set()
+
+    @property
+    def _file(self) -> Path:
+        return self.state.config.state_dir / "lend.json"
+
+    @property
+    def left(self) -> float:
+        """Seconds until the end."""
+        return (self.lend.until - self._now()).total_seconds() if self.lend else 0.0
+
+    @property
+    def reason(self) -> Phrase:
+        if self.lend and self.lend.known is not None:
+            return Phrase("Another program computes on the card; messages wait until it ends.")
+        if self.lend is None or self.left <= 0:
+            return Phrase("The model is being loaded again.")
+        until = self.lend.until
+        return Phrase("The card is lent until {at}; messages wait.", at=f"{until:%H:%M}")
+
+    def begin(self, seconds: float, known: frozenset[int] | None = None) -> None:
+        """Lend the card from now on, or for another time; 0 seconds take it back."""
+        if not seconds and not self.lend:
+            return
+        self.lend = Lend(until=self._now() + timedelta(seconds=seconds), known=known)
+        with suppress(OSError):  # a full disk: a restart ends the lend
+            replace_text(self._file, self.lend.model_dump_json())
+        self.state.status.set(lent_until=self.lend.until)
+        if self.begun.is_set():
+            self.state.gpu_queue.close(LENT, self.reason)
+        self.begun.set()
+        self._changed.set()
+
+    def end(self) -> None:
+        """The model serves again, or cannot."""
+        self.lend = None
+        self.begun.clear()
+        self._file.unlink(missing_ok=True)
+        self.state.status.set(lent_until=None)
+        if self.state.status.current.serving:
+            self.state.alerts.add(LENT, "over", Phrase("The card is back: the model serves again."))
+
+    async def over(self) -> None:
+        """Return once the card is not lent; meanwhile no model may be loaded."""
+        while self.lend and self.left > 0:
+            self._changed.clear()
+            self.state.status.set(state="sleeping", reason=self.reason, lent_until=self.lend.until)
+            self._unloaded.set()
+            await set_within(self._changed, min(self.left, self.state.timing.look_schedule))
+        self._unloaded.clear()
+        self.state.status.set(reason=self.reason)
+
+    async def unloaded(self, pid: int | None) -> Phrase:
+        """Once the model is unloaded, a sentence on whether the card is free of the server's process `pid`."""
+        ended = await set_within(self._unloaded, UNLOAD_SECONDS)
+        at, began, sample = f"{self.lend.until:%H:%M}" if self.lend else "", monotonic(), None
+        while ended and monotonic() - began < FREE_SECONDS:
+            sample = self.state.sampler.fresh
+            if sample is None:
+                return Phrase("The model is unloaded until {at}.", at=at)
+            if sample.at > began and sample.without(pid):
+                return Phrase("The card is free until {at}.", at=at)
+            await asyncio.sleep(self.state.timing.look_busy)
+        held = sum(gpu.memory_used_mib or 0 for gpu in sample.gpus) if sample else 0
+        form = "The card is lent until {at}, but {mib} MiB of its memory are still held."
+        return Phrase(form, at=at, mib=round(held))
+
+    def sample(self, sample: Sample) -> None:
+        """Lend the card to a program that begins to compute on it beside the model."""
+        server, lend = self.state.status.current, self.lend
+        if not lend and server.pid != self._server and server.pid in sample.pids:
+            self._server, self._known = server.pid, sample.pids
+        others = sample.pids - self._known - {server.pid}
+        # A container does not see the processes of others, nor its own.
+        self._streak = self._streak + 1 if others and server.pid in sample.pids else 0
+        if lend is None and self._streak >= STAYS:
+            self.begin(HELD_SECONDS, self._known)
+            self.state.alerts.add(LENT, "info", self.reason)
+        elif lend and lend.known is not None and others and self.left < HELD_SECONDS / 2:
+            self.begin(HELD_SECONDS, self._known)
+
+    def _now(self) -> datetime:
+        clock, zone = self.state.timing.clock(), ZoneInfo(self.state.config.timezone)
+        return datetime.fromtimestamp(clock, zone)
