@@ -19,6 +19,8 @@ FLOODS: dict[str, tuple[bytes, bytes, bytes]] = {
     "a text without an end": (EVENTS, b'data: {"choices":[{"delta":{"content":"', b"x" * 65536),
     "lists in an event": (EVENTS, b"data: [", b"[]," * 20_000),
     "lines that are no JSON": (EVENTS, b"", b"data: x\n" * 8192),
+    "lines of another field": (EVENTS, b"", b"x: y\n" * 13_000),
+    "lines without a field": (EVENTS, b"", b"junk\n" * 13_000),
     "empty lines of an event": (EVENTS, b"", b"data:\n" * 10_000),
     "calls": (EVENTS, b"", b'data: {"choices":[{"delta":{"tool_calls":[' + CALLS + b"]}}]}\n\n"),
     "lists": (WHOLE, b"[", b"[]," * 20_000),

@@ -46,7 +46,7 @@ class Events:
     def __init__(self) -> None:
         self._line = bytearray()
         self._data: list[str] = []  # lines of an event, none of which is JSON by itself
-        self._size = 0  # of these lines, in bytes
+        self._size = 0  # of the event's lines, in bytes
 
     def feed(self, chunk: bytes) -> Iterator[Any]:
         first, *lines = chunk.split(b"\n")
@@ -68,11 +68,11 @@ class Events:
             yield from self._dispatch()
             return
         name, _, value = bytes(line).partition(b":")
-        if name not in (b"data", b"error"):
-            return
-        self._size += len(line)
+        self._size += len(line) if name else 0  # a comment keeps the connection alive
         if self._size > LONGEST_EVENT or len(self._data) > MOST_LINES:
             raise StreamTooLong
+        if name not in (b"data", b"error"):
+            return
         text = value.decode("utf-8", "replace").strip()
         # Most events have one line, and some servers leave out the blank lines between them.
         if (found := parse(text)) is None:
