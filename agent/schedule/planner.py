@@ -24,7 +24,7 @@ from agent.schedule.times.rule import (
     dump,
     load,
 )
-from agent.schedule.times.task_text import parse_with_task
+from agent.schedule.times.task_text import parse_with_task, reminder_at_beginning
 from agent.schedule.watches import WATCH, is_watch, parse_watch
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
@@ -395,11 +395,13 @@ class Planner:
 def parse_meant(when: str, asked: str, now: datetime) -> Rule:
     """The rule of a model's `when`, or of `asked`, the person's message, where it says what the model made of it.
 
-    Small models compute a date of their own, in the past perhaps, or once where the person said every week. Raises
-    NotUnderstood with the question about `when`.
+    Small models compute a date of their own: a wrong one for "in 20 minutes", one that is past, or one where the
+    person said every week. Raises NotUnderstood with the question about `when`.
     """
     said = None
     if when.lower() not in asked.lower():
+        if first := reminder_at_beginning(asked, now):
+            return first
         with suppress(NotUnderstood):
             said, _ = parse_with_task(asked, now)
     try:

@@ -45,6 +45,10 @@ DAYS = re.compile(
     r"navidad|nochebuena|nochevieja|pascua|reyes|semana santa|cumpleaños|mes|рождеств\w+|день рождения|нов\w+ год\w*|пасх\w+|месяца|дням|послепослезавтра)|节|月底|前夕)$",
     re.IGNORECASE,
 )
+# Behind a time that is none: "mardi une heure avant le dentiste".
+RELATIVE = re.compile(
+    r"^(?:remind me )?(?:before|after|vor|nach|avant|après|antes|después|до|после)\b"
+)
 WHILE = re.compile(
     r"(?:for|während|pendant|durante) (?:an?|one|two|three|\d+|the next|eine[rs]?|une?|una?)\b|für eine?\b|в течение|(?:until|till|bis|jusqu|hasta|до)\b",
     re.IGNORECASE,
@@ -71,6 +75,17 @@ def parse_with_task(text: str, now: datetime) -> tuple[Rule, str]:
         except NotUnderstood as error:
             question = question or error
     raise question or NotUnderstood(translated(ASK))
+
+
+def reminder_at_beginning(text: str, now: datetime) -> Rule | None:
+    """The rule of a text that asks to be reminded and says when before anything else, else None."""
+    for language in tried_languages():
+        with suppress(NotUnderstood):
+            request = TimeInText.of(text, language, now)
+            found = request.at_beginning() if request.reminded else None
+            if found and not RELATIVE.search(found[1]):
+                return found[0]
+    return None
 
 
 def asks_for_reminder(text: str, now: datetime) -> bool:

@@ -80,9 +80,15 @@ async def test_what_was_understood_is_kept_whole(bench: Bench) -> None:
         ("20m", "remind me in 20 minutes to take the bread out", "once, on Fri 2026-11-20 15:20"),
         ("2020-01-01", "rappelle-moi demain à 9h d'appeler maman", "once, on Sat 2026-11-21 09:00"),
         ("past noon", "recuérdame todos los días a las 8 tomar la pastilla", "every day at 08:00"),
+        ("Fri 2026-11-21 16:20", "Remind me in 20 minutes to turn off the oven.", "once, on Fri 2026-11-20 15:20"),
+        ("2026-11-22T09:00:00", "please remind me tomorrow at 9 to water the plants", "once, on Sat 2026-11-21 09:00"),
+        ("2026-11-27 18:00", "remind me at 18:00 to prepare the meeting tomorrow at 9:00", "once, on Fri 2026-11-20 18:00"),
         # the model's own date, where the person's words do not contradict it
         ("2026-11-24 09:00", "the dentist is on Tuesday at 10; remind me an hour before", "once, on Tue 2026-11-24 09:00"),
         ("tomorrow at 9", "every Monday remind me of the bins; tomorrow at 9 of the dentist", "once, on Sat 2026-11-21 09:00"),
+        ("2026-11-24 09:00", "remind me an hour before the dentist on Tuesday at 10", "once, on Tue 2026-11-24 09:00"),
+        ("2026-11-24 09:00", "rappelle-moi mardi une heure avant le dentiste à 10h", "once, on Tue 2026-11-24 09:00"),
+        ("2026-11-24 07:30", "Erinnere mich am Dienstag eine halbe Stunde vor dem Bus um 8", "once, on Tue 2026-11-24 07:30"),
         ("tomorrow at 9", "tell me about it", "once, on Sat 2026-11-21 09:00"),
     ],
 )  # fmt: skip
