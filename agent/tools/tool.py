@@ -74,7 +74,8 @@ class Call:
     uses of its chat's daily budgets. `taints` gives the strangers' text in the chat. The call adds to
     `strangers` the sources of strangers' text in its result, also in its errors. `withhold` tells the person
     what was not let out, `planned` shows them the plan of the task. `written` is the command line,
-    if a person typed it; `asked` is what the person wrote in this turn.
+    if a person typed it; `asked` is what the person wrote in this turn, until
+    a job was planned from it: a second one has a time of its own.
     """
 
     id: str

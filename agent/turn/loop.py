@@ -263,8 +263,7 @@ class TurnLoop:
 
         A call that ended while the model was still thinking is made once more without thought. With
         `results` the model reads nothing but them, the turn's pictures and the person's words, or with `talk` these
-        without them; `afresh`: nothing
-        of what was done in this turn, and it can call bash alone. `only`: the tools that it can call, if not all.
+        without them; `afresh`: nothing of what was done in this turn, and it can call bash alone. `only`: the tools that it can call, if not all.
         """
         await self.compact()
         compactions, request = 0, replace(self.request(tool_choice), only=only)

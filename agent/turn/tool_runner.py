@@ -49,7 +49,8 @@ class ToolRunner:
     `outcomes` whether each call (by id) that ran did so and found what it searched for; `malformed`
     counts steps with malformed calls; `strange`: strangers' text was read; `acted`: the last call did something and
     had nothing to tell but that; `astray`: it looked for a repository and failed; `planned`: the jobs that were
-    planned, `changed`: what else a person should be told, in their language. `output_bytes` and `withhold` are those of agent.tools.tool.Call;
+    planned, `changed`: what else a person should be told, in their language. `output_bytes` and `withhold` are
+    those of agent.tools.tool.Call;
     `careful`: no file is replaced that this turn has not seen.
     """
 
@@ -244,7 +245,7 @@ class ToolRunner:
             output_bytes=self.output_bytes,
             taints=journal.taints,
             withhold=self.withhold,
-            asked=self.transcript.words(),
+            asked="" if self.planned else self.transcript.words(),
             planned=lambda plan: self.emit(PlanChanged(plan)),
             budget=budget,
         )

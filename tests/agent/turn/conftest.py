@@ -75,6 +75,7 @@ class Bench:
 
         async def schedule(call: Call, when: str, task: str) -> Output:
             """Plan."""
+            self.ran.append(("schedule", {"asked": call.asked}))
             return Output(f"Planned as job 1: {task}, {when}", shown=f"Reminder “{task}”, {when}")
 
         async def git_commit(call: Call, repo: str, message: str) -> Output:

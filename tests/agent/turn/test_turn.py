@@ -363,6 +363,13 @@ class TestRepetition:
 
 
 class TestPlans:
+    async def test_the_message_says_when_the_first_job_alone_is_due(self, bench: Bench) -> None:
+        words = "remind me tomorrow at 9 of the plants and at 10 of the call"
+        bench.journal.messages[-1] = User(words)
+        nine, ten = (calls("schedule", when=f"2026-11-28 {at}", task="x") for at in ("09", "10"))
+        await bench.run(nine, ten, says("Planned for 09 and 10."))
+        assert bench.ran == [("schedule", {"asked": words}), ("schedule", {"asked": ""})]
+
     @pytest.mark.parametrize(
         ("answer", "told"),
         [
