@@ -16,7 +16,6 @@ import contextlib
 import json
 import logging
 import random
-import socket
 import statistics
 import sys
 import tempfile
@@ -47,6 +46,7 @@ from agent.tools.tool import Call, Output
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn, TurnLimits
 from backend.protocol import Endpoint
+from backend.server.launch import free_port
 from bench.restart import first_words, print_table
 from fakes.gpu_queue_local import LocalGpuQueue
 
@@ -246,9 +246,7 @@ class Counted(WrappedModel):
 @asynccontextmanager
 async def server(model: Path, flags: tuple[str, ...]) -> AsyncIterator[Endpoint]:
     """The embedded llama.cpp server with these flags, ready."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     argv = (
         "-m",
         str(model),

@@ -9,7 +9,6 @@ import json
 import os
 import secrets
 import signal
-import socket
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from typing import Any
 
 import aiohttp
 
+from backend.server.launch import free_port
 from fakes.patience import SECONDS
 
 PYTHON = Path(__file__).parent.parent / ".cache" / "synapse" / "bin" / "python"
@@ -146,12 +146,6 @@ def _holds(db: sqlite3.Connection, table: str, text: str) -> bool:
         return any(text in json.dumps([str(value) for value in row]) for row in rows)
     except sqlite3.DatabaseError:
         return False  # a virtual table of an index
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

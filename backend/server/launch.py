@@ -289,9 +289,12 @@ def pass_key(
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that the kernel gives nobody else for a minute; who binds to it sets SO_REUSEADDR, as servers do."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as listener:
+        # A connection that was closed here keeps the port.
+        with socket.create_connection(address := listener.getsockname()):
+            listener.accept()[0].close()
+        return int(address[1])
 
 
 # -- which program --------------------------------------------------------------

@@ -197,11 +197,9 @@ class Supervisor:
         for change in launch.changes:
             state.alerts.add("fit", "info", change)
         if launch.left_out:
-            lacking, left_out = (
-                "The model server lacks {flags}; left out.",
-                ", ".join(launch.left_out),
-            )
-            state.alerts.add("flags", "info", Phrase(lacking, flags=left_out))
+            lacking = ", ".join(launch.left_out)
+            sentence = Phrase("The model server lacks {flags}; left out.", flags=lacking)
+            state.alerts.add("flags", "info", sentence)
         state.gpu_queue.resize(launch.profile.slots)
         on_gpu = self._gpu_expected
         server_run = self.server_run = ServerRun(state, launch, self._serve, gpu_expected=on_gpu)

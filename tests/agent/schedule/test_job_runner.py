@@ -122,21 +122,22 @@ async def test_after_the_host_was_off(
 
 
 async def test_a_long_run_never_overlaps_itself(store: Store, clock: Clock) -> None:
-    release, begun = asyncio.Event(), []
+    release, running, begun = asyncio.Event(), asyncio.Event(), []
 
     async def slow(job: Job, occurrence: Occurrence) -> str:
         begun.append(occurrence.due_at)
+        running.set()
         await release.wait()
         return "done"
 
     job = await planned(store, "every 15 minutes", "work", kind="task")
     runner = runner_of(store, task=slow)
-    async with asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
         await runner.run_pass(tasks)
         for _ in range(4):
             clock.now += 900
             await runner.run_pass(tasks)
-            await asyncio.sleep(0)
+            await running.wait()
         assert len(begun) == 1
         release.set()
     await deliver(store)

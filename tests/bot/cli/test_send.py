@@ -14,6 +14,7 @@ import pytest
 
 from agent.store.errors import StoreError
 from backend.client import BackendClient
+from backend.server.launch import free_port
 from bot.acts import send
 from bot.channel import OUTGOING
 from bot.holder import Holder
@@ -23,7 +24,6 @@ from fakes.bot_running import TelegramScenario
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.patience import soon
 from tests.bot.cli.test_holder import PIPE, House, house
-from tests.bot.page.test_beside_bot import free_port
 from tests.bot.telegram.conftest import gram, scenario
 from tests.bot.telegram.test_full_disk import full
 

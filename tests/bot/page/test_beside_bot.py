@@ -1,7 +1,6 @@
 """The page and the figures that the running bot serves, and the bot killed while something is pressed there."""
 
 import asyncio
-import socket
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -11,6 +10,7 @@ from typing import Any
 import aiohttp
 
 from agent.approvals import question_id
+from backend.server.launch import free_port
 from bot.localgram import Localgram
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
@@ -19,12 +19,6 @@ from fakes.patience import soon
 from .conftest import change_token
 
 WHAT = "rm -r old"
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def reached(http: aiohttp.ClientSession, url: str) -> str | None:

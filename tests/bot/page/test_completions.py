@@ -13,12 +13,13 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionUserMessageParam
 
+from backend.server.launch import free_port
 from bot.page.completions import not_shown
 from fakes.patience import soon
 from tests.bot.cli.test_holder import House, house, words_of
 from tests.bot.cli.test_send import curl
 
-from .test_beside_bot import free_port, until_served
+from .test_beside_bot import until_served
 
 __all__ = ["house"]
 KEY, OTHER = "a-key-of-thirty-characters-ha.", "a-key-of-thirty-characters-ui."

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from agent.store.set_aside import UPDATES
+from backend.server.launch import free_port
 from bot import intake
 from fakes.bot_running import OWNER, TelegramScenario
 from fakes.patience import soon
-
-from .test_webhook import free_port
 
 POLL: dict[str, Any] = {
     "poll": {

@@ -1,19 +1,13 @@
 """Updates by webhook."""
 
 import asyncio
-import socket
 from contextlib import suppress
 
 import aiohttp
 
+from backend.server.launch import free_port
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_updates_come_by_webhook_and_only_from_telegram(scenario: TelegramScenario) -> None:
