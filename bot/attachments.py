@@ -167,7 +167,7 @@ class AttachmentFetcher:
         if told:
             body = to_json([replace(file, heard=True) for file in files])
             incoming = replace(incoming, body=body)
-            await self.agent.store.inbox.heard(row.id, incoming, told)
+            await self.agent.store.inbox.heard(replace(row, incoming=incoming), told)
             self.agent.store.outbox.wake()
         return incoming
 

@@ -259,7 +259,8 @@ class BotChannels(Channels, TurnListener):
         return terminals or self._apps is not None
 
     def attends(self, incoming: Incoming) -> bool:
-        return incoming.source != CLI or bool(self.terminals.senders([incoming]))
+        kept = incoming.source != CLI or self.terminals.closing  # the next holder continues
+        return kept or bool(self.terminals.senders([incoming]))
 
     async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
         return await self.attachments.fetch(rows) if self.attachments else rows

@@ -28,7 +28,7 @@ from agent.messages import ToolResult, User
 from agent.store import Incoming, Store
 from agent.store.backup import SNAPSHOT
 from agent.store.errors import StoreError
-from agent.store.inbox import CLI, InboxRow
+from agent.store.inbox import CLI, InboxRow, MessageChanged
 from agent.store.turns import OpenTurn, PendingWork, RenderedMessage
 from agent.timezones import known_zone
 from agent.turn import texts
@@ -313,7 +313,8 @@ class Worker:
         return rows
 
     async def _begin(self, rows: Sequence[InboxRow]) -> OpenTurn | None:
-        """Begin a turn; None when its first message killed the program too often and is set aside."""
+        """Begin a turn; None when its first message killed the program too often and is set aside, or when one
+        was edited or taken back meanwhile."""
         first = rows[0].id
         self.handling = "inbox", first
         async with self.store.set_aside.attempt("inbox", first) as allowed:
@@ -330,7 +331,10 @@ class Worker:
                 log.exception("what came with a message of %s could not be fetched", self.chat)
                 text = "\n".join(row.incoming.text for row in rows)
                 message = RenderedMessage("", User(text))
-            turn = await self.store.turns.begin(secrets.token_hex(8), rows, message)
+            try:
+                turn = await self.store.turns.begin(secrets.token_hex(8), rows, message)
+            except MessageChanged:
+                return None
         self.handling = "turns", turn.id
         return turn
 
@@ -345,6 +349,8 @@ class Worker:
             stop=self.stop or asyncio.Event(),  # it may have been set while the turn began
         )
         self.assignment = assignment
+        if rows and not self.channels.attends(rows[0].incoming):
+            assignment.stop.set()  # whoever asked left while the turn began
         began = time.monotonic()
         try:
             async with self._listening(assignment) as emit:

@@ -51,9 +51,13 @@ class Incoming:
     language: str = ""
 
 
+class MessageChanged(Exception):
+    """A message was edited or taken back since it was read."""
+
+
 @dataclass(frozen=True, slots=True)
 class InboxRow:
-    """An Incoming in the inbox, `id` in order of arrival."""
+    """An Incoming in the inbox, `id` in order of arrival; `received_at` is also when it was last edited."""
 
     id: int
     received_at: float
@@ -111,14 +115,18 @@ class InboxTable:
         )
         return str(await self.database.value(sql, source, ref, author) or "")
 
-    async def heard(self, row: int, incoming: Incoming, payloads: Sequence[str]) -> None:
+    async def heard(self, row: InboxRow, payloads: Sequence[str]) -> None:
         """Store the transcription of a recording as its message's words and post `payloads` to its chat,
-        silently; in one transaction, so that neither happens twice."""
+        silently; in one transaction, so that neither happens twice. Without effect if it was edited meanwhile."""
+        incoming = row.incoming
         texts = storable(incoming.text), storable(lists_json(incoming)), incoming.body
         async with self.database.write() as tx:
-            sql = "UPDATE inbox SET words = ?, extra = ?, body = ?, stranger = ? WHERE id = ?"
-            await tx.run(sql, *texts, storable(incoming.stranger), row)
-            await outbox.put(tx, incoming.chat, payloads, silent=True)
+            sql = (
+                "UPDATE inbox SET words = ?, extra = ?, body = ?, stranger = ?"
+                " WHERE id = ? AND received_at = ? RETURNING id"
+            )
+            if await tx.all(sql, *texts, storable(incoming.stranger), row.id, row.received_at):
+                await outbox.put(tx, incoming.chat, payloads, silent=True)
 
     async def text_of(self, chat: str, source: str, ref: str) -> str:
         """The newest text of a message, with the words of recordings that were heard; "" when unknown."""
@@ -189,18 +197,24 @@ def lists_json(incoming: Incoming) -> str:
 async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
     """Change the text of the author's message that an edit names, if it still waits; False when it does not."""
     sql = (
-        "UPDATE inbox SET words = ?1, stranger = iif(?2 = '', stranger, ?2)"
+        "UPDATE inbox SET words = ?1, stranger = iif(?2 = '', stranger, ?2), received_at = ?7"
         " WHERE chat = ?3 AND source = ?4 AND ref = ?5 AND ref <> ''"
         " AND author = ?6 AND state = 'waiting' AND kind = 'message' RETURNING id"
     )
     texts = storable(edit.text), storable(edit.stranger)
-    rows = await tx.all(sql, *texts, edit.chat, edit.source, edit.ref, edit.author)
+    rows = await tx.all(sql, *texts, edit.chat, edit.source, edit.ref, edit.author, tx.now)
     return bool(rows)
 
 
-async def take(tx: Transaction, turn: str, ids: Sequence[int]) -> None:
-    sql = "UPDATE inbox SET state = 'taken', turn = ? WHERE id IN (SELECT value FROM json_each(?))"
-    await tx.run(sql, turn, json.dumps(list(ids)))
+async def take(tx: Transaction, turn: str, rows: Sequence[InboxRow]) -> None:
+    """Raises MessageChanged."""
+    sql = (
+        "UPDATE inbox SET state = 'taken', turn = ?"
+        " WHERE id = ? AND received_at = ? AND state = 'waiting' RETURNING id"
+    )
+    for row in rows:
+        if not await tx.all(sql, turn, row.id, row.received_at):
+            raise MessageChanged
 
 
 async def done(tx: Transaction, turn: str) -> None:

@@ -97,7 +97,7 @@ class TurnTable:
     database: Database
 
     async def begin(self, id: str, rows: Sequence[InboxRow], rendered: RenderedMessage) -> OpenTurn:
-        """Take waiting rows into a new turn of the chat's current conversation."""
+        """Take waiting rows into a new turn of the chat's current conversation. Raises MessageChanged."""
         first = rows[0].incoming
         async with self.database.write() as tx:
             conversation = await chats.current_conversation(tx, first.chat)
@@ -109,7 +109,7 @@ class TurnTable:
     async def add_messages(
         self, turn: OpenTurn, rows: Sequence[InboxRow], rendered: RenderedMessage
     ) -> None:
-        """Add rows that arrived meanwhile to a running turn."""
+        """Add rows that arrived meanwhile to a running turn. Raises MessageChanged."""
         async with self.database.write() as tx:
             await _take_messages(tx, turn, rows, rendered)
 
@@ -340,6 +340,6 @@ async def _take_messages(
         strangers=[row.incoming.stranger for row in rows if row.incoming.stranger],
     )
     await transcript.set_title(tx, conversation, message, rendered.head)
-    await inbox.take(tx, turn.id, [row.id for row in rows])
+    await inbox.take(tx, turn.id, rows)
     shown = [(conversation, note, line) for note, line in rendered.notes]
     await tx.many("INSERT OR REPLACE INTO notes_shown VALUES (?, ?, ?)", shown)

@@ -17,7 +17,7 @@ from agent.model import Completion
 from agent.plan import Plan, plan_lines
 from agent.prompt import PLAN, context_and_words
 from agent.store import Store
-from agent.store.inbox import CLI, Incoming
+from agent.store.inbox import CLI, Incoming, MessageChanged
 from agent.store.turns import OpenTurn, TurnEnd
 from agent.store.usage import CacheReuse
 from agent.trust import Taint
@@ -320,7 +320,10 @@ class StoredJournal:
             return ()
         rows = await self.channels.fetch(waiting)
         rendered = await user_message.render(self.window, rows, self.zone)
-        await self.store.turns.add_messages(self.open_turn, rows, rendered)
+        try:
+            await self.store.turns.add_messages(self.open_turn, rows, rendered)
+        except MessageChanged:
+            return ()  # until the next step
         self.answers += [row.incoming for row in rows]
         return (rendered.message,)
 

@@ -192,7 +192,8 @@ async def arriving(events: asyncio.Queue[Event | Refused]) -> AsyncIterator[Even
     while True:
         event: Event | Refused | None = None
         with suppress(TimeoutError):
-            event = await asyncio.wait_for(events.get(), BEAT_SECONDS)
+            async with asyncio.timeout(BEAT_SECONDS):
+                event = await events.get()
         if isinstance(event, Refused):
             raise event
         yield event

@@ -103,7 +103,8 @@ class LiveFeed:
                 while True:
                     line = ": beat\n\n"
                     with suppress(TimeoutError):
-                        line = await asyncio.wait_for(events.get(), BEAT_SECONDS)
+                        async with asyncio.timeout(BEAT_SECONDS):
+                            line = await events.get()
                     await answer.write(line.encode("utf-8", "replace"))
         return answer
 

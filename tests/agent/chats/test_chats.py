@@ -481,6 +481,73 @@ async def test_what_cannot_be_brought_along_keeps_no_message_from_its_answer(ben
         assert await bench.heard.replies("tg:1", 1) == ["you said hello"]
 
 
+@pytest.mark.parametrize(("deleted", "answered"), [(False, "you said new"), (True, "")])
+async def test_a_message_that_is_changed_while_its_turn_begins_counts_as_it_is_then(
+    bench: Bench, deleted: bool, answered: str
+) -> None:
+    class Fetching(NoChannels):
+        async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+            if rows[0].incoming.text == "old" and not begun.is_set():
+                begun.set()
+                await changed.wait()
+            return rows
+
+    begun, changed = asyncio.Event(), asyncio.Event()
+    bench.channels = Fetching()
+    async with bench.running() as chats:
+        await chats.submit(Incoming("tg:1", "test", "1", "old", ref="9", author="7"))
+        await begun.wait()
+        if deleted:
+            await chats.store.inbox.take_back("test", "9", "7")
+        else:
+            await chats.submit(Incoming("tg:1", "test", "2", "new", "edit", ref="9", author="7"))
+        changed.set()
+        await chats.submit(said("the next", "3"))
+        first = [answered] if answered else []
+        assert await bench.heard.replies("tg:1", len(first) + 1) == [*first, "you said the next"]
+        assert await chats.store.inbox.count_waiting() == 0
+
+
+async def test_a_message_that_is_edited_while_it_joins_a_turn_joins_as_it_is_then(
+    bench: Bench,
+) -> None:
+    class Fetching(NoChannels):
+        async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+            if rows[0].incoming.text == "old":
+                await chats.submit(Incoming("tg:1", "test", "3", "new", "edit", "9", author="7"))
+            return rows
+
+    gate = Gate()
+    bench.tools = [gate.tool()]
+    bench.model.answer = lambda r: calling("gate") if len(r.messages) == 2 else echo(r)
+    bench.channels = Fetching()
+    async with bench.running() as chats:
+        await chats.submit(said("one", "1"))
+        await gate.began.wait()
+        await chats.submit(Incoming("tg:1", "test", "2", "old", ref="9", author="7"))
+        gate.open.set()
+        assert "you said new" in await bench.heard.replies("tg:1", 2)
+        assert not [r for r in bench.model.requests if words_of(r) == "old"]
+
+
+async def test_a_terminal_that_leaves_while_its_turn_begins_stops_it(bench: Bench) -> None:
+    class Leaving(NoChannels):
+        def attends(self, incoming: Incoming) -> bool:
+            return incoming.update != "1" or not begun.is_set()
+
+        async def fetch(self, rows: Sequence[InboxRow]) -> Sequence[InboxRow]:
+            begun.set()
+            return rows
+
+    begun = asyncio.Event()
+    bench.tools, bench.channels = [Gate().tool()], Leaving()
+    bench.model.answer = lambda r: calling("gate")
+    async with bench.running() as chats:
+        await chats.submit(Incoming("cli", CLI, "1", "left alone"))
+        await bench.heard.replies("cli", 1)
+        assert bench.heard.ends("cli")[0].reason == "cancelled"
+
+
 async def test_a_turn_that_cannot_be_ended_is_set_aside_at_the_third_crash(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,8 +13,9 @@ import pytest
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionUserMessageParam
 
+from agent.events import Event, TextDelta
 from backend.server.launch import free_port
-from bot.page.completions import not_shown
+from bot.page.completions import Refused, arriving, not_shown
 from fakes.patience import soon
 from tests.bot.cli.test_holder import House, house, words_of
 from tests.bot.cli.test_send import curl
@@ -219,6 +220,16 @@ async def test_a_client_that_goes_away_stops_its_turn_unless_it_can_come_again(
         ("api:voice", "done"),
         ("api:voice:den", "cancelled"),
     ]
+
+
+async def test_a_client_that_goes_away_as_an_event_comes_is_seen_to_go() -> None:
+    events: asyncio.Queue[Event | Refused] = asyncio.Queue()
+    request = asyncio.ensure_future(anext(arriving(events)))
+    await asyncio.sleep(0)  # to its first wait
+    events.put_nowait(TextDelta("a word"))
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
 
 
 async def test_the_forms_of_home_assistant_and_open_webui(house: House, address: str) -> None:
