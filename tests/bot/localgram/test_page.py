@@ -18,6 +18,17 @@ from .conftest import TOKEN, Raw, png
 
 PHONE = {"width": 390, "height": 844}
 KEYS = {"inline_keyboard": [[{"text": "Allow once", "callback_data": "a"}]]}
+# Which lines of a text its box shows whole, and which its lower edge cuts.
+LINES = """box => {
+  const range = document.createRange(), text = document.createTreeWalker(box, 4).nextNode();
+  const edge = box.getBoundingClientRect().bottom, whole = [], cut = [];
+  for (const line of text.data.matchAll(/.+/g)) {
+    range.setStart(text, line.index); range.setEnd(text, line.index + line[0].length);
+    const place = range.getBoundingClientRect();
+    if (place.top < edge) (place.bottom > edge ? cut : whole).push(line[0]);
+  }
+  return [whole, cut];
+}"""
 expect.set_options(timeout=SECONDS * 1000)
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -136,9 +147,12 @@ async def test_formatting_is_elements_and_text_is_text(page: Page, raw: Raw, ali
     await expect(page.get_by_role("region", name="Code, rust")).to_have_text("code")
     long = "\n".join(f"line {number}" for number in range(30))
     quote = [{"type": "expandable_blockquote", "offset": 0, "length": len(long)}]
-    await raw.ok("sendMessage", chat_id=5, text=long, entities=quote)
-    last = page.locator("blockquote").last
-    assert await last.evaluate("each => each.scrollHeight > 2 * each.clientHeight")
+    for inside in ([], [{"type": "code", "offset": 0, "length": len(long)}]):
+        await raw.ok("sendMessage", chat_id=5, text=long, entities=[*quote, *inside])
+        last = bubble(page, "line 29").last.locator("blockquote")
+        await expect(last.locator("code")).to_have_count(len(inside))
+        assert await last.evaluate("each => each.scrollHeight > 2 * each.clientHeight")
+        assert await last.evaluate(LINES) == [["line 0", "line 1", "line 2", "line 3"], []]
 
 
 async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
