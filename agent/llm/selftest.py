@@ -55,7 +55,7 @@ class Trial:
 
 TRIALS = (
     Trial(
-        "Which files are in /workspace? Find out with a tool.",
+        "Which files are in /workspace? Use a tool.",
         frozenset(("bash", "list_files")),
         result="/workspace/harbour.txt\n",
         answer="harbour",

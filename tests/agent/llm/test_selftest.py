@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import backend.embedded
 from agent.llm.openai import OpenAIModel
 from agent.llm.selftest import (
     LOST,
@@ -28,8 +29,15 @@ CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_ca
 FENCED = '```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```'
 
 
+POCKET = Path(backend.embedded.__file__).with_name("pocket.gguf")
+
+
 async def outcome(path: Path, text: str, template: str = TEMPLATE) -> SelfTest:
-    async with serve(make_chain(path / "m.gguf", text, template=template)) as endpoint:
+    return await verdict_on(make_chain(path / "m.gguf", text, template=template))
+
+
+async def verdict_on(file: Path) -> SelfTest:
+    async with serve(file) as endpoint:
 
         async def source() -> Endpoint:
             return endpoint
@@ -77,6 +85,11 @@ async def test_the_verdict_is_what_the_model_does(
     async with server, OpenAIModel(server.endpoint) as model:
         found = await self_test(model, TOOLS)
     assert (found.verdict, found.points, found.constrain) == (verdict, points, False)
+
+
+async def test_the_model_that_ships_calls_tools() -> None:
+    found = await verdict_on(POCKET)
+    assert (found.verdict, found.points) == ("structured", MOST_POINTS)
 
 
 async def test_a_grammar_that_the_server_cannot_keep_changes_nothing(tmp_path: Path) -> None:
