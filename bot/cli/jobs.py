@@ -68,19 +68,18 @@ def said(run: dict[str, Any]) -> str:
 @runs
 async def add(options: Options, words: str, chat: str, watch: str, yes: bool) -> int:
     """A job in words: "every weekday at 8 summarise the website repo"."""
+    from agent.schedule.planner import NOTHING_RUNS
+
     settings = options.settings
     proposal = await change(settings, "job-propose", chat=chat, words=words, watch=watch)
     click.echo(proposal["description"])
     if not yes and not confirmed("Make this job?", default=True):
         return 1
     number, runs_here = await change(settings, "job-add", spec=proposal["spec"])
-    lines = [f"Job {number} made."]
+    click.echo(f"Job {number} made." if runs_here else f"Job {number} made. {NOTHING_RUNS}")
     if not chat.startswith(APP_PREFIXES):
         # A terminal's chat has nobody to be delivered to until one is opened.
-        lines.append(f"Its messages wait for `voltaire chat --chat {chat}`.")
-    elif not runs_here:
-        lines.append("It runs once the bot does.")
-    click.echo(" ".join(lines))
+        click.echo(f"Its messages wait for `voltaire chat --chat {chat}`.")
     return 0
 
 

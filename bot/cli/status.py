@@ -233,16 +233,19 @@ async def context(options: Options, chat: str, as_json: bool) -> None:
 @click.command("config", help="The configuration: its path, what is set, and the defaults.")
 @runs
 async def config(options: Options) -> None:
+    from bot.cli.backend_config import next_name
+
     settings = options.settings
-    click.echo(
-        settings.path or f"No file: all defaults ({config_folder() / 'config.toml'} is read)."
-    )
+    click.echo(settings.path or f"No file {config_folder() / 'config.toml'}: all defaults.")
     defaults = dict(flat(Settings.model_construct().model_dump(mode="json")))
     defaults |= {"state.dir": str(default_state_dir())}
     for key, value in flat(settings.model_dump(mode="json", exclude_unset=True)):
         default = defaults.get(key, "")
         note = "the default" if value == default else f"default: {json.dumps(default)}"
         click.echo(f"{key} = {json.dumps(value, ensure_ascii=False)}  ({note})")
+    chosen = settings.backend
+    if chosen.kind == "managed" and (name := next_name(settings)) != chosen.profile:
+        click.echo(f"The next start serves {name}, by voltaire model use or backend.schedule.")
     click.echo(f"The state is in {settings.state_dir}. All keys: docs/configuration.md")
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+from agent.schedule.planner import NOTHING_RUNS
 from agent.store import open_store
 from bot.state import DATABASE
 from fakes.command_line import voltaire
@@ -12,12 +13,13 @@ from fakes.words import saying
 
 def test_a_job_says_where_its_messages_come(tmp_path: Path) -> None:
     words = ("jobs", "add", "--yes", "in 3 hours remind me of tea")
-    own = voltaire(tmp_path, *words)[1].splitlines()[-1]
-    assert own.startswith("Job 1 made.") and "`voltaire chat --chat cli`" in own
+    made, waits = voltaire(tmp_path, *words)[1].splitlines()[-2:]
+    assert made == f"Job 1 made. {NOTHING_RUNS}"
+    assert waits == "Its messages wait for `voltaire chat --chat cli`."
     assert voltaire(tmp_path, *words, "--chat", "tg:1")[0] == 1, "nobody has that chat"
     asyncio.run(open_chat(tmp_path / "s" / "voltaire" / DATABASE, "tg:1"))
     app = voltaire(tmp_path, *words, "--chat", "tg:1")[1].splitlines()[-1]
-    assert app.startswith("Job 2 made.") and "voltaire chat" not in app
+    assert app == f"Job 2 made. {NOTHING_RUNS}"
 
 
 def test_a_watch_is_made_and_looks_at_once(tmp_path: Path) -> None:

@@ -124,6 +124,8 @@ def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> 
     assert (server["state"], server["profile"], server["model"]) == ("stopped", "mine", "mine.gguf")
     _, out, _ = voltaire(tmp_path, "status")
     assert "model when it starts: mine.gguf, profile mine" in out.splitlines()
+    _, out, _ = voltaire(tmp_path, "config")
+    assert saying("The next start serves", str(model)) in out.splitlines()
     code, out, err = voltaire(tmp_path, "ask", "hi")
     assert (code, out) == (0, "Hello from mine.\n"), err
     code, out, err = voltaire(tmp_path, "ask", "--model", "pocket", "what is 2 + 2?")
