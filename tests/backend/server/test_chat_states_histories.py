@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import aiohttp
@@ -26,7 +27,9 @@ ACTS = (
     *("new", "restart", "switch", "killed", "killed as it saves"),
 )
 STEPS = 8
-NEAR = 0.05  # of log probabilities, which depend on how a prompt was divided when it was read
+# Mean difference of log probabilities: 0.02 at most by how a prompt was divided when it was read, 0.07 at least
+# where one of its messages is another.
+NEAR = 0.04
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Answer:
         if not (self.likely and other.likely):
             return self.text == other.text
         shared = self.likely.keys() & other.likely.keys()
-        return len(shared) > 2 and all(abs(self.likely[t] - other.likely[t]) < NEAR for t in shared)
+        gaps = [abs(self.likely[token] - other.likely[token]) for token in shared]
+        return len(shared) > 2 and fmean(gaps) < NEAR
 
 
 async def answer(
@@ -124,7 +128,9 @@ class History:
 
 
 @pytest.mark.parametrize(
-    "seeds", [range(4), pytest.param(range(4, 204), marks=pytest.mark.slow)], ids=["4", "200"]
+    "seeds",
+    [range(4), pytest.param(range(4, 204), marks=[pytest.mark.slow, pytest.mark.timeout(5400)])],
+    ids=["4", "200"],
 )
 async def test_answers_are_those_of_a_server_that_reads_everything(
     config: BackendConfig, tmp_path: Path, seeds: range
