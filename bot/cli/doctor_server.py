@@ -21,6 +21,7 @@ from backend.models.fit import fit_report, verdict
 from backend.models.gguf_header import NotAModel, read_header, with_projector
 from backend.models.outlook import GIB, Machine
 from backend.models.profile import PACKAGE, Profile, ProfileError, locate
+from backend.server.known_faults import known_faults
 from backend.server.launch import EMBEDDED, CannotStart, find_binary, prepare
 from bot.agent_config import instructions_of, open_agent
 from bot.cli.backend_config import backend_config, next_profile
@@ -70,7 +71,8 @@ async def binary(settings: Settings) -> list[Finding]:
         return []
     config = backend_config(settings)
     try:
-        command = (await find_binary(config)).command
+        server = await find_binary(config)
+        command = server.command
         name = "The embedded server" if command == EMBEDDED else Path(command[0]).name
         profile = next_profile(settings)
         launch = await prepare(config, profile, measure=False)
@@ -85,7 +87,9 @@ async def binary(settings: Settings) -> list[Finding]:
     if launch.left_out:
         detail = f"{detail}, but lacks {', '.join(launch.left_out)}."
         return [warning("server", detail, "Build a newer one: voltaire server build.")]
-    return [passed("server", f"{detail}.")]
+    faults = await known_faults(server, launch.profile)
+    told = [warning("server build", fault.says, fault.source) for fault in faults]
+    return [passed("server", f"{detail}."), *told]
 
 
 async def model(settings: Settings) -> list[Finding]:

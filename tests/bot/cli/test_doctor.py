@@ -17,7 +17,9 @@ from agent.store.database import migrations
 from bot.localgram import Localgram
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
+from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
 from fakes.patience import SECONDS
+from fakes.toolkits import program
 from fakes.words import saying
 
 NVML = Path(__file__).parents[3] / "fakes" / "nvml.c"
@@ -121,6 +123,19 @@ async def test_each_fault_is_named_with_its_remedy(tmp_path: Path) -> None:
     assert status == "fail" and remedy.startswith("voltaire restore ")
     assert str(database) in said and "damaged" in said
     assert "wrong" not in str(found)
+
+
+async def test_a_build_with_a_known_fault_is_told_with_its_source(tmp_path: Path) -> None:
+    flags = "\n".join(sorted({"-m", "-c", *LLAMA_SERVER_FLAGS}))
+    server = program(
+        tmp_path / "llama-server",
+        f'[ "$1" = --version ] && echo "version: 9300 (abc)" || cat <<END\n{flags}\nEND',
+    )
+    _, found = await doctor(tmp_path, VOLTAIRE_BACKEND__SERVER=server)
+    assert found["server"][0] == "pass"
+    status, said, source = found["server build"]
+    assert (status, said) == ("warn", saying("In builds 9292 to 9820", "cache of prompts"))
+    assert source.endswith("/llama.cpp/pull/25070")
 
 
 async def test_a_driver_that_does_not_fit_a_v100_and_a_model_too_large_for_it(
