@@ -52,7 +52,7 @@ def params_of(chosen: argparse.Namespace) -> Params:
             continue
         try:
             flag.apply(params, value)
-        except (OSError, ValueError, TypeError, OverflowError) as error:
+        except (OSError, ValueError, TypeError, OverflowError, LookupError) as error:
             fail(f"invalid value for {name}: {value}: {error}")
     return params
 

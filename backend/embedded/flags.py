@@ -206,6 +206,7 @@ FLAGS: tuple[Flag, ...] = (
     option("--spec-draft-n-max N", int, "speculative.draft.n_max", "most tokens to draft"),
     option("--spec-draft-n-min N", int, "speculative.draft.n_min", "fewest tokens to draft"),
     option("--spec-draft-p-min, --draft-p-min P", float, "speculative.draft.p_min", "least probability of a drafted token"),
+    option("--spec-draft-sampling greedy|probabilistic", str, to("speculative.draft.probabilistic", {"greedy": False, "probabilistic": True}.__getitem__), "how drafted tokens are chosen"),
     option("-ctkd, --spec-draft-type-k, --cache-type-k-draft TYPE", str, to("speculative.draft.cache_type_k", CACHE_TYPE), "KV cache type for K of what drafts"),
     option("-ctvd, --spec-draft-type-v, --cache-type-v-draft TYPE", str, to("speculative.draft.cache_type_v", CACHE_TYPE), "KV cache type for V of what drafts"),
     option("-ngld, --spec-draft-ngl, --gpu-layers-draft N", int, "speculative.draft.n_gpu_layers", "layers of the draft model to keep in VRAM"),

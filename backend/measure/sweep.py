@@ -8,7 +8,7 @@ with the one that it would replace, because heat and other programs can fake a g
 types below q8_0 are not tried: only the task suite could show what they cost in recall.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -22,8 +22,18 @@ READ, WRITE = 1500, 300  # tokens of a typical turn whose history is cached
 GAIN = 0.03  # a smaller gain is noise
 KEYS, VALUES = "--cache-type-k", "--cache-type-v"
 LENGTHS, LEAST = ("2", "4", "8"), ("0", "0.5", "0.75")
-# The flags for tokens between two checkpoints with their defaults: llama.cpp's, and ik_llama.cpp's.
-SPACING = {"--checkpoint-min-step": "8192", "--ctx-checkpoints-interval": "512"}
+# Flags that are varied where the server has them: words, values, default.
+DRAFTED = {
+    "--spec-draft-n-max": ("{} drafted", LENGTHS, ""),
+    "--spec-draft-sampling": ("{} drafts", ("greedy", "probabilistic"), "greedy"),
+    "--spec-draft-p-min": ("drafts above {}", LEAST, "0"),
+}
+CACHED_EXPERTS = {"--moe-cache-mib": ("{} MiB of hot experts", ("1024", "2048", "4096"), "0")}
+CHECKPOINTS = {
+    "--ctx-checkpoints": ("{} checkpoints", ("8", "64"), "32"),
+    "--checkpoint-min-step": ("one each {} tokens", ("512", "2048"), "8192"),
+    "--ctx-checkpoints-interval": ("one each {} tokens", ("512", "2048"), "512"),  # ik_llama.cpp's
+}
 MeasureProfile = Callable[[Profile], Awaitable[BenchRow | None]]
 Variant = tuple[str, Profile]  # one change to a profile, in words
 Axis = Callable[[Profile], Iterator[Variant]]
@@ -70,26 +80,20 @@ class Choices:
 
 def axes(profile: Profile, choices: Choices) -> list[Axis]:
     """What is varied, one axis after the other; flags that this server does not know are left out."""
+
+    def varied(flags: Mapping[str, tuple[str, Sequence[str], str]]) -> list[Axis]:
+        known = ((name, *flag) for name, flag in flags.items() if name in choices.flags)
+        return [one_flag(words, name, values, unset) for name, words, values, unset in known]
+
     ubatch = one_flag("-ub {}", "--ubatch-size", ("256", "512", "1024", "2048"), unset="512")
     found = [ubatch, one_flag("-t {}", "--threads", list(map(str, choices.threads))), cache_types]
     if profile.drafts:
-        found.append(no_drafting)
-        if "--spec-draft-n-max" in choices.flags:
-            found.append(one_flag("{} drafted", "--spec-draft-n-max", LENGTHS))
-        if "--spec-draft-p-min" in choices.flags:
-            found.append(one_flag("drafts above {}", "--spec-draft-p-min", LEAST, unset="0"))
+        found += [no_drafting, *varied(DRAFTED)]
         found.append(own_head("{} drafted", "n_max", LENGTHS))
         found.append(own_head("drafts above {}", "p_min", LEAST))
-    if profile.flag("--n-cpu-moe") and "--moe-cache-mib" in choices.flags:
-        sizes = ("1024", "2048", "4096")
-        found.append(one_flag("{} MiB of hot experts", "--moe-cache-mib", sizes, unset="0"))
-    if choices.checkpoints:
-        if "--ctx-checkpoints" in choices.flags:
-            found.append(one_flag("{} checkpoints", "--ctx-checkpoints", ("8", "64"), unset="32"))
-        for flag in (name for name in SPACING if name in choices.flags):
-            steps = ("512", "2048")
-            found.append(one_flag("one each {} tokens", flag, steps, unset=SPACING[flag]))
-    return found
+    if profile.flag("--n-cpu-moe"):
+        found += varied(CACHED_EXPERTS)
+    return [*found, *varied(CHECKPOINTS)] if choices.checkpoints else found
 
 
 def one_flag(words: str, flag: str, values: Sequence[str], unset: str = "") -> Axis:
@@ -187,16 +191,8 @@ ROUNDS = 2
 MeasureServer = Callable[[Path], Awaitable[BenchRow]]  # raises CannotMeasure
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The server to use; `sentence` says why."""
-
-    server: Path
-    sentence: str
-
-
-async def choose(used: Path, new: Path, measure: MeasureServer) -> Choice:
-    """Choose the new server if its slowest typical turn beats the old one's fastest by at least GAIN.
+async def choose(used: Path, new: Path, measure: MeasureServer) -> tuple[Path, str]:
+    """The server to use, and why: the new one if its slowest typical turn beats the old one's fastest by at least GAIN.
 
     A server that does not run loses; if neither runs, the new one is chosen.
     """
@@ -213,16 +209,16 @@ async def choose(used: Path, new: Path, measure: MeasureServer) -> Choice:
             if found is not None:  # throttled
                 seconds[server].append(found)
     if len(problems) == 2:
-        return Choice(new, f"Neither could be measured, so the new one stays: {problems[new]}")
+        return new, f"Neither could be measured, so the new one stays: {problems[new]}"
     for broken, other in ((new, used), (used, new)):
         if broken in problems:
-            return Choice(other, f"{broken} did not serve ({problems[broken].rstrip('.')}).")
+            return other, f"{broken} did not serve ({problems[broken].rstrip('.')})."
     before, after = seconds[used], seconds[new]
     if not before or not after:
-        return Choice(used, "The card was slowed while they were measured, so nothing changes.")
+        return used, "The card was slowed while they were measured, so nothing changes."
     times = (
         f"a typical turn takes {fmean(after):.1f} s with the new one, {fmean(before):.1f} s before"
     )
     if max(after) < (1 - GAIN) * min(before):
-        return Choice(new, f"The new one is faster: {times}.")
-    return Choice(used, f"The one from before stays: {times}.")
+        return new, f"The new one is faster: {times}."
+    return used, f"The one from before stays: {times}."

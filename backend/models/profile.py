@@ -34,7 +34,7 @@ BUILTIN = Path(__file__).parent / "profiles"
 EMBEDDERS = Path(__file__).parent / "embedders"
 PACKAGE = Path(__file__).parent.parent
 ON_HOST = "--no-mmproj-offload"
-DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "-ngld", "-ctkd", "-ctvd")  # fmt: skip
+DRAFTING = ("--spec-type", "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-sampling", "-ngld", "-ctkd", "-ctvd")  # fmt: skip
 SECTIONS = {"flags", "template", "memory"}  # of ProfileFile; the others are fields of Profile
 
 

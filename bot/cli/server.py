@@ -145,9 +145,8 @@ async def use_faster(settings: Settings, used: Path, new: Path) -> None:
 
         try:
             with sign_of_life("measuring both"):
-                choice = await choose(used, new, measure)
-            chosen = choice.server
-            click.echo(choice.sentence)
+                chosen, why = await choose(used, new, measure)
+            click.echo(why)
         except (BackendUnavailable, ProfileError) as error:
             raise Failed(f"They could not be compared ({error}); {used} stays.") from None
         finally:

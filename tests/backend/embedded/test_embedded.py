@@ -169,8 +169,9 @@ async def test_a_split_that_this_machine_cannot_do_ends_the_start(noise: Path) -
         (("--split-mode", "half"), "half is not one of its values"),
         (("--mmproj", "/nowhere.gguf"), "no such file"),
         (("--load-mode", "slow"), "slow is not one of its values"),
+        (("--spec-draft-sampling", "best"), "best"),
     ],
-    ids=["experts", "share", "shares", "mode", "projector", "load"],
+    ids=["experts", "share", "shares", "mode", "projector", "load", "drafts"],
 )
 def test_a_wrong_value_is_told(
     words: tuple[str, str], reason: str, capsys: pytest.CaptureFixture[str]

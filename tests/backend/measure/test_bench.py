@@ -179,9 +179,9 @@ async def test_drafting_is_varied_where_there_is_any() -> None:
         drafting, speeds(lambda p: (1.0, 2.0 if p.flag("--spec-type") else 1.0)), choices
     )
     words = [tried.words for tried in slow.tried if not tried.again]
-    assert words[-6:] == [
+    assert words[-7:] == [
         *("no drafting", "2 drafted", "4 drafted", "8 drafted"),
-        *("drafts above 0.5", "drafts above 0.75"),
+        *("probabilistic drafts", "drafts above 0.5", "drafts above 0.75"),
     ]
     fast = await sweep(
         drafting, speeds(lambda p: (1.0, 1.0 if p.flag("--spec-type") else 2.0)), choices
@@ -209,7 +209,7 @@ async def test_ik_llama_cpp_drafts_by_its_own_flag_and_gets_none_that_it_lacks()
     assert not given & {*DRAFTS, "--checkpoint-min-step"}
 
 
-DRAFTS = frozenset({"--spec-draft-n-max", "--spec-draft-p-min"})
+DRAFTS = frozenset({"--spec-draft-n-max", "--spec-draft-p-min", "--spec-draft-sampling"})
 IK = ("--ctx-checkpoints", "--ctx-checkpoints-interval")
 NEWEST = frozenset({"--moe-cache-mib", "--ctx-checkpoints", "--checkpoint-min-step"})
 
