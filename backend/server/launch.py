@@ -43,6 +43,7 @@ MMPROJ = "--mmproj"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
 CUDA_CACHE_BYTES = str(4 << 30)  # the most that the driver accepts
+NO_CARD = {"CUDA_VISIBLE_DEVICES": ""}
 TEMPLATE_KEY = "tokenizer.chat_template"
 NO_DATE = "given with each message"
 # A call such as strftime_now("%Y-%m-%d"), whose format has a day, a month and a year.
@@ -151,7 +152,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
     identity = [binary.help, *map(str, (*stamp(model), *stamp(server_file(binary)))), *stable]
     return Launch(
         argv=(*binary.command, *fitted.argv, "--host", "127.0.0.1", "--port", port, *key_flags),
-        env={**binary.env, **key_env, **placed.env},
+        env={**binary.env, **key_env, **placed.env, **({} if profile.gpu else NO_CARD)},
         url=f"http://127.0.0.1:{port}",
         api_key=key,
         model=model,
@@ -234,6 +235,8 @@ def extra_flags(config: BackendConfig, profile: Profile, binary: Binary) -> dict
     # Older builds need --jinja to use the chat template with tools; newer ones always do.
     switches = {"--metrics": "", "--slots": "", "--jinja": ""}
     extras = {"--slot-save-path": str(config.slots_folder), **switches}
+    if not profile.gpu:  # by itself a server puts on a card what fits there
+        extras["--device"] = "none"
     if TRACE_LEVEL.search(binary.help):
         # Logs devices, layers and buffers; level 5 would log prompts too (llama.cpp b9752 and later).
         extras["-lv"] = "4"

@@ -1,5 +1,6 @@
 """Flags in the spelling that a binary knows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,13 @@ async def test_a_server_whose_help_names_no_alias_is_started(tmp_path: Path) -> 
     launch = await prepare(config, load("pocket"), measure=False)
     assert "-a" not in launch.argv and "-m" in launch.argv
     assert str(tmp_path / "state" / "run" / "key") in launch.argv
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+async def test_a_profile_without_a_card_leaves_the_card_alone(tmp_path: Path, gpu: bool) -> None:
+    text = f"{IK_HELP}\n  -dev,  --device DEVICES         devices to offload to (none: no device)"
+    server = program(tmp_path / "llama-server", f"cat <<'END'\n{text}\nEND")
+    config = BackendConfig(state_dir=tmp_path / "state", server=str(server))
+    launch = await prepare(config, replace(load("pocket"), gpu=gpu), measure=False)
+    assert ("--device none" in " ".join(launch.argv)) is not gpu
+    assert (launch.env.get("CUDA_VISIBLE_DEVICES") == "") is not gpu
