@@ -1,6 +1,7 @@
 """What is pressed on the page reaches the bot by its rows, and counts once."""
 
 import asyncio
+import json
 import sqlite3
 from contextlib import AsyncExitStack, closing
 from pathlib import Path
@@ -13,12 +14,16 @@ from agent.agent import Agent
 from agent.approvals import ApprovalRequest, Approvals, GuardedCall
 from agent.store import open_store
 from backend.client import BackendClient
+from backend.config import BackendConfig
 from bot.cli.holder_api import serve_as_bot
 from bot.cli.holder_client import holding_state
 from bot.connected_terminals import Sessions
 from bot.holder import Holder
+from fakes import gguf_maker
+from fakes.backend_running import running
 from fakes.page_state import backend_with_card, fill_state
 from fakes.patience import within
+from fakes.words import saying
 
 from .conftest import Visitor, served, settings_of, visiting
 
@@ -218,3 +223,20 @@ async def test_nothing_beyond_the_list_can_be_pressed(visitor: Visitor) -> None:
         assert (await visitor.press(change))[0] == 404
     assert (await visitor.press("stop", chat="tg:111", command="rm"))[0] == 400
     assert (await visitor.press("stop", chat="tg:111"))[0] == 409  # no process runs that turn
+
+
+async def test_the_card_is_lent_and_taken_back(tmp_path: Path) -> None:
+    await fill_state(tmp_path / "voltaire.db", turns=1)
+    model, socket = gguf_maker.make(tmp_path / "m.gguf"), tmp_path / "b.sock"
+    config = BackendConfig(tmp_path / "b", socket=socket, model=str(model), server="embedded")
+    async with running(config) as it, served(tmp_path) as page, visiting(page) as visitor:
+        await it.ready()
+        assert (await visitor.press("lend", number=-1))[0] == 409
+        assert await visitor.press("lend", number=3600) == (200, saying("unloaded until"))
+        shown = (await visitor.json("/api/now"))["status"]["backend"]
+        assert (shown["state"], bool(shown["lent_until"])) == ("sleeping", True)
+        assert await visitor.press("lend", number=0) == (200, saying("loaded again"))
+        await it.until(lambda now: now.backend.serving and now.backend.lent_until is None)
+    acts = [json.loads(facts) for (facts,) in rows(tmp_path, "SELECT facts FROM ledger")]
+    lent = [each["seconds"] for each in acts if each.get("act") == "lend"]
+    assert lent == [-1, 3600, 0]
