@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import monotonic
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from backend import proc
 from backend.config import BackendConfig
@@ -155,6 +156,9 @@ class BackendState:
     def server_record(self) -> Path:
         """The file that identifies the running server, so that a later backend can end it."""
         return self.config.state_dir / "run" / "server.json"
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.timing.clock(), ZoneInfo(self.config.timezone))
 
     def snapshot(self) -> Status:
         """The whole status, as `GET /v1/status` returns it."""

@@ -96,20 +96,16 @@ def choose_kind(found: InstalledGpus, glibc: tuple[int, ...]) -> tuple[ReleaseKi
     """The kind for this machine; with NVIDIA cards also the reason why not CUDA, empty if it is CUDA."""
     if not found.gpus:
         return "cpu", ""
-    driver = found.driver or "unknown"
+    driver, why = found.driver or "unknown", ""
     major = driver.split(".")[0]
     if not major.isdigit() or int(major) < CUDA_DRIVER:
-        return (
-            "vulkan",
-            f"The CUDA server needs driver {CUDA_DRIVER} or newer; this one is {driver}.",
-        )
-    if glibc < CUDA_GLIBC:
+        why = f"The CUDA server needs driver {CUDA_DRIVER} or newer; this one is {driver}."
+    elif glibc < CUDA_GLIBC:
         needed, here = (".".join(map(str, version)) for version in (CUDA_GLIBC, glibc))
         why = (
             f"The CUDA server needs glibc {needed} or newer; this system's is {here or 'another'}."
         )
-        return "vulkan", why
-    return "cuda", ""
+    return ("vulkan" if why else "cuda"), why
 
 
 def glibc_version() -> tuple[int, ...]:
@@ -139,9 +135,7 @@ async def get_release(kind: ReleaseKind, state_dir: Path, say: Say) -> BuiltServ
                     say(f"{asset.name}, {asset.size / 1e6:.0f} MB")
                     archives.append(await download(session, asset, servers / "downloads", say))
             target = servers / f"released-{release.tag_name}-{kind}"
-            server = await install(archives, target, kind)
-            version = await answer(server, "--version")
-            devices = await answer(server, "--list-devices")
+            server, version, devices = await install(archives, target, kind)
             use_server(servers, server)
             for archive in archives:
                 archive.unlink()
@@ -286,12 +280,14 @@ def reason(error: Exception) -> str:
 # -- installing -----------------------------------------------------------------------
 
 
-async def install(archives: Sequence[Path], target: Path, kind: ReleaseKind) -> Path:
-    """Unpack and test the server, and only then give its folder its final name; return its path."""
+async def install(
+    archives: Sequence[Path], target: Path, kind: ReleaseKind
+) -> tuple[Path, str, str]:
+    """Unpack and test the server, and only then give its folder its final name: path, version, devices."""
     fresh = target.with_name(f"{target.name}.new")
     try:
         inside = await asyncio.to_thread(unpack, archives, fresh)
-        await answer(fresh / inside, "--version")
+        version = await answer(fresh / inside, "--version")
         devices = await answer(fresh / inside, "--list-devices")
         if kind == "cuda" and not parse_devices(devices):
             raise Unsuitable("The released server runs but finds no card through CUDA.")
@@ -306,7 +302,7 @@ async def install(archives: Sequence[Path], target: Path, kind: ReleaseKind) -> 
         fresh.replace(target)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    return target / inside
+    return target / inside, version, devices
 
 
 def unpack(archives: Sequence[Path], fresh: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 
-from backend.protocol import SERVING, Gpu, Status
+from backend.protocol import SERVING, Status
 
 MIB = 2**20
 GPU = (  # field of Gpu, metric, what it is, its unit in base units
@@ -20,47 +20,33 @@ GPU = (  # field of Gpu, metric, what it is, its unit in base units
 
 
 def metrics_text(status: Status) -> str:
-    return generate_latest(Figures(status).registry).decode()
+    registry, gauges = CollectorRegistry(), dict[str, Gauge]()
+    server, speed, memory = status.backend, status.speed, status.memory_mib
 
-
-class Figures:
-    """The backend's gauges. `registry` holds a gauge for each known figure."""
-
-    def __init__(self, status: Status) -> None:
-        self.registry = CollectorRegistry()
-        self._gauges: dict[str, Gauge] = {}
-        server, speed, memory = status.backend, status.speed, status.memory_mib
-        gauge = self._gauge
-        gauge("up", "1 while the model server serves", server.state in SERVING)
-        gauge("backend_uptime_seconds", "Age of the backend", status.uptime_s)
-        gauge("restarts", "Ends of the model server since the backend's start", server.restarts)
-        gauge("window_tokens", "The model's window", server.n_ctx)
-        gauge("gpu_queue_requests", "Requests that wait for the model", status.waiting)
-        warm = server.warm.cached_tokens if server.warm else None
-        gauge("warm_tokens", "Of the fixed prefix in the cache", warm)
-        gauge("decode_tokens_per_second", "Writing speed, rolling", speed.decode_tok_s)
-        gauge("prefill_tokens_per_second", "Reading speed, rolling", speed.prefill_tok_s)
-        gauge("time_to_first_token_seconds", "Rolling", speed.ttft_ms, 1e-3)
-        gauge("cache_hit_ratio", "Share of prompts from the cache, rolling", speed.cache_hit)
-        gauge("draft_acceptance_ratio", "Share of drafted tokens, rolling", speed.draft_acceptance)
-        for process, mib in (("backend", memory.backend), ("server", memory.server)):
-            gauge("memory_bytes", "Resident memory", mib, MIB, process=process)
-        for card in status.gpus:
-            self._add_card(card)
-
-    def _add_card(self, card: Gpu) -> None:
-        for field, name, what, unit in GPU:
-            self._gauge(f"gpu_{name}", what, getattr(card, field), unit, gpu=str(card.index))
-        slowed = bool(card.throttle)
-        self._gauge("gpu_throttled", "1 while it is slowed", slowed, gpu=str(card.index))
-
-    def _gauge(
-        self, name: str, what: str, value: float | None, unit: float = 1, **labels: str
-    ) -> None:
-        """Set a gauge, of `value` times `unit`; an unknown value has none."""
+    def gauge(name: str, what: str, value: float | None, unit: float = 1, **labels: str) -> None:
+        """Set a gauge, to `value` times `unit`; an unknown value has none."""
         if value is None:
             return
-        if (gauge := self._gauges.get(name)) is None:
-            gauge = Gauge(f"voltaire_{name}", what, tuple(labels), registry=self.registry)
-            self._gauges[name] = gauge
-        (gauge.labels(**labels) if labels else gauge).set(value * unit)
+        if name not in gauges:
+            gauges[name] = Gauge(f"voltaire_{name}", what, tuple(labels), registry=registry)
+        (gauges[name].labels(**labels) if labels else gauges[name]).set(value * unit)
+
+    gauge("up", "1 while the model server serves", server.state in SERVING)
+    gauge("backend_uptime_seconds", "Age of the backend", status.uptime_s)
+    gauge("restarts", "Ends of the model server since the backend's start", server.restarts)
+    gauge("window_tokens", "The model's window", server.n_ctx)
+    gauge("gpu_queue_requests", "Requests that wait for the model", status.waiting)
+    warm = server.warm.cached_tokens if server.warm else None
+    gauge("warm_tokens", "Of the fixed prefix in the cache", warm)
+    gauge("decode_tokens_per_second", "Writing speed, rolling", speed.decode_tok_s)
+    gauge("prefill_tokens_per_second", "Reading speed, rolling", speed.prefill_tok_s)
+    gauge("time_to_first_token_seconds", "Rolling", speed.ttft_ms, 1e-3)
+    gauge("cache_hit_ratio", "Share of prompts from the cache, rolling", speed.cache_hit)
+    gauge("draft_acceptance_ratio", "Share of drafted tokens, rolling", speed.draft_acceptance)
+    for process, mib in (("backend", memory.backend), ("server", memory.server)):
+        gauge("memory_bytes", "Resident memory", mib, MIB, process=process)
+    for card in status.gpus:
+        for field, name, what, unit in GPU:
+            gauge(f"gpu_{name}", what, getattr(card, field), unit, gpu=str(card.index))
+        gauge("gpu_throttled", "1 while it is slowed", bool(card.throttle), gpu=str(card.index))
+    return generate_latest(registry).decode()

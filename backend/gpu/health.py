@@ -4,7 +4,7 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -103,8 +103,13 @@ class Health:
                 self.alert("throttling", "warning", slowing)
             else:
                 self.alert("throttling", "over", Phrase("The GPU runs at full speed again."))
-        self._lost(frozenset(sample.lost))
-        self._silent(frozenset(sample.silent))
+        form = "GPU {index} no longer answers (fallen off the bus); a reboot may be needed."
+        self.lost = self._gone("gpu lost", "critical", form, self.lost, sample.lost)
+        form = (
+            "The driver no longer tells anything of GPU {index}; it is asked again and again. In a container"
+            " that happens after `systemctl daemon-reload` on the host: restart the container."
+        )
+        self.silent = self._gone("gpu silent", "warning", form, self.silent, sample.silent)
         self._errors(sample)
 
     def report(self, report: CompletionReport) -> None:
@@ -179,24 +184,16 @@ class Health:
         elif change == "cooled":
             self.alert("heat", "over", Phrase("The GPU has cooled to {now} °C.", now=now))
 
-    def _lost(self, lost: frozenset[int]) -> None:
-        for index in sorted(lost - self.lost):
-            gone = "GPU {index} no longer answers (fallen off the bus); a reboot may be needed."
-            self.alert("gpu lost", "critical", Phrase(gone, index=index))
-        for index in sorted(self.lost - lost):
-            self.alert("gpu lost", "over", Phrase("GPU {index} answers again.", index=index))
-        self.lost = lost
-
-    def _silent(self, silent: frozenset[int]) -> None:
-        for index in sorted(silent - self.silent):
-            form = (
-                "The driver no longer tells anything of GPU {index}; it is asked again and again. In a container"
-                " that happens after `systemctl daemon-reload` on the host: restart the container."
-            )
-            self.alert("gpu silent", "warning", Phrase(form, index=index))
-        for index in sorted(self.silent - silent):
-            self.alert("gpu silent", "over", Phrase("GPU {index} answers again.", index=index))
-        self.silent = silent
+    def _gone(
+        self, name: str, level: str, form: str, before: frozenset[int], now: Sequence[int]
+    ) -> frozenset[int]:
+        """Tell which GPUs are gone and which are back; return those that are gone."""
+        gone = frozenset(now)
+        for index in sorted(gone - before):
+            self.alert(name, level, Phrase(form, index=index))
+        for index in sorted(before - gone):
+            self.alert(name, "over", Phrase("GPU {index} answers again.", index=index))
+        return gone
 
     def _errors(self, sample: Sample) -> None:
         for gpu in sample.gpus:

@@ -279,6 +279,7 @@ class Nvml:
 
     def _gpu(self, index: int) -> Gpu:
         handle, nvml = self._handles[index], self._nvml
+        uncorrected = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
         memory, unified = self._memory(handle)
         load = self.ask("nvmlDeviceGetUtilizationRates", handle)
         return Gpu(
@@ -295,7 +296,7 @@ class Nvml:
             sm_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
             memory_clock_mhz=self.ask("nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_MEM),
             throttle=self._throttle(handle),
-            ecc_uncorrected=self._ecc(handle),
+            ecc_uncorrected=self.ask("nvmlDeviceGetTotalEccErrors", handle, *uncorrected),
             pcie=self._pcie(handle),
             nvlinks_up=self._nvlinks(handle),
         )
@@ -334,12 +335,6 @@ class Nvml:
     def _throttle(self, handle: Any) -> list[str]:
         bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle) or 0
         return list(dict.fromkeys(name for bit, name in THROTTLE.items() if bits & bit))
-
-    def _ecc(self, handle: Any) -> int | None:
-        nvml = self._nvml
-        kinds = (nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC)
-        count = self.ask("nvmlDeviceGetTotalEccErrors", handle, *kinds)
-        return None if count is None else int(count)
 
     def _pcie(self, handle: Any) -> str | None:
         generation = self.ask("nvmlDeviceGetCurrPcieLinkGeneration", handle)

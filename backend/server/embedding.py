@@ -6,6 +6,7 @@ No turn waits for it; while it is unavailable, search uses words only.
 import asyncio
 import logging
 import random
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -85,25 +86,21 @@ class EmbeddingServer:
     async def _serve(
         self, process: ServerProcess, launch: Launch, server: LlamaServer
     ) -> tuple[Cause, bool]:
-        timing = self.state.timing
-        served = hung = False
+        timing, served = self.state.timing, False
         exited = asyncio.create_task(process.wait())
         try:
-            deadline = asyncio.get_running_loop().time() + timing.longest_load
-            while not exited.done() and not hung:
-                if served := served or await server.healthy(ALIVE_SECONDS):
-                    if self.server is None:
-                        self.server = server
-                        self._set_status("ready", None)
-                    await asyncio.wait({exited}, timeout=timing.look_idle)
-                    hung = not exited.done() and not await server.healthy(timing.stall)
-                else:
-                    await asyncio.wait({exited}, timeout=LOAD_LOOK_SECONDS)
-                    hung = asyncio.get_running_loop().time() > deadline
-            if hung:
-                sentence = Phrase("The embedding server no longer answered.")
-                return Cause("wedged", sentence), served
-            return diagnose(exited.result(), await process.final_log()), served
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timing.longest_load):
+                    while not exited.done() and not (served := await server.healthy(ALIVE_SECONDS)):
+                        await asyncio.wait({exited}, timeout=LOAD_LOOK_SECONDS)
+            if served:
+                self.server = server
+                self._set_status("ready", None)
+            while served and not exited.done() and await server.healthy(timing.stall):
+                await asyncio.wait({exited}, timeout=timing.look_idle)
+            if exited.done():
+                return diagnose(exited.result(), await process.final_log()), served
+            return Cause("wedged", Phrase("The embedding server no longer answered.")), served
         finally:
             self.server = None
             exited.cancel()

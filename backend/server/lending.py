@@ -5,7 +5,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import monotonic
-from zoneinfo import ZoneInfo
 
 from pydantic import ValidationError
 
@@ -34,11 +33,8 @@ class Lending:
 
     def __init__(self, state: BackendState) -> None:
         self.state = state
-        self.begun, self._unloaded, self._changed = (
-            asyncio.Event(),
-            asyncio.Event(),
-            asyncio.Event(),
-        )
+        self.begun, self._unloaded = asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()
         self.lend: Lend | None = None
         self._known: frozenset[int] = frozenset()
         self._server: int | None = None  # the process beside which those were known
@@ -55,7 +51,7 @@ class Lending:
     @property
     def left(self) -> float:
         """Seconds until the end."""
-        return (self.lend.until - self._now()).total_seconds() if self.lend else 0.0
+        return (self.lend.until - self.state.now()).total_seconds() if self.lend else 0.0
 
     @property
     def reason(self) -> Phrase:
@@ -70,7 +66,7 @@ class Lending:
         """Lend the card from now on, or for another time; 0 seconds take it back."""
         if not seconds and not self.lend:
             return
-        self.lend = Lend(until=self._now() + timedelta(seconds=seconds), known=known)
+        self.lend = Lend(until=self.state.now() + timedelta(seconds=seconds), known=known)
         with suppress(OSError):  # a full disk: a restart ends the lend
             replace_text(self._file, self.lend.model_dump_json())
         self.state.status.set(lent_until=self.lend.until)
@@ -126,7 +122,3 @@ class Lending:
             self.state.alerts.add(LENT, "info", self.reason)
         elif lend and lend.known is not None and others and self.left < HELD_SECONDS / 2:
             self.begin(HELD_SECONDS, self._known)
-
-    def _now(self) -> datetime:
-        clock, zone = self.state.timing.clock(), ZoneInfo(self.state.config.timezone)
-        return datetime.fromtimestamp(clock, zone)

@@ -11,7 +11,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 from backend.config import BackendConfig, ScheduledProfile
 from backend.files import replace_text
@@ -30,19 +29,19 @@ from backend.state import BackendState, NotReady
 
 READ_AHEAD = timedelta(minutes=2)  # before a switch, the next model is read into the page cache
 CHUNK_BYTES = 64 << 20
+CHOICE = "profile.json"  # in the state folder
 
 
 class ManagedServer:
     def __init__(self, state: BackendState) -> None:
         self.state, self.config = state, state.config
-        self.choice = ManualChoice.of(state.config)
         self.supervisor = Supervisor(state)
         if state.config.lend_to_others:
             state.sampler.listeners.append(self.supervisor.lending.sample)
         self._switches: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        first = starting_profile(self.config, self.now())
+        first = starting_profile(self.config, self.state.now())
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.supervisor.keep_lent())
@@ -89,7 +88,7 @@ class ManagedServer:
 
         async def switch_and_keep() -> None:
             await self.supervisor.switch(name)
-            self.choice.save(name, self.config.profile, self.now())
+            save_choice(self.config, name, self.state.now())
 
         def ended(switching: "asyncio.Task[None]") -> None:
             self._switches.discard(switching)
@@ -168,15 +167,15 @@ class ManagedServer:
 
     async def keep_schedule(self) -> None:
         """Switch profiles at the scheduled times. The schedule may change while this runs."""
-        since, ahead, longest = self.now(), "", self.state.timing.look_schedule
+        since, ahead, longest = self.state.now(), "", self.state.timing.look_schedule
         while True:
             config = self.config
             schedule = config.reschedule() if config.reschedule else config.schedule
             due = next_switch(schedule, since)
             # Sleep briefly: the clock may be set, a laptop may suspend, the schedule may be edited.
-            left = (due.at - self.now()).total_seconds() if due else longest
+            left = (due.at - self.state.now()).total_seconds() if due else longest
             await asyncio.sleep(min(max(left, 0), longest))
-            now = self.now()
+            now = self.state.now()
             if due and due.profile != ahead and now >= due.at - READ_AHEAD:
                 ahead = due.profile
                 profile = self.readable(ahead)
@@ -197,9 +196,6 @@ class ManagedServer:
             return load(name, self.config.profiles)
         except ProfileError:
             return None
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.state.timing.clock(), ZoneInfo(self.config.timezone))
 
 
 # -- which profile when ---------------------------------------------------------
@@ -234,37 +230,29 @@ def switches_around(
             yield ScheduledSwitch(datetime.combine(day, clock, now.tzinfo), entry.profile)
 
 
-@dataclass(frozen=True, slots=True)
-class ManualChoice:
-    """The profile that a person chose, stored in a file so that it survives a restart of the backend."""
+def save_choice(config: BackendConfig, profile: str, now: datetime) -> None:
+    """Store the profile that a person chose, so that it survives a restart of the backend."""
+    kept = {"profile": profile, "configured": config.profile, "at": now.isoformat()}
+    replace_text(config.state_dir / CHOICE, json.dumps(kept))
 
-    path: Path
 
-    @classmethod
-    def of(cls, config: BackendConfig) -> "ManualChoice":
-        return cls(config.state_dir / "profile.json")
+def chosen_profile(config: BackendConfig, now: datetime) -> str:
+    """The profile to start with: the manual choice or the schedule's last switch, whichever is newer.
 
-    def save(self, profile: str, configured: str, now: datetime) -> None:
-        kept = {"profile": profile, "configured": configured, "at": now.isoformat()}
-        replace_text(self.path, json.dumps(kept))
-
-    def profile(self, config: BackendConfig, now: datetime) -> str:
-        """The profile to start with: the manual choice or the schedule's last switch, whichever is newer.
-
-        Without either it is the configured profile; changing the configuration ends a manual choice.
-        """
-        last = last_switch(config.schedule, now)
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            kept = json.loads(self.path.read_text("utf-8"))
-            newer = last is None or datetime.fromisoformat(kept["at"]) > last.at
-            if newer and kept["configured"] == config.profile:
-                return str(kept["profile"])
-        return last.profile if last else config.profile
+    Without either it is the configured profile; changing the configuration ends a manual choice.
+    """
+    last = last_switch(config.schedule, now)
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept = json.loads((config.state_dir / CHOICE).read_text("utf-8"))
+        newer = last is None or datetime.fromisoformat(kept["at"]) > last.at
+        if newer and kept["configured"] == config.profile:
+            return str(kept["profile"])
+    return last.profile if last else config.profile
 
 
 def starting_profile(config: BackendConfig, now: datetime) -> str:
     """The profile or GGUF that a start serves; the configured one if the chosen one no longer exists."""
-    first = config.start_with or ManualChoice.of(config).profile(config, now)
+    first = config.start_with or chosen_profile(config, now)
     return first if is_file(first) or first in names(config.profiles) else config.profile
 
 

@@ -87,10 +87,6 @@ class MemoryFallback:
         )
         return replace(self, taken=(*self.taken, best), crashed=crashed, placed=None)
 
-    def restored(self) -> "MemoryFallback":
-        """The full profile again; reductions that crashed may be retried."""
-        return MemoryFallback(self.full)
-
 
 def reductions(profile: Profile, buffers: Buffers) -> Iterator[Reduction]:
     """Every single reduction of `profile`."""

@@ -6,10 +6,8 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from time import monotonic
 from typing import NoReturn
-from zoneinfo import ZoneInfo
 
 from backend import proc
 from backend.aio import set_within
@@ -242,10 +240,9 @@ class ServerRun:
         running = f"{self.launch.identity}{' isolated' * isolated}"
         while True:
             await asyncio.sleep(pause)
-            now = state.timing.clock()
-            hour = datetime.fromtimestamp(now, ZoneInfo(state.config.timezone)).hour
+            now = state.now()
             asleep = state.status.current.state == "sleeping"  # a request would wake it
-            if asleep or not state.canary.due(running, now, hour):
+            if asleep or not state.canary.due(running, now.timestamp(), now.hour):
                 continue
             leaking, began = "", monotonic()
             try:
@@ -257,7 +254,7 @@ class ServerRun:
             except ServerRefused as error:
                 log.warning("whether conversations stay separate cannot be checked: %s", error)
             log.info("canary leak=%s seconds=%.1f", bool(leaking), monotonic() - began)
-            state.canary.add(running, now, leaking)
+            state.canary.add(running, now.timestamp(), leaking)
             if isolated and prefix:  # a model that cannot roll back has lost it
                 self.new_prefix.set()
             if leaking and isolated:

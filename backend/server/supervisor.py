@@ -136,7 +136,7 @@ class Supervisor:
         if request.profile:
             self.fallback = MemoryFallback(request.profile)
         assert self.fallback
-        self.fallback = self.fallback.restored()
+        self.fallback = MemoryFallback(self.fallback.full)
         self.state.status.set(
             state="starting", reason=request.cause.sentence, profile=self.profile, less_memory=[]
         )
@@ -231,7 +231,7 @@ class Supervisor:
         async with self.state.gpu_queue.drained("restore", reason):
             self._restore_at = None
             assert self.fallback
-            self.fallback = self.fallback.restored()
+            self.fallback = MemoryFallback(self.fallback.full)
 
     async def _after_run(self, cause: Cause, served: bool) -> None:
         """Record the end of a run, and decide what to start next and when."""

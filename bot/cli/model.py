@@ -48,7 +48,7 @@ from backend.models.profile import (
 from backend.models.pull import PullError, open_to_sandboxes, speech_folder, speech_sources
 from backend.protocol import ServerStatus
 from backend.server.launch import LEAST_CRAM_MIB, MOST_CRAM_MIB
-from backend.server.managed import ManualChoice
+from backend.server.managed import CHOICE, save_choice
 from bot import config_file
 from bot.cli.backend_config import (
     backend_config,
@@ -220,13 +220,13 @@ async def use(options: Options, model: str, embedding: bool) -> None:
     config = backend_config(settings)
     make_private(settings.state_dir)
     name = await model_named(model, config, click.echo)
-    profile, choice = await asyncio.to_thread(profile_of, name), ManualChoice.of(config)
+    profile = await asyncio.to_thread(profile_of, name)
     async with backend_client(settings) as backend:
         if await backend.answers():
             await switch(backend, name)
         else:
-            choice.save(name, config.profile, datetime.now(ZoneInfo(config.timezone)))
-    click.echo(f"{profile.name} is in use, at each start, too ({choice.path}).")
+            save_choice(config, name, datetime.now(ZoneInfo(config.timezone)))
+    click.echo(f"{profile.name} is in use, at each start, too ({config.state_dir / CHOICE}).")
     await record_act(settings, act="model", to=profile.name)
     await print_selftest(settings, profile)
 

@@ -63,7 +63,7 @@ def test_a_reduction_that_crashed_is_not_tried_again_until_the_full_profile_is_r
     assert second is not None
     assert [reduction.label for reduction in second.taken] == ["ubatch 128", "kv q8_0"]
     assert second.reduced(Buffers()) is None
-    assert second.restored() == MemoryFallback(small)
+    assert second.full == small
 
 
 def test_q8_0_is_never_left_for_less() -> None:

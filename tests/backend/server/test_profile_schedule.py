@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -12,11 +13,12 @@ import pytest
 
 from backend.config import BackendConfig, ScheduledProfile
 from backend.server.managed import (
-    ManualChoice,
     ScheduledSwitch,
+    chosen_profile,
     last_switch,
     next_switch,
     read_ahead,
+    save_choice,
 )
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -52,22 +54,21 @@ def test_the_clock_is_the_walls_across_a_change_of_summer_time() -> None:
 
 
 def test_a_choice_by_hand_holds_until_the_next_scheduled_switch(tmp_path: Path) -> None:
-    choice = ManualChoice(tmp_path / "profile.json")
     config = BackendConfig(tmp_path, profile="pocket", schedule=DAY)
-    assert choice.profile(config, at("2026-03-28 09:00")) == "coder"
-    choice.save("mine", "pocket", at("2026-03-28 10:00"))
-    assert choice.profile(config, at("2026-03-28 11:00")) == "mine"
-    assert choice.profile(config, at("2026-03-28 19:00")) == "chat"
+    assert chosen_profile(config, at("2026-03-28 09:00")) == "coder"
+    save_choice(config, "mine", at("2026-03-28 10:00"))
+    assert chosen_profile(config, at("2026-03-28 11:00")) == "mine"
+    assert chosen_profile(config, at("2026-03-28 19:00")) == "chat"
 
 
 def test_a_choice_by_hand_lasts_without_a_schedule_until_the_configuration_changes(
     tmp_path: Path,
 ) -> None:
-    choice = ManualChoice(tmp_path / "profile.json")
-    choice.save("mine", "pocket", at("2026-03-28 10:00"))
+    config = BackendConfig(tmp_path, profile="pocket")
+    save_choice(config, "mine", at("2026-03-28 10:00"))
     now = at("2026-05-01 10:00")
-    assert choice.profile(BackendConfig(tmp_path, profile="pocket"), now) == "mine"
-    assert choice.profile(BackendConfig(tmp_path, profile="other"), now) == "other"
+    assert chosen_profile(config, now) == "mine"
+    assert chosen_profile(replace(config, profile="other"), now) == "other"
 
 
 def resident(path: Path) -> int:
