@@ -26,7 +26,7 @@ UNREAD = (
 NOT_READ = re.compile(rf"^(?:{UNREAD})\b|\b(?:{UNREAD})$|^除|之间$|[\d两三]次$", re.IGNORECASE)
 # The same, only before a time ("a week on Wednesday"), only behind one ("at 9 or 10"), and behind one that repeats.
 BEFORE = re.compile(
-    r"(?:\b(?:(?:an?|one|two|three|four|\d+) (?:weeks?|fortnights?|days?)|(?:minutes?|hours?|days?|weeks?) (?:before|after|from)|after next|the other|"
+    r"(?:\b(?:(?<!than )(?:an?|one|two|three|four|\d+) (?:weeks?|fortnights?|days?)|(?:minutes?|hours?|days?|weeks?) (?:before|after|from)|after next|the other|"
     r"alternate|not|every \w+ and(?: on)?|(?:two|three|four|\d+) times|yesterday|"
     r"übernächste[rmsn]?(?: woche)?|vorletzte[rmsn]?|(?:tage?n?|wochen?|stunden?|minuten) (?:vor|nach)|alle \w+ (?:tage|wochen|monate|jahre)|(?:vor)?gestern|nicht|jede\w* \w+ und|"
     r"la semaine d'après|une quinzaine|(?:jours?|heures?|minutes?|semaines?) (?:avant|après)|(?:la |l'avant-)veille.*|fin de \w+|avant-dernier.*|(?:avant-)?hier|"

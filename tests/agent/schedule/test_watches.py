@@ -7,8 +7,10 @@ import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from time import process_time, time
 from typing import Any
 
 import pytest
@@ -21,8 +23,8 @@ from agent.errors import ToolError
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo
 from agent.schedule.planner import JobClassifier, Planner
-from agent.schedule.scheduler import JobRunner, QuietHours, SubmitTask
-from agent.schedule.watches import MEASURES, Watch, compare, parse_watch
+from agent.schedule.scheduler import PASS_SECONDS, JobRunner, QuietHours, SubmitTask
+from agent.schedule.watches import MEASURES, Seen, Watch, compare, decide, parse_watch
 from agent.store import Store, open_store
 from agent.store.jobs import Job
 from backend.client import BackendClient
@@ -326,6 +328,31 @@ async def test_a_figure_that_rises_above_its_limit_and_comes_back(
     assert ["5: back to normal." in text for text in said] == [*5 * [False], True, False, False]
 
 
+def test_a_figure_that_flaps_is_told_at_most_once_an_hour() -> None:
+    watch, chance, seen = parse_watch("watch disk above 90"), random.Random(1), Seen()
+    said_at = []
+    for now in range(0, 7 * 24 * 60 * MINUTES, MINUTES):
+        seen, said, _ = decide(watch, seen, str(chance.choice((80, 95))), "", now)
+        said_at += [now] if said else []
+    assert len(said_at) > 100
+    assert min(later - earlier for earlier, later in pairwise(said_at)) >= 60 * MINUTES
+
+
+async def test_a_folder_that_is_older_than_a_day(place: Place, clock: Clock) -> None:
+    place.write("build/app", "x")
+    proposal = await place.planner().propose_text(
+        "watch folder build older than a day, daily at nine"
+    )
+    await place.planner().add(proposal.spec)
+    await place.passes()
+    assert await place.told(clock, 1) == []
+    long_ago = time() - 25 * 3600
+    for path in (place.workspace / "build/app", place.workspace / "build"):
+        os.utime(path, (long_ago, long_ago))
+    (said,) = await place.told(clock, 24 * 60)
+    assert "is above 1440." in said and said.startswith("👀 folder build older than a day")
+
+
 async def test_figures_of_the_machine(place: Place, clock: Clock) -> None:
     for measure in ("disk", "load", "memory"):
         await place.watch(f"{measure} above -1")
@@ -427,6 +454,21 @@ def feed(web: Site, xml: str) -> None:
 
 
 # -- what they cost --------------------------------------------------------------
+
+
+async def test_five_hundred_watches_cost_next_to_nothing_between_looks(
+    place: Place, clock: Clock
+) -> None:
+    job = await place.watch("file n", "every day at 8")
+    for number in range(499):
+        await place.store.jobs.add(replace(job.spec, chat=f"tg:{number}"))
+    await place.passes()
+    passes, began = 40, process_time()
+    for _ in range(passes):
+        clock.now += PASS_SECONDS
+        await place.passes()
+    assert process_time() - began < 0.01 * passes * PASS_SECONDS
+    assert await place.store.database.value("SELECT count(*) FROM turns") == 0
 
 
 # -- kills --------------------------------------------------------------------
