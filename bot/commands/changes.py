@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 
 from agent.aio import complete
 from agent.errors import AgentError
-from agent.sandbox.history import Change, Record
+from agent.sandbox.history import Change, Record, WorkspaceHistory
 from agent.sandbox.output_buffer import visible
 from agent.sandbox.sandbox import Sandbox
 from agent.timezones import local_time
@@ -41,10 +41,8 @@ class ChatChanges:
             return TEXTS.no_changes, ()
         newest = records[0]
         parts = [self._described(record) for record in records[:TURNS]]
-        lines = await asyncio.to_thread(lambda: [*islice(self._differences(newest), LINES + 1)])
-        if lines:
-            shown = [*lines[:LINES], *(["…"] if len(lines) > LINES else [])]
-            parts.insert(1, fenced("\n".join(shown)))
+        if lines := await asyncio.to_thread(differences, self.sandbox.history, newest):
+            parts.insert(1, fenced("\n".join(lines)))
         undo = Button(f"{CHANGES}:{newest.number}", f"{TEXTS.undo} {newest.number}")
         return "\n\n".join(parts), () if newest.undone else [[undo]]
 
@@ -84,10 +82,13 @@ class ChatChanges:
         names = [code(f"{mark(change)} {path}") for path, change in record.changes.items()][:NAMED]
         return f"{head}\n{listed(names, len(record.changes))}"
 
-    def _differences(self, record: Record) -> Iterator[str]:
-        """The differences of text files as hunks, each below its file's name."""
+
+def differences(history: WorkspaceHistory, record: Record) -> list[str]:
+    """The differences of a turn's text files as hunks, each below its file's name; LINES of them."""
+
+    def all_lines() -> Iterator[str]:
         for path, change in record.changes.items():
-            contents = self.sandbox.history.contents(change)
+            contents = history.contents(change)
             try:
                 before, after = (each.decode() for each in contents or ())
             except ValueError:  # binary, or nothing to compare
@@ -95,6 +96,9 @@ class ChatChanges:
             if "\0" not in before + after and before != after:
                 yield visible(f"{mark(change)} {path}").replace("\n", "⟨U+000A⟩")
                 yield from difference(before, after)
+
+    lines = [*islice(all_lines(), LINES + 1)]
+    return [*lines[:LINES], "…"] if len(lines) > LINES else lines
 
 
 def difference(before: str, after: str) -> Iterator[str]:

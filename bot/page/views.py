@@ -21,7 +21,10 @@ from agent.memory.notes import ChatMemory, as_json
 from agent.messages import Assistant, System
 from agent.model import ModelRefused, Request
 from agent.prompt import system_text
+from agent.sandbox.files import TAINTS, WorkspaceTaints
+from agent.sandbox.history import WorkspaceHistory
 from agent.sandbox.host_report import memory_bytes
+from agent.sandbox.sandbox import folder_name
 from agent.schedule.due_times import next_times
 from agent.schedule.times.rule import load
 from agent.store import Store
@@ -33,6 +36,7 @@ from backend.client import BackendClient, BackendRefused, BackendUnavailable
 from backend.protocol import Status
 from bot.approval_question import excerpt, may_last, with_tabs
 from bot.channel import OutgoingMessage
+from bot.commands.changes import TURNS, differences, mark
 from bot.commands.settings import setting_values
 from bot.settings import Settings
 from bot.state import bot_facts, read_presence, state_facts, with_presence
@@ -93,6 +97,7 @@ class Views:
             web.get("/api/turns/{turn}/rendered", self.get_rendered),
             web.get("/api/chats", self.get_chats),
             web.get("/api/chat", self.get_chat),
+            web.get("/api/changes", self.get_changes),
             web.get("/api/messages", self.get_messages),
             web.get("/api/export", self.get_export),
             web.get("/api/jobs", self.get_jobs),
@@ -259,6 +264,24 @@ class Views:
                 "found": await self.overview.found(chat, words) if words else None,
             }
         )
+
+    async def get_changes(self, request: web.Request) -> web.Response:
+        """What the chat's last turns changed in its workspace, newest first."""
+        folder = folder_name(request.query.get("chat", ""))
+        workspace = self.settings.state_dir / "chats" / folder / "work"
+        history = WorkspaceHistory(workspace, 0, WorkspaceTaints(workspace.with_name(TAINTS)))
+
+        def read() -> list[JsonFields]:
+            return [
+                {
+                    **record._asdict(),
+                    "changes": [f"{mark(each)} {path}" for path, each in record.changes.items()],
+                    "lines": differences(history, record),
+                }
+                for record in history.records()[:TURNS]
+            ]
+
+        return shown({"changes": await asyncio.to_thread(read)})
 
     async def get_messages(self, request: web.Request) -> web.Response:
         conversation = int(number(request.query.get("conversation")))

@@ -16,7 +16,7 @@ export async function showChats(into, here) {
     return null;
   }
   const words = here.query.get("words") ?? "";
-  const fields = await get("chat", { chat: chosen, words });
+  const [fields, { changes }] = await Promise.all([get("chat", { chat: chosen, words }), get("changes", { chat: chosen })]);
   const search = h("input", { type: "search", value: words, placeholder: "Words that were said" });
   const notes = h("section");
   const conversation = Number(here.rest[1]) || fields.conversations.find((each) => each.current)?.id;
@@ -25,6 +25,8 @@ export async function showChats(into, here) {
     h("p.meta", `${known.chat} · `, h("a", { href: `/api/export?chat=${encodeURIComponent(chosen)}`, download: "voltaire-chat.json" }, "Export as JSON"), " · ",
       h("a", { href: `#/turns?chat=${encodeURIComponent(chosen)}` }, "Turns")),
     notes,
+    changes.length ? h("section", h("h2", "Changed files"), changes.map((each) => h("details", h("summary", `${each.number} · ${when(each.at)} · ${one(each.changes.length, "file")}${each.undone ? " · taken back" : ""}`),
+      long(each.changes.join("\n")), each.lines.length ? long(each.lines.join("\n")) : "", h("p.meta", h("a", { href: turnLink(each.turn) }, "turn"))))) : "",
     h("form.filters", { role: "search", onsubmit: (event) => { event.preventDefault(); location.hash = `#/chats/${encodeURIComponent(chosen)}?words=${encodeURIComponent(search.value)}`; } },
       h("label.field.wide", h("span", "Find in this chat"), search)),
     fields.found === null ? "" : h("section", h("h2", `Found: ${words}`), fields.found.length ? h("ol.steps", fields.found.map((each) => message(each))) : empty("Nothing holds these words.")),

@@ -24,6 +24,7 @@ READ = [
     "/api/turns/t00001/prompt",
     "/api/chats",
     "/api/chat?chat=cli",
+    "/api/changes?chat=cli",
     "/api/messages?conversation=1",
     "/api/export?chat=cli",
     "/api/jobs",

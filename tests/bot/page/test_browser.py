@@ -19,6 +19,7 @@ from fakes.patience import SECONDS
 from fakes.words import saying
 
 from .conftest import served
+from .test_changes import two_turns
 
 AXE = Path(__file__).parents[3] / ".cache" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 PHONE = {"width": 360, "height": 740}
@@ -131,7 +132,8 @@ async def test_older_turns_are_fetched(page: Page) -> None:
     await expect(page.get_by_role("button", name="Older turns")).to_be_hidden()
 
 
-async def test_a_note_is_added_and_a_conversation_read(page: Page) -> None:
+async def test_a_note_is_added_and_a_conversation_read(page: Page, folder: Path) -> None:
+    two_turns(folder)
     await go(page, "Chats")
     await page.get_by_role("link", name=re.compile("Tim.*tg:111")).click()
     await page.get_by_role("button", name="Add a note").click()
@@ -139,6 +141,8 @@ async def test_a_note_is_added_and_a_conversation_read(page: Page) -> None:
     await page.get_by_role("button", name="Keep it").click()
     await expect(page.locator(".rows").get_by_text("Bins on Tuesday.")).to_be_visible()
     await expect(page.get_by_text("no longer in the prompt").first).to_be_attached()
+    await page.get_by_text(re.compile("^2 · .* · 1 file$")).click()
+    await expect(page.get_by_text("+<b>2</b>")).to_be_visible()
     assert "null" not in await page.locator("main").inner_text()
     async with page.expect_download() as download:
         await page.get_by_role("link", name="Export as JSON").click()

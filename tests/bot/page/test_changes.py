@@ -12,6 +12,9 @@ import pytest
 
 from agent.agent import Agent
 from agent.approvals import ApprovalRequest, Approvals, GuardedCall
+from agent.sandbox.files import TAINTS, WorkspaceTaints
+from agent.sandbox.history import WorkspaceHistory
+from agent.sandbox.sandbox import folder_name
 from agent.store import open_store
 from backend.client import BackendClient
 from backend.config import BackendConfig
@@ -240,3 +243,25 @@ async def test_the_card_is_lent_and_taken_back(tmp_path: Path) -> None:
     acts = [json.loads(facts) for (facts,) in rows(tmp_path, "SELECT facts FROM ledger")]
     lent = [each["seconds"] for each in acts if each.get("act") == "lend"]
     assert lent == [-1, 3600, 0]
+
+
+def two_turns(folder: Path) -> WorkspaceHistory:
+    """Two turns that change files of the chat tg:111."""
+    work = folder / "chats" / folder_name("tg:111") / "work"
+    work.mkdir(parents=True)
+    history = WorkspaceHistory(work, 64, WorkspaceTaints(work.with_name(TAINTS)))
+    for number, text in enumerate(("one\ntwo\n", "one\n<b>2</b>\n"), 1):
+        history.begin(f"t{number}")
+        (work / "a.txt").write_text(text)
+        history.end(f"t{number}")
+    return history
+
+
+async def test_what_turns_changed_is_shown(visitor: Visitor, tmp_path: Path) -> None:
+    two_turns(tmp_path).undo(2)
+    newest, first = (await visitor.json("/api/changes?chat=tg:111"))["changes"]
+    assert (newest["number"], newest["turn"], newest["undone"]) == (2, "t2", True)
+    assert (newest["changes"], newest["lines"][0]) == (["~ a.txt"], "~ a.txt")
+    assert {"-two", "+<b>2</b>"} < set(newest["lines"])
+    assert (first["changes"], first["undone"]) == (["+ a.txt"], False)
+    assert (await visitor.json("/api/changes?chat=../../x"))["changes"] == []
