@@ -1,7 +1,7 @@
 """A person with a phone, for tests, benches and the demo."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -70,17 +70,6 @@ class Person:
         stored = self._world.files.keep(name or NAMES.get(kind, kind), content, mime, size)
         media = Media(kind, stored, media_details(kind, content, seconds))
         return self._say(self.chat(chat), caption, media=media, thread=thread, album=album)
-
-    async def send_album(
-        self, photos: Sequence[bytes], *, caption: str = "", chat: Chat | int | None = None
-    ) -> list[Message]:
-        """Send photos as one album; the first one has the caption."""
-        album = self._world.next_album()
-        captions = [caption, *[""] * (len(photos) - 1)]
-        return [
-            await self.send_file("photo", photo, caption=text, chat=chat, album=album)
-            for photo, text in zip(photos, captions, strict=True)
-        ]
 
     async def forward(self, message: Message, *, chat: Chat | int | None = None) -> Message:
         origin = {"type": "user", "sender_user": message.sender.json(), "date": message.date}
@@ -180,27 +169,6 @@ class Person:
                 "data": button["callback_data"],
             }
             self._world.updates.put("callback_query", body)
-        return query
-
-    async def inquire(self, words: str) -> Query:
-        """Type "@bot words", an inline query, in some other chat."""
-        query = self._world.open(Query(user=self.id))
-        body = {"id": query.id, "from": self.account.json(), "query": words, "offset": ""}
-        self._world.updates.put("inline_query", body)
-        return query
-
-    async def call_as_guest(self, words: str) -> Query:
-        """Send "@bot words", a guest query, in a chat without the bot."""
-        query = self._world.open(Query(user=self.id))
-        body = {
-            "message_id": 1,
-            "date": self._world.now(),
-            "chat": {"id": -5_000_000, "type": "group", "title": "Elsewhere"},
-            "from": self.account.json(),
-            "text": words,
-            "guest_query_id": query.id,
-        }
-        self._world.updates.put("guest_message", body)
         return query
 
     async def answer(self, query: Query, *, seconds: float = SECONDS) -> Answered:

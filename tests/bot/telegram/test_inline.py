@@ -5,6 +5,8 @@ from pathlib import Path
 from agent.language import languages, speaking
 from agent.sandbox.host_report import HostReport
 from backend.protocol import Gpu, Phrase, ServerStatus, Speed, Status
+from bot.localgram import Person
+from bot.localgram.world import Query
 from bot.telegram.inline import facts
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
@@ -46,12 +48,36 @@ def test_the_lines_are_in_the_language_spoken_and_found_by_its_words() -> None:
     assert told["de"][-3] == saying("GPU 0: Tesla V100, 60 °C", "140 W von 250 W", "gedrosselt: ")
 
 
+def inquire(scenario: TelegramScenario, person: Person, words: str) -> Query:
+    """Type "@bot words", an inline query, in some other chat."""
+    query = scenario.gram.world.open(Query(user=person.id))
+    body = {"id": query.id, "from": person.account.json(), "query": words, "offset": ""}
+    scenario.gram.world.updates.put("inline_query", body)
+    return query
+
+
+def call_as_guest(scenario: TelegramScenario, person: Person, words: str) -> Query:
+    """Send "@bot words", a guest query, in a chat without the bot."""
+    world = scenario.gram.world
+    query = world.open(Query(user=person.id))
+    body = {
+        "message_id": 1,
+        "date": world.now(),
+        "chat": {"id": -5_000_000, "type": "group", "title": "Elsewhere"},
+        "from": person.account.json(),
+        "text": words,
+        "guest_query_id": query.id,
+    }
+    world.updates.put("guest_message", body)
+    return query
+
+
 async def test_an_owner_is_offered_facts_and_a_stranger_nothing(scenario: TelegramScenario) -> None:
     stranger = scenario.gram.user("Sam Stranger", started=True)
     scenario.services = lambda run: {"state": scenario.folder}
     async with scenario.open() as run:
-        theirs = await stranger.inquire("disk?")
-        mine = await scenario.owner.inquire("disk?")
+        theirs = inquire(scenario, stranger, "disk?")
+        mine = inquire(scenario, scenario.owner, "disk?")
         results = await soon(lambda: mine.results)
         assert all(each["title"].startswith("disk") for each in results)
         assert "GiB free" in results[0]["input_message_content"]["message_text"]
@@ -65,9 +91,9 @@ async def test_a_call_as_a_guest_is_declined_in_one_line(scenario: TelegramScena
     guest = scenario.gram.user("Gerd Gast", language="de", started=True)
     scenario.config = {"allow": [guest.id]}
     async with scenario.open() as run:
-        theirs = await stranger.call_as_guest("@bot what is this?")
-        german = await guest.call_as_guest("@bot was ist das?")
-        mine = await scenario.owner.call_as_guest("/status@bot")
+        theirs = call_as_guest(scenario, stranger, "@bot what is this?")
+        german = call_as_guest(scenario, guest, "@bot was ist das?")
+        mine = call_as_guest(scenario, scenario.owner, "/status@bot")
         results = [*await soon(lambda: mine.results), *await soon(lambda: german.results)]
         said = [each["input_message_content"]["message_text"] for each in results]
         assert said[0] == Texts().no_guest

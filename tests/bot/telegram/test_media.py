@@ -92,7 +92,9 @@ async def test_an_album_is_shown_as_far_as_there_is_room(
 ) -> None:
     scenario.sandbox, scenario.vision = sandboxes.of, VISION
     async with scenario.open() as run:
-        await scenario.owner.send_album([PNG, WIDE, PNG], caption="all")
+        album = scenario.gram.world.next_album()
+        for picture, caption in ((PNG, "all"), (WIDE, ""), (PNG, "")):
+            await scenario.owner.send_file("photo", picture, caption=caption, album=album)
         await scenario.owner.next_message(where=is_final)
         asked = run.model.requests[-1].messages
     assert [size_of(url) for url in images(asked)] == [(4, 3), (141, 71)]
