@@ -166,10 +166,6 @@ async def job_run(holder: Holder, fields: JsonFields) -> bool:
     return holder.runs_jobs
 
 
-async def job_remove(holder: Holder, fields: JsonFields) -> None:
-    await (await planner_of(holder, fields["chat"])).remove(fields["number"])
-
-
 async def recall(holder: Holder, fields: JsonFields) -> list[JsonFields]:
     """Search the notes and past conversations of a chat."""
     from agent.agent import embedder, zone_of
@@ -258,7 +254,6 @@ ACTS: dict[str, Act] = {
     "job-edit": job_edit,
     "job-pause": job_pause,
     "job-run": job_run,
-    "job-remove": job_remove,
     "recall": recall,
     "context": context,
     "new": new_conversation,

@@ -129,7 +129,8 @@ async def run(options: Options, number: int, chat: str) -> None:
 @runs
 async def remove(options: Options, number: int, chat: str) -> None:
     """Delete a job."""
-    await change(options.settings, "job-remove", chat=chat, number=number)
+    pressed = {"chat": chat, "number": number}
+    await change(options.settings, "page", change="job-remove", pressed=pressed)
     click.echo(f"Job {number} deleted.")
 
 
