@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import random
+import shlex
 import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -23,6 +24,7 @@ from bot.settings import Settings
 from fakes.bot_running import TelegramScenario
 from fakes.command_line import voltaire_beside as voltaire
 from fakes.patience import soon
+from fakes.sandbox_box import git, repository
 from tests.bot.cli.test_holder import PIPE, House, house
 from tests.bot.telegram.conftest import gram, scenario
 from tests.bot.telegram.test_full_disk import full
@@ -262,6 +264,21 @@ async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -
     assert known.rows(
         "SELECT DISTINCT facts ->> 'by' FROM ledger WHERE facts ->> 'act' = 'trigger'"
     ) == [("hook push",)]
+
+
+async def test_a_push_to_a_git_repository_is_told(known: House, tmp_path: Path) -> None:
+    """By a post-receive hook that hands what git tells it to curl."""
+    words, bare, clone = await hooked(known), tmp_path / "site.git", tmp_path / "clone"
+    git(tmp_path, "init", "-q", "--bare", str(bare))
+    hook = bare / "hooks" / "post-receive"
+    hook.write_text(f"#!/bin/sh\nexec curl -sS --data-binary @- {shlex.join(words)}\n")
+    hook.chmod(0o755)
+    repository(clone, {"a.txt": "a\n"})
+    async with known.bot.running():
+        while (await curl(words[-1]))[0] == "000":
+            await asyncio.sleep(0.02)
+        await asyncio.to_thread(git, clone, "push", "-q", str(bare), "HEAD:refs/heads/main")
+        await soon(lambda: [m for m in came(known) if m.text.endswith(" refs/heads/main")])
 
 
 async def test_a_hooks_secret_must_be_private(tmp_path: Path) -> None:
