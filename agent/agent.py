@@ -51,6 +51,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
 from agent.sandbox.observer import Observer
 from agent.sandbox.sandbox import Sandboxes
+from agent.schedule.night import Night
 from agent.schedule.planner import NOTHING_RUNS, JobClassifier, Planner
 from agent.shell import registry
 from agent.store import Store
@@ -114,6 +115,7 @@ class AgentConfig:
     transcribe_url: str = ""
     read_ahead: bool = True
     external: bool = False
+    night: Night = field(default_factory=Night)
     keep_schedule: Callable[[Store], Awaitable[None]] = keep_no_schedule
     jobs_note: str = NOTHING_RUNS  # for a model that plans one: where jobs do not run
 
@@ -568,7 +570,7 @@ async def planner(
         await config.keep_schedule(store)
 
     classifier = JobClassifier([repo.name for repo in config.repos], known)
-    return Planner(store, chat, zone, classifier, on_change=changed)
+    return Planner(store, chat, zone, classifier, on_change=changed, night=config.night.rule)
 
 
 def embedder(config: AgentConfig, store: Store, backend: BackendClient) -> Embedder | None:

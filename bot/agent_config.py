@@ -14,7 +14,9 @@ from agent.channels import Channels
 from agent.leaks import LeakDetector
 from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo, SandboxLimits
+from agent.schedule.night import Night
 from agent.schedule.planner import NOTHING_RUNS
+from agent.schedule.scheduler import QuietHours
 from agent.store import Store
 from agent.store.retention import Retention
 from agent.tools.registry import chosen
@@ -76,6 +78,11 @@ def agent_config(settings: Settings) -> AgentConfig:
         transcribe_url=section.transcribe_url,
         read_ahead=section.read_ahead,
         external=settings.backend.kind == "external",
+        night=Night(
+            QuietHours.parse(section.night.hours, section.timezone) or Night().hours,
+            price=settings.backend.price_kwh,
+            **section.night.model_dump(exclude={"hours"}),
+        ),
         keep_schedule=partial(sync_config, path=settings.path, zone=section.timezone),
     )
 

@@ -380,6 +380,10 @@ SEEN = "👀"
 # Telegram accepts only some emoji, and neither ⚠️ nor ✅.
 DONE, FAILED, NONE = "👌", "😢", ""
 FEEDBACK = {"👍": True, "👎": False}  # a person's, on an answer
+TONIGHT = (
+    "🌙",
+    "🌚",
+)  # a person's, on a message that is to be done again at night; Telegram has no 🌙
 
 
 class Reactions:

@@ -24,6 +24,7 @@ from agent.leaks import LeakDetector
 from agent.model import ModelRefused
 from agent.sandbox.sandbox import probe
 from agent.schedule.scheduler import (
+    NIGHT,
     JobAction,
     JobRunner,
     QuietHours,
@@ -48,6 +49,7 @@ from bot.connected_terminals import BotChannels, Sessions
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries, run_watch
 from bot.messaging_apps import Apps
+from bot.night_shift import night_shift
 from bot.settings import Settings
 from bot.state import (
     PRESENCE,
@@ -161,6 +163,7 @@ async def open_scheduler(
         "remind": remind,
         "task": submit,
         WATCH: run_watch(agent, submit),
+        NIGHT: night_shift(agent, lambda: bool(chats.running())),
         "summary": SummarizeRepo(repo_summaries(agent), agent.channels),
         "digest": digest,
         config_file.PROFILE_JOB: ProfileSwitch(agent.backend, agent.store),

@@ -270,6 +270,19 @@ class McpSection(Section):
         return self
 
 
+class NightSection(Section):
+    hours: str = Field("01:00-06:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
+    """When messages with a 🌙 and those of /tonight are done, in the agent's time zone; at its end the best answers are told."""
+    attempts: int = Field(5, ge=1, le=5)
+    """How often each is done."""
+    most_celsius: float = 70
+    """No attempt begins while a card's core or memory is hotter."""
+    price_file: Path | None = None
+    """A file with the price of a kilowatt-hour at this hour, which a script of yours keeps up to date."""
+    most_price: float = 0
+    """With `price_file`: no attempt begins while the price is higher, or cannot be read."""
+
+
 class AgentSection(Section):
     timezone: str = "UTC"
     """IANA name; also TZ in the sandbox."""
@@ -285,6 +298,7 @@ class AgentSection(Section):
     """After a turn, while nobody waits, let the server read what the next message's prompt begins with, where the model's template changes what was read. `voltaire status` shows what that costs."""
     quiet_hours: str = ""
     """When the agent does not write first, such as "22:00-07:00"."""
+    night: NightSection = NightSection.model_construct()
     sandbox: SandboxSection = SandboxSection.model_construct()
     budgets: BudgetsSection = BudgetsSection.model_construct()
     web: WebSection = WebSection.model_construct()

@@ -203,6 +203,7 @@ class Texts(NamedTuple):
         "forget": "delete a note, or all of this chat",
         "jobs": "scheduled jobs",
         "schedule": "schedule a reminder or a task",
+        "tonight": "do your last message again at night, several times, and tell you the best in the morning",
         "repos": "the repositories I can see",
         "skills": "what I have been taught",
         "mcp": "tool servers, and which tools are allowed",
@@ -258,7 +259,7 @@ class Texts(NamedTuple):
         "Answers": ("stop", "retry", "plan", "export", "settings"),
         "Files": ("changes", "undo", "repos"),
         "What I know": ("memory", "forget", "skills", "trust"),
-        "Plans": ("jobs", "schedule", "summary", "timezone"),
+        "Plans": ("jobs", "schedule", "tonight", "summary", "timezone"),
         "The machine": ("status", "gpu", "model", "context"),
         "Owners": ("approve", "mcp", "freeze", "thaw"),
     }

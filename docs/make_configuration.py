@@ -13,6 +13,7 @@ SECTIONS = {
     "TelegramSection": "telegram",
     "MatrixSection": "matrix",
     "AgentSection": "agent",
+    "NightSection": "agent.night",
     "SandboxSection": "agent.sandbox",
     "BudgetsSection": "agent.budgets",
     "WebSection": "agent.web",

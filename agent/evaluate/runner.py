@@ -4,7 +4,7 @@ import asyncio
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -25,6 +25,7 @@ from agent.turn.conversation import TurnState
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
 from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
+from backend.client import BackendClient, BackendUnavailable
 
 SETUP_SECONDS = 60.0
 SAMPLE_SECONDS = 1.0
@@ -92,9 +93,13 @@ async def prepared_sandbox(stage: Stage, task: EvalTask) -> AsyncIterator[Sandbo
         yield sandbox
     finally:
         await stage.clear(task)
-        # What other users own in the workspace is deleted from inside.
-        await sandbox.run(["/usr/bin/find", "/workspace", "-mindepth", "1", "-delete"])
-        await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
+        await delete_workspace(sandbox)
+
+
+async def delete_workspace(sandbox: Sandbox) -> None:
+    """Delete a workspace with what lies beside it; what other users own in it is deleted from inside."""
+    await sandbox.run(["/usr/bin/find", "/workspace", "-mindepth", "1", "-delete"])
+    await asyncio.to_thread(shutil.rmtree, sandbox.workspace.parent, ignore_errors=True)
 
 
 async def score_of(setup: EvalSetup, sandbox: Sandbox, task: EvalTask, prompt: Prompt) -> Score:
@@ -156,9 +161,9 @@ class Energy:
 
 
 @asynccontextmanager
-async def measured_energy(power: Power) -> AsyncIterator[Energy]:
-    """The energy that the GPUs use while the block runs; None where they do not report it."""
-    energy = Energy()
+async def measured_energy(power: Power, energy: Energy | None = None) -> AsyncIterator[Energy]:
+    """The energy that the GPUs use while the block runs, added to `energy`; None where they do not report it."""
+    energy = energy or Energy()
     async with BackgroundTasks() as tasks:
         tasks.start(sample(power, energy), "energy")
         yield energy
@@ -166,9 +171,18 @@ async def measured_energy(power: Power) -> AsyncIterator[Energy]:
 
 async def sample(power: Power, energy: Energy) -> None:
     now = asyncio.get_running_loop().time
-    before = now()
     while (watts := await power()) is not None:
-        energy.joules = energy.joules or 0.0
-        await asyncio.sleep(SAMPLE_SECONDS)
-        energy.joules += watts * (now() - before)
-        before = now()
+        began = now()
+        try:
+            await asyncio.sleep(SAMPLE_SECONDS)
+        finally:
+            energy.joules = (energy.joules or 0.0) + watts * (now() - began)
+
+
+async def gpu_power(backend: BackendClient) -> float | None:
+    """The power of all GPUs, in watts; None while none reports it, or the backend is away."""
+    powers: list[float | None] = []
+    with suppress(BackendUnavailable):
+        powers = [gpu.power_w for gpu in (await backend.status()).gpus]
+    known = [power for power in powers if power is not None]
+    return sum(known) if known else None

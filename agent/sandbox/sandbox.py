@@ -165,14 +165,17 @@ class Sandbox:
         seconds: float,
         access: WriteAccess = "none",
         repos: Collection[str] | None = None,
+        folders: Mapping[str, str] = MappingProxyType({}),
         exact: bool = False,
     ) -> CommandResult:
-        """Run a command of this program's own; ToolError when it takes too long.
+        """Run a command of this program's own; ToolError when it takes too long. `folders`: see `read_internal`.
 
         The output is complete, and no name or text in it can forge lines or fields (decode_fields), unless
         it is to be `exact`.
         """
-        process, reason, notice = await self._execute(command, seconds, access=access, repos=repos)
+        process, reason, notice = await self._execute(
+            command, seconds, access=access, repos=repos, folders=folders
+        )
         if reason:
             raise ToolError(reason)
         raw = bytes(process.output.raw)

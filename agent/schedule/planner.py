@@ -1,7 +1,7 @@
 """Jobs made from words: understood or asked back, bounded, shown before they are made."""
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -12,6 +12,8 @@ from zoneinfo import ZoneInfo
 from agent.errors import ToolError
 from agent.language import ENGLISH, plural, speaking, translated
 from agent.schedule.due_times import next_due, next_times
+from agent.schedule.night import Night
+from agent.schedule.scheduler import NIGHT
 from agent.schedule.times.draft import NotUnderstood
 from agent.schedule.times.parser import parse
 from agent.schedule.times.rule import (
@@ -28,6 +30,7 @@ from agent.schedule.times.task_text import parse_with_task, reminder_at_beginnin
 from agent.schedule.watches import WATCH, is_watch, parse_watch
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
+from agent.store.turns import OpenTurn
 from agent.timezones import local_time
 from agent.tools.context import Approver
 
@@ -108,6 +111,7 @@ def describe_task(kind: str, task: str) -> str:
         "remind": translated("Reminder “{task}”"),
         "summary": translated("Summary of {task}"),
         WATCH: translated("Watch “{task}”"),
+        NIGHT: translated("Night shift “{task}”"),
         "digest": translated("Health digest"),
         "profile": translated("Switch to the model {task}"),
     }.get(kind, translated("Task “{task}”"))
@@ -141,7 +145,7 @@ async def no_callback() -> None:
 
 @dataclass(frozen=True)
 class Planner:
-    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change; `note` says where
+    """The jobs of one chat. `zone` is the chat's; `on_change` is called after each change; `night` is when the night shift runs; `note` says where
     jobs do not run.
 
     What is not understood or not possible raises ToolError with a question or a sentence.
@@ -153,6 +157,7 @@ class Planner:
     classifier: JobClassifier = field(default_factory=JobClassifier)
     limits: JobLimits = field(default_factory=JobLimits)
     on_change: Callable[[], Awaitable[None]] = no_callback
+    night: Cron = Night().rule
     note: str = ""
 
     async def propose(
@@ -177,7 +182,39 @@ class Planner:
             kind, task = WATCH, task.strip()[len(WATCH) :].strip()
         else:
             kind, task = await self.classifier.classify(task, kind)
-        jobs = await self.jobs()
+        self.check_room(await self.jobs(), by)
+        self.check_interval(rule, by)
+        timing, first = dump(rule), next_due(rule, self.now())
+        spec = JobSpec(
+            self.chat, kind, when, timing, self.zone, task, options, made_by=by, next_at=first
+        )
+        return Proposal(spec, self.describe_spec(spec, 3))
+
+    async def work_tonight(self, words: str, turn: OpenTurn | None, stranger: str) -> Job:
+        """Plan for the night what a message said, or what a turn answered; once, however often it is asked for."""
+        jobs, rule = await self.jobs(), self.night
+        told = {"turn": turn.id, "conversation": turn.conversation} if turn else {}
+        for job in jobs:
+            if (job.spec.kind, job.spec.task, job.spec.options) == (NIGHT, words, told):
+                return job
+        self.check_room(jobs, "person")
+        first, timing = next_due(rule, self.now()), dump(rule)
+        return await self.add(
+            JobSpec(
+                self.chat,
+                NIGHT,
+                "tonight",
+                timing,
+                rule.zone,
+                words,
+                told,
+                next_at=first,
+                stranger=stranger,
+            )
+        )
+
+    def check_room(self, jobs: Sequence[Job], by: Maker) -> None:
+        """Raise ToolError if the chat holds as many jobs as it may."""
         own = sum(job.spec.made_by == "model" for job in jobs)
         if len(jobs) >= self.limits.jobs or (by == "model" and own >= self.limits.by_model):
             form = plural(
@@ -186,12 +223,6 @@ class Planner:
                 len(jobs),
             )
             raise ToolError(form.format(count=len(jobs)))
-        self.check_interval(rule, by)
-        timing, first = dump(rule), next_due(rule, self.now())
-        spec = JobSpec(
-            self.chat, kind, when, timing, self.zone, task, options, made_by=by, next_at=first
-        )
-        return Proposal(spec, self.describe_spec(spec, 3))
 
     def check_interval(self, rule: Rule, by: Maker) -> None:
         if by == "person" or isinstance(rule, Once):

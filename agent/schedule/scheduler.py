@@ -42,6 +42,7 @@ GRACE_SECONDS = 300  # a reminder that late is still the reminder, not a missed 
 CATCH_UP = 10  # of "run all", at most this many
 ATTEMPTS = 3  # an occurrence that takes the whole program down each time is ended after so many
 PASS_SECONDS = 30.0
+NIGHT = "night"  # the kind of job of agent.schedule.night
 MISSED_ROWS = 1000  # most rows entered for one long absence
 
 
@@ -143,12 +144,18 @@ class QuietHours:
         """Whether the job has to wait until they are over."""
         once = job.spec.timing["kind"] == "once"
         asked = job.spec.made_by == "person" and (once or job.spec.kind == "remind")
-        if asked or job.spec.kind == "profile":  # switching the model sends nothing
+        if asked or job.spec.kind in ("profile", NIGHT):  # they send nothing then
             return False
-        local = at.astimezone(ZoneInfo(self.zone)).time()
-        if self.start <= self.end:
-            return self.start <= local < self.end
-        return local >= self.start or local < self.end
+        return self.left(at) > 0
+
+    def left(self, at: datetime) -> float:
+        """Seconds until they are over; 0 outside of them."""
+        local = at.astimezone(ZoneInfo(self.zone))
+        now, end = local.time(), datetime.combine(local.date(), self.end, local.tzinfo)
+        within = self.start <= now < self.end
+        if self.start > self.end:
+            within = now >= self.start or now < self.end
+        return (end - local).total_seconds() % 86_400 if within else 0.0
 
 
 @dataclass

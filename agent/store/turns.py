@@ -295,6 +295,20 @@ class TurnTable:
         value = None if liked is None else 1 if liked else -1
         return bool(await self.database.execute(sql, value, chat, message, author))
 
+    async def of_message(self, chat: str, message: str, author: str) -> OpenTurn | None:
+        """The newest turn that answers that message of the app's, or was delivered as it, in the chat or one of its
+        topics; None where none answers that author."""
+        sql = (
+            f"SELECT {_COLUMNS} FROM turns"
+            " WHERE (chat = ?1 OR substr(chat, 1, length(?1) + 1) IN (?1 || ':', ?1 || '|'))"
+            " AND (EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = turns.id AND ref = ?2)"
+            " OR EXISTS (SELECT 1 FROM outbox, json_each(message_ids) WHERE outbox.turn = turns.id AND value = ?2))"
+            " AND EXISTS (SELECT 1 FROM inbox WHERE inbox.turn = turns.id AND author IN ('', ?3))"
+            " ORDER BY started_at DESC LIMIT 1"
+        )
+        row = await self.database.one(sql, chat, message, author)
+        return OpenTurn(*row) if row else None
+
     async def disliked(self, limit: int) -> list[DislikedTurn]:
         """The newest turns whose answer somebody disliked, oldest first."""
         sql = (

@@ -14,13 +14,12 @@ from rich.console import Console
 from rich.table import Table
 
 from agent.agent import Agent
-from agent.evaluate.runner import PROMPTS, EvalSetup, Prompt, run_task
+from agent.evaluate.runner import PROMPTS, EvalSetup, Prompt, gpu_power, run_task
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.llm.gpu_queue import QueuedModel
 from agent.store import Store, open_store
-from backend.client import BackendClient
 from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share
 from bot.cli.command import Misused, Options, json_option, runs
@@ -135,13 +134,6 @@ async def run_missing(
             click.echo(
                 f"{nth:>3}/{len(todo)} {score.prompt:<10}{score.task:<22}{score.seconds:7.1f} s  {mark}"
             )
-
-
-async def gpu_power(backend: BackendClient) -> float | None:
-    """The power of all GPUs, in watts; None while none reports it."""
-    powers = [gpu.power_w for gpu in (await backend.status()).gpus]
-    known = [power for power in powers if power is not None]
-    return sum(known) if known else None
 
 
 def file_name(name: str) -> str:

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from agent.agent import Agent
 from agent.evaluate.rehearsal import RehearsalSetup, Rehearsed, Summary, rehearse, summary
+from agent.evaluate.runner import gpu_power
 from agent.llm.gpu_queue import GpuQueue, backend_queue
 from agent.sandbox.output_buffer import visible
 from agent.store.turns import RecordedTurn
@@ -28,7 +29,6 @@ from bot.cli.backend_config import backend_config, model_named, profile_of
 from bot.cli.bench import number
 from bot.cli.command import Failed, Options, json_option, runs
 from bot.cli.connect import backend_client, running_agent
-from bot.cli.eval import gpu_power
 from bot.cli.progress import sign_of_life
 from bot.settings import Settings, StateSection
 from bot.state import DATABASE, open_state_read_only

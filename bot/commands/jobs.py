@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from agent.errors import AgentError, ToolError
+from agent.language import speaking
 from agent.schedule.planner import OWNERS_ONLY, Planner
 from agent.store.jobs import CatchUp, Job
+from agent.store.turns import OpenTurn
 from bot.access import AccessLevel
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
@@ -54,6 +56,34 @@ async def schedule(context: HandlerContext, call: CommandCall) -> None:
     no = Button(f"{JOB}:no:{job.id}", TEXTS.no)
     question = TEXTS.plan_question.format(told=proposal.description)
     await context.send(call.chat, question, [[yes, no]])
+
+
+async def tonight(context: HandlerContext, call: CommandCall) -> None:
+    """/tonight has the last message done again at night; /tonight WORDS has these done."""
+    last = None if call.argument else await context.store.turns.last(call.chat)
+    if last or call.argument:
+        await do_tonight(context, call.chat, call.argument, last and last[0])
+    else:
+        await context.send(call.chat, TEXTS.nothing_to_retry)
+
+
+async def react_tonight(context: HandlerContext, chat: str, message: str, author: str) -> None:
+    """Have what its author asked with a message, or what a message answers them, done again at night."""
+    if turn := await context.store.turns.of_message(chat, message, author):
+        with speaking(await context.chosen_language(turn.chat)):
+            try:
+                await do_tonight(context, turn.chat, "", turn)
+            except AgentError as error:
+                await context.send(turn.chat, str(error))
+
+
+async def do_tonight(context: HandlerContext, chat: str, words: str, turn: OpenTurn | None) -> None:
+    rows = await context.store.inbox.of_turn(turn.id) if turn else []
+    words = words or "\n".join(row.incoming.text for row in rows).strip() or "…"
+    stranger = "; ".join(row.incoming.stranger for row in rows if row.incoming.stranger)
+    planner = await planner_of(context, chat)
+    job = await planner.work_tonight(words, turn, stranger)
+    await context.send(chat, planned(planner, job))
 
 
 async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:

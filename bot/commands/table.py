@@ -85,6 +85,7 @@ COMMANDS: Sequence[Command] = (
     Command("forget", conversations.forget),
     Command("jobs", jobs.jobs),
     Command("schedule", jobs.schedule),
+    Command("tonight", jobs.tonight),
     Command("repos", jobs.repos),
     Command("skills", jobs.skills),
     Command("mcp", jobs.mcp, level="owner"),

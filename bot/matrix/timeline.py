@@ -19,9 +19,10 @@ from agent.store import Incoming
 from agent.store.database import storable
 from bot import intake
 from bot.access import AccessLevel, Sender
-from bot.channel import FEEDBACK, OutgoingMessage
+from bot.channel import FEEDBACK, TONIGHT, OutgoingMessage
 from bot.commands import people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
+from bot.commands.jobs import react_tonight
 from bot.commands.table import (
     NAMES,
     command_named,
@@ -301,9 +302,12 @@ class Timeline:
         user = str(event.get("sender"))
         if await self._pressed(room, message, said, user):
             return
-        level = self._context.access.level(self.sender_of(room, user))
-        liked = FEEDBACK.get(said.replace("\ufe0f", ""))
-        if level == "stranger" or liked is None:
+        level, said = self._context.access.level(self.sender_of(room, user)), said.strip("\ufe0f")
+        if level == "stranger":
+            return
+        if said in TONIGHT:
+            await react_tonight(self._context, str(RoomKey(room.id)), message, user)
+        if (liked := FEEDBACK.get(said)) is None:
             return
         if await self._store.turns.judge(str(RoomKey(room.id)), message, user, liked):
             values = self._store.key_values

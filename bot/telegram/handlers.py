@@ -42,8 +42,8 @@ from agent.store import Incoming
 from agent.store.errors import StoreError
 from bot import intake
 from bot.access import AccessLevel, Sender
-from bot.channel import FEEDBACK, ChannelError, OutgoingMessage, send
-from bot.commands import people
+from bot.channel import FEEDBACK, TONIGHT, ChannelError, OutgoingMessage, send
+from bot.commands import jobs, people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
 from bot.commands.table import (
     COMMANDS,
@@ -218,8 +218,10 @@ async def on_reaction(context: HandlerContext, update: Update) -> None:
         return
     emoji = [each.emoji for each in change.new_reaction if isinstance(each, ReactionTypeEmoji)]
     liked = next((FEEDBACK[each] for each in emoji if each in FEEDBACK), None)
-    chat = str(ChatKey(change.chat.id))
-    await context.store.turns.judge(chat, str(change.message_id), str(change.user.id), liked)
+    chat, message, user = str(ChatKey(change.chat.id)), str(change.message_id), str(change.user.id)
+    await context.store.turns.judge(chat, message, user, liked)
+    if any(each in TONIGHT for each in emoji):
+        await jobs.react_tonight(context, chat, message, user)
 
 
 async def on_business(context: HandlerContext, update: Update) -> None:

@@ -22,7 +22,7 @@ from fakes.words import saying
 TEXTS = Texts()
 CONTRACT = (
     "start help new resume stop retry undo changes plan status gpu model context memory forget jobs"
-    " schedule repos skills mcp summary link trust approve freeze thaw export settings timezone"
+    " schedule tonight repos skills mcp summary link trust approve freeze thaw export settings timezone"
 ).split()
 
 

@@ -105,3 +105,35 @@ async def test_a_summary_asked_for_is_a_job_that_survives(scenario: TelegramScen
     assert (job.spec.kind, job.spec.task, job.spec.timing["kind"]) == ("summary", "site", "once")
     assert job.spec.next_at and job.spec.next_at <= run.store.clock()
     assert job.spec.options == {"tell_nothing": True}
+
+
+async def test_the_night_shift_is_asked_for_by_a_command_or_a_moon(
+    scenario: TelegramScenario,
+) -> None:
+    owner = scenario.owner
+    sam = scenario.gram.user("Sam Stranger")
+
+    async def jobs() -> list[tuple[str, str]]:
+        await owner.ask("/stop", seconds=9)  # handled after what came before
+        return [(job.spec.kind, job.spec.task) for job in await run.store.jobs.active()]
+
+    async with scenario.open() as run:
+        assert await said(owner, "/tonight") == Texts().nothing_to_retry
+        question = await owner.send("how many birds?")
+        answer = await owner.next_message()
+        await sam.react(answer, "🌚")
+        await owner.react(answer, "🔥")
+        assert await jobs() == []
+        await owner.react(answer, "🌚")
+        told = await owner.next_message()
+        assert told.text.startswith("Job 1: Night shift “how many birds?”, cron ")
+        await owner.react(question, "🌚")
+        assert (await owner.next_message()).text == told.text
+        assert await said(owner, "/tonight") == told.text
+        assert await jobs() == [("night", "how many birds?")]
+        assert (await said(owner, "/tonight count all fish")).startswith(
+            "Job 2: Night shift “count"
+        )
+        assert len(await jobs()) == 2
+        first = await run.store.jobs.get(1)
+        assert first and first.spec.options["turn"] and first.spec.next_at
