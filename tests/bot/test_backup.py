@@ -102,6 +102,18 @@ async def test_what_undo_keeps_is_left_out(state: Path, tmp_path: Path) -> None:
     assert kept == ["state/chats/cli/work/history/file"]
 
 
+@pytest.mark.parametrize("secrets", [False, True])
+async def test_what_is_saved_of_prompts_is_in_no_backup(
+    state: Path, tmp_path: Path, secrets: bool
+) -> None:
+    (state / "slots").mkdir()
+    (state / "slots" / "a-b-9-1.chat").write_text("a prompt")
+    await backup(state, tmp_path / "b.tar.gz", None, secrets=secrets)
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        names = tar.getnames()
+    assert "voltaire.db" in names and not [name for name in names if "slots" in name]
+
+
 def test_a_folder_that_a_sandbox_has_closed_is_left_out() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder) / "state" / "chats"

@@ -1,5 +1,6 @@
 """Flags in the spelling that a binary knows."""
 
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,3 +107,5 @@ async def test_a_profile_without_a_card_leaves_the_card_alone(tmp_path: Path, gp
     launch = await prepare(config, replace(load("pocket"), gpu=gpu), measure=False)
     assert ("--device none" in " ".join(launch.argv)) is not gpu
     assert (launch.env.get("CUDA_VISIBLE_DEVICES") == "") is not gpu
+    cache = Path(launch.env["CUDA_CACHE_PATH"])
+    assert cache.parent == config.state_dir and stat.S_IMODE(cache.stat().st_mode) == 0o700

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -112,22 +113,24 @@ async def test_no_request_is_lost_and_the_card_is_free_in_time(
     assert set(answered) == set(CHATS)
 
 
-async def test_the_chat_that_spoke_last_is_warm_when_the_card_is_back(
+async def test_chats_that_were_saved_and_the_last_one_are_warm_when_the_card_is_back(
     card: BackendConfig, scene: Scene
 ) -> None:
-    words = [
-        {"role": "system", "content": SYSTEM},
-        {"role": "user", "content": " ".join(f"word{n}" for n in range(300))},
-    ]
+    """As the agent has them saved once they are silent; the last is saved as the card is lent."""
+
+    def words(chat: str) -> list[dict[str, Any]]:
+        text = " ".join(f"{chat}{n}" for n in range(300))
+        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": text}]
+
     async with serving(card, scene) as it:
         await it.until(lambda status: status.backend.warm is not None and status.backend.serving)
-        first = await it.complete(words, "a")
+        first = [await it.complete(words(chat), chat, save=chat != "c") for chat in "abc"]
         await it.client.lend(3600)
         await it.client.lend(0)
         await back(it)
-        again = await it.complete(words, "a")
-    assert first["prompt_n"] > 300
-    assert again["prompt_n"] < 60
+        again = [await it.complete(words(chat), chat) for chat in "abc"]
+    assert all(timings["prompt_n"] > 300 for timings in first)
+    assert all(timings["prompt_n"] < 60 for timings in again)
 
 
 async def test_a_lend_outlives_the_backend_and_ends_by_the_clock(

@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+from backend.client import BackendClient
 from backend.protocol import Phrase
 from backend.state import RESTARTS, RestartHistory
 from bot.cli.status import SHOWN_RESTARTS, idle_lines
-from fakes.command_line import voltaire
+from bot.commands.status import backend_lines
+from fakes.command_line import voltaire, voltaire_beside
+from fakes.page_state import backend_with_card
 
 
 def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
@@ -17,6 +20,17 @@ def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
     wanted = [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in added[1:]]
     lines = out.splitlines()
     assert code == 0 and [line for line in lines if "Cause" in line] == wanted
+
+
+async def test_what_prompts_from_the_disk_have_saved_is_told(tmp_path: Path) -> None:
+    socket = tmp_path / "b.sock"
+    async with backend_with_card(socket), BackendClient(socket) as backend:
+        config = f'[backend]\nsocket = "{socket}"\n'
+        code, out, _ = await voltaire_beside(tmp_path, "status", config=config)
+        shown = backend_lines(await backend.status())
+    terminal = "prompts from the disk: 3, 12,400 tokens not read again, 14 s saved"
+    assert code == 0 and terminal in out.splitlines()
+    assert "prompts from the disk: 3, 14 s of reading saved" in shown
 
 
 def test_what_nobody_tells_is_not_known(tmp_path: Path) -> None:
