@@ -216,7 +216,8 @@ async def greet(wizard: "Wizard") -> None:
     act = partial(change, settings)
     chats: list[str] = []
     if TELEGRAM in wizard.apps:
-        owners = settings.telegram.owners or await act("owners")
+        with sign_of_life("starting the bot"):
+            owners = settings.telegram.owners or await act("owners")
         if wizard.given.pair or not owners:
             owners = await telegram.pair(act, wizard.username, click.echo)
         chats += [f"tg:{owner}" for owner in owners]
@@ -386,7 +387,7 @@ class Wizard:
             if not token and self.yes:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             while not token:
-                given = ask_freely("Bot token, from @BotFather (/newbot)")
+                given = ask("Bot token, from @BotFather (/newbot)")
                 if given == LATER:
                     self.apps.discard(TELEGRAM)
                     return
@@ -680,15 +681,9 @@ class Wizard:
 
 
 def ask(question: str, default: str = "") -> str:
+    """Ask for an answer, which is empty for Return alone where there is no default."""
     with interruptible():
-        answer = click.prompt(question, default=default or None, show_default=bool(default))
-    return str(answer).strip()
-
-
-def ask_freely(question: str) -> str:
-    """Ask for an answer that may be empty."""
-    with interruptible():
-        return str(click.prompt(question, default="", show_default=False)).strip()
+        return str(click.prompt(question, default=default, show_default=bool(default))).strip()
 
 
 def valid_zone(name: str) -> None:

@@ -72,6 +72,7 @@ async def test_with_network_and_token(gram: Localgram, tmp_path: Path) -> None:
         await terminal.answer((TOKEN, "1000002:wrong"))
         await terminal.until("refuses the token")
         await terminal.answer((TOKEN, "1000001:abc"), (ZONE, ""), (MODEL, ""))
+        await terminal.until("starting the bot, ")
         code = (await terminal.until(r"t\.me/voltaire_bot\?start=(\S+)"))[1]
         owner = gram.user("Ada")
         await owner.send(f"/start {code}")
