@@ -24,6 +24,7 @@ from bot.backup import backup, pack, rotate, without_secrets
 from bot.restore import BackupError, restore, unpack
 from bot.settings import load
 from bot.totp import KEY_FILE
+from fakes.patience import SECONDS
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ async def test_a_database_brings_no_statements_of_its_own(
     await backup(state, tmp_path / "good", None, secrets=False)
     bad = packed(tmp_path / "good", tmp_path / "bad", changed_database(tmp_path / "x", *statements))
     with pytest.raises(BackupError, match="other tables"):
-        await asyncio.wait_for(restore(bad, state), 10)
+        await asyncio.wait_for(restore(bad, state), SECONDS)
     assert await waiting(state) == ["hello"]
 
 

@@ -19,6 +19,7 @@ from agent.sandbox.limits import (
     watch_usage,
 )
 from agent.sandbox.sandbox import CommandResult, Sandbox
+from fakes.patience import SECONDS
 from fakes.sandbox_box import opened
 from fakes.words import saying
 
@@ -37,7 +38,7 @@ async def test_a_command_that_ended_before_it_was_seen_is_not_watched(tmp_path: 
     dead.wait()
     process = BwrapProcess()
     process.feed_status(b'{"child-pid": %d}\n' % dead.pid)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(SECONDS):
         await watch_usage(process, DiskQuota(tmp_path, SandboxLimits()))
 
 

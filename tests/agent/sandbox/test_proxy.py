@@ -13,6 +13,7 @@ import pytest
 
 from agent.sandbox.hosts import HostRequest
 from agent.sandbox.proxy import MOST_CONNECTIONS, EgressProxy, serve_proxy
+from fakes.patience import SECONDS, soon
 from fakes.web_server import Site
 
 
@@ -37,7 +38,7 @@ async def answer(port: int, *pieces: bytes, eof: bool = False) -> bytes:
         await asyncio.sleep(0)
     if eof:
         writer.write_eof()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         received = await reader.read()
     writer.close()
     return received
@@ -137,7 +138,7 @@ async def test_what_a_tunnel_may_begin_with(hello: bytes, through: bool) -> None
     web = Site(server.sockets[0].getsockname()[1])
     async with server, proxy_for(web) as port:
         await answer(port, f"CONNECT {web.host} HTTP/1.1\r\n\r\n".encode(), hello, eof=True)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(SECONDS):
             assert await reached.get() == (hello if through else b"")
 
 
@@ -152,6 +153,7 @@ async def test_many_connections_take_few_descriptors(web: Site) -> None:
         ]
         for client in clients:
             client.setblocking(False)
+        await soon(lambda: opened() - before - len(clients) >= MOST_CONNECTIONS)
         for _ in range(50):
             await asyncio.sleep(0)
         assert opened() - before - len(clients) == MOST_CONNECTIONS
@@ -177,5 +179,5 @@ async def test_without_a_free_descriptor_it_waits(web: Site) -> None:
             client.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(client, request)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(SECONDS):
                 assert (await loop.sock_recv(client, 4096)).startswith(b"HTTP/1.1 200")

@@ -15,6 +15,7 @@ from agent.tools.bash import bash
 from agent.tools.files import LINE_CHARACTERS, edit_file, read_file, write_file
 from agent.tools.search import grep, list_files
 from agent.tools.tool import Output
+from fakes.patience import SECONDS
 from fakes.sandbox_box import Box, opened, repository
 from fakes.words import saying
 
@@ -267,21 +268,26 @@ async def test_a_hostile_file_does_not_hold_up_the_program(
 
 @asynccontextmanager
 async def ticking() -> AsyncIterator[None]:
-    """Fails where the block takes long and nothing else can run in most of it."""
-    longest = 0.0
+    """Fails where the block takes long and nothing else can run in most of it.
+
+    By the processor's time, too: that of others is none of the block's.
+    """
+    clocks = (time.monotonic, time.process_time)
+    longest = [0.0, 0.0]
 
     async def tick() -> None:
-        nonlocal longest
-        before = time.monotonic()
+        before = [clock() for clock in clocks]
         while True:
             await asyncio.sleep(0.001)
-            longest, before = max(longest, time.monotonic() - before), time.monotonic()
+            now = [clock() for clock in clocks]
+            longest[:] = [max(a, c - b) for a, b, c in zip(longest, before, now, strict=True)]
+            before = now
 
-    task, began = asyncio.create_task(tick()), time.monotonic()
+    task, began = asyncio.create_task(tick()), [clock() for clock in clocks]
     yield
-    took = time.monotonic() - began
+    took = [clock() - start for clock, start in zip(clocks, began, strict=True)]
     task.cancel()
-    assert took < 0.5 or longest < took / 2
+    assert took[0] < 0.5 or any(a < b / 2 for a, b in zip(longest, took, strict=True))
 
 
 async def test_a_long_line_is_changed_beside_the_program_and_shown_in_part(box: Box) -> None:
@@ -375,7 +381,7 @@ async def test_an_edit_keeps_the_line_ends_around_it(
 ) -> None:
     await box.use(write_file, path="a", content=text)
     await box.use(edit_file, path="a", old=old, new=new)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(SECONDS):
         with await box.sandbox.files.open("a") as file:
             assert file.read() == written.encode()
 

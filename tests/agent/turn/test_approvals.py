@@ -1,6 +1,7 @@
 """Steps that an owner must allow."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -48,14 +49,21 @@ async def test_allowed_once(bench: Bench) -> None:
 
 
 async def test_the_time_of_a_call_is_not_that_of_the_owner_who_is_asked(bench: Bench) -> None:
+    read = 0.0
+
     async def ask(request: ApprovalRequest) -> Decision | None:
+        nonlocal read
+        began = time.monotonic()
         await asyncio.sleep(0.3)  # an owner reads
+        read = time.monotonic() - began
         return "once"
 
     bench.ask = ask
+    began = time.monotonic()
     await bench.run(COMMIT, says("Committed."))
+    rest = time.monotonic() - began - read
     [finished] = bench.of(ToolFinished)
-    assert finished.ok and finished.duration_ms < 300
+    assert finished.ok and finished.duration_ms <= 1000 * rest + 1
 
 
 async def test_denied(bench: Bench) -> None:

@@ -11,6 +11,7 @@ from agent.model import UNBOUNDED
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from fakes.model_scripted import Reply, ScriptedModel, calls, says
+from fakes.patience import SECONDS
 from tests.agent.turn.conftest import Bench
 
 CIRCLE = "I should look at the file again. " * 200
@@ -89,7 +90,7 @@ async def test_answer_now_ends_the_thought_and_all_later_ones_of_the_turn(
             turn.answer_now.set()
         bench.events.append(event)  # type: ignore[arg-type]
 
-    finished = await asyncio.wait_for(run_turn(turn, press), 30)
+    finished = await asyncio.wait_for(run_turn(turn, press), SECONDS)
     assert finished.text == "Forty-two."
     assert [request.brief for request in model.requests] == [False, True, True]
     assert {request.thinking for request in model.requests} == {chosen}

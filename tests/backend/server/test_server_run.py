@@ -111,7 +111,7 @@ async def test_after_a_sleep_of_the_machine_the_prefix_is_warmed_again(it: Watch
     await soon(lambda: len(watched.server.asked) > asked + 3)
     assert watched.state.status.current.warm == warm and not monitor.warm_again.is_set()
     slept += 8 * 3600
-    await asyncio.wait_for(monitor.warm_again.wait(), 10)
+    await asyncio.wait_for(monitor.warm_again.wait(), SECONDS)
     assert watched.state.status.current.warm is None
     monitor.warm_again.clear()
     asked = len(watched.server.asked)

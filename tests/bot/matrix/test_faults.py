@@ -315,7 +315,7 @@ async def test_a_device_that_was_deleted_and_a_password_that_is_gone_are_told(
             (scenario.folder / "password").unlink()
             await run.bot.server.post("/_matrix/client/v3/logout", {})
             assert run.serving
-            await asyncio.wait([run.serving], timeout=60)
+            await asyncio.wait([run.serving], timeout=SECONDS)
     assert told(ended.value) == saying("log in", "`voltaire setup`")
 
 

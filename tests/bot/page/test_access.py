@@ -11,7 +11,7 @@ import pytest
 from bot.page.access import KEY, PageRefused, load_key
 from bot.page.server import static_file
 from fakes.page_state import fill_state
-from fakes.patience import soon
+from fakes.patience import SECONDS, soon
 
 from .conftest import Visitor, served, visiting
 
@@ -191,7 +191,7 @@ async def test_nothing_looks_while_nobody_does(visitor: Visitor) -> None:
         assert (await answer.content.readline()).startswith(b"retry")
     assert live.looking
     answers[0].close()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(SECONDS):
         while (await answers[1].content.readline()) != b"event: now\n":
             pass
     assert live.looking

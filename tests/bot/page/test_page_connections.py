@@ -7,6 +7,7 @@ import pytest
 
 from bot import connections
 from fakes.page_state import fill_state
+from fakes.patience import SECONDS
 
 from .conftest import Visitor, served, visiting
 
@@ -45,19 +46,20 @@ async def test_what_shows_no_session_ends_in_time(tmp_path: Path, sent: bytes) -
     async with served(tmp_path) as page:
         page.access.connections.seconds = 0.2
         reader, writer = await opened(page.origin, sent)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(SECONDS):
             await end(reader)
         writer.close()
 
 
 async def test_hundreds_of_unfinished_requests_lock_nobody_out(visitor: Visitor) -> None:
+    visitor.page.access.connections.seconds = 10 * SECONDS  # the crowd does not end by itself
     live = await visitor.get("/api/live")
     crowd = [await opened(visitor.page.origin, UNFINISHED[n % len(UNFINISHED)]) for n in range(300)]
     assert (await visitor.get("/api/now")).status == 200
     async with visiting(visitor.page) as late:
         assert (await late.get("/api/now")).status == 200
     assert len(visitor.page.access.connections._open) <= connections.MOST_OF_ADDRESS
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(SECONDS):
         await end(crowd[0][0])
         assert (await live.content.readline()).startswith(b"retry")
     for _, writer in crowd:
@@ -67,10 +69,10 @@ async def test_hundreds_of_unfinished_requests_lock_nobody_out(visitor: Visitor)
 async def test_a_connection_with_a_session_lasts(tmp_path: Path) -> None:
     await fill_state(tmp_path / "voltaire.db", turns=1)
     async with served(tmp_path) as page:
-        page.access.connections.seconds = 0.5
+        page.access.connections.seconds = 2.0
         async with visiting(page) as visitor:
             reader, writer = await opened(page.origin, b"")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(SECONDS):
                 await end(reader)  # a connection that began later has ended
             writer.close()
             assert list(page.access.connections._open.values()) == [None]

@@ -144,7 +144,7 @@ async def test_only_who_asked_judges_an_answer(scenario: TelegramScenario) -> No
         answer = await mia.next_message(chat=group, where=lambda m: m.text == "Hello.")
         for person, emoji, kept in ((mia, "👎", -1), (scenario.owner, "👍", -1), (mia, "", None)):
             await person.react(answer, emoji)
-            await scenario.owner.ask("/stop", seconds=9)  # handled after it
+            await scenario.owner.ask("/stop")  # handled after it
             sql = "SELECT feedback FROM turns ORDER BY started_at LIMIT 1"
             assert await run.store.database.value(sql) == kept
 
@@ -175,7 +175,7 @@ async def test_a_business_account_is_declined_in_one_line(scenario: TelegramScen
             }
             scenario.gram.world.updates.put("business_connection", body)
         told = await scenario.owner.next_message()
-        await scenario.owner.ask("hi", seconds=9)
+        await scenario.owner.ask("hi")
     assert [m.text for m in scenario.owner.messages() if m.sender.is_bot] == [told.text, "Hello."]
     assert (told.text, answers(stranger)) == (TEXTS.no_business, [])
 

@@ -126,7 +126,8 @@ async def test_flood_control_is_obeyed_in_its_chat_alone(scenario: TelegramScena
         await scenario.owner.send("hi")
         assert "Flood control exceeded" in await postponed(run)
         await other.ask("hi")
-        assert finals(scenario) == []
+        early = finals(scenario)
+        assert early == [] or asyncio.get_running_loop().time() - started > 4
         await scenario.owner.next_message(where=is_final)
         assert asyncio.get_running_loop().time() - started > 4
     assert finals(scenario) == ["Hello."]

@@ -81,7 +81,7 @@ async def test_a_member_reads_the_step_and_gets_no_button(scenario: TelegramScen
     served = Backend(profile="pocket", model="pocket.gguf")
     scenario.services = lambda run: {"backend": served, "models": Source()}
     async with scenario.open():
-        card = await mia.ask("/model", seconds=9)
+        card = await mia.ask("/model")
     assert card.text.endswith(TEXTS.toy_hint.replace("`", "")) and not card.keyboard
 
 

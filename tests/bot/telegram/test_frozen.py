@@ -11,7 +11,7 @@ from bot.localgram import Localgram, is_final
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
 from fakes.model_scripted import ModelServer, says
-from fakes.patience import SECONDS, soon
+from fakes.patience import SECONDS, soon, within
 
 WAKING = 10.0  # seconds
 
@@ -45,7 +45,7 @@ async def test_what_was_written_before_and_meanwhile_is_answered_once_it_wakes(
                 await asyncio.sleep(seconds)
             finally:
                 os.killpg(process.pid, signal.SIGCONT)
-            async with asyncio.timeout(WAKING):
+            with within(WAKING):
                 for _ in range(1 + asked):
                     await person.next_message(where=is_final)
             await process.stop()

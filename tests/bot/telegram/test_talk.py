@@ -59,7 +59,7 @@ async def test_a_failed_answer_is_seen_on_its_question(
     async with scenario.open():
         await scenario.owner.ask("hi")
         await scenario.gram.until(lambda: shown_on(scenario) == shown or None)
-        await scenario.owner.ask("/stop", seconds=9)
+        await scenario.owner.ask("/stop")
     assert shown_on(scenario) == shown
 
 
@@ -70,12 +70,12 @@ async def test_what_is_thought_of_an_answer_is_kept_with_its_turn(
         answer = await scenario.owner.ask("hi")
         for emoji, kept in (("👎", -1), ("👍", 1), ("🔥", None), ("👎", -1)):
             await scenario.owner.react(answer, emoji)
-            await scenario.owner.ask("/stop", seconds=9)  # handled after it
+            await scenario.owner.ask("/stop")  # handled after it
             found = await run.store.database.all("SELECT feedback FROM turns")
             assert [row[0] for row in found] == [kept]
         stranger = scenario.gram.user("Sam Stranger")
         await stranger.react(answer, "👍")
-        await scenario.owner.ask("/stop", seconds=9)
+        await scenario.owner.ask("/stop")
         [one] = await run.store.turns.disliked(9)
     assert (one.asked, one.answered) == ("hi", "Hello.")
 
@@ -153,19 +153,24 @@ async def test_whether_tool_lines_stay_is_one_setting(
     scenario.tools = [look]
     last = says("Three birds.", hold=go_on.wait) if pace == "slow" else says("Three birds.")
     scenario.script = in_order([calls("look", place="tree"), last])
+    expected = [*["✓ look tree"] * stays, "Three birds."]
+
+    def shown() -> list[str]:
+        return first_lines(m for m in scenario.owner.messages() if m.id > asked.id)
+
     async with scenario.open() as run:
         await run.store.chats.set("tg:111", tools=lines)
         if pace == "quick":  # the chat's burst is spent: no live view comes before the answer
             for _ in range(4):
-                await scenario.owner.ask("/stop", seconds=9)
+                await scenario.owner.ask("/stop")
         asked = await scenario.owner.send("birds?")
         if pace == "slow":
             await scenario.owner.event(lambda e: e if isinstance(e, Drafted | Posted) else None)
             go_on.set()
         await scenario.owner.next_message(where=is_final)
         await scenario.gram.until(lambda: run.services.chats.running() == [] or None)
-        messages = [m for m in scenario.owner.messages() if m.id > asked.id]
-    assert first_lines(messages) == [*["✓ look tree"] * stays, "Three birds."]
+        await scenario.gram.until(lambda: shown() == expected or None)
+    assert shown() == expected
 
 
 async def test_stop_ends_a_running_turn_at_once(scenario: TelegramScenario) -> None:
