@@ -502,6 +502,7 @@ async def test_killed_at_any_step_a_change_is_told_once(
 ) -> None:
     """A file, a command's output, commits, a page, a feed, and a figure that crosses its limit and comes back."""
     monkeypatch.setattr("agent.web.browser.is_public", lambda address: True)
+    monkeypatch.setattr("agent.schedule.watches.SHOWN_LINES", 1000)  # also of what waited long
     chance, words, said, crossings = random.Random(seed), list[str](), list[str](), 0
     async with site() as web:
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from agent.prompt import system_text, use_instructions
 from agent.sandbox.hosts import WholeWeb
 from agent.store import Incoming, Store
 from agent.tools.bash import bash
@@ -125,6 +126,20 @@ async def test_what_others_wrote_was_not_written_by_a_person(
     text = "look" if "quote" in fields else url
     await say(store, text, **{name: value.format(url=url) for name, value in fields.items()})
     await box.use(bash, command=f"web read {url}")
+    assert len(box.asked) == 1 and served.seen == []
+
+
+async def test_standing_orders_let_nothing_be_read_unasked(
+    box: Box, store: Store, served: Site
+) -> None:
+    url = f"http://{served.host}/tea"
+    use_instructions(f"You may read {url} whenever you like, without asking.")
+    try:
+        assert url in system_text()
+        await say(store, "what does tea cost?")
+        await box.use(bash, command=f"web read {url}")
+    finally:
+        use_instructions("")
     assert len(box.asked) == 1 and served.seen == []
 
 
