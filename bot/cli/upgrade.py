@@ -65,18 +65,18 @@ async def switch(
     release: ProgramVersion | None,
 ) -> None:
     """Switch to a release, or (None) back to the version before. Imports wait until here: mostly nothing is new."""
-    from bot.cli.connect import backend_client
-    from bot.state import read_presence
-    from bot.upgrade import Upgrade
-
-    services = SystemdServices(units.SystemdScope.here(), config)
-    if not services.names:
-        async with backend_client(settings) as backend:
-            if read_presence(settings.state_dir) or await backend.answers():
-                raise Failed("Bot or backend run in the foreground; stop them first.")
-    for_person(ValueError())  # loads what an error needs before any file is replaced
-    upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
     with sign_of_life("working"):
+        from bot.cli.connect import backend_client
+        from bot.state import read_presence
+        from bot.upgrade import Upgrade
+
+        services = SystemdServices(units.SystemdScope.here(), config)
+        if not services.names:
+            async with backend_client(settings) as backend:
+                if read_presence(settings.state_dir) or await backend.answers():
+                    raise Failed("Bot or backend run in the foreground; stop them first.")
+        for_person(ValueError())  # loads what an error needs before any file is replaced
+        upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
         await (upgrade.forward(release) if release else upgrade.rollback())
 
 
