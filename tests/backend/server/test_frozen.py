@@ -19,8 +19,8 @@ from fakes.backend_running import QUICK, Running
 from fakes.patience import SECONDS, within
 from tests.backend.conftest import running
 
-FROZEN = 11.0  # seconds, more than each of these
-BRIEF = replace(QUICK, stall=1.5, stopped=0.5, load_stall=6.0, longest_load=10.0, wake=1.0)
+FROZEN = 11.0  # seconds, more than a silence that counts as a fault
+BRIEF = replace(QUICK, stall=1.5, stopped=0.5, load_stall=10.0, longest_load=40.0, wake=1.0)
 WAKING = 10.0  # seconds after waking within which it serves, on a busy machine
 BACKEND = """
 import asyncio, sys

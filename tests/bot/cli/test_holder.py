@@ -1,6 +1,7 @@
 """One process holds the state: the bot, or a command where no bot runs. The other commands are its clients."""
 
 import asyncio
+import codecs
 import json
 import os
 import signal
@@ -73,8 +74,9 @@ class House:
 
         async def read(stream: asyncio.StreamReader | None, name: str) -> None:
             assert stream
+            decoder = codecs.getincrementaldecoder("utf-8")()  # a piece may end within a character
             while piece := await stream.read(4096):
-                setattr(typed, name, getattr(typed, name) + piece.decode())
+                setattr(typed, name, getattr(typed, name) + decoder.decode(piece))
 
         typed.reading = [
             asyncio.create_task(read(process.stdout, "out")),

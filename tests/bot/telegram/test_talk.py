@@ -16,7 +16,7 @@ from bot.localgram.feed import Acted, Drafted, Posted
 from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
-from fakes.patience import SECONDS, within
+from fakes.patience import SECONDS, soon, within
 from fakes.words import saying
 
 
@@ -168,7 +168,7 @@ async def test_whether_tool_lines_stay_is_one_setting(
             await scenario.owner.event(lambda e: e if isinstance(e, Drafted | Posted) else None)
             go_on.set()
         await scenario.owner.next_message(where=is_final)
-        await scenario.gram.until(lambda: run.services.chats.running() == [] or None)
+        await soon(lambda: run.services.chats.running() == [])
         await scenario.gram.until(lambda: shown() == expected or None)
     assert shown() == expected
 
