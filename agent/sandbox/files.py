@@ -144,16 +144,16 @@ class Files:
         """
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
-        path = path.strip().removeprefix("file://")
+        path = re.sub(r"""^(["'`])(.*)\1$""", r"\2", path.strip())
+        path = re.sub(r"^((file|sandbox):(//)?|\$(PWD|\{PWD\})/+)", "", path)
         if re.match(r"https?:/", path):
             raise ToolError(f"{path} is an address, not a file. {WEB}")
-        full = posixpath.normpath(posixpath.join(WORKSPACE, path))
-        home = re.match(r"(?:~|\$HOME|\$\{HOME\})(?:/+|$)", path)
-        if home or full == HOME or full.startswith(f"{HOME}/"):
-            lasting = path[home.end() :] if home else full[len(HOME) + 1 :]
+        at_home = re.sub(r"^(~[\w-]*|\$HOME|\$\{HOME\})(?=/|$)", HOME, path)
+        full = posixpath.normpath(posixpath.join(WORKSPACE, at_home))
+        if full == HOME or full.startswith(f"{HOME}/"):
             raise ToolError(
                 f"{path} does not last: {HOME}, which is ~, is emptied after each command. "
-                f"Use {WORKSPACE}/{lasting}, in bash too."
+                f"Use {WORKSPACE}/{full[len(HOME) + 1 :]}, in bash too."
             )
         if full == MADE_UP or full.startswith(f"{MADE_UP}/"):
             full = f"{WORKSPACE}{full[len(MADE_UP) :]}"

@@ -4,6 +4,7 @@
 #                                                   the name, a line feed, the line
 # Each field ends with a NUL.
 # FOLDER lies beneath TOP; EXPRESSION (extended) is for paths. Exits with 44 where there is no FOLDER.
+most_decoded=100 # files that are not UTF-8; further ones are searched as they are
 command=$1 top=$2 folder=$3 expression=$4 pattern=$5
 cd -- "$top" && [ -e "./$folder" ] || exit 44
 export GIT_DIR=/etc/voltaire/empty.git GIT_WORK_TREE="$top"
@@ -15,6 +16,21 @@ else
     git check-ignore -z --no-index --stdin </tmp/all | sort -z >/tmp/ignored
     comm -z -23 /tmp/all /tmp/ignored >/tmp/files
 fi
+
+# The encodings in which files may hold what a pattern looks for.
+encodings_of() {
+    for encoding in CP1252 CP1250 CP1251 KOI8-R CP932 GB18030 BIG5 EUC-KR; do
+        printf %s "$1" | iconv -t $encoding >/dev/null 2>&1 && echo $encoding
+        case $1 in *[!\ -~]*) ;; *) return ;; esac
+    done
+}
+
+# The lines of a file without a byte order mark, those that are not UTF-8 converted from $encoding.
+decoded() {
+    { grep -nax '.*' -- "$1"; grep -naxv '.*' -- "$1" | iconv -c -f $encoding -t UTF-8; } |
+        LC_ALL=C sort -n -t: -k1,1 | cut -d: -f2- | LC_ALL=C sed '1s/^\xef\xbb\xbf//'
+}
+
 case $command in
 newest)
     printf '%s\0' "$(tr -cd '\0' </tmp/files | wc -c)"
@@ -22,14 +38,31 @@ newest)
         sort -z -k1,1nr | head -z -n 200 | cut -z -f2-
     ;;
 lines)
-    kind=-P crlf='(*ANYCRLF)(?m)' # "$" matches before a CR, too
+    kind=-P crlf='(*UCP)(*ANYCRLF)(?m)' # \w matches every letter; "$" before a CR, too
     grep -qP -e "$pattern" /dev/null 2>/dev/null
     [ $? -lt 2 ] || kind=-F crlf='' # no regular expression: plain text
     printf '%s\0' "$kind"
-    # No name with a line feed in it can pose as another file's match. In the locale C any bytes but NUL are text,
-    # so that files in other encodings than UTF-8 are searched too (-a).
-    sed -z '/\n/d' /tmp/files | LC_ALL=C xargs -0 -r grep -lIsZ -e '' -- |
-        xargs -0 -r grep -anHsZ --color=never $kind -e "$crlf$pattern" -- |
+    # No name with a line feed in it can pose as another file's match. In the locale C any bytes but NUL are text.
+    sed -z '/\n/d' /tmp/files >/tmp/named
+    LC_ALL=C xargs -0 -r grep -lIsZ -e '' -- </tmp/named >/tmp/text
+    {
+        xargs -0 -r grep -laxvsZ '.*' -- </tmp/text # not all of their lines are UTF-8
+        LC_ALL=C xargs -0 -r grep -lazsZP '\A\xef\xbb\xbf' -- </tmp/text
+    } | head -z -n "$most_decoded" | sort -zu >/tmp/other
+    LC_ALL=C xargs -0 -r grep -lazsZP '\A(\xff\xfe|\xfe\xff)' -- </tmp/named |
+        head -z -n "$most_decoded" >/tmp/utf16
+    encodings=$(encodings_of "$pattern")
+    {
+        sort -z /tmp/text | comm -z -23 - /tmp/other | xargs -0 -r grep -anHsZ $kind -e "$crlf$pattern" --
+        while IFS= read -rd '' name; do
+            iconv -c -f UTF-16 -t UTF-8 -- "$name" | grep -anHsZ --label="$name" $kind -e "$crlf$pattern"
+        done </tmp/utf16
+        while IFS= read -rd '' name; do
+            for encoding in $encodings; do
+                decoded "$name" | grep -anHsZ --label="$name" $kind -e "$crlf$pattern" && break
+            done
+        done </tmp/other
+    } 2>/dev/null |
         tr '\n\0' '\0\n' | cut -z -b 1-300 | head -z -n 301
     ;;
 esac

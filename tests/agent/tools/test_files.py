@@ -396,6 +396,8 @@ async def test_an_edit_keeps_the_line_ends_around_it(
         ("file:///tmp/a", "/workspace/a"),
         ("/tmp/x/y.md", "/workspace/x/y.md"),
         ("/workspace/../tmp/z", "/workspace/z"),
+        ("~root/a.txt", "/workspace/a.txt"),
+        ("'~/a.txt'", "/workspace/a.txt"),
     ],
 )
 async def test_what_would_not_last_is_refused_with_a_place_that_does(
@@ -415,7 +417,12 @@ async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> N
     assert await box.error(list_files, pattern=pattern) == saying("emptied", "Use /workspace/")
 
 
-@pytest.mark.parametrize("path", ["\ta.txt \n", "file:///workspace/a.txt"])
+AROUND_A_PATH = ["\ta.txt \n", "file:///workspace/a.txt", "file:/workspace/a.txt", "sandbox:/workspace/a.txt",
+                 '"a.txt"', "'/workspace/a.txt'", "`a.txt`", "$PWD/a.txt", "${PWD}/a.txt", "'$PWD//a.txt'",
+                 "~/../workspace/a.txt"]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", AROUND_A_PATH)
 async def test_what_stands_around_a_path_is_no_part_of_it(box: Box, path: str) -> None:
     await box.use(write_file, path=path, content="x")
     assert await box.sandbox.files.names("") == ["a.txt"]

@@ -244,3 +244,37 @@ async def test_files_in_other_encodings_are_searched_too(box: Box, encoding: str
 async def test_a_line_may_end_as_on_windows(box: Box, pattern: str) -> None:
     (box.sandbox.workspace / "a.txt").write_bytes(b"foo\r\nx x\r\n")
     assert await box.text(grep, pattern=pattern) == "1 line:\na.txt:1:foo␤"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "encoding"),
+    [
+        ("M.ller", "Herr Müller", "latin-1"),
+        ("Müller", "Herr Müller", "cp1252"),
+        ("(?i)MÜLLER$", "Herr Müller", "latin-1"),
+        ("^Herr M[^a]ller", "Herr Müller", "latin-1"),
+        (r"M\w+ller", "Herr Müller", "latin-1"),
+        (r"M\w+ller", "Herr Müller", "utf-8"),
+        (r"\bwei\b", "weiß wei", "utf-8"),
+        ("^total", "total Müller", "utf-8-sig"),
+        ("Müller", "total Müller", "utf-16"),
+        ("^total", "total Müller", "utf-16"),
+        ("Привет", "Привет мир", "cp1251"),
+        ("(?i)привет", "Привет мир", "koi8-r"),
+        ("Żółw", "Żółw i zając", "cp1250"),
+        ("合計", "合計 5", "cp932"),
+        ("合同", "这份合同期限", "gb18030"),
+        ("계약", "계약 기간", "euc-kr"),
+    ],
+)
+async def test_a_line_matches_as_it_reads_in_its_own_encoding(
+    box: Box, pattern: str, text: str, encoding: str
+) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes(f"{text}\nx\n".encode(encoding))
+    assert await box.text(grep, pattern=pattern) == f"1 line:\na.txt:1:{text}"
+
+
+async def test_each_line_is_read_in_its_own_encoding(box: Box) -> None:
+    (box.sandbox.workspace / "a.txt").write_bytes(b"1 M\xfcller\n2 plain\n3 M\xc3\xbcller\n")
+    found = await box.text(grep, pattern="Müller")
+    assert found == "2 lines:\na.txt:1:1 Müller\na.txt:3:3 Müller"
