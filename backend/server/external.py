@@ -36,15 +36,13 @@ DEFAULT_CONTEXT = 8192
 LIST_SECONDS = 2.0  # a server that has no such route may leave it unanswered
 LEAST_WINDOW = 256  # tokens; less, such as 0 or -1, stands for "not known"
 LARGEST_WINDOW = 1 << 27
-# What is in use comes before what is possible. Of llama.cpp, vLLM, OpenRouter, Groq, Mistral, Novita, TabbyAPI,
-# LiteLLM, GitHub Models, Gemini, Jan, Lemonade and Copilot, as letters alone: each is also written in other ways.
-WINDOW_KEYS = (
-    *("loadedcontextlength", "nctx", "maxmodellen", "contextlength", "contextwindow"),
-    *("maxcontextlength", "contextsize", "ctxsize", "ctxlen", "maxseqlen", "maxseqlength"),
-    *("maxsequencelength", "maxcontextwindow", "maxcontextwindowtokens", "maxcontexttokens"),
-    *("maxinputtokens", "inputtokenlimit"),
+# Of llama.cpp, vLLM, OpenRouter, Groq, Mistral, Novita, TabbyAPI, LiteLLM, GitHub Models, Gemini, TGI, Copilot and
+# others, as letters alone: each is also written in other ways.
+WINDOW_KEY = re.compile(
+    r"(loaded|max|num|n|total)?(context|ctx)(window(tokens|size)?|len|length|limit|size|slot|perseq|tokens)?"
+    r"|max(model|seq|sequence|input|prompt|total)(len|length|tokens)|(input)?tokenlimit"
 )
-SIZE_FLAGS = ("-c", "--ctx-size", "-fitc", "--fit-ctx")  # the last two: what is left at least
+SIZE_FLAGS = ("-c", "--ctx-size", "-ctx", "-fitc", "--fit-ctx")  # the last two: what is left
 DEEPEST = 3  # levels of a row that are looked at
 USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
 NEAR = 0.8  # of a window, that a prompt cut to it fills
@@ -303,15 +301,21 @@ def window_of(row: JsonObject) -> int:
     """The window in a row of `/v1/models`; 0 where it has none.
 
     llama-server and llama-swap give `meta.n_ctx`, a router its arguments, vLLM and SGLang `max_model_len`,
-    others a limit by one of WINDOW_KEYS. What the model was trained for (`n_ctx_train`) is no window.
+    others a limit by a WINDOW_KEY; the least counts, since what is in use is less than what is possible. What the model
+    was trained for (`n_ctx_train`) is no window.
     """
-    parts: list[JsonObject] = [row]
-    level = parts
+    parts, level = [row], [row]
     for _ in range(DEEPEST):
-        level = [value for part in level for value in part.values() if isinstance(value, dict)]
-        parts = [*parts, *level]
-    named = [(re.sub(r"[\W_]", "", key).lower(), part[key]) for part in parts for key in part]
-    found = (whole(value) for wanted in WINDOW_KEYS for key, value in named if key == wanted)
+        values = [value for part in level for value in part.values()]
+        below = (
+            each for value in values for each in (value if isinstance(value, list) else [value])
+        )
+        level = [each for each in below if isinstance(each, dict)]
+        parts += level
+    named = ((re.sub(r"[\W_]", "", key).lower(), part[key]) for part in parts for key in part)
+    found = (whole(value) for key, value in named if WINDOW_KEY.fullmatch(key))
+    if window := min(filter(None, found), default=0):
+        return window
     status = row.get("status")
     arguments = status.get("args") if isinstance(status, dict) else None
     listed = arguments if isinstance(arguments, list) else []
@@ -321,7 +325,7 @@ def window_of(row: JsonObject) -> int:
     slots = next((given[name] for name in ("-np", "--parallel") if name in given), "")
     if slots.isdecimal() and int(slots) > 1 and not {"-kvu", "--kv-unified"} & {*words}:
         size //= int(slots)  # each slot has its share
-    return next((number for number in (*found, size) if number), 0)
+    return size
 
 
 def row_of(models: list[JsonObject], name: str) -> JsonObject:
@@ -337,10 +341,10 @@ def whole(value: object) -> int:
     """A number of tokens, also as text ("131,072", "128k"); 0 for anything else."""
     if isinstance(value, str) and (
         digits := re.fullmatch(
-            r"\s*(\d{1,3}(?:[,_]?\d{3}){0,3}|\d{1,9})\s*(k?)\s*", value, re.I | re.A
+            r"\s*(\d{1,3}(?:[,_ ]?\d{3}){0,3}|\d{1,9})\s*([km]?)( ?tokens)?\s*", value.lower(), re.A
         )
     ):
-        value = int(re.sub(r"\D", "", digits[1])) * (1000 if digits[2] else 1)
+        value = int(re.sub(r"\D", "", digits[1])) * {"": 1, "k": 1000, "m": 10**6}[digits[2]]
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if type(value) is int and LEAST_WINDOW <= value <= LARGEST_WINDOW else 0
