@@ -12,6 +12,8 @@
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   broken CODE         every sample call answers CODE (999: unknown), or does so until NVML was initialized
  *   heals N             N times (0: never)
+ *   unusable CODE       NVML cannot be initialized: CODE
+ *   memory CODE         the query for memory answers CODE (0: a size of 0)
  *   hang S              every sample call sleeps S seconds first
  * A key that is absent answers NVML_ERROR_NOT_SUPPORTED. Without FAKE_NVML there is no driver:
  * the library stays loaded in a process, also for tests that know nothing of it.
@@ -74,7 +76,12 @@ static int give(void *device, const char *key, uint *out) {
     return SUCCESS;
 }
 
-int nvmlInit_v2(void) { inits++; return getenv("FAKE_NVML") ? SUCCESS : DRIVER_NOT_LOADED; }
+int nvmlInit_v2(void) {
+    ull code;
+    inits++;
+    if (!getenv("FAKE_NVML")) return DRIVER_NOT_LOADED;
+    return look("unusable", &code) ? (int)code : SUCCESS;
+}
 int nvmlInitWithFlags(uint flags) { (void)flags; return nvmlInit_v2(); }
 int nvmlShutdown(void) { return SUCCESS; }
 const char *nvmlErrorString(int code) { (void)code; return "an error of the fake NVML"; }
@@ -137,6 +144,8 @@ struct memory { ull total, free, used; };
 int nvmlDeviceGetMemoryInfo(void *device, struct memory *memory) {
     int state = check(device);
     if (state) return state;
+    ull code;
+    if (look("memory", &code)) { memset(memory, 0, sizeof *memory); return (int)code; }
     char own[32];
     snprintf(own, sizeof own, "total%u", card(device));
     if (!look(own, &memory->total) && !look("total", &memory->total)) return NOT_SUPPORTED;

@@ -113,8 +113,8 @@ async def sampling(
     every: float = 1.0,
     reopen_after: float = REOPEN_SECONDS,
 ) -> AsyncIterator[None]:
-    """Feed `sampler` for the block; without a usable NVML it gets no sample. An NVML that fell silent is
-    initialized anew after `reopen_after` seconds."""
+    """Feed `sampler` for the block; without a usable NVML it gets no sample. An NVML that fell silent, or
+    could not be used yet, is initialized anew after `reopen_after` seconds."""
     stop = threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -123,16 +123,17 @@ async def sampling(
             loop.call_soon_threadsafe(call, *arguments)
 
     def sample_until_stopped() -> None:
-        try:
-            nvml, opened_at = Nvml(), monotonic()
-            while not stop.is_set():
-                sample = nvml.sample()
-                in_loop(sampler.take, sample)
-                if sample.silent and monotonic() - opened_at >= reopen_after:
-                    nvml, opened_at = nvml.reopened(), monotonic()
-                stop.wait(every)
-        except NvmlUnusable:
+        nvml, opened_at = Nvml.opened(), monotonic()
+        if nvml is None:
             in_loop(sampler.answered.set)
+        while not stop.is_set():
+            sample = nvml.sample() if nvml else Sample(monotonic())
+            if nvml:
+                in_loop(sampler.take, sample)
+            nothing = sample.silent or not (sample.gpus or sample.lost)
+            if nothing and monotonic() - opened_at >= reopen_after:
+                nvml, opened_at = Nvml.opened(nvml), monotonic()
+            stop.wait(every)
 
     if load_library(library):
         threading.Thread(target=sample_until_stopped, name="nvml", daemon=True).start()
@@ -226,17 +227,19 @@ class Nvml:
         self._events = self._register()
         self._told: set[int] = set()  # of which a figure was told before
 
-    def reopened(self) -> "Nvml":
-        """NVML initialized anew; this one where that fails, or where it then knows fewer GPUs."""
-        with suppress(self._nvml.NVMLError):
-            self._nvml.nvmlShutdown()
+    @classmethod
+    def opened(cls, before: "Nvml | None" = None) -> "Nvml | None":
+        """NVML initialized, in place of `before`; `before` where that fails, or where it then knows fewer GPUs."""
+        if before:
+            with suppress(before._nvml.NVMLError):
+                before._nvml.nvmlShutdown()
         try:
-            fresh = Nvml()
+            fresh = cls()
         except NvmlUnusable:
-            return self
-        if len(fresh._handles) < len(self._handles):
-            return self
-        fresh._told = self._told
+            return before
+        if before and len(fresh._handles) < len(before._handles):
+            return before
+        fresh._told = before._told if before else set()
         return fresh
 
     def sample(self) -> Sample:
@@ -312,19 +315,21 @@ class Nvml:
             return None
 
     def _memory(self, handle: Any) -> tuple["Memory | None", bool]:
-        """The memory of a GPU, and whether it is the machine's own: GB10 and Jetson have no other, which NVML
-        answers with "not supported"."""
+        """The memory of a GPU, and whether it is the machine's own: GB10 and Jetson have no other, of which
+        NVML says "not supported", or none."""
         nvml = self._nvml
         try:
             found = nvml.nvmlDeviceGetMemoryInfo(handle)
+            if found.total:
+                return Memory(int(found.total), int(found.used)), False
         except nvml.NVMLError_GpuIsLost:
             raise
-        except nvml.NVMLError_NotSupported:
-            total = proc.total_mib()
-            return Memory(int(total * MIB), int((total - proc.available_mib()) * MIB)), True
+        except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+            pass
         except nvml.NVMLError:
             return None, False
-        return Memory(int(found.total), int(found.used)), False
+        total = proc.total_mib()
+        return Memory(int(total * MIB), int((total - proc.available_mib()) * MIB)), True
 
     def _memory_temperature(self, handle: Any) -> float | None:
         values = self.ask("nvmlDeviceGetFieldValues", handle, [self._nvml.NVML_FI_DEV_MEMORY_TEMP])

@@ -33,6 +33,7 @@ MACHINE_UNITS = Path("/etc/systemd/system")
 MACHINE_STATE = Path("/var/lib/voltaire")
 SYSUSERS = Path("/usr/lib/sysusers.d/voltaire.conf")
 TMPFILES = Path("/usr/lib/tmpfiles.d/voltaire.conf")
+RUNTIME = Path("/run/user")
 LINGERS = Path("run") / "lingers"  # in the state folder, in no backup
 USER = "voltaire"  # its group has the same name
 HIDDEN = ("/home", "/root", "/run/user")  # by ProtectHome=tmpfs
@@ -162,7 +163,8 @@ def install(scope: SystemdScope, installation: Installation) -> bool:
         run(sys.executable, "-m", "compileall", "-q", packages, check=False, seconds=600)
     elif scope.systemctl == "systemctl":
         lingers = enable_linger(installation.state)  # first: it starts the systemd of the user
-        reach_user_manager()
+        run_systemctl(scope, "--wait", "is-system-running", check=False)  # which takes a moment
+        run_systemctl(scope, "show-environment")
     write_units(scope, installation)
     run_systemctl(scope, "enable", "voltaire.target")
     run_systemctl(scope, "restart", "voltaire.target")  # and both services with it, once
@@ -183,25 +185,6 @@ def write_units(scope: SystemdScope, installation: Installation) -> None:
     for name, text in render(scope, installation).items():
         (scope.folder / name).write_text(text, "utf-8")
     run_systemctl(scope, "daemon-reload")
-
-
-def reach_user_manager(folder: Path = Path("/run/user")) -> None:
-    """Name the socket of the user's systemd where the login did not (su, sudo, cron). SetupError where it does
-    not run: lingering, which starts it, is to be enabled before."""
-    runtime = folder / str(os.geteuid())
-    if "XDG_RUNTIME_DIR" not in os.environ and runtime.is_dir():
-        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
-    try:
-        # Lingering was enabled a moment ago, and what that starts takes one.
-        run("systemctl", "--user", "--wait", "is-system-running", check=False)
-        run("systemctl", "--user", "show-environment")
-    except SetupError as error:
-        name = getpass.getuser()
-        raise SetupError(
-            f"systemd does not run for the user {name} here: {error} Log in as {name} itself, by ssh or with"
-            f" `machinectl shell {name}@`, not by su or sudo; or, as an administrator, run"
-            f" `loginctl enable-linger {name}` first. Then run `voltaire setup` again."
-        ) from None
 
 
 def enable_linger(state: Path) -> bool:
@@ -364,7 +347,22 @@ def lowest_priority() -> list[str]:
 
 
 def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
-    return run(scope.systemctl, *scope.flags, *words, check=check)
+    """Run systemctl, with the socket of the user's systemd where the login names none or another's (su, sudo, cron)."""
+    runtime = RUNTIME / str(os.geteuid())
+    named = os.environ.get("XDG_RUNTIME_DIR", "")
+    if not scope.root and not os.access(named, os.W_OK) and runtime.is_dir():
+        os.environ["XDG_RUNTIME_DIR"] = str(runtime)
+    try:
+        return run(scope.systemctl, *scope.flags, *words, check=check)
+    except SetupError as error:
+        if scope.root or "bus" not in str(error).lower():
+            raise
+        name = getpass.getuser()
+        raise SetupError(
+            f"systemd does not run for the user {name} here: {error} Log in as {name} itself, by ssh or with"
+            f" `machinectl shell {name}@`, not by su or sudo; or, as an administrator, run"
+            f" `loginctl enable-linger {name}` first. Then try again."
+        ) from None
 
 
 def run(*argv: str, check: bool = True, seconds: float = SECONDS) -> str:

@@ -4,9 +4,10 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import subprocess
 import tomllib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from bot import config_file
 from bot.cli.setup import READY, Given, Wizard
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
-from bot.setup import SetupError
+from bot.setup import SetupError, units
 from bot.setup.units import (
+    UNITS,
     Installation,
     SystemdScope,
     enable_linger,
@@ -30,8 +32,10 @@ from bot.setup.units import (
     leftovers,
     lowest_priority,
     purge,
-    reach_user_manager,
+    remove,
     render,
+    renew,
+    run_systemctl,
     transient_unit,
 )
 from fakes import gguf_maker
@@ -267,20 +271,33 @@ def test_lingering_ends_where_it_began(
     assert log.read_text().split() == ["enable-linger", *ended]
 
 
-NO_BUS = "Failed to connect to bus: No medium found"
+NO_BUS = [
+    "Failed to connect to bus: No medium found",
+    "Failed to connect to bus: Operation not permitted",
+    "Failed to connect to bus: Permission denied",
+    "Failed to connect to bus: No such file or directory",
+    "Failed to connect to bus: Connection refused",
+    "Failed to connect to user scope bus via local transport: $DBUS_SESSION_BUS_ADDRESS and $XDG_RUNTIME_DIR not"
+    " defined (consider using --machine=<user>@.host --user to connect to bus of other user)",
+    "Failed to get D-Bus connection: Operation not permitted",
+    "System has not been booted with systemd as init system. Can't operate.\nFailed to connect to bus: Host is down",
+]
 
 
-def user_systemd(folder: Path, monkeypatch: pytest.MonkeyPatch, *, runs: str) -> Path:
+def user_systemd(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, runs: str, said: str = NO_BUS[0]
+) -> Path:
     """Programs in place of systemd's, whose calls are in the log that is returned; `runs`: whether the user's does."""
     log = folder / "log"
     log.touch()
     program(folder / "bin" / "loginctl", f'echo "loginctl $1" >> {log}')
     program(
         folder / "bin" / "systemctl",
-        f'echo "systemctl $2" >> {log}; {runs} && exit 0; echo "{NO_BUS}" >&2; exit 1',
+        f'echo "systemctl $2" >> {log}; {runs} && exit 0; echo {shlex.quote(said)} >&2; exit 1',
     )
     monkeypatch.setenv("PATH", f"{folder / 'bin'}:/usr/bin:/bin")
-    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    monkeypatch.setattr(units, "RUNTIME", folder)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "")
     return log
 
 
@@ -295,31 +312,41 @@ def test_lingering_is_enabled_before_the_units_are_started(
     assert called[-2:] == ["systemctl enable", "systemctl restart"]
 
 
+@pytest.mark.parametrize("said", NO_BUS)
+@pytest.mark.parametrize("act", [install, renew, remove])
 def test_a_user_without_a_bus_is_told_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, act: Callable[..., object]
 ) -> None:
-    log = user_systemd(tmp_path, monkeypatch, runs="false")
+    log = user_systemd(tmp_path, monkeypatch, runs="false", said=said)
     scope = SystemdScope(False, tmp_path / "units")
     installation = Installation(tmp_path / "config.toml", None, tmp_path / "state")
+    if act is not install:
+        scope.folder.mkdir()
+        (scope.folder / UNITS[1]).touch()
     with pytest.raises(SetupError) as raised:
-        install(scope, installation)
-    assert str(raised.value) == saying("No medium found", "su or sudo", "enable-linger", "setup")
-    assert "daemon-reload" not in log.read_text() and scope.present_units() == []
+        act(scope) if act is remove else act(scope, installation)
+    last = said.split("\n")[-1]
+    assert str(raised.value) == saying(last, "su or sudo", "enable-linger", "again")
+    if act is install:
+        assert "daemon-reload" not in log.read_text() and scope.present_units() == []
 
 
+@pytest.mark.parametrize("named", ["", "/run/user/4294967294", "/proc/self/nothing", "/dev/null/x"])
 @pytest.mark.parametrize("there", [True, False])
 def test_the_users_bus_is_found_where_the_login_names_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: bool, named: str
 ) -> None:
-    user_systemd(tmp_path, monkeypatch, runs='[ -n "$XDG_RUNTIME_DIR" ]')
+    """Or names another user's, as su does."""
+    own = tmp_path / str(os.geteuid())
+    user_systemd(tmp_path, monkeypatch, runs=f'[ "$XDG_RUNTIME_DIR" = {own} ]')
+    monkeypatch.setenv("XDG_RUNTIME_DIR", named)
+    scope = SystemdScope(False, tmp_path / "units")
     if there:
-        (tmp_path / str(os.geteuid())).mkdir()
-        reach_user_manager(tmp_path)
-        assert os.environ["XDG_RUNTIME_DIR"] == str(tmp_path / str(os.geteuid()))
-        monkeypatch.delenv("XDG_RUNTIME_DIR")
+        own.mkdir()
+        run_systemctl(scope, "show-environment")
     else:
         with pytest.raises(SetupError):
-            reach_user_manager(tmp_path)
+            run_systemctl(scope, "show-environment")
 
 
 def test_the_bots_unit_shows_the_folders_of_mcp_servers(tmp_path: Path) -> None:

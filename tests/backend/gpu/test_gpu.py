@@ -132,10 +132,47 @@ async def test_a_driver_that_falls_silent_is_initialized_anew(
     assert unknown == (None,) * 5
 
 
-async def test_a_card_without_memory_of_its_own_has_the_machines(
-    library: str, scene: Scene, tmp_path: Path
+@pytest.mark.parametrize(
+    "first",
+    [*({"unusable": code} for code in (999, 1, 4, 9, 12, 15, 17, 18)), {"cards": 0}],
+    ids=str,
+)
+async def test_a_driver_that_is_not_ready_yet_is_asked_again(
+    library: str, scene: Scene, first: dict[str, int]
 ) -> None:
-    scene(used=None, total=None, capability=121)
+    """At boot, or in a container whose devices come back."""
+    taken: asyncio.Queue[Sample] = asyncio.Queue()
+    sampler = Sampler(listeners=[taken.put_nowait])
+    scene(**first)
+    async with sampling(sampler, library, every=0.01, reopen_after=0.02), asyncio.timeout(SECONDS):
+        await sampler.answered.wait()
+        assert sampler.fresh is None or sampler.fresh.gpus == ()
+        scene()
+        while not (sample := await taken.get()).gpus:
+            pass
+    assert sample.gpus == (V100,) and sample.silent == ()
+
+
+@pytest.mark.parametrize(
+    "memory",
+    [
+        {"used": None, "total": None, "capability": 121},  # GB10
+        {"used": None, "total": None, "capability": 87, "power": None, "ecc": None},  # Orin
+        {"used": None, "total": None, "capability": 110, "clock": None, "links": None},  # Thor
+        {"used": None},
+        {"memory": 3},
+        {"memory": 13},
+        {"memory": 0},
+        {"memory": 0, "temperature": None},
+        {"memory": 13, "capability": 72, "load": None},
+        {"memory": 3, "load": None, "power": None, "clock": None, "temperature": None},
+    ],
+    ids=str,
+)
+async def test_a_card_without_memory_of_its_own_has_the_machines(
+    library: str, scene: Scene, tmp_path: Path, memory: dict[str, int | None]
+) -> None:
+    scene(**memory)
     sample = await nvml.sample_once(library)
     assert sample
     (gpu,) = sample.gpus
@@ -146,6 +183,16 @@ async def test_a_card_without_memory_of_its_own_has_the_machines(
     machine = Machine.here(tmp_path)
     assert machine.unified and len(machine.cards) == 1
     assert machine.cards[0] == pytest.approx(proc.available_mib() / 1024, rel=0.2)
+
+
+@pytest.mark.parametrize("code", [1, 2, 4, 6, 9, 12, 17, 18, 20, 999])
+async def test_a_card_that_does_not_tell_its_memory_just_now_is_not_the_machines(
+    library: str, scene: Scene, code: int
+) -> None:
+    scene(memory=code)
+    (sample,) = await samples(library, 1)
+    (gpu,) = sample.gpus
+    assert (gpu.unified, gpu.memory_total_mib, gpu.temperature_c) == (False, None, 61)
 
 
 async def test_the_energy_counters_of_all_cards_are_one_sum(library: str, scene: Scene) -> None:
