@@ -104,7 +104,8 @@ def incoming_message(
 ) -> Incoming:
     """Create the inbox row. `sender` is a name, in a room of several; `me` are the bot's names, removed
     where a message begins with one."""
-    stranger = f"message of {quote.name} that is answered" if quote and not quote.ours else ""
+    whose = quote.name if quote and not quote.ours else ""
+    stranger = f"message of {whose} that is answered" if whose else ""
     return Incoming(
         message.chat,
         SOURCE,
@@ -144,48 +145,46 @@ def spoken_to(body: str, name: str) -> re.Match[str] | None:
 
 
 class Links(HTMLParser):
-    """The words and addresses of the links of a formatted body, without those of people and of the quoted message."""
+    """The links of a formatted body, without those of people and of the quoted message: `found` has for each the
+    text before it, its words and its address."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: list[tuple[str, str]] = []
-        self._address = ""
-        self._words: list[str] = []
+        self.found: list[tuple[str, str, str]] = []
+        self._text = self._before = self._address = ""
         self._quoted = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "mx-reply":
-            self._quoted = True
+        self._quoted |= tag == "mx-reply"
         if tag == "a" and not self._quoted:
-            self._address, self._words = dict(attrs).get("href") or "", []
+            self._before, self._address = self._text, dict(attrs).get("href") or ""
 
     def handle_data(self, data: str) -> None:
-        self._words.append(data)
+        if not self._quoted:
+            self._text += data
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "mx-reply":
-            self._quoted = False
+        self._quoted &= tag != "mx-reply"
         if tag == "a" and self._address:
             if not self._address.startswith(("https://matrix.to/#/@", "matrix:u/")):
-                self.found.append((" ".join("".join(self._words).split()), self._address))
+                words = self._text[len(self._before) :]
+                self.found.append((self._before, " ".join(words.split()), self._address))
             self._address = ""
 
 
 def with_links(body: str, html: str) -> str:
-    """Return the plain body, with each address that only the formatted body has behind its words."""
-    links, at = Links(), 0
+    """Return the plain body, with each address that only the formatted body has behind its words: which of the
+    same words they are is told by how often these come before."""
+    links, told = Links(), body
     if len(html) <= MOST_HTML:
         with suppress(AssertionError):  # of HTMLParser, at "<![" without its end
             links.feed(html)
-    for words, address in links.found:
-        found = body.find(words, at)
-        if address.rstrip("/") in body:
-            at = max(at, found + len(words))
-            continue
-        end = found + len(words) if found >= 0 and words else len(body)
-        body = f"{body[:end]} ({address}){body[end:]}"
-        at = end
-    return body
+    for before, words, address in reversed(links.found):
+        ends = [found.end() for found in re.finditer(re.escape(words), body)] if words else []
+        end = ends[min(before.count(words), len(ends) - 1)] if ends else len(body)
+        if address.rstrip("/") not in body:
+            told = f"{told[:end]} ({address}){told[end:]}"
+    return told
 
 
 def caption(message: RoomMessage) -> str:

@@ -193,8 +193,11 @@ class Timeline:
         return await intake.with_answered(self._context, incoming, ours)
 
     async def _quoted(self, room: JoinedRoom, message: RoomMessage) -> Quotation | None:
-        if not message.answers or (found := await self._earlier(room, message.answers)) is None:
+        if not message.answers:
             return None
+        found = await self._earlier(room, message.answers)
+        if found is None or not (found.body or found.files):  # a poll, or what was withdrawn
+            return Quotation("", "[a message that cannot be read here]")
         if found.sender == self.me:
             return Quotation("you", found.body, ours=True)
         name = "they" if found.sender == message.sender else room.name(found.sender)

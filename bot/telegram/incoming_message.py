@@ -117,7 +117,15 @@ def message_text(message: Message, me: User) -> str:
     words = linked_text(message)
     if message.chat.id < 0 and me.username:
         words = re.sub(rf"(?i)\A@{me.username}(?!\w)[ ,:]*", "", words)
-    lines = [words]
+    lines = [words, *content_lines(message)]
+    if not any(lines) and not attachments(message, message):
+        lines.append(f"[a message of a kind that cannot be read here: {kind_of(message)}]")
+    return "\n".join(filter(None, lines))
+
+
+def content_lines(message: Message | ExternalReplyInfo) -> list[str]:
+    """What is neither text nor file, in brackets."""
+    lines = []
     if message.venue:
         lines.append(f"[venue {message.venue.title}, {message.venue.address}]")
     if message.location:
@@ -138,9 +146,7 @@ def message_text(message: Message, me: User) -> str:
     if message.checklist:
         done = [f"[{'x' if t.completion_date else ' '}] {t.text}" for t in message.checklist.tasks]
         lines.append("\n".join([f"[checklist: {message.checklist.title}]", *done]))
-    if not any(lines) and not attachments(message, message):
-        lines.append(f"[a message of a kind that cannot be read here: {kind_of(message)}]")
-    return "\n".join(filter(None, lines))
+    return lines
 
 
 def kind_of(message: Message) -> str:
@@ -156,6 +162,7 @@ def quotation(message: Message, me: User) -> Quotation | None:
     text = with_links(part.text, part.entities or ()) if part else ""
     if replied is None or replied.forum_topic_created is not None:
         there = message.external_reply  # in another chat
+        text = text or "\n".join(content_lines(there) if there else ())
         files = attachments(there, message) if there else ()
         return Quotation("", text, files=files) if text or files else None
     author = replied.from_user

@@ -80,6 +80,19 @@ A = '<a href="https://a.b/1">here</a>'
         ("answer", f"<mx-reply>{A}</mx-reply>answer", "answer"),
         ("a &amp; b", 'a &amp; <a href="c:2?x=1&amp;y=2">b</a>', "a &amp; b (c:2?x=1&y=2)"),
         ("here", "<a>here</a> <a href>here</a> <a href=", "here"),
+        ("here or here", 'here or <a href="c:2">here</a>', "here or here (c:2)"),
+        ("here, here, here", f'here, <b>here</b>, {A}', "here, here, here (https://a.b/1)"),
+        ("here here", f"{A} {A}", "here (https://a.b/1) here (https://a.b/1)"),
+        ("then the end", 'then <a href="c:2">the</a> end', "then the (c:2) end"),
+        ("👩‍👩‍👧 👍 👍", '👩‍👩‍👧 👍 <a href="c:2">👍</a>', "👩‍👩‍👧 👍 👍 (c:2)"),
+        ("合同 合同", '合同 <a href="c:2">合同</a>', "合同 合同 (c:2)"),
+        ("a\nhere\nhere", '<p>a</p>here<br/><a href="c:2">here</a>', "a\nhere\nhere (c:2)"),
+        ("here here", f'<mx-reply>here</mx-reply>{A} <a href="c:2">here</a>', "here (https://a.b/1) here (c:2)"),
+        ("(x) (x)", '(x) <a href="c:2">(x)</a>', "(x) (x) (c:2)"),
+        ("Ada here here", '<a href="https://matrix.to/#/@here:x">Ada</a> here <a href="c:2">here</a>',
+         "Ada here here (c:2)"),
+        ("one", '<a href="c:2">two</a> <a href="d:3">three</a>', "one (c:2) (d:3)"),
+        ("here.", '<a href="c:2">here</a> is more', "here (c:2)."),
     ],
 )  # fmt: skip
 def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: str) -> None:
@@ -188,6 +201,17 @@ async def test_the_post_that_is_answered_is_told_whole(
         await olga.reply(room, earlier, "what is this?")
         await soon(lambda: "what is this?" in said(run))
     assert f"they: {post.strip()}" in said(run)
+
+
+async def test_what_is_answered_and_cannot_be_read_is_said(
+    scenario: MatrixScenario, olga: MatrixPerson
+) -> None:
+    async with scenario.open() as run:
+        room = await olga.room_with(scenario.account)
+        for number, missing in enumerate(["$nothing", "", "$" + "x" * 43]):
+            await olga.reply(room, missing or "$", f"what is this {number}?")
+            await soon(lambda n=number: f"what is this {n}?" in said(run))
+            assert "reply to: [a message that cannot be read here]" in said(run)
 
 
 async def test_a_reply_quotes_nothing_of_another_room(

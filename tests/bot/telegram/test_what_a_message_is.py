@@ -167,6 +167,24 @@ def test_a_file_of_another_chat_that_is_answered_is_fetched() -> None:
     assert (file.kind, file.file_id, file.answered) == ("photo", "f", True)
 
 
+ELSEWHERE = [
+    ({"location": {"latitude": 1, "longitude": 2}}, "[location 1, 2]"),
+    ({"contact": {"first_name": "Max", "phone_number": "9"}}, "[contact Max, 9]"),
+    ({"venue": {"location": {"latitude": 1, "longitude": 2}, "title": "Bar", "address": "Road 1"}}, "[venue Bar, Road 1]"),
+    ({"dice": {"emoji": "🎲", "value": 6}}, "[🎲 shows 6]"),
+    ({"checklist": {"title": "L", "tasks": [{"id": 1, "text": "milk"}]}}, "[checklist: L]\n[ ] milk"),
+    ({"story": {"chat": GROUP, "id": 3}}, "[a story of Team, which cannot be seen here]"),
+    ({"document": {**FILE, "file_name": "a.pdf"}}, "[a.pdf]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "line"), ELSEWHERE)
+def test_what_is_answered_in_another_chat_is_told(content: dict[str, Any], line: str) -> None:
+    there = {"origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}, **content}
+    quote = quotation(message(text="what is this?", external_reply=there), ME)
+    assert quote and quote.line == line
+
+
 COMMANDS = ["/HELP", "/help@voltaire_bot", "/home"]
 MESSAGES = [
     "/home is 98 % full, what can I delete?",
