@@ -33,6 +33,8 @@ _WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
 _DIVIDED = re.compile(
     r"[^\W_]{1,20}(?:[-'’‐‑][^\W_]{1,20}){1,3}|\d{1,3}(?:[.,\u00a0\u202f]\d{3}){1,4}(?!\d)"
 )
+# Telephone numbers in groups.
+_GROUPED = re.compile(r"(?<![\w.,])[+(0]\d*(?:[ ()\u00a0\u202f-]{1,3}\d+){1,8}")
 _MIXED = re.compile(r"[a-z]{1,8}\d{1,12}|\d{1,12}[a-z]{1,8}")
 _PIECES = re.compile(r"[a-z]+|\d+")
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
@@ -70,7 +72,8 @@ def fold(text: str) -> str:
     """The text without case, accents and variants of one letter (NFKC)."""
     if text.isascii():
         return text.lower()
-    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    text = unicodedata.normalize("NFKC", text.replace("№", "№ ")).casefold()
+    text = unicodedata.normalize("NFKC", text)
     text = _MARKS.sub("", unicodedata.normalize("NFD", _INVISIBLE.sub("", text)))
     return unicodedata.normalize("NFC", text).translate(_PLAIN)
 
@@ -107,6 +110,7 @@ def parts(text: str) -> str:
     found = dict.fromkeys(
         fold(re.sub("[-'’‐‑.,\u00a0\u202f]", "", word)) for word in _DIVIDED.findall(text)
     )
+    found |= dict.fromkeys(joined_numbers(text))
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
             found |= dict.fromkeys(_PIECES.findall(word))
@@ -116,13 +120,21 @@ def parts(text: str) -> str:
     return " ".join(found)
 
 
+def joined_numbers(text: str) -> Iterator[str]:
+    """The digits of each telephone number that is written in groups."""
+    for number in _GROUPED.findall(text):
+        digits = re.sub(r"\D", "", number)
+        if 7 <= len(digits) <= 15:
+            yield digits
+
+
 def unspaced(term: str) -> bool:
     return re.match(f"[{_UNSPACED}]", term) is not None
 
 
 def query_terms(query: str) -> list[str]:
     """The words of a query in lower case, each once; of a run without spaces its pairs of characters."""
-    query, found = query[:LONGEST_QUERY], dict[str, None]()
+    query, found = query[:LONGEST_QUERY].replace("№", "№ "), dict[str, None]()
     for word in _WORD.findall(_INVISIBLE.sub("", unicodedata.normalize("NFKC", query).casefold())):
         for run in _RUN.findall(word):
             if unspaced(run):
@@ -130,6 +142,7 @@ def query_terms(query: str) -> list[str]:
                 found |= dict.fromkeys(pairs)
             else:
                 found[run[:LONGEST]] = None
+    found |= dict.fromkeys(joined_numbers(query))
     return list(found)[:MOST_TERMS]
 
 
@@ -146,6 +159,9 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
         return ([fold(term)], []) if len(term) > 1 else ([], [fold(term)])
     spellings = dict.fromkeys([fold(term), fold(re.sub("[äöüåø]", _umlaut, term))])
     spellings |= dict.fromkeys(re.sub("([aou])e", r"\1", spelling) for spelling in [*spellings])
+    spellings |= dict.fromkeys(
+        re.sub("(ve)s$|fe?$", _knives, spelling) for spelling in [*spellings]
+    )
     exact, prefixes = dict(spellings), dict[str, None]()
     for spelling in spellings:
         if not spelling.isalpha() and not re.search(f"[{_SIGNS}]", spelling):
@@ -162,6 +178,10 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
             doubled_again = [stem + stem[-1] + end for end in ("ing", "ed", "er")]
             exact |= dict.fromkeys([stem, *(stem + end for end in short), *doubled_again])
     return list(exact), list(prefixes)
+
+
+def _knives(ending: re.Match[str]) -> str:
+    return "f" if ending[1] else "ve"
 
 
 def _umlaut(letter: re.Match[str]) -> str:

@@ -8,7 +8,7 @@ from agent.memory.notes import ChatMemory
 from agent.memory.search import snippet
 from agent.store import Store
 from agent.store.documents import DocumentTable
-from agent.store.terms import forms, query_terms, words
+from agent.store.terms import forms, parts, query_terms, words
 from tests.agent.store.test_notes import said
 
 FOUND = {
@@ -70,6 +70,21 @@ FOUND = {
     "apostrophe left out": ("obrien", "ask Mr. O\u2019Brien"),
     "a number behind letters": ("RFC 7231", "see RFC7231, section 6"),
     "a version without its v": ("1.2.3", "v1.2.3 is released"),
+    "english f and v": ("knife", "sharpen the knives"),
+    "english f and v, the other way": ("knives", "the bread knife is blunt"),
+    "english f and v, short": ("lives", "a life in the north"),
+    "english f and v, a leaf": ("leaf", "rake the leaves"),
+    "english f and v, shelves": ("shelves", "the shelf above the sink"),
+    "numero sign": ("№ 5", "Договор №5 подписан"),
+    "numero sign, the other way": ("№5", "Договор № 5 подписан"),
+    "numero sign as letters": ("No. 17", "house №17"),
+    "numero sign left out": ("5", "дом №5"),
+    "telephone in groups": ("01712345678", "Ana: 0171 234 56 78"),
+    "telephone without groups": ("0171 234 56 78", "Bea: 01712345678"),
+    "telephone in other groups": ("0171 2345678", "Cem: 0171 23 45 678"),
+    "telephone with its country": ("+49 171 2345678", "Dan: +491712345678"),
+    "telephone in brackets": ("5551234567", "call (555) 123-4567"),
+    "telephone with a hyphen": ("0302345678", "Büro: 030 234-5678"),
     "vietnamese without marks": ("hop dong", "Hợp đồng thuê nhà"),
 }  # fmt: skip
 OTHERS = ("Etwas ganz anderes steht hier.", "Nothing of it.", "ничего такого", "没有关系", "อื่น")
@@ -119,7 +134,7 @@ async def test_an_index_of_any_text_forgets_all_of_it(store: Store) -> None:
 
 @pytest.mark.parametrize("text", [*(text for _, text in FOUND.values()), "", "\ufdfa" * 3, "a\0b"])
 def test_each_term_of_a_text_is_found_by_the_text_itself(text: str) -> None:
-    indexed = words(text).split()
+    indexed = [*words(text).split(), *parts(text).split()]
     for exact, prefixes in map(forms, query_terms(text)):
         assert any(word in exact or word.startswith(tuple(prefixes)) for word in indexed)
 
