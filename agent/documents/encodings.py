@@ -50,6 +50,8 @@ SIGNS = re.compile(
     r"\d ?€(?!\w)|€ ?\d|(?<!\w)[£§©] ?\d|\w’(?:s|t|d|m|re|ve|ll)\b|(?<!\w)[“„]\w|[\w.,!?]”(?!\w)|\s[–—…]\s|^•\s|(?<!\w)½",
     re.MULTILINE,
 )
+# Three accents in a row are another script, and umlauts stand behind no vowel.
+UNLIKELY = re.compile(r"[^\x00-\x7f]{3,}|^[^\x00-\x7f]{2}$|(?<=[aeou])[öåļ]|[ïő](?=o)")
 BEFORE_NO_LETTER = re.compile(r"[©®¶¹²³¬±¦¨¯´¸¼½¾](?=[^\W\d_])")
 
 
@@ -119,6 +121,5 @@ def strange(word: str, *, latin: bool, wide: bool) -> float:
     foreign = sum(letter > "\x7f" for letter in word)
     mixed = foreign if word != word.upper() and word[1:] != word[1:].lower() else 0  # capitals
     if latin:
-        # Three accents in a row are another script.
-        return sum(map(len, re.findall(r"[^\x00-\x7f]{3,}|^[^\x00-\x7f]{2}$", word))) + mixed
+        return sum(map(len, re.findall(UNLIKELY, word))) + mixed
     return foreign * (foreign < len(word)) + mixed

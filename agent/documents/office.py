@@ -539,8 +539,9 @@ def word_text(
 
 
 def symbol(given: Mapping[str, str]) -> str:
-    code = int(given.get("char", "0"), 16)
-    if not 0xE000 <= code <= 0xF8FF:
+    char = given.get("char", "")
+    code = int(char, 16) if re.fullmatch(r"[0-9A-Fa-f]{1,5}", char) else 0xD800
+    if not 0xD800 <= code <= 0xF8FF:
         return chr(code)
     return SYMBOLS.get(given.get("font", "").lower(), {}).get(code & 0xFF, "")
 
@@ -964,12 +965,12 @@ def repeat_below(rows: dict[int, dict[int, str]], ref: str) -> None:
 
 def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: datetime) -> str:
     if kind == "s":
-        return unescaped(strings[int(raw)]) if raw.isdigit() and int(raw) < len(strings) else ""
+        return unescaped(strings[at]) if 0 <= (at := whole(raw, -1)) < len(strings) else ""
     if kind == "b":
         return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
     if kind == "d":
         return raw.removesuffix("T00:00:00")
-    if kind != "n" or not raw:
+    if kind != "n" or not re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", raw):
         return unescaped(raw)
     value = float(raw)
     if form == "%":

@@ -269,7 +269,7 @@ class PageText:
         table.begun = -1
 
     def add_text(self, raw: str) -> None:
-        text = unescape(raw)
+        text = unescaped(raw)
         if self._in_title:
             self._title.append(text)
         elif self._pre:
@@ -416,11 +416,16 @@ def covered(regions: list[Region], count: int) -> list[bool]:
     return [depth > 0 for depth in accumulate(change[:count])]
 
 
+def unescaped(raw: str) -> str:
+    """The text with its entities; `html` fails for the number of one that has thousands of digits."""
+    return unescape(re.sub(r"&#0*(\d{1,9})\d*", r"&#\1", raw))
+
+
 def attributes_of(tag: str) -> dict[str, str]:
     if "=" not in tag:
         return {}
     found = ATTRIBUTE.findall(tag[:LONGEST_ATTRIBUTES])
-    return {name.lower(): unescape(value.strip("\"'")) for name, value in found}
+    return {name.lower(): unescaped(value.strip("\"'")) for name, value in found}
 
 
 def joined(address: str, target: str) -> str:

@@ -177,7 +177,7 @@ def with_links(body: str, html: str) -> str:
     same words they are is told by how often these come before."""
     links, told = Links(), body
     if len(html) <= MOST_HTML:
-        with suppress(AssertionError):  # of HTMLParser, at "<![" without its end
+        with suppress(AssertionError, ValueError):  # of HTMLParser, at "<![" without its end
             links.feed(html)
     for before, words, address in reversed(links.found):
         ends = [found.end() for found in re.finditer(re.escape(words), body)] if words else []

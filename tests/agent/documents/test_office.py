@@ -109,12 +109,15 @@ PARTS = {
     "the head of a letter": (docx(words("Dear Ann"), header2=f"<w:hdr {W}>{words('Bob Ltd')}</w:hdr>", header1=f"<w:hdr {W}>{words('Bob Ltd')}{words('')}</w:hdr>", footer1=f"<w:ftr {W}>{words('IBAN 1')}</w:ftr>"), ["Bob Ltd", "Dear Ann", "IBAN 1"]),
 }  # fmt: skip
 
+BROKEN = ("zz", "110000", "-1", "", "F0" * 3000, "D800", "0x41", "1FFFFFF", "\u0663", "F0 B")
+
 WORD = {
     "no-break hyphen": (words("1", run("<w:noBreakHyphen/>"), "2 tablets"), ["1\u20112 tablets"]),
     "soft hyphen": (words("Donau", run("<w:softHyphen/>"), "dampf"), ["Donaudampf"]),
     "tab and breaks": (words("a", run("<w:tab/>"), "b", run("<w:br/>"), "c"), ["a\tb\nc"]),
     "tab stops are no tabs": (words("a", properties='<w:tabs><w:tab w:val="left"/></w:tabs>'), ["a"]),
     "signs": (words("20", run('<w:sym w:font="Symbol" w:char="F0B0"/>'), run('<w:sym w:font="Wingdings" w:char="F0FE"/>')), ["20°☒"]),
+    "signs that are none": (words("a", *(run(f'<w:sym w:font="Symbol" w:char="{char}"/>') for char in BROKEN), "b"), ["ab"]),
     "clauses": (numbered("Term") + numbered("A year.", 1) + numbered("See 1.1.", 1) + numbered("Ends", 0) + numbered("So", 1),
                 ["1. Term", "1.1 A year.", "1.2 See 1.1.", "2. Ends", "2.1 So"]),
     "letters": (numbered("a") + numbered("b", 1) + numbered("c", 2) + numbered("d", 2) + numbered("e", 1) + numbered("f", 2),
@@ -296,6 +299,8 @@ EXCEL = {
     "currencies": (xlsx(f"<row>{v('A1', '9.5', 11)}{v('B1', '9.5', 12)}</row>"), ["# One", "9.5 € | $9.5"]),
     "a unit": (xlsx(f"<row>{v('A1', '-20', 13)}{v('B1', '0.5', 14)}</row>"), ["# One", "-20 kg | 0.5"]),
     "a formula without a result": (xlsx("<row><c r='A1'><f>SUM(B1:B3)</f></c><c r='B1'><f>A1*2</f><v></v></c><c r='C1'><f>1+1</f><v>2</v></c></row>"), ["# One", "=SUM(B1:B3) | =A1*2 | 2"]),
+    "numbers that are none": (xlsx(f"<row>{v('A1', '²', kind='s')}{v('B1', '9' * 5000, kind='s')}{v('C1', '-1', kind='s')}{v('D1', '_x')}{v('E1', '..')}{v('F1', '1e')}{v('G1', 'nan', 4)}{v('H1', '0x10', 1)}{v('I1', '5')}</row>"),
+                            ["# One", " |  |  | _x | .. | 1e | nan | 0x10 | 5"]),
     "spans": (xlsx(f"<row>{v('A1', '1.5', 7)}</row>"), ["# One", "36:00"]),
     "dates from 1904": (xlsx(f"<row>{v('A1', '44620', 1)}</row>", workbook='<workbookPr date1904="1"/>'), ["# One", "2026-03-01"]),
     "signs that XML cannot hold": (xlsx(f"<row>{v('A1', 'a_x000A_b', kind='str')}{v('B1', '_x005F_x000D_', kind='str')}</row>"), ["# One", "a b | _x000D_"]),
@@ -501,6 +506,12 @@ SIGNS = [
     ("Όνομα;Ηλικία\nΆννα;5\n", "iso8859-7"),
     ("Straße 5\n5 Ärzte\n", "mac_roman"),
     ("País;Día\nEspaña;5\n", "mac_roman"),
+    ("São Paulo\n", "mac_roman"),
+    ("pošta\n", "cp1250"),
+    ("naïve\n", "cp1252"),
+    ("Haïti\n", "cp1252"),
+    ("maïs\n", "cp1252"),
+    ("stoïcien\n", "cp1252"),
 ]
 
 

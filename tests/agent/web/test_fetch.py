@@ -188,6 +188,11 @@ async def test_what_is_no_address(url: str) -> None:
         ("x<!-- not closed", "x"),
         ('x<a href="y', "x"),
         ("<STYLE>p</Style>x", "x"),
+        ("<p>a &#" + "9" * 5000 + "; b", "a \ufffd b"),
+        ("a &#" + "1" * 100_000 + " b", "a \ufffd b"),
+        ("a &#" + "0" * 5000 + "65; b", "a A b"),
+        ("<title>&#" + "9" * 5000 + ";</title>b", "\ufffd\n\nb"),
+        ("&#x" + "f" * 9000 + ";&#0;&#xD800;&#1114112;", "\ufffd" * 4),
     ],
 )
 def test_text_of_html(html: str, text: str) -> None:

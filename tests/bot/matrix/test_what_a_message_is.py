@@ -105,6 +105,7 @@ def test_links_of_the_formatted_body_alone_are_read(body: str, html: str, read: 
     [
         "<![<![", "<!['a'", "<![x[", "<![1[a]]>", "<![ foo [", '<!["', "<![&", "<![a<b", "<![=]",
         "<![-", "<![é[", "<![)", "<![>", "<![if", "<![CDATA[a]]>", "<!DOCTYPE a [<!X", "&#x110000;",
+        "&#" + "9" * 5000, '<a href="&#' + "9" * 5000,
     ],
 )  # fmt: skip
 def test_a_formatted_body_that_is_no_html_loses_no_word(html: str) -> None:
