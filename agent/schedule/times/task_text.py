@@ -38,6 +38,8 @@ BEHIND = re.compile(
     r"(?:or|oder|ou|[ou]|или)(?: at| um| à| a las?| las?| в)? \d|或|到\s*\d|前(?![往面台天后门])|以前|之前|以后|之后",
     re.IGNORECASE,
 )
+# An hour that is a span: "mardi une heure avant le dentiste".
+SPAN = re.compile(r"heures?\s+(?:avant|après|plus t(?:ôt|ard))\b", re.IGNORECASE)
 # Days that no clause reads, where a time names no other.
 DAYS = re.compile(
     r"(?:\b(?:leap day|(?:my |his |her )?birthday|thanksgiving|halloween|q[1-4](?: \d{4})?|christmas(?: eve| day)?|new year'?s?(?: eve| day)?|easter|the month|next week|(?:mid|early|late)[- ]\w+|"
@@ -45,7 +47,7 @@ DAYS = re.compile(
     r"navidad|nochebuena|nochevieja|pascua|reyes|semana santa|cumpleaños|mes|рождеств\w+|день рождения|нов\w+ год\w*|пасх\w+|месяца|дням|послепослезавтра)|节|月底|前夕)$",
     re.IGNORECASE,
 )
-# Behind a time that is none: "mardi une heure avant le dentiste".
+# Behind a time that is none.
 RELATIVE = re.compile(
     r"^(?:remind me )?(?:before|after|vor|nach|avant|après|antes|después|до|после)\b"
 )
@@ -225,7 +227,8 @@ class TimeInText:
         first, last = ("".join(some).strip(AROUND) for some in (before, behind))
         again = not isinstance(rule, Once) and WHILE.match(last if first else task)
         between = self.head and re.match(rf"{BEHIND.pattern}|(?:week|fortnight)\b", first)
-        if BEFORE.search(first) or BEHIND.match(last) or between or again:
+        relative = SPAN.match("".join(self.words[-len(behind) - 1 :]))
+        if BEFORE.search(first) or BEHIND.match(last) or between or again or relative:
             raise not_understood(first if BEFORE.search(first) else last)
         if unread := next(filter(NOT_READ.search, parts), ""):
             raise not_understood(unread)
