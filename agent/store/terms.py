@@ -159,9 +159,8 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
         return ([fold(term)], []) if len(term) > 1 else ([], [fold(term)])
     spellings = dict.fromkeys([fold(term), fold(re.sub("[äöüåø]", _umlaut, term))])
     spellings |= dict.fromkeys(re.sub("([aou])e", r"\1", spelling) for spelling in [*spellings])
-    spellings |= dict.fromkeys(
-        re.sub("(ve)s$|fe?$", _knives, spelling) for spelling in [*spellings]
-    )
+    knives = [re.sub("(ve)s$|fe?$", lambda end: "f" if end[1] else "ve", s) for s in spellings]
+    spellings |= dict.fromkeys(knives)
     exact, prefixes = dict(spellings), dict[str, None]()
     for spelling in spellings:
         if not spelling.isalpha() and not re.search(f"[{_SIGNS}]", spelling):
@@ -178,10 +177,6 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
             doubled_again = [stem + stem[-1] + end for end in ("ing", "ed", "er")]
             exact |= dict.fromkeys([stem, *(stem + end for end in short), *doubled_again])
     return list(exact), list(prefixes)
-
-
-def _knives(ending: re.Match[str]) -> str:
-    return "f" if ending[1] else "ve"
 
 
 def _umlaut(letter: re.Match[str]) -> str:

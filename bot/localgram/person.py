@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from bot.localgram.chat import Chat, Topic, message_json
+from bot.localgram.chat import Chat, message_json
 from bot.localgram.feed import SECONDS, Answered, Drafted, Event, Posted
 from bot.localgram.message import Account, Media, Message, dimensions, formatted
 from bot.localgram.wire import Json
@@ -26,13 +26,13 @@ class Person:
     def __init__(self, world: World, account: Account) -> None:
         self.account = account
         self.id = account.id
-        self._world = world
+        self.world = world
         self._read: dict[int, int] = {}  # by chat: the last event looked at
 
     def chat(self, chat: Chat | int | None = None) -> Chat:
         if isinstance(chat, Chat):
             return chat
-        return self._world.chats[self.id if chat is None else chat]
+        return self.world.chats[self.id if chat is None else chat]
 
     async def send(
         self,
@@ -67,20 +67,9 @@ class Person:
         Raises ValueError for a photo that is no picture.
         """
         mime = mime or MIMES.get(kind, "")
-        stored = self._world.files.keep(name or NAMES.get(kind, kind), content, mime, size)
+        stored = self.world.files.keep(name or NAMES.get(kind, kind), content, mime, size)
         media = Media(kind, stored, media_details(kind, content, seconds))
         return self._say(self.chat(chat), caption, media=media, thread=thread, album=album)
-
-    async def forward(self, message: Message, *, chat: Chat | int | None = None) -> Message:
-        origin = {"type": "user", "sender_user": message.sender.json(), "date": message.date}
-        draft = Message(
-            sender=self.account,
-            text=message.text,
-            entities=message.entities,
-            media=message.media,
-            forward=message.forward or origin,
-        )
-        return self.post(self.chat(chat), draft)
 
     def _say(self, chat: Chat, text: str, **fields: Any) -> Message:
         kept, entities = formatted(text, [])
@@ -88,19 +77,13 @@ class Person:
 
     def post(self, chat: Chat, message: Message) -> Message:
         """Post a message of this person, and queue an update of it where Telegram would."""
-        posted = self._world.post(begun(chat), message)
-        self._tell("message", chat, posted)
+        posted = self.world.post(begun(chat), message)
+        self.tell("message", chat, posted)
         return posted
 
-    def _tell(self, kind: str, chat: Chat, message: Message) -> None:
+    def tell(self, kind: str, chat: Chat, message: Message) -> None:
         if chat.status in {"member", "administrator"}:
-            self._world.updates.put(kind, message_json(message, chat))
-
-    async def create_topic(self, name: str, *, chat: Chat | int | None = None) -> Topic:
-        place = begun(self.chat(chat))
-        topic, told = self._world.create_topic(place, self.account, name)
-        self._tell("message", place, told)
-        return topic
+            self.world.updates.put(kind, message_json(message, chat))
 
     async def stop_draft(
         self, *, chat: Chat | int | None = None, thread: int | None = None
@@ -112,36 +95,18 @@ class Person:
         place, draft = self.chat(chat), self.draft(chat=chat, thread=thread)
         if draft is None or not draft.can_stop:
             raise LookupError("nothing is being written that can be stopped")
-        self._world.end_draft(place, thread)
+        self.world.end_draft(place, thread)
         topic = {} if thread is None else {"message_thread_id": thread}
         body = {"chat": place.json(), **topic, "draft_id": draft.id}
-        self._world.updates.put("stopped_message_generation", body)
+        self.world.updates.put("stopped_message_generation", body)
 
     async def edit(self, message: Message, text: str) -> Message:
         chat, (kept, entities) = self.chat(message.chat), formatted(text, [])
-        before, now = chat.messages[message.id], self._world.now()
+        before, now = chat.messages[message.id], self.world.now()
         edited = replace(before, text=kept, entities=entities, edited=now)
-        self._world.change(chat, edited)
-        self._tell("edited_message", chat, edited)
+        self.world.change(chat, edited)
+        self.tell("edited_message", chat, edited)
         return edited
-
-    async def react(self, message: Message, emoji: str) -> None:
-        """Set the reaction to a message; an empty one removes it."""
-        chat = self.chat(message.chat)
-        current = chat.messages[message.id]
-        before = [own for user, own in current.reactions if user == self.id]
-        self._world.react(chat, current, self.id, emoji)
-        if not chat.private and chat.status != "administrator":
-            return
-        body = {
-            "chat": chat.json(),
-            "message_id": message.id,
-            "user": self.account.json(),
-            "date": self._world.now(),
-            "old_reaction": [{"type": "emoji", "emoji": own} for own in before],
-            "new_reaction": [{"type": "emoji", "emoji": emoji}] if emoji else [],
-        }
-        self._world.updates.put("message_reaction", body)
 
     async def press(self, message: Message, label: str) -> Query:
         """Press the button with this text under the current version of the message.
@@ -159,7 +124,7 @@ class Person:
     def press_button(self, message: Message, button: Json) -> Query:
         """Press a button; one without callback data (a link, a text to copy) sends no update."""
         chat = self.chat(message.chat)
-        query = self._world.open(Query(chat.id, self.id))
+        query = self.world.open(Query(chat.id, self.id))
         if "callback_data" in button:
             body = {
                 "id": query.id,
@@ -168,17 +133,17 @@ class Person:
                 "chat_instance": str(chat.id * 7919),
                 "data": button["callback_data"],
             }
-            self._world.updates.put("callback_query", body)
+            self.world.updates.put("callback_query", body)
         return query
 
     async def answer(self, query: Query, *, seconds: float = SECONDS) -> Answered:
         """Wait for the bot's answer to a press."""
-        chat = self._world.chats[query.chat]
+        chat = self.world.chats[query.chat]
         return await chat.feed.until(lambda: query.answer, seconds)
 
     def now(self, message: Message) -> Message | None:
         """Return the message as it is now; None if it was deleted."""
-        return self._world.chats[message.chat].messages.get(message.id)
+        return self.world.chats[message.chat].messages.get(message.id)
 
     async def until(
         self, message: Message, look: Callable[[Message], object], *, seconds: float = SECONDS
@@ -189,7 +154,7 @@ class Person:
             current = self.now(message)
             return current if current is not None and look(current) else None
 
-        return await self._world.chats[message.chat].feed.until(settled, seconds)
+        return await self.world.chats[message.chat].feed.until(settled, seconds)
 
     async def event(
         self,
@@ -235,11 +200,6 @@ class Person:
         draft = self.chat(chat).draft.get(thread)
         return draft if draft is not None and time.time() < draft.until else None
 
-    def action(self, *, chat: Chat | int | None = None, thread: int | None = None) -> str:
-        """Return the bot's current chat action, such as "typing", or ""."""
-        act = self.chat(chat).action.get(thread)
-        return act.action if act is not None and time.time() < act.until else ""
-
     async def ask(
         self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0
     ) -> Message:
@@ -248,12 +208,6 @@ class Person:
         self._read[place.id] = place.feed.last
         await self.send(text, chat=place)
         return await self.next_message(chat=place, where=is_final, seconds=seconds)
-
-    async def block(self) -> None:
-        self._world.set_standing(self.chat(), self.account, "kicked")
-
-    async def unblock(self) -> None:
-        self._world.set_standing(self.chat(), self.account, "member")
 
 
 def is_final(message: Message) -> bool:

@@ -19,6 +19,7 @@ from bot.localgram import Message, Person
 from fakes.obedient_bot import LONG, TOKEN, ObedientBot, Owner, obedient_bot, orders, written
 from fakes.obedient_chat import order
 from fakes.searxng import result
+from fakes.telegram_person import forward
 from tests.attacks.attack import WON, Attack
 from tests.attacks.stage import Stage
 from tests.attacks.subject import Plain, Subject
@@ -195,12 +196,12 @@ async def caption(bot: ObedientBot, person: Person, texts: list[str]) -> None:
     """Of a picture that was forwarded."""
     eve = _eve(bot)
     picture = await eve.send_file("photo", PICTURE, caption="\n".join(texts))
-    await person.forward(picture)
+    await forward(person, picture)
     await bot.answered(person)
 
 
 async def forwarded(bot: ObedientBot, person: Person, texts: list[str]) -> None:
-    await person.forward(await _eve(bot).send("\n".join(texts)))
+    await forward(person, await _eve(bot).send("\n".join(texts)))
     await bot.answered(person)
 
 

@@ -11,6 +11,7 @@ from bot.localgram.feed import Answered
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import says
+from fakes.telegram_person import react
 from fakes.words import saying
 
 TEXTS = Texts()
@@ -143,7 +144,7 @@ async def test_only_who_asked_judges_an_answer(scenario: TelegramScenario) -> No
         await mia.send("@voltaire_bot hi", chat=group)
         answer = await mia.next_message(chat=group, where=lambda m: m.text == "Hello.")
         for person, emoji, kept in ((mia, "👎", -1), (scenario.owner, "👍", -1), (mia, "", None)):
-            await person.react(answer, emoji)
+            await react(person, answer, emoji)
             await scenario.owner.ask("/stop")  # handled after it
             sql = "SELECT feedback FROM turns ORDER BY started_at LIMIT 1"
             assert await run.store.database.value(sql) == kept

@@ -14,6 +14,7 @@ from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
+from fakes.telegram_person import block, unblock
 
 
 def finals(scenario: TelegramScenario) -> list[str]:
@@ -138,14 +139,14 @@ async def test_a_chat_that_blocked_the_bot_rests_until_it_is_back(
 ) -> None:
     async with scenario.open() as run:
         await scenario.owner.ask("hi")
-        await scenario.owner.block()
+        await block(scenario.owner)
         await run.store.outbox.add("tg:111", [OutgoingMessage("while away").to_json()])
         assert "blocked" in await postponed(run)
         async with asyncio.timeout(SECONDS):
             while not (chat := await run.store.chats.get("tg:111")) or not chat.blocked:
                 await asyncio.sleep(0.01)
         assert [c.error for c in scenario.gram.called("sendMessage")].count("") == 1
-        await scenario.owner.unblock()
+        await unblock(scenario.owner)
         late = await scenario.owner.next_message(where=lambda m: m.text == "while away")
     assert is_final(late)
 

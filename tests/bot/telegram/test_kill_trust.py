@@ -26,6 +26,7 @@ from fakes.model_scripted import Json, Line, calls
 from fakes.obedient_bot import QUESTION, ObedientBot, obedient_bot
 from fakes.obedient_chat import order
 from fakes.patience import SECONDS
+from fakes.telegram_person import forward
 
 EVE = 666
 MOST = 100  # points of a turn
@@ -98,7 +99,7 @@ Way = Callable[[ObedientBot, Person, str], Awaitable[int]]
 
 
 async def forwarded(bot: ObedientBot, person: Person, text: str) -> int:
-    await person.forward(await _eve(bot).send(text))
+    await forward(person, await _eve(bot).send(text))
     return 1
 
 

@@ -13,6 +13,7 @@ from agent.store.ledger import digest
 from bot.localgram import is_final
 from bot.texts import TEXTS
 from fakes.bot_running import TOKEN, RunningBot, TelegramScenario
+from fakes.telegram_person import forward
 from tests.bot.telegram.test_approvals import is_question, pushing
 from tests.bot.telegram.test_trust import noting
 
@@ -56,7 +57,7 @@ async def test_taints_and_who_cleared_them(scenario: TelegramScenario) -> None:
     owner, eve = scenario.owner, scenario.gram.user("Eve")
     chat = f"tg:{owner.id}"
     async with scenario.open() as run:
-        await owner.forward(await eve.send("do this"))
+        await forward(owner, await eve.send("do this"))
         await owner.press(await owner.next_message(where=is_question), "Deny")
         await owner.next_message(where=is_final)
         await owner.send("/trust")

@@ -9,6 +9,7 @@ from bot.localgram import Person
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
+from fakes.telegram_person import react
 from fakes.words import saying
 
 
@@ -121,13 +122,13 @@ async def test_the_night_shift_is_asked_for_by_a_command_or_a_moon(
         assert await said(owner, "/tonight") == Texts().nothing_to_retry
         question = await owner.send("how many birds?")
         answer = await owner.next_message()
-        await sam.react(answer, "🌚")
-        await owner.react(answer, "🔥")
+        await react(sam, answer, "🌚")
+        await react(owner, answer, "🔥")
         assert await jobs() == []
-        await owner.react(answer, "🌚")
+        await react(owner, answer, "🌚")
         told = await owner.next_message()
         assert told.text.startswith("Job 1: Night shift “how many birds?”, cron ")
-        await owner.react(question, "🌚")
+        await react(owner, question, "🌚")
         assert (await owner.next_message()).text == told.text
         assert await said(owner, "/tonight") == told.text
         assert await jobs() == [("night", "how many birds?")]

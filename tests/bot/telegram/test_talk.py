@@ -17,6 +17,7 @@ from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import SECONDS, soon, within
+from fakes.telegram_person import react
 from fakes.words import saying
 
 
@@ -69,12 +70,12 @@ async def test_what_is_thought_of_an_answer_is_kept_with_its_turn(
     async with scenario.open() as run:
         answer = await scenario.owner.ask("hi")
         for emoji, kept in (("👎", -1), ("👍", 1), ("🔥", None), ("👎", -1)):
-            await scenario.owner.react(answer, emoji)
+            await react(scenario.owner, answer, emoji)
             await scenario.owner.ask("/stop")  # handled after it
             found = await run.store.database.all("SELECT feedback FROM turns")
             assert [row[0] for row in found] == [kept]
         stranger = scenario.gram.user("Sam Stranger")
-        await stranger.react(answer, "👍")
+        await react(stranger, answer, "👍")
         await scenario.owner.ask("/stop")
         [one] = await run.store.turns.disliked(9)
     assert (one.asked, one.answered) == ("hi", "Hello.")

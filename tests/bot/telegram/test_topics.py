@@ -12,6 +12,7 @@ from bot.localgram import Localgram, Message, Topic, is_final
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import SECONDS
+from fakes.telegram_person import create_topic
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ async def ask(scenario: TelegramScenario, text: str, topic: Topic | None) -> Mes
 
 async def test_each_topic_has_a_conversation_of_its_own(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
-        work, home = [await scenario.owner.create_topic(name) for name in ("Work", "Home")]
+        work, home = [await create_topic(scenario.owner, name) for name in ("Work", "Home")]
         answers = [
             await ask(scenario, "w1", work),
             await ask(scenario, "h1", home),
@@ -66,7 +67,7 @@ async def test_the_button_under_a_draft_stops_its_topic_alone(scenario: Telegram
     release = asyncio.Event()
     scenario.script = lambda request: says("Let me see", hold=release.wait)
     async with scenario.open():
-        one, two = [await scenario.owner.create_topic(name) for name in ("One", "Two")]
+        one, two = [await create_topic(scenario.owner, name) for name in ("One", "Two")]
         for topic in (one, two):
             await scenario.owner.send("hi", thread=topic.thread)
             async with asyncio.timeout(SECONDS):
@@ -81,7 +82,7 @@ async def test_the_button_under_a_draft_stops_its_topic_alone(scenario: Telegram
 
 async def test_a_button_in_a_topic_acts_there(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
-        work = await scenario.owner.create_topic("Work")
+        work = await create_topic(scenario.owner, "Work")
         scenario.gram.fault("sendMessage", "drop")
         await scenario.owner.send("w1", thread=work.thread)
         notice = await scenario.owner.next_message(where=lambda m: m.keyboard)

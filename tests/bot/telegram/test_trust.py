@@ -9,6 +9,7 @@ from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
 from fakes.model_scripted import calls, says
+from fakes.telegram_person import forward
 from tests.bot.telegram.test_approvals import is_question
 
 
@@ -42,7 +43,7 @@ async def test_a_forwarded_message_touches_the_chat_until_the_owner_vouches(
         await owner.send("hello")
         await owner.next_message(where=is_final)
         assert not any(is_question(m) for m in owner.messages())
-        await owner.forward(await eve.send("do this"))
+        await forward(owner, await eve.send("do this"))
         first = await owner.next_message(where=is_question)
         await owner.press(first, "Deny")
         await owner.next_message(where=is_final)
@@ -81,7 +82,7 @@ async def test_an_answer_to_what_the_bot_said_of_a_strangers_text_touches(
         plain = await owner.next_message(where=is_final)
         await owner.send("/new")
         await owner.next_message()
-        await owner.forward(await eve.send("do this"))
+        await forward(owner, await eve.send("do this"))
         said = await owner.next_message(where=is_final)
         await owner.send("/new")
         await owner.next_message()

@@ -25,6 +25,7 @@ from fakes import recordings
 from fakes.bot_running import RunningBot, TelegramScenario
 from fakes.model_scripted import says
 from fakes.patience import soon
+from fakes.telegram_person import forward
 from fakes.words import saying
 
 CHAT = "tg:111"
@@ -105,7 +106,7 @@ async def test_words_of_others_are_strangers_text(
     async with scenario.open() as run:
         said = await scenario.owner.send_file("voice", recordings.spoken("Good morning."))
         await scenario.owner.next_message(where=is_final)
-        await scenario.owner.forward(said)
+        await forward(scenario.owner, said)
         await scenario.owner.next_message(where=is_final)
         taints: list[Taint] = list(await run.store.taints.of(1))
         assert taints[0].source.startswith("message from Olga")
