@@ -965,7 +965,7 @@ def repeat_below(rows: dict[int, dict[int, str]], ref: str) -> None:
 
 def cell_text(raw: str, kind: str, form: str, strings: Sequence[str], epoch: datetime) -> str:
     if kind == "s":
-        return unescaped(strings[at]) if 0 <= (at := whole(raw, -1)) < len(strings) else ""
+        return unescaped(strings[nth]) if 0 <= (nth := whole(raw, -1)) < len(strings) else ""
     if kind == "b":
         return {"1": "TRUE", "0": "FALSE"}.get(raw, raw)
     if kind == "d":
