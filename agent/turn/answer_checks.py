@@ -23,7 +23,9 @@ SHOWN = 80  # characters of a result that is shown below an answer that does not
 WHOLE = 0.9  # of a message's words, in an answer before any call
 CODE_BLOCK = re.compile(r"^ *```(?!text|json|markdown)\w", re.MULTILINE)
 ADVISED = re.compile(
-    r"\byou (?:can|could|should|must|(?:need|have) to) [^.\n]{0,80}`[^`\n]+`", re.IGNORECASE
+    r"\b(?:you (?:can|could|should|must|(?:need|have) to)|(?:right|correct|following) command) "
+    r"[^.\n]{0,80}`[^`\n]+`",
+    re.IGNORECASE,
 )
 PROMISED = re.compile(
     r"\bI(?:'ll| will|'m going to| am going to) (?:now |first )?(?:use|run|search|look|read|check|find|open|list"
@@ -35,7 +37,7 @@ TOOL_NAMES = re.compile(
 )
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes
-FILE_NAME = re.compile(r"\w[\w-]*\.[a-z]\w{0,3}\b")
+FILE_NAME = re.compile(r"\b(?!(?:e\.g|i\.e|a\.m|p\.m|z\.b|d\.h)\b)\w[\w-]*\.[a-z]\w{0,3}\b")
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
 REFUSED = re.compile(
     r"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b", re.IGNORECASE
@@ -164,7 +166,7 @@ def invents(text: str, found: str, message: str, failed: str = "") -> bool:
     """
     if set(DOTTED.findall(text)) - set(DOTTED.findall(f"{found} {message} {failed}")):
         return True
-    if failed and set(FILE_NAME.findall(text)) - set(FILE_NAME.findall(f"{message} {failed}")):
+    if failed and unknown_files(text, f"{message} {failed}"):
         return True
     plain = LINE_NUMBER.sub("", found)
     numbers = [set(re.findall(r"\d+", each)) for each in (text, plain, message, found, failed)]
@@ -173,6 +175,19 @@ def invents(text: str, found: str, message: str, failed: str = "") -> bool:
         return False
     lines = len(found.splitlines())
     return any(int(number) > lines for number in said.difference(*numbers[2:]))
+
+
+def quotes(text: str, results: str) -> bool:
+    """Whether a short answer has four words in a row of what calls told."""
+    said, told = (re.findall(r"\w+", each.lower()) for each in (text, results))
+    known = f" {' '.join(told)} "
+    runs = (f" {' '.join(said[n : n + 4])} " for n in range(len(said) - 3))
+    return len(text) <= SHORT and not instructs(text) and any(run in known for run in runs)
+
+
+def unknown_files(text: str, known: str) -> bool:
+    """Whether an answer names a file that is in nothing of what is known."""
+    return bool(set(FILE_NAME.findall(text)) - set(FILE_NAME.findall(known)))
 
 
 def figure(found: str) -> str:

@@ -30,8 +30,10 @@ from agent.turn.answer_checks import (
     invents,
     is_json,
     promises,
+    quotes,
     refuses,
     tells,
+    unknown_files,
     with_figure,
     with_untold,
 )
@@ -40,7 +42,7 @@ from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.step import Step, call_alone, read_step, with_words
-from agent.turn.tool_runner import ToolRunner, described
+from agent.turn.tool_runner import LONGEST_LETTER, ToolRunner, described
 from agent.turn.turn import Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
@@ -116,12 +118,15 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
+        self.urged = False  # and told that the file to change is as it was
         self.swapped = False  # and for a call of another tool than the last
         self.window = 0  # tokens
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
 
     async def run(self) -> Ending:
         await self.resume()
+        if self.turn.constrain != "never":
+            await self.tools.unchanged()  # from here on
         if self.constrained and not self.transcript.results():
             await self.tools.read_pages(self.transcript.words())
         while not (limit := self.limit_reached()):
@@ -129,7 +134,7 @@ class TurnLoop:
             step = await (self.command() if astray else self.ask())
             self.tools.careful = self.constrained
             if self.constrained:
-                step = await self.settled(step)
+                step = await self.settled(await self.change(step))
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])
                 return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
@@ -157,6 +162,9 @@ class TurnLoop:
         """The whole answer for the person; may be empty. When a job is due stands in it, whatever the model says."""
         text = self.checks.text(step, self.tools.done)
         told = [*self.tools.planned, *(self.tools.changed if self.constrained else ())]
+        letter = self.tools.letter if self.constrained else ""
+        if text and len(text) < len(letter) / 2 and len(letter) <= LONGEST_LETTER:
+            text = f"{text}\n\n{letter}"
         return with_untold(text, told, self.transcript.words()) if text else ""
 
     async def settled(self, step: Step) -> Step:
@@ -174,11 +182,17 @@ class TurnLoop:
             again = True
         if step.calls and not again:
             return step
+        if again and self.tools.letter:
+            return Step(Assistant(self.tools.letter))
         words = self.transcript.words()
+        if written := await self.tools.drafted(step.text):
+            return written
         if found := any(self.tools.outcomes.values()):
             if not (again or self.tools.strange) and self._reports(step.text):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
+            if written := await self.tools.drafted(step.text):
+                return written
             shown = figure(self.tools.read())
             text = with_figure(step.text, shown, words)
             stands = not instructs(step.text) or (shown and (self.shelled or text == step.text))
@@ -190,6 +204,15 @@ class TurnLoop:
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
                 return await self.talk(step) if refuses(step.text) else step
+        elif self.shelled and not again and quotes(step.text, self.tools.results()):
+            return step  # why it cannot be done
+        elif again and self.tools.copies(step.calls[0]):  # it has no other call to make
+            step = await self.ask(tool_choice="none", talk=True)
+            if written := await self.tools.drafted(step.text):
+                return written
+            told = self._missed_call(step.text) or refuses(step.text) or not step.text
+            if not (told or step.calls or invents(step.text, "", words, words)):
+                return step
         if self.tools.acted and (again or self.shelled or self.tools.closed):
             return Step(Assistant(self.tools.closed or self.tools.report()))
         if not self.shelled:
@@ -204,6 +227,18 @@ class TurnLoop:
         if not step.calls and self.tools.outcomes and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
+
+    async def change(self, step: Step) -> Step:
+        """The step; where it ends a turn that left the file to change as it was, the model is asked once for a command
+        that changes it."""
+        ended = not step.calls or self.tools.repeats(step.calls[0])
+        if self.urged or not (ended and any(self.tools.outcomes.values())):
+            return step
+        if not (path := await self.tools.unchanged()):
+            return step
+        self.urged = True
+        await self.transcript.note(texts.UNCHANGED.format(path=path))
+        return await self.ask(tool_choice="required", only=frozenset({"bash"}))
 
     async def talk(self, refusal: Step) -> Step:
         """The answer to what needs no tool, of a model that refused it while it read of tools; else its refusal."""
@@ -232,11 +267,13 @@ class TurnLoop:
         return instructs(text) or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
-        """Whether an answer has nothing but the person's own words, or a number out of the air."""
-        words, found, failed = self.transcript.words(), self.tools.found(), ""
+        """Whether an answer has nothing but the person's own words, or a number or a file out of the air."""
+        words, found = self.transcript.words(), self.tools.found()
         if not any(self.tools.outcomes.values()):
-            found, failed = "", found
-        return echoes(text, words) or invents(text, found, words, failed)
+            return echoes(text, words) or invents(text, "", words, found)
+        called = " ".join(call.arguments for call, _ in self.transcript.results())
+        unknown = unknown_files(text, f"{words} {found} {called}")
+        return unknown or echoes(text, words) or invents(text, found, words)
 
     async def resume(self) -> None:
         """Go on where the journal stands; after a crash, with the open calls first."""

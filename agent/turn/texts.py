@@ -64,6 +64,8 @@ UNREAD = (
     "{path} is there already and was not read, so it was not replaced. To add to its end, set append to true; "
     "to replace it, read it first."
 )
+UNASKED = "Not written: it would leave a part of {path} alone, and the message does not ask for that. Answer with it."
+UNCHANGED = "{path} is still as it was, but the person wants it changed. Do that now, in the file itself, by bash: with sort -o, sed -i or Python."
 REMINDER = "This is no note: the person wants to be reminded at a time. Call schedule, with the time in their words."
 DONE = "It is done."  # what a model that answers from results reads of one without output
 ANSWER_FROM = (

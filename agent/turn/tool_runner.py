@@ -33,8 +33,29 @@ from agent.turn.turn import Turn
 
 ADDRESS = re.compile(r"https?://[^\s<>\"'()\[\]]*[^\s<>\"'()\[\].,;:!?]")
 PRINTS = re.compile(r"(echo|printf) [^|<>$`;&\n\d]+")  # words, and nothing else
+# What an answer shows as the content of a file, and its language.
+CODE = re.compile(r"^ *```(\w*)[^\n]*\n(.+?)^ *```", re.DOTALL | re.MULTILINE)
+SHELLS = ("sh", "bash", "shell", "console")
+_FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
+WANTS_CHANGE = re.compile(
+    _FIRST + r"(?:sort|change|replace|edit|update|fix|append|insert|correct|add(?! up)"
+    r"|sortier|änder|ersetz|bearbeit|korrigier|füg|trie|change|remplace|modifie|corrige|ajoute"
+    r"|ordena|cambia|reemplaza|edita|corrige|añade|agrega)",
+    re.IGNORECASE,
+)
+WANTS_LESS = re.compile(
+    r"\b(?:delete|remove|drop|cut|keep|only|filter|clean|trim|shorten|dedup|duplicat|unique|overwrite|replace"
+    r"|lösch|entfern|behalt|kürz|doppelt|supprim|enlev|retir|gard|raccourc|elimin|borra|quita|acorta)",
+    re.IGNORECASE,
+)
+WANTS_FILE = re.compile(
+    r"\b(?:write|create|make|generate|save|schreib|erstell|écri|crée|escrib|crea)\w*", re.IGNORECASE
+)
+SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
+LONGEST_LETTER = 2000  # characters
 READING = ("bash", "read_file", "grep", "list_files")
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
+WRITING = ("write_file", "edit_file", "git_commit")
 ACTING = ("write_file", "edit_file", "git_commit", "remember", "schedule", "send_file")
 MOST_PAGES = 2  # that are read before the model is asked
 _LINE = 120  # characters
@@ -72,7 +93,9 @@ class ToolRunner:
     _lines: list[str] = field(default_factory=list)  # of the report
     _detector: RepeatedCallDetector = field(default_factory=RepeatedCallDetector)
     _no_sandbox: str = ""  # why
+    letter: str = ""  # what was written to a file that the message did not name: the person sees it in the answer
     _last: str = ""  # the tool that ran last
+    _before: dict[str, int] | None = None  # the files that the message names
 
     async def read_pages(self, words: str) -> None:
         """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""
@@ -85,14 +108,45 @@ class ToolRunner:
             await self.transcript.add(Assistant("", (call,)))
             await self.run((call,))
 
+    async def named_files(self, words: str) -> dict[str, int | None]:
+        """The files that a message names, each with a hash of its beginning; None: it is not there."""
+        named: dict[str, int | None] = {}
+        for name in re.findall(r"[\w./-]+\.\w+", words):
+            named[name] = None
+            with suppress(ToolError), await self.turn.context.sandbox.files.open(name) as file:
+                named[name] = hash(file.read(1 << 20))
+        return named
+
     async def names_file(self, words: str) -> bool:
         """Whether a message names a file of the workspace."""
-        files = self.turn.context.sandbox.files
-        for name in re.findall(r"[\w./-]+\.\w+", words):
-            with suppress(ToolError):
-                (await files.open(name)).close()
-                return True
-        return False
+        return any(f is not None for f in (await self.named_files(words)).values())
+
+    async def unchanged(self) -> str:
+        """The file that the message wants changed, where it is as it was when this was asked first; else ""."""
+        words = self.transcript.words()
+        if not WANTS_CHANGE.search(words):
+            return ""
+        now = {
+            name: found
+            for name, found in (await self.named_files(words)).items()
+            if found is not None
+        }
+        if self._before is None:
+            self._before = now
+        same = not self.done.intersection(WRITING) and now == self._before
+        return next(iter(now), "") if same else ""
+
+    async def drafted(self, text: str) -> Step | None:
+        """The step that writes an answer's block of code to the file that the message wants made, if that is not
+        there: small models show what they are to write."""
+        words, block = self.transcript.words(), CODE.search(text)
+        if not block or not WANTS_FILE.search(words):
+            return None
+        missing = [name for name, found in (await self.named_files(words)).items() if found is None]
+        if len(missing) != 1 or (block[1] in SHELLS and not missing[0].endswith(".sh")):
+            return None
+        fields = json.dumps({"path": missing[0], "content": block[2]}, ensure_ascii=False)
+        return Step(Assistant("", (ToolCall(self.turn.new_id(), "write_file", fields),)))
 
     def remember(self, call: ToolCall, result: str) -> None:
         """Count a call that was finished before a restart."""
@@ -112,9 +166,13 @@ class ToolRunner:
         return self._detector.completes_cycle(tool.name, arguments)
 
     def copies(self, call: ToolCall) -> bool:
-        """Whether the call would keep as a note what was found, though the message has nothing of it."""
+        """Whether the call would keep as a note what was found, though the message has nothing of it, or that
+        nothing was."""
         if call.name != "remember":
             return False
+        ran = [earlier.name for earlier, _ in self.transcript.results()]
+        if ran and "remember" not in ran and not any(self.outcomes.values()):
+            return True
         note, found, asked = map(words_of, (call.arguments, self.found(), self.transcript.words()))
         shared = {word for word in note & asked if len(word) > 3}
         return note - {"note"} <= found and not shared
@@ -145,8 +203,10 @@ class ToolRunner:
         return False
 
     def others(self) -> frozenset[str]:
-        """The tools but that of the last call."""
-        names = {tool.name for tool in self.turn.tools}
+        """The tools but that of the last call, and those that would only keep or plan the failure."""
+        names = {tool.name for tool in self.turn.tools} - {"remember"}
+        if not asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
+            names -= {"schedule"}
         return frozenset(names - {call.name for call, _ in self.transcript.results()[-1:]})
 
     @property
@@ -275,6 +335,8 @@ class ToolRunner:
         self.astray = tool.name.startswith("git_") and not output.ok
         if output.ok:
             self.done.add(call.name)
+            if tool.name == "write_file" and not SPEAKS_OF_FILE.search(self.transcript.words()):
+                self.letter = str(arguments["content"]).strip()
             if tool.name == "schedule":
                 self.planned.append(output.shown)
             elif tool.name == "remember" or output.text.startswith("replaced "):
@@ -290,7 +352,7 @@ class ToolRunner:
 
     async def _check_hasty(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
         """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition;
-        and where it is to remind: to keep the wish as a note."""
+        where it is to show a part: to leave that alone in the file; and where it is to remind: to keep a note."""
         if self.careful and tool.name == "remember":
             if asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
                 raise ToolError(texts.REMINDER)
@@ -300,14 +362,18 @@ class ToolRunner:
             return
         name = posixpath.basename(path)
         ran = [earlier for earlier, _ in self.transcript.results() if self.outcomes.get(earlier.id)]
-        if any(name in earlier.arguments for earlier in ran):
+        seen, words = any(name in earlier.arguments for earlier in ran), self.transcript.words()
+        if seen and (WANTS_CHANGE.search(words) or WANTS_LESS.search(words)):
             return
         try:
             with await call.sandbox.files.open(path) as file:
-                holds_text = bool(file.read(1))
+                held = file.read(1 << 20).decode("utf-8", "replace").splitlines()
         except ToolError:  # there is none yet
             return
-        if holds_text:
+        kept = str(arguments.get("content", "")).splitlines()
+        if seen and len(kept) < len(held) and set(kept) <= set(held):
+            raise ToolError(texts.UNASKED.format(path=path))
+        if held and not seen:
             raise ToolError(texts.UNREAD.format(path=path))
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:

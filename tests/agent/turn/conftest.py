@@ -39,6 +39,7 @@ class Bench:
     leaks: LeakDetector = field(default_factory=LeakDetector)
     browser: Any = None
     files_there: frozenset[str] = frozenset()
+    contents: dict[str, bytes] = field(default_factory=dict)
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,9 +49,9 @@ class Bench:
         return self
 
     async def open(self, path: str) -> io.BytesIO:
-        if path not in self.files_there:
+        if path not in self.files_there and path not in self.contents:
             raise ToolError("There is no such file.")
-        return io.BytesIO(b"text")
+        return io.BytesIO(self.contents.get(path, b"text"))
 
     def tools(self) -> list[Tool]:
         async def bash(call: Call, command: str, seconds: int = 120) -> Output:
@@ -96,6 +97,7 @@ class Bench:
         async def write_file(call: Call, path: str, content: str) -> Output:
             """Write."""
             self.ran.append(("write_file", {"path": path}))
+            self.contents[path] = content.encode()
             return Output("written")
 
         return [

@@ -448,6 +448,7 @@ class TestAnswersOfSmallModels:
         assert swapped.tool_choice == "required"
         assert "bash" not in swapped.only
         assert "write_file" in swapped.only
+        assert not swapped.only & {"remember", "schedule"}  # of the failure
 
     @pytest.mark.parametrize(
         "answer", ["Done.", "OK, it is in your notes.", "The note was made.", "Gern.", "✓"]
@@ -557,6 +558,137 @@ class TestAnswersOfSmallModels:
         bench.constrain, bench.results["hostname"] = "always", "vm"
         finished = await bench.run(calls("bash", command="hostname"), says("It is called vm."))
         assert (finished.text, len(bench.model.requests)) == ("It is called vm.", 2)
+
+    @pytest.mark.parametrize(
+        "wish",
+        [
+            "sort the lines of names.txt",
+            "Please sort names.txt, in the file",
+            "in names.txt change Zoe to Zoé",
+            "Bitte sortiere names.txt",
+            "trie names.txt",
+        ],
+    )
+    async def test_a_file_that_is_to_change_and_did_not_is_asked_for_once_more(
+        self, bench: Bench, wish: str
+    ) -> None:
+        bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
+        bench.results["sort names.txt"] = "Anna\nZoe"
+        bench.journal.messages[-1] = User(wish)
+        write = calls("bash", command="sort -o names.txt names.txt")
+        printed, told = calls("bash", command="sort names.txt"), says("Anna and Zoe are sorted.")
+        finished = await bench.run(printed, told, write, told)
+        assert ("bash", {"command": "sort -o names.txt names.txt"}) in bench.ran
+        assert finished.text == told.text
+        urged = bench.model.requests[2]
+        assert urged.tool_choice == "required"
+        assert urged.only == {"bash"}
+        assert texts.UNCHANGED.format(path="names.txt") in urged.messages[-1].text
+
+    @pytest.mark.parametrize("wish", ["show names.txt", "what was sorted in names.txt?", "add up names.txt"])  # fmt: skip
+    async def test_where_none_is_to_change_nothing_is_asked(self, bench: Bench, wish: str) -> None:
+        bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
+        bench.results["cat names.txt"] = "Zoe\nAnna"
+        bench.journal.messages[-1] = User(wish)
+        await bench.run(calls("bash", command="cat names.txt"), says("It has Zoe and Anna."))
+        assert len(bench.model.requests) == 2
+
+    @pytest.mark.parametrize(
+        ("wish", "language", "written"),
+        [
+            ("write a script primes.py that prints primes", "python", True),
+            ("schreibe mir ein Programm primes.py", "", True),
+            ("create primes.py, and tell me", "py", True),
+            ("write a script primes.py that prints primes", "bash", False),
+            ("what does primes.py do?", "python", False),
+            ("write primes.py and test.py", "python", False),
+        ],
+    )
+    async def test_code_for_a_file_that_is_to_be_written_is_written(
+        self, bench: Bench, wish: str, language: str, written: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(wish)
+        shown = f"Here it is:\n\n```{language}\nprint(2, 3)\n```\nSave and run it."
+        await bench.run(
+            says(shown), says("It is written.") if written else calls("bash", command="ls")
+        )
+        assert bench.contents == ({"primes.py": b"print(2, 3)\n"} if written else {})
+
+    @pytest.mark.parametrize(
+        ("wish", "refused"),
+        [
+            ("show me the first line of names.txt", True),
+            ("what is in names.txt?", True),
+            ("remove Anna from names.txt", False),
+            ("only the first line of names.txt is to stay, shorten it", False),
+        ],
+    )
+    async def test_a_file_that_was_read_is_not_cut_to_a_part_that_nobody_wants_cut(
+        self, bench: Bench, wish: str, refused: bool
+    ) -> None:
+        bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna\n"}
+        bench.results["cat names.txt"] = "Zoe\nAnna"
+        bench.journal.messages[-1] = User(wish)
+        read, cut = calls("bash", command="cat names.txt"), calls("write_file", path="names.txt", content="Zoe\n")  # fmt: skip
+        await bench.run(read, cut, says("Zoe."))
+        assert bench.contents["names.txt"] == (b"Zoe\nAnna\n" if refused else b"Zoe\n")
+
+    @pytest.mark.parametrize(
+        ("wish", "shown"),
+        [
+            ("write a short polite mail to my landlord", True),
+            ("Schreib ein Gedicht", True),
+            ("write a mail into a file", False),
+            ("write a mail to landlord.txt", False),
+        ],
+    )
+    async def test_a_text_that_was_written_to_a_file_of_the_model_s_own_is_told(
+        self, bench: Bench, wish: str, shown: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(wish)
+        text = "Dear landlord,\nthe heating is cold."
+        finished = await bench.run(calls("write_file", path="m.txt", content=text), says("I wrote it."))  # fmt: skip
+        assert finished.text == (f"I wrote it.\n\n{text}" if shown else "I wrote it.")
+
+    async def test_a_text_that_is_written_twice_is_the_answer(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("write a short polite mail to my landlord")
+        write = calls("write_file", path="m.txt", content="Dear landlord,\nit is cold.")
+        finished = await bench.run(write, write)
+        assert (finished.text, finished.reason) == ("Dear landlord,\nit is cold.", "done")
+
+    async def test_a_file_that_nothing_named_is_no_answer(self, bench: Bench) -> None:
+        bench.constrain, bench.results["look"] = "always", "Anna\nBen"
+        bench.journal.messages[-1] = User("who is on the list?")
+        call, wrong = calls("bash", command="look"), says("Anna and Ben, e.g. in names_sorted.txt.")
+        finished = await bench.run(call, says(""), wrong, call)
+        assert finished.text.startswith(texts.NO_RESULT)
+
+    async def test_why_it_cannot_be_done_is_an_answer_once_a_command_failed_too(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("what did the last commit change?")
+        wrong, reason = calls("git_status", repo="/r"), "There is no git repository at /r."
+        finished = await bench.run(wrong, calls("bash", command="fail"), says(reason))
+        assert (finished.text, len(bench.model.requests)) == (reason, 3)
+
+    @pytest.mark.parametrize(
+        ("talk", "kept"),
+        [("It is Lisbon.", True), ("I cannot do that.", False), ("It is in cities.csv.", False),
+         ("There are 17.", False)],
+    )  # fmt: skip
+    async def test_a_note_of_what_failed_is_not_made_and_the_model_is_asked_without_tools(
+        self, bench: Bench, talk: str, kept: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("What is the capital of Portugal?")
+        wrong, note = calls("bash", command="fail"), calls("remember", note="There is no capital.")
+        finished = await bench.run(wrong, note, says(talk), *[wrong] * 4)
+        assert (finished.text == talk) == kept
+        assert "remember" not in [name for name, _ in bench.ran]
 
     async def test_a_reminder_is_not_kept_as_a_note(self, bench: Bench) -> None:
         bench.constrain = "always"
