@@ -5,6 +5,7 @@ import codecs
 import json
 import os
 import signal
+import socket
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
@@ -92,7 +93,13 @@ class House:
 
     async def listening(self) -> None:
         """Return once somebody serves the state."""
-        await soon(lambda: holder_socket(self.folder).exists())
+
+        def served() -> bool:
+            """A process that was killed leaves its socket behind."""
+            with socket.socket(socket.AF_UNIX) as caller:
+                return caller.connect_ex(str(holder_socket(self.folder))) == 0
+
+        await soon(served)
 
     def rows(self, sql: str) -> list[Any]:
         with closing(sqlite3.connect(self.bot.database)) as database:
