@@ -118,7 +118,6 @@ class TurnLoop:
         self.checks = AnswerChecks(turn.context.documents)
         self.constrained = turn.constrain == "always"
         self.shelled = False  # whether a small model was asked for a command of the shell
-        self.urged = False  # and told that the file to change is as it was
         self.swapped = False  # and for a call of another tool than the last
         self.window = 0  # tokens
         self.out_of_time = translated(texts.LIMIT_SECONDS).format(count=round(turn.limits.seconds))
@@ -134,7 +133,7 @@ class TurnLoop:
             step = await (self.command() if astray else self.ask())
             self.tools.careful = self.constrained
             if self.constrained:
-                step = await self.settled(await self.change(step))
+                step = await self.settled(step)
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])
                 return await self.last_word(Looping(translated(texts.LOOPING).format(call=call)))
@@ -151,6 +150,8 @@ class TurnLoop:
                 await self.transcript.add(step.message)
                 await self.transcript.note(advice)
             elif text:
+                if self.constrained and (path := await self.tools.unchanged()):
+                    text = f"{text}\n\n{translated(texts.AS_IT_WAS).format(path=path)}"
                 return Ending(text, "done", step.message)
             elif step.cut_call:
                 return await self.last_word(TurnError(translated(texts.UNUSABLE)))
@@ -206,12 +207,14 @@ class TurnLoop:
                 return await self.talk(step) if refuses(step.text) else step
         elif self.shelled and not again and quotes(step.text, self.tools.results()):
             return step  # why it cannot be done
-        elif again and self.tools.copies(step.calls[0]):  # it has no other call to make
+        elif again and (
+            (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()
+        ):  # it has no other call to make
             step = await self.ask(tool_choice="none", talk=True)
             if written := await self.tools.drafted(step.text):
                 return written
             told = self._missed_call(step.text) or refuses(step.text) or not step.text
-            if not (told or step.calls or invents(step.text, "", words, words)):
+            if noted and not (told or step.calls or invents(step.text, "", words, words)):
                 return step
         if self.tools.acted and (again or self.shelled or self.tools.closed):
             return Step(Assistant(self.tools.closed or self.tools.report()))
@@ -227,18 +230,6 @@ class TurnLoop:
         if not step.calls and self.tools.outcomes and self._groundless(step.text):
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
-
-    async def change(self, step: Step) -> Step:
-        """The step; where it ends a turn that left the file to change as it was, the model is asked once for a command
-        that changes it."""
-        ended = not step.calls or self.tools.repeats(step.calls[0])
-        if self.urged or not (ended and any(self.tools.outcomes.values())):
-            return step
-        if not (path := await self.tools.unchanged()):
-            return step
-        self.urged = True
-        await self.transcript.note(texts.UNCHANGED.format(path=path))
-        return await self.ask(tool_choice="required", only=frozenset({"bash"}))
 
     async def talk(self, refusal: Step) -> Step:
         """The answer to what needs no tool, of a model that refused it while it read of tools; else its refusal."""

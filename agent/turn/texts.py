@@ -41,6 +41,7 @@ ANSWER_WITHHELD = "I have withheld my answer: it contained {what}."
 WITHHELD = "(Withheld: {where}.)"
 HIDDEN = "(not shown: it contains {what})"
 NOTHING_DONE = "(Correction by the program: no tool was called, so nothing was changed.)"
+AS_IT_WAS = "({path} is as it was.)"
 PAGE_MISSING = "(Correction by the program: {missing})"
 BLIND = "{model} cannot see pictures. /model changes the model:{which}"
 BLIND_SERVER = (
@@ -65,7 +66,6 @@ UNREAD = (
     "to replace it, read it first."
 )
 UNASKED = "Not written: it would leave a part of {path} alone, and the message does not ask for that. Answer with it."
-UNCHANGED = "{path} is still as it was, but the person wants it changed. Do that now, in the file itself, by bash: with sort -o, sed -i or Python."
 REMINDER = "This is no note: the person wants to be reminded at a time. Call schedule, with the time in their words."
 DONE = "It is done."  # what a model that answers from results reads of one without output
 ANSWER_FROM = (

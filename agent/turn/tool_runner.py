@@ -136,16 +136,21 @@ class ToolRunner:
         same = not self.done.intersection(WRITING) and now == self._before
         return next(iter(now), "") if same else ""
 
+    async def missing_file(self) -> str:
+        """The file that the message wants made and that is not there, if it is one; else ""."""
+        words = self.transcript.words()
+        if not WANTS_FILE.search(words):
+            return ""
+        missing = [name for name, found in (await self.named_files(words)).items() if found is None]
+        return missing[0] if len(missing) == 1 else ""
+
     async def drafted(self, text: str) -> Step | None:
         """The step that writes an answer's block of code to the file that the message wants made, if that is not
         there: small models show what they are to write."""
-        words, block = self.transcript.words(), CODE.search(text)
-        if not block or not WANTS_FILE.search(words):
+        block, path = CODE.search(text), await self.missing_file()
+        if not block or not path or (block[1] in SHELLS and not path.endswith(".sh")):
             return None
-        missing = [name for name, found in (await self.named_files(words)).items() if found is None]
-        if len(missing) != 1 or (block[1] in SHELLS and not missing[0].endswith(".sh")):
-            return None
-        fields = json.dumps({"path": missing[0], "content": block[2]}, ensure_ascii=False)
+        fields = json.dumps({"path": path, "content": block[2]}, ensure_ascii=False)
         return Step(Assistant("", (ToolCall(self.turn.new_id(), "write_file", fields),)))
 
     def remember(self, call: ToolCall, result: str) -> None:

@@ -569,29 +569,32 @@ class TestAnswersOfSmallModels:
             "trie names.txt",
         ],
     )
-    async def test_a_file_that_is_to_change_and_did_not_is_asked_for_once_more(
+    async def test_a_file_that_is_to_change_and_did_not_is_named_below_the_answer(
         self, bench: Bench, wish: str
     ) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
         bench.results["sort names.txt"] = "Anna\nZoe"
         bench.journal.messages[-1] = User(wish)
-        write = calls("bash", command="sort -o names.txt names.txt")
-        printed, told = calls("bash", command="sort names.txt"), says("Anna and Zoe are sorted.")
-        finished = await bench.run(printed, told, write, told)
-        assert ("bash", {"command": "sort -o names.txt names.txt"}) in bench.ran
-        assert finished.text == told.text
-        urged = bench.model.requests[2]
-        assert urged.tool_choice == "required"
-        assert urged.only == {"bash"}
-        assert texts.UNCHANGED.format(path="names.txt") in urged.messages[-1].text
+        told = "Anna and Zoe are sorted."
+        finished = await bench.run(calls("bash", command="sort names.txt"), says(told))
+        assert finished.text == f"{told}\n\n{texts.AS_IT_WAS.format(path='names.txt')}"
+
+    async def test_one_that_did_is_not(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
+        bench.journal.messages[-1] = User("sort the lines of names.txt")
+        look = calls("bash", command="cat names.txt")
+        write = calls("write_file", path="names.txt", content="Anna\nZoe")
+        finished = await bench.run(look, write, says("They are sorted."))
+        assert finished.text == "They are sorted."
 
     @pytest.mark.parametrize("wish", ["show names.txt", "what was sorted in names.txt?", "add up names.txt"])  # fmt: skip
-    async def test_where_none_is_to_change_nothing_is_asked(self, bench: Bench, wish: str) -> None:
+    async def test_nor_one_that_nobody_wants_changed(self, bench: Bench, wish: str) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}
         bench.results["cat names.txt"] = "Zoe\nAnna"
         bench.journal.messages[-1] = User(wish)
-        await bench.run(calls("bash", command="cat names.txt"), says("It has Zoe and Anna."))
-        assert len(bench.model.requests) == 2
+        told = "It has Zoe and Anna."
+        finished = await bench.run(calls("bash", command="cat names.txt"), says(told))
+        assert finished.text == told
 
     @pytest.mark.parametrize(
         ("wish", "language", "written"),
@@ -614,6 +617,15 @@ class TestAnswersOfSmallModels:
             says(shown), says("It is written.") if written else calls("bash", command="ls")
         )
         assert bench.contents == ({"primes.py": b"print(2, 3)\n"} if written else {})
+
+    async def test_where_it_was_run_before_it_was_written_the_code_is_asked_for(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("write a script primes.py and run it")
+        run, shown = calls("bash", command="fail"), says("Here:\n```python\nprint(2)\n```")
+        await bench.run(run, run, shown, says("It is written."))
+        assert bench.contents == {"primes.py": b"print(2)\n"}
 
     @pytest.mark.parametrize(
         ("wish", "refused"),
