@@ -151,34 +151,51 @@ class Terminal:
 
 @dataclass
 class Jobs:
-    """Reminders made by the command line beside the running bot, each with a word of its own."""
+    """What the command line puts into chats beside the running bot: reminders, texts that are sent, and data for a
+    job of the first chat, each with a word of its own."""
 
     whole: Whole
     talkers: Sequence[Talker]
     chance: Random
     made: list[tuple[Talker, str]] = field(default_factory=list)
+    tried: int = 0
+    bell: str = ""  # the job that gets data
 
     async def plan(self, over: asyncio.Event) -> None:
+        first = f"tg:{self.talkers[0].reader.chat.id}"
         while not over.is_set():
-            await self._add(self.chance.choice(self.talkers), f"ring-{len(self.made)}")
-            await _pause(over, 4.0)
+            self.tried += 1
+            talker, word = self.chance.choice(self.talkers), f"ring-{self.tried}"
+            chat = f"tg:{talker.reader.chat.id}"
+            if not self.bell:
+                often = "every Monday at 3 remind me: bell"
+                told = await self._run("jobs", "add", "--yes", "--chat", first, often)
+                self.bell = "".join(re.findall(r"Job (\d+)", told or "")[:1])
+            elif self.tried % 3 == 0:
+                words = f"in {self.chance.randrange(5, 15)} seconds remind me: {word}"
+                if await self._run("jobs", "add", "--yes", "--chat", chat, words) is not None:
+                    self.made.append((talker, word))
+            elif self.tried % 3 == 1:
+                if await self._run("send", "--chat", chat, word) is not None:
+                    self.made.append((talker, word))
+            elif await self._run("trigger", self.bell, "--data", word) is not None:
+                self.made.append((self.talkers[0], word))
+            await _pause(over, 2.0)
 
-    async def _add(self, talker: Talker, word: str) -> None:
-        chat = f"tg:{talker.reader.chat.id}"
-        words = f"in {self.chance.randrange(5, 15)} seconds remind me: {word}"
+    async def _run(self, *words: str) -> str | None:
+        """What a command printed; None where it failed."""
         async with self.whole.clock.still:
             process = await asyncio.create_subprocess_exec(
-                VOLTAIRE, "jobs", "add", "--yes", "--chat", chat, words,
-                env=self.whole.environment,
-                stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+                VOLTAIRE, *words, env=self.whole.environment,
+                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
             )  # fmt: skip
             try:
-                if await asyncio.wait_for(process.wait(), COMMAND_SECONDS) == 0:
-                    self.made.append((talker, word))
+                out, _ = await asyncio.wait_for(process.communicate(), COMMAND_SECONDS)
             finally:
                 if process.returncode is None:
                     process.kill()
                     await process.wait()
+            return None if process.returncode else out.decode()
 
     def missing(self) -> list[tuple[Talker, str]]:
         return [(talker, word) for talker, word in self.made if not copies(talker, word)]
