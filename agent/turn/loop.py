@@ -124,8 +124,8 @@ class TurnLoop:
 
     async def run(self) -> Ending:
         await self.resume()
-        if self.turn.constrain != "never":
-            await self.tools.unchanged()  # from here on
+        if self.turn.constrain != "never" and not self.transcript.results():
+            await self.tools.note_files()
         if self.constrained and not self.transcript.results():
             await self.tools.read_pages(self.transcript.words())
         while not (limit := self.limit_reached()):

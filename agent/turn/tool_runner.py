@@ -95,7 +95,7 @@ class ToolRunner:
     _no_sandbox: str = ""  # why
     letter: str = ""  # what was written to a file that the message did not name: the person sees it in the answer
     _last: str = ""  # the tool that ran last
-    _before: dict[str, int] | None = None  # the files that the message names
+    _before: dict[str, int | None] | None = None  # the files that the message names
 
     async def read_pages(self, words: str) -> None:
         """Read the pages whose addresses a message names, as if the model had called for them: small ones do not."""
@@ -121,20 +121,21 @@ class ToolRunner:
         """Whether a message names a file of the workspace."""
         return any(f is not None for f in (await self.named_files(words)).values())
 
+    async def note_files(self) -> None:
+        """Keep what the files are that the message wants changed."""
+        if WANTS_CHANGE.search(self.transcript.words()):
+            self._before = await self._there()
+
     async def unchanged(self) -> str:
-        """The file that the message wants changed, where it is as it was when this was asked first; else ""."""
-        words = self.transcript.words()
-        if not WANTS_CHANGE.search(words):
+        """The file that the message wants changed, where it is as it was when they were noted; else ""."""
+        before = self._before
+        if not before or self.done.intersection(WRITING) or await self._there() != before:
             return ""
-        now = {
-            name: found
-            for name, found in (await self.named_files(words)).items()
-            if found is not None
-        }
-        if self._before is None:
-            self._before = now
-        same = not self.done.intersection(WRITING) and now == self._before
-        return next(iter(now), "") if same else ""
+        return next(iter(before))
+
+    async def _there(self) -> dict[str, int | None]:
+        named = await self.named_files(self.transcript.words())
+        return {name: found for name, found in named.items() if found is not None}
 
     async def missing_file(self) -> str:
         """The file that the message wants made and that is not there, if it is one; else ""."""

@@ -13,6 +13,7 @@ from agent.llm.tool_call_parser.special_tokens import (
     channel,
     kimi_k3,
     mistral,
+    response,
     stray,
     thought,
     thought_end,
@@ -38,7 +39,7 @@ _LITERALS = {*SURE, *CLOSING, *STRAY, *CHANNELS, *MISTRAL, *THOUGHTS, *THOUGHTS.
 SPECIAL_TOKENS = tuple(sorted({*_LITERALS, *(token.upper() for token in _LITERALS)}))
 MOST_SECONDS = 0.5  # of CPU time for one completion: 200 KB of `{"name":` took minutes
 _RECOGNISERS = {
-    "<": (tag, function, named_tag, kimi_k3, thought, thought_end, channel, stray),
+    "<": (tag, function, named_tag, kimi_k3, thought, thought_end, channel, stray, response),
     "`": (fence,),
     "[": (mistral, python_call, bare_json, thought, thought_end),
     "{": (bare_json,),

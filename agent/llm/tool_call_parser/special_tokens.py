@@ -90,6 +90,20 @@ def stray(view: ParserView, start: int) -> Outcome:
     return Hidden(start + len(found)) if isinstance(found, str) else found
 
 
+def response(view: ParserView, start: int) -> Outcome:
+    """`<response>` around words, as small models answer what reads like a document; around tags it is XML."""
+    found = view.literal(start, ("<response>", "</response>"))
+    if not isinstance(found, str):
+        return found
+    opening, inside = found.replace("/", ""), view.text.lstrip()
+    if inside[: len(opening)].lower() != opening:
+        return None
+    inside = inside[len(opening) :].lstrip()
+    if not inside and not view.final:
+        return WAIT
+    return None if inside.startswith("<") else Hidden(start + len(found))
+
+
 def channel(view: ParserView, start: int) -> Outcome:
     """gpt-oss: `<|channel|>commentary to=functions.NAME ...<|message|>{json}<|call|>`."""
     opening = view.literal(start, CHANNELS)

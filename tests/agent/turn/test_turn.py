@@ -587,6 +587,14 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(look, write, says("They are sorted."))
         assert finished.text == "They are sorted."
 
+    async def test_nor_one_that_changed_before_the_turn_was_cut_off(self, bench: Bench) -> None:
+        bench.constrain, bench.contents = "always", {"names.txt": b"Anna\nZoe"}
+        bench.journal.messages[-1] = User("sort the lines of names.txt")
+        sorted_before = Assistant("", (ToolCall("c1", "bash", '{"command": "sort -o names.txt names.txt"}'),))  # fmt: skip
+        bench.journal.messages += [sorted_before, ToolResult("c1", "bash", NO_OUTPUT)]
+        finished = await bench.run(says("The lines of names.txt are sorted."))
+        assert "as it was" not in finished.text
+
     @pytest.mark.parametrize("wish", ["show names.txt", "what was sorted in names.txt?", "add up names.txt"])  # fmt: skip
     async def test_nor_one_that_nobody_wants_changed(self, bench: Bench, wish: str) -> None:
         bench.constrain, bench.contents = "always", {"names.txt": b"Zoe\nAnna"}

@@ -437,6 +437,23 @@ def test_marks_of_a_template_are_not_shown() -> None:
     assert shown.strip() == "7431"
 
 
+@pytest.mark.parametrize("size", [1, 3, 1000])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<response>It is 7431.</response>", "It is 7431."),
+        ("\n<response>\nIt is 7431.\n</response>\n", "It is 7431."),
+        ("<Response> It is 7431.", "It is 7431."),
+        ("<response>", ""),
+        ("<response><code>200</code></response>", "<response><code>200</code></response>"),
+        ("The answer has <response> around it.", "The answer has <response> around it."),
+        ("Write <response>a</response>.", "Write <response>a</response>."),
+    ],
+)
+def test_a_response_tag_around_an_answer_is_not_shown(text: str, shown: str, size: int) -> None:
+    assert read(text, size)[0].strip() == shown
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
