@@ -34,14 +34,14 @@ from backend.protocol import Phrase
 if TYPE_CHECKING:  # loaded at night
     from agent.evaluate.runner import Energy
 
-TEMPERATURE = 0.8  # so that attempts differ
+TEMPERATURE = 0.5  # of attempts after the first, at least, so that they differ
 WITHOUT = ("remember", "schedule", "send_file")  # tools
 COPY_SECONDS = 300.0
 MOST_FILES = 500
 SHOWN_FILES = 8
 HERE, THERE = "/workspace", PROGRAM  # in the sandbox: what is written to, and what is read
 COPY_ALL = f'cp -a {THERE}/. {HERE} && rm -rf "{HERE}/$1"'  # without other attempts' files
-COPY_SOME = f'to={HERE}/$1; shift; rm -rf "$to"; mkdir -p "$to" && cd {THERE} && cp -a --parents -- "$@" "$to"'
+COPY_SOME = f'to={HERE}/$1; shift; rm -rf "$to"; mkdir -p "$to" && cd {THERE} && cp -a --parents -- "$@" "$to" && sha256sum -- "$@" | sha256sum'  # prints their digest
 
 
 def night_shift(agent: Agent, busy: Callable[[], bool]) -> NightShift:
@@ -58,9 +58,8 @@ def night_shift(agent: Agent, busy: Callable[[], bool]) -> NightShift:
         heat = [t for gpu in gpus for t in (gpu.temperature_c, gpu.memory_temperature_c) if t]
         if heat and max(heat) > night.most_celsius:
             return translated("The card is at {degrees:.0f} °C.").format(degrees=max(heat))
-        return (
-            translated("The price is too high.") if await asyncio.to_thread(night.too_dear) else ""
-        )
+        dear = await asyncio.to_thread(night.too_dear)
+        return translated("The price is too high.") if dear else ""
 
     made = partial(make_attempt, agent)
     return NightShift(agent.store, night, obstacle, made, agent.channels.payload)
@@ -84,8 +83,9 @@ async def make_attempt(
         context = replace(
             context, sandbox=box, jobs=None, plans=None, file_sender=None, servers=None
         )
+        model = Measured(agent.model, agent.backend, energy, warm=number > 1)
         turn = Turn(
-            model=IdleModel(Measured(agent.model, agent.backend, energy), agent.window.queue),
+            model=IdleModel(model, agent.window.queue),
             journal=journal,
             tools=[tool for tool in agent.tools if tool.name not in WITHOUT],
             schemas=agent.schemas,
@@ -101,7 +101,7 @@ async def make_attempt(
         finished = await run_turn(turn, lambda event: None)
         ran = [m for m in journal.messages if isinstance(m, ToolResult) and m.name == "bash"]
         sources = [each.source for each in (*journal.held, *await box.files.taints())]
-        files = await keep_files(theirs, box, f"{folder}/{number}", sources[len(held) :])
+        files, digest = await keep_files(theirs, box, f"{folder}/{number}", sources[len(held) :])
     return Attempt(
         finished.text,
         finished.reason,
@@ -109,6 +109,7 @@ async def make_attempt(
         failed=bool(ran) and "\nexit code: " in f"\n{ran[-1].text}",
         watt_hours=None if energy.joules is None else energy.joules / 3600,
         files=tuple(files),
+        digest=digest,
         strangers=tuple(dict.fromkeys(sources)),
     )
 
@@ -147,22 +148,22 @@ async def copied_workspace(theirs: Sandbox, name: str) -> AsyncIterator[Sandbox]
 
 async def keep_files(
     theirs: Sandbox, box: Sandbox, place: str, sources: Sequence[str]
-) -> list[str]:
-    """Copy the files that the attempt made or changed into the chat's workspace; some of their names there."""
+) -> tuple[list[str], str]:
+    """Copy the files that the attempt made or changed into the chat's workspace; some of their names there, and a
+    digest of all."""
     records = await asyncio.to_thread(box.history.records)
     changes = records[0].changes if records else {}
-    paths = [
-        path for path, change in changes.items() if change.after and change.after.kind == "file"
-    ]
+    left = {path: change.after for path, change in changes.items()}
+    paths = [path for path, entry in left.items() if entry and entry.kind == "file"]
     if not paths:
-        return []
+        return [], ""
     await theirs.files.mark(*sources)
-    await copy(theirs, COPY_SOME, box, place, *paths[:MOST_FILES])
-    return [f"{place}/{path}" for path in paths[:SHOWN_FILES]]
+    digest = await copy(theirs, COPY_SOME, box, place, *paths[:MOST_FILES])
+    return [f"{place}/{path}" for path in paths[:SHOWN_FILES]], digest
 
 
-async def copy(box: Sandbox, script: str, origin: Sandbox, *words: str) -> None:
-    """Run a script in a sandbox that sees the workspace of another one, read-only. Raises AgentError."""
+async def copy(box: Sandbox, script: str, origin: Sandbox, *words: str) -> str:
+    """Run a script in a sandbox that sees the workspace of another one, read-only; what it printed. Raises AgentError."""
     result = await box.run_internal(
         [*BASH, script, "night", *words],
         seconds=COPY_SECONDS,
@@ -174,19 +175,24 @@ async def copy(box: Sandbox, script: str, origin: Sandbox, *words: str) -> None:
     if result.exit_code:
         form = translated("Its files could not be copied: {why}")
         raise AgentError(form.format(why=" ".join(result.output.split())[-200:]))
+    return result.output
 
 
 @dataclass(frozen=True)
 class Measured(WrappedModel):
-    """A model at the attempts' temperature, which adds what each call draws to `energy`."""
+    """A model that adds what each call draws to `energy`; `warm`: its temperature is TEMPERATURE at least."""
 
     backend: BackendClient
     energy: "Energy"
+    warm: bool
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         from agent.evaluate.runner import gpu_power, measured_energy
 
-        request = replace(request, sampling={**request.sampling, "temperature": TEMPERATURE})
+        usual = (await self.backend.endpoint()).sampling.get("temperature")
+        if self.warm and usual is not None:
+            warmer = {"temperature": max(usual, TEMPERATURE)}
+            request = replace(request, sampling={**request.sampling, **warmer})
         async with measured_energy(partial(gpu_power, self.backend), self.energy):
             async for piece in self.model.stream(request):
                 yield piece

@@ -303,6 +303,7 @@ class CardBackend:
     def __init__(self, *, hostile: bool = False) -> None:
         self.text = HOSTILE if hostile else ""
         self.port = 0
+        self.sampling = {"temperature": 0.2}
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -398,7 +399,9 @@ class CardBackend:
         return web.Response(text="\n".join(each.model_dump_json() for each in listed))
 
     async def get_endpoint(self, request: web.Request) -> web.Response:
-        endpoint = Endpoint(url=f"http://127.0.0.1:{self.port}", n_ctx=32768)
+        endpoint = Endpoint(
+            url=f"http://127.0.0.1:{self.port}", n_ctx=32768, sampling=self.sampling
+        )
         return web.Response(text=endpoint.model_dump_json(), content_type="application/json")
 
     async def post_ready(self, request: web.Request) -> web.Response:

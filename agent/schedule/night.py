@@ -7,7 +7,6 @@ that a kill costs the attempt under way and no other.
 """
 
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
@@ -27,6 +26,8 @@ from agent.store.jobs import Job, LookResult, Occurrence
 HOURS = QuietHours(time(1), time(6), "UTC")
 MINUTES = 5  # between two runs
 LONGEST_WAIT = 3 * 86_400.0  # for an hour that allows an attempt
+SHORT = 30  # words of an answer that is compared by the figures or names in it
+WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Night:
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """An attempt's answer, how its turn ended, how many commands it ran and whether the last one failed, what its model
-    calls drew (None where nothing measures that), and the files of the workspace that hold what it wrote."""
+    calls drew (None where nothing measures that), the files of the workspace that hold what it wrote, and their digest."""
 
     text: str
     reason: Reason
@@ -69,6 +70,7 @@ class Attempt:
     failed: bool = False
     watt_hours: float | None = None
     files: tuple[str, ...] = ()
+    digest: str = ""
     strangers: tuple[str, ...] = ()
 
 
@@ -83,39 +85,44 @@ class Shift:
 SHIFT = TypeAdapter(Shift)
 
 
-def best(attempts: Sequence[Attempt]) -> tuple[int, int]:
+def meaning(task: str, attempt: Attempt) -> tuple[str, ...]:
+    """What is the same in attempts that count as one answer: of a short one the figures that the task lacks, else the
+    files that it wrote, else of a short one the names that the task lacks, else all words."""
+    known, text = {*WORD.findall(task.casefold())}, re.sub(r"(?<=\d),(?=\d{3}\b)", "", attempt.text)
+    words = WORD.findall(text)
+    new = [word for word in words if word.casefold() not in known and len(words) <= SHORT]
+    figures = [word for word in new if word[0].isdigit()]
+    names = [word for word in new if word[0].isupper() and len(word) > 3]
+    held = figures or attempt.digest.split() or names or map(str.casefold, words)
+    return tuple(dict.fromkeys(held))
+
+
+def best(task: str, attempts: Sequence[Attempt]) -> tuple[int, int]:
     """The index of the best attempt, and how many gave its answer. One that was finished goes before others, then one
-    whose last command did not fail, then the answer that most gave, then the one that has most words of the others."""
-    answers = [" ".join(re.findall(r"\w+", each.text.casefold())) for each in attempts]
-    votes, words = Counter(answers), [set(answer.split()) for answer in answers]
-
-    def rank(index: int) -> tuple[bool, bool, int, float]:
-        own = words[index]
-        near = sum(len(own & other) / (len(own | other) or 1) for other in words)
-        attempt = attempts[index]
-        return attempt.reason == "done", not attempt.failed, votes[answers[index]], near
-
-    index = max(range(len(attempts)), key=rank)
-    return index, votes[answers[index]]
+    whose last command did not fail (nor was missing where the first ran one), then the answer that most gave, then the
+    first."""
+    answers = [meaning(task, each) for each in attempts]
+    least = min(attempts[0].commands, 1)
+    ranks = [
+        (each.reason == "done", not each.failed and each.commands >= least, answers.count(answer))
+        for each, answer in zip(attempts, answers, strict=True)
+    ]
+    index = ranks.index(max(ranks))
+    return index, ranks[index][-1]
 
 
 def report(task: str, attempts: Sequence[Attempt], price: float) -> str:
     """The best answer with how it was checked and what all attempts cost."""
-    index, same = best(attempts)
-    chosen, count = attempts[index], len(attempts)
-    form = translated(
-        "No two of {count} attempts gave one answer; this one is nearest to the others."
-    )
-    if same > 1 or count == 1:
-        form = translated("{same} of {count} attempts gave this answer.")
-    checks = [form.format(same=same, count=count)]
-    if chosen.commands:
+    index, same = best(task, attempts)
+    chosen = attempts[index]
+    form = translated("{same} of {count} attempts gave this answer.")
+    checks = [form.format(same=same, count=len(attempts))]
+    form = translated("It ran no command.")
+    if chosen.failed:
+        form = translated("Commands that it ran: {count}; the last one failed.")
+    elif chosen.commands:
         form = translated("Commands that it ran: {count}; the last one ended without an error.")
-        if chosen.failed:
-            form = translated("Commands that it ran: {count}; the last one failed.")
-        checks.append(form.format(count=chosen.commands))
-    else:
-        checks.append(translated("It ran no command."))
+    checks.append(form.format(count=chosen.commands))
     if chosen.files:
         names = ", ".join(f"`{name}`" for name in chosen.files)
         checks.append(translated("Its files: {files}.").format(files=names))
@@ -165,7 +172,7 @@ class NightShift:
                 raise AgentError(translated("No hour of the nights since then allowed it."))
             raise NothingToDo(translated("attempts: {count}").format(count=count))
         else:
-            index, _ = best(attempts)
+            index, _ = best(job.spec.task, attempts)
             detail = text = "" if shift.told else report(job.spec.task, attempts, self.night.price)
             data = ", ".join(attempts[index].strangers) if text else ""
         state = SHIFT.dump_json(Shift(attempts, told=shift.told or bool(text))).decode()

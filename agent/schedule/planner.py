@@ -199,19 +199,8 @@ class Planner:
                 return job
         self.check_room(jobs, "person")
         first, timing = next_due(rule, self.now()), dump(rule)
-        return await self.add(
-            JobSpec(
-                self.chat,
-                NIGHT,
-                "tonight",
-                timing,
-                rule.zone,
-                words,
-                told,
-                next_at=first,
-                stranger=stranger,
-            )
-        )
+        spec = JobSpec(self.chat, NIGHT, "tonight", timing, rule.zone, words, told, next_at=first)
+        return await self.add(replace(spec, stranger=stranger))
 
     def check_room(self, jobs: Sequence[Job], by: Maker) -> None:
         """Raise ToolError if the chat holds as many jobs as it may."""

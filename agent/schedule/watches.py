@@ -20,7 +20,7 @@ from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import bash_script
 from agent.store import Store
 from agent.store.errors import StoreError
-from agent.store.jobs import Job, JobSpec, LookResult, Occurrence
+from agent.store.jobs import Job, LookResult, Occurrence
 from agent.tools.bash import run_command
 from agent.tools.tool import Call
 
@@ -51,10 +51,6 @@ class Watch:
     least: int = LEAST_SECONDS
     say: str = ""
     do: str = ""
-
-    @classmethod
-    def of(cls, spec: JobSpec) -> "Watch":
-        return cls(**spec.options[WATCH])
 
 
 # -- in words -----------------------------------------------------------------
@@ -279,7 +275,7 @@ class RunWatch:
     slots: Semaphore = field(default_factory=lambda: Semaphore(AT_ONCE))
 
     async def __call__(self, job: Job, occurrence: Occurrence) -> None:
-        watch = Watch.of(job.spec)
+        watch = Watch(**job.spec.options[WATCH])
         if occurrence.data:  # it has looked, and was cut off
             await self.hand_on(job, occurrence, watch)
             return

@@ -22,14 +22,14 @@ from agent.events import TokenUsage
 from agent.messages import Assistant, ToolResult
 from agent.model import Request
 from agent.sandbox.limits import HostRepo
-from agent.schedule.night import Attempt, Night, best, report
+from agent.schedule.night import Attempt, Night, best, meaning, report
 from agent.schedule.scheduler import NIGHT, JobRunner, QuietHours
 from agent.store import Incoming, Store, open_store
 from agent.store.jobs import Job
 from agent.store.turns import TurnEnd
 from backend.client import BackendClient
 from backend.protocol import PERSON
-from bot.night_shift import TEMPERATURE, night_shift
+from bot.night_shift import night_shift
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Reply, Script, ScriptedModel, calls, says
 from fakes.page_state import CardBackend, backend_with_card
@@ -148,7 +148,7 @@ async def test_the_answer_of_most_attempts_is_told_in_the_morning(
             "🌙 What is six times seven?\n\nIt is 42.\n\n3 of 5 attempts gave this"
         )
         assert "It ran no command." in told and " Wh, 0.00 at 0.4 a kWh." in told
-        assert {r.sampling["temperature"] for r in house.model.requests} == {TEMPERATURE}
+        assert [r.sampling for r in house.model.requests] == [{}, *4 * [{"temperature": 0.5}]]
         await house.look(34)
         assert await house.told() == []
         assert (await house.store.jobs.of_chat(CHAT))[0].spec.state == "ended"
@@ -169,6 +169,9 @@ async def test_what_was_run_decides_and_the_best_ones_files_are_kept(tmp_path: P
         (told,) = await house.told()
         assert "Commands that it ran: 1; the last one ended without an error." in told
         assert "Its files: `night-1/2/made.txt`." in told
+        (job,) = await house.store.jobs.of_chat(CHAT)
+        kept = json.loads(await house.store.jobs.seen(job.id))["attempts"]
+        assert len({each["digest"] for each in kept}) == 5, "each wrote another file"
         assert await house.files() == {
             "before.txt": "theirs",
             **{f"night-1/{number}/made.txt": f"{number}\n" for number in range(1, 6)},
@@ -180,6 +183,20 @@ async def test_what_was_run_decides_and_the_best_ones_files_are_kept(tmp_path: P
         assert [each.text.startswith("theirscat: 'night*") for each in ran] == 5 * [True]
         assert [p.name for p in (tmp_path / "state/chats").iterdir() if "night" in p.name] == []
         assert await house.store.inbox.count_waiting() == 0
+
+
+@pytest.mark.parametrize(
+    ("by_day", "later"), [({"temperature": 0.7}, {"temperature": 0.7}), ({"top_p": 0.9}, {})]
+)
+async def test_a_warmer_or_unknown_temperature_stays(
+    tmp_path: Path, by_day: dict[str, float], later: dict[str, float]
+) -> None:
+    async with opened(tmp_path, in_turn("a", "b"), attempts=2) as house:
+        house.card.sampling = by_day
+        await house.plan("Count")
+        for number in range(2):
+            await house.look(5 + number / 12)
+        assert [r.sampling for r in house.model.requests] == [{}, later]
 
 
 async def test_what_asks_is_denied_and_what_would_be_done_five_times_is_not_there(
@@ -331,13 +348,56 @@ def answered(text: str, **fields: Any) -> Attempt:
 
 
 def test_which_attempt_is_the_best() -> None:
-    assert best([answered("a b"), answered("c"), answered("C.")]) == (1, 2)
-    assert best([answered("x", failed=True), answered("x", failed=True), answered("y")]) == (2, 1)
-    assert best([answered("no time", reason="tool_limit"), answered("fine")]) == (1, 1)
-    assert best([answered("red car"), answered("a red car"), answered("blue")])[0] == 0
+    def chosen(*attempts: Attempt) -> tuple[int, int]:
+        return best("q", attempts)
+
+    assert chosen(answered("a b"), answered("c"), answered("C.")) == (1, 2)
+    assert chosen(answered("x", failed=True), answered("x", failed=True), answered("y")) == (2, 1)
+    assert chosen(answered("no time", reason="tool_limit"), answered("fine")) == (1, 1)
+    assert chosen(answered("blue"), answered("red car"), answered("a red car")) == (0, 1)
+    refuses = [answered("I cannot run that."), answered("I cannot run that.")]
+    assert chosen(answered("55", commands=1), *refuses) == (0, 1)
+    assert chosen(answered("no such file", commands=1, failed=True), *refuses[1:]) == (0, 1)
     told = report("q", [answered("a"), answered("b", watt_hours=1.5)], 0)
-    assert "No two of 2 attempts gave one answer" in told and "cost 1.5 Wh." in told
+    assert "1 of 2 attempts gave this answer" in told and "cost 1.5 Wh." in told
     assert "no card tells its power" in report("q", [answered("a")], 0)
+
+
+@pytest.mark.parametrize(
+    ("task", "answers", "groups"),
+    [
+        (
+            "how much is 17 times 23?",
+            ["391", "17 times 23 is **391**.", "It's 381.", "Here it is:\n\n391.0"],
+            "aabc",
+        ),
+        (
+            "how many people live there",
+            ["1,234,567", "1234567 people.", "1.5 million", "15 million"],
+            "aabc",
+        ),
+        ("is 9.11 more than 9.9?", ["No, 9.9 is more.", "Yes.", "9.11 is more"], "abc"),
+        (
+            "What is the capital of Australia?",
+            ["Canberra.", "The capital of Australia is Canberra.", "It is Sydney"],
+            "aab",
+        ),
+        ("is it running", ["It is running.", "It is not running."], "ab"),
+        ("rank them", ["1. Alice, then Carol", "1. Carol, then Alice " + 30 * "and so on "], "ab"),
+        ("who came first", ["Alice, then Carol", "Carol, then Alice"], "ab"),
+    ],
+)
+def test_which_answers_are_one(task: str, answers: list[str], groups: str) -> None:
+    meanings = [meaning(task, answered(answer)) for answer in answers]
+    assert [groups[meanings.index(each)] for each in meanings] == [*groups]
+
+
+def test_files_decide_where_no_figure_does() -> None:
+    mended = [answered("Done.", digest="a"), answered("Done.", digest="b")]
+    mended.append(answered("I changed the parser.", digest="b"))
+    assert best("mend it", mended) == (1, 2)
+    mended = [answered("It is 55.", digest="a"), answered("55", digest="b")]
+    assert best("write it and tell me the sum", mended) == (0, 2)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo
 from agent.schedule.planner import JobClassifier, Planner
 from agent.schedule.scheduler import PASS_SECONDS, JobRunner, QuietHours, SubmitTask
-from agent.schedule.watches import MEASURES, Seen, Watch, compare, decide, parse_watch
+from agent.schedule.watches import MEASURES, WATCH, Seen, Watch, compare, decide, parse_watch
 from agent.store import Store, open_store
 from agent.store.jobs import Job
 from backend.client import BackendClient
@@ -164,7 +164,7 @@ async def test_a_watch_speaks_at_most_once_in_its_least_interval(
     fast = await place.watch("file n at most every 10 minutes", "every 5 minutes")
     place.write("n", "faster\n")
     assert [text for text in await place.told(clock) if "+ faster" in text]
-    assert Watch.of(fast.spec).least == 600
+    assert Watch(**fast.spec.options[WATCH]).least == 600
 
 
 async def test_a_lasting_failure_is_told_once_and_not_again(place: Place, clock: Clock) -> None:
