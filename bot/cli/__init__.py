@@ -69,7 +69,7 @@ MODULES = {
 }
 
 # On a busy machine or a slow disk the libraries of a command take seconds to read.
-SILENT_SECONDS = 1.0
+SILENT_SECONDS = 0.7
 STARTING = "Starting; reading the program takes a moment on this machine "
 
 # With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is

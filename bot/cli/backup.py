@@ -33,7 +33,9 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
         manifest = await backup(state, file, config, secrets=secrets)
     await record_act(settings, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
-    click.echo(f"{file}: {file.stat().st_size / 2**20:.1f} MiB, {note}.")
+    kib = file.stat().st_size / 2**10
+    size = f"{kib:.0f} KiB" if kib < 1000 else f"{kib / 2**10:.1f} MiB"
+    click.echo(f"{file}: {size}, {note}.")
 
 
 @click.command(

@@ -126,15 +126,24 @@ class NoBackend(Failed):
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let Ctrl-C or TERM end a question: while that blocks the event loop, the loop's own handlers are not run."""
+def handling_stop(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    """Give INT and TERM this handler within the block."""
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
+    before = [signal.signal(number, handler) for number in numbers]
     try:
         yield
     finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
+        for number, former in zip(numbers, before, strict=True):
+            signal.signal(number, former)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C or TERM end a question, which blocks the event loop, also when one came just before it."""
+    with handling_stop(signal.default_int_handler):
+        if (task := asyncio.current_task()) and task.cancelling():
+            raise click.Abort
+        yield
 
 
 def confirmed(question: str, *, default: bool = False) -> bool:
@@ -218,17 +227,17 @@ def runs(function: AsyncCommand, *, terminated: int = 130) -> Callable[..., int]
         task = asyncio.ensure_future(work)
         loop = asyncio.get_running_loop()
 
-        def stop(code: int) -> None:
-            codes.append(code)
+        def stop(number: int, _frame: object) -> None:
+            codes.append(terminated if number == signal.SIGTERM else 130)
             task.cancel()
+            loop.call_soon_threadsafe(bool)  # wakes the loop
 
-        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, terminated)):
-            loop.add_signal_handler(number, stop, code)
         loop.call_later(STARTING_SECONDS, enable_gc)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            return codes[0] if codes else 130
+        with handling_stop(stop):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                return codes[0] if codes else 130
 
     @click.pass_obj
     def run(options: Options, *args: Any, **kwargs: Any) -> int:

@@ -30,10 +30,10 @@ from bot.cli.holder_client import change, record_act
 from bot.cli.progress import sign_of_life
 from bot.settings import find_file
 from bot.state import DATABASE, make_private, open_state, open_state_read_only
-from bot.terminal import InputLines
 
 if TYPE_CHECKING:
     from agent.mcp.oauth import SignIn
+    from bot.terminal import InputLines
 
 CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
@@ -84,6 +84,8 @@ async def list_servers(options: Options, as_json: bool) -> None:
 @runs
 async def test(options: Options, name: str, yes: bool) -> int:
     """Start a server, list its tools; what is new or changed is shown whole and allowed, or not."""
+    from bot.terminal import InputLines
+
     settings = options.settings
     async with (
         open_state(settings) as store,
@@ -103,7 +105,7 @@ async def test(options: Options, name: str, yes: bool) -> int:
             return await look(servers, name, answers, settings.agent.tools)
 
 
-async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
+async def sign_in(servers: ToolServers, name: str, lines: "InputLines") -> None:
     """Show the link, and wait until the redirect arrives at our listener or its address is pasted."""
 
     async def paste(waiting: "SignIn") -> None:
@@ -132,7 +134,7 @@ async def sign_in(servers: ToolServers, name: str, lines: InputLines) -> None:
 
 
 async def look(
-    servers: ToolServers, name: str, lines: InputLines | None, others: Sequence[str]
+    servers: ToolServers, name: str, lines: "InputLines | None", others: Sequence[str]
 ) -> int:
     """Show new and changed tools and pin what the owner allows; exit code 1 where they do not.
 
@@ -158,7 +160,7 @@ async def look(
     return 0
 
 
-async def confirmed(lines: InputLines, what: str) -> bool:
+async def confirmed(lines: "InputLines", what: str) -> bool:
     """Ask yes or no on `lines`, which a sign-in may have begun to read. Raises Failed at their end."""
     click.echo(f"{what} [y/N]: ", nl=False)
     try:

@@ -109,7 +109,7 @@ function figures({ speeds, speed, warm, memory, idle, jobs }) {
     figure("From the cache", percent(speeds.cached_share_day), "", "of all prompts in 24 hours", spark(recent.map((call) => (call.prompt_tokens ? (call.cached_tokens ?? 0) / call.prompt_tokens : null)), `The last ${recent.length} calls`, 1)),
     figure("Warm prefix", warm ? int(warm.cached_tokens) : "–", warm && `of ${int(warm.tokens)}`, warm ? `by ${warm.source}, in ${seconds(warm.seconds)}` : "nothing is warm"),
     figure("Between turns", idle.tokens ? short(idle.tokens) : "0", "tokens", idle.seconds ? `${seconds(idle.seconds)}${idle.wh === null ? "" : `, ${number(idle.wh, 2)} Wh`} in 24 hours` : "read ahead in 24 hours"),
-    figure("Memory", int((memory.bot ?? 0) + (memory.backend ?? 0)), "MiB", `bot ${int(memory.bot)}, backend ${int(memory.backend)}, model server ${int(memory.server)}`),
+    figure("Memory", int(memory.bot || memory.backend ? memory.bot + memory.backend : null), "MiB", `bot ${int(memory.bot)}, backend ${int(memory.backend)}, model server ${int(memory.server)}`),
     figure("Jobs", int(jobs.active), "", jobs.next_at ? `${jobs.overdue ? "overdue since" : "next"} ${whenWithin(jobs.next_at)}` : "none is due"),
   )];
 }

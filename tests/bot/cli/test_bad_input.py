@@ -3,7 +3,11 @@
 import asyncio
 import signal
 import socket
+import sys
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from bot.localgram import Localgram
 from fakes.command_line import (
@@ -63,6 +67,34 @@ async def test_an_interrupt_ends_a_question(tmp_path: Path) -> None:
     await soon(lambda: call.read_text().split()[1:2] == ["0x0"])  # it reads its standard input
     process.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(process.wait(), SECONDS) == 130
+
+
+ASKS_INTERRUPTED = """
+import click, os, signal, sys
+from bot.cli.command import confirmed, runs
+
+async def ask(options):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))  # before the event loop is asked again
+    confirmed("Really?")
+
+click.Command("ask", callback=runs(ask)).main([], obj=object(), standalone_mode=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+async def test_a_signal_just_before_a_question_ends_it(name: str) -> None:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", ASKS_INTERRUPTED, name, stdin=pipe, stdout=pipe, stderr=pipe
+    )
+    try:
+        assert process.stdout
+        printed = await asyncio.wait_for(process.stdout.read(), SECONDS)
+        assert (b"Really?" in printed, await process.wait()) == (False, 1)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def test_a_port_that_cannot_be_is_wrong_usage(tmp_path: Path) -> None:
