@@ -42,7 +42,7 @@ $(STAMP)-uv: requirements-build.lock | system
 		elif grep -q '^WARNING: Retrying ' $@.log; then \
 			echo "The packages cannot be fetched: is the network there, and the proxy (HTTPS_PROXY)?" >&2; \
 		else grep -v '^WARNING: ' $@.log >&2; fi; exit 1; }
-	@$(BIN)/uv pip uninstall --quiet --python $(BIN)/python pip  # 17 MB that nobody needs any more
+	@./with-dots.sh "Removing pip, 17 MB" $(BIN)/uv pip uninstall --quiet --python $(BIN)/python pip  # nobody needs it any more
 	@touch $@
 
 $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv

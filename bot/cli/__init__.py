@@ -14,12 +14,12 @@ import importlib
 import logging
 import os
 import sys
-import threading
 from pathlib import Path
 
 import click
 
 from bot.cli.command import Options, start_logging
+from bot.cli.progress import reading_program
 
 COMMANDS = {
     "run": "run backend and bot together in the foreground",
@@ -68,22 +68,9 @@ MODULES = {
     "trigger": ("jobs", "trigger"),
 }
 
-# On a busy machine or a slow disk the libraries of a command take seconds to read.
-SILENT_SECONDS = 0.7
-STARTING = "Starting; reading the program takes a moment on this machine "
-
 # With Python's own 700 the garbage collector takes a tenth of a command's CPU time: it goes through what is
 # imported, all of which lives on, more than two hundred times. command.py enables it once a command runs.
 GC_THRESHOLD = 50_000
-
-
-def tell_that_it_starts(read: threading.Event) -> None:
-    """Say on stderr after SILENT_SECONDS that the program is being read, with a dot for each second more."""
-    words = STARTING
-    while not read.wait(SILENT_SECONDS):
-        click.echo(words, nl=False, err=True)
-        words = "."
-    click.echo("\n" * (words == "."), nl=False, err=True)
 
 
 class LazyGroup(click.Group):
@@ -96,16 +83,8 @@ class LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         module, attribute = MODULES.get(name, (name, "command"))
-        read = threading.Event()
-        telling = threading.Thread(target=tell_that_it_starts, args=(read,), daemon=True)
-        if sys.stderr.isatty():
-            telling.start()
-        try:
+        with reading_program():
             command = getattr(importlib.import_module(f"bot.cli.{module}"), attribute)
-        finally:
-            read.set()
-            if telling.ident:
-                telling.join()
         assert isinstance(command, click.Command)
         return command
 

@@ -129,6 +129,7 @@ class TextPrinter:
     def __init__(self, *, steps_out: bool = False) -> None:
         self._steps_out = steps_out
         self._line = ""  # of the answer, so far
+        self._over = False  # whether the call that wrote it has ended
         self._doing = "waiting for the model"  # what goes on since `_since`
         self._since = self._at = time.monotonic()  # `_at`: when something was printed last
         self._told = ""  # the last sign of life
@@ -151,6 +152,9 @@ class TextPrinter:
                 self._does("thinking")
             case TextDelta(text):
                 self._wipe()
+                if self._over:  # by another call of the model
+                    self._end_line()
+                self._over = False
                 self._line += text
                 self._does("writing")
                 click.echo(text, nl=False)
@@ -174,8 +178,8 @@ class TextPrinter:
                     self._caveat = NOTHING_RUNS if NOTHING_RUNS in output else ""
             case Notice(text):
                 self.step(f"· {text}")
-            case ModelFinished(finish_reason="tool_calls"):
-                self._end_line()
+            case ModelFinished(finish_reason=reason):
+                self._over = reason not in ("length", "cut")  # with which the next goes on
             case TurnFinished(text):
                 self._does("")
                 shown, text = self._line.strip(), text.strip()

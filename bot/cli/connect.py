@@ -20,6 +20,7 @@ import click
 from agent.aio import BackgroundTasks
 from backend.client import BackendClient, BackendUnavailable, control_socket
 from bot.cli.command import Failed
+from bot.cli.progress import reading_program
 from bot.settings import Settings
 
 if TYPE_CHECKING:  # 4 MiB less in the backend's process, which needs nothing of the agent
@@ -121,9 +122,10 @@ async def chat_sandboxes(
     settings: Settings, store: "Store | None" = None
 ) -> "AsyncIterator[Sandboxes]":
     """The sandboxes of all chats. What they do is recorded in the store's ledger, if one is given."""
-    from agent.agent import open_sandboxes
-    from agent.sandbox.host_report import HostReport
-    from bot.agent_config import agent_config
+    with reading_program():
+        from agent.agent import open_sandboxes
+        from agent.sandbox.host_report import HostReport
+        from bot.agent_config import agent_config
 
     host = HostReport(settings.state_dir, settings.agent.timezone)
     async with backend_client(settings) as backend:

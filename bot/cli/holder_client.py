@@ -21,6 +21,7 @@ from backend.aio import first_of
 from backend.client import ANSWER_SECONDS, BackendClient, default_socket, unix_session
 from backend.files import exclusive_lock, private_folder
 from bot.cli.command import Failed, Misused, NoBackend
+from bot.cli.progress import reading_program
 from bot.settings import Settings
 
 T = TypeVar("T")
@@ -240,7 +241,8 @@ async def with_holder(
             except BlockingIOError:
                 await patience.wait()
                 continue
-            from bot.cli.holder_api import serve_command
+            with reading_program():
+                from bot.cli.holder_api import serve_command
 
             with suppress(HolderGone):
                 async with (

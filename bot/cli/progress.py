@@ -17,6 +17,34 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+# On a busy machine or a slow disk the libraries of a command take seconds to read.
+SILENT_SECONDS = 0.7
+STARTING = "Starting; reading the program takes a moment on this machine "
+
+
+def tell_that_it_starts(read: threading.Event) -> None:
+    """Say on stderr after SILENT_SECONDS that the program is being read, with a dot for each second more."""
+    words, wait = STARTING, SILENT_SECONDS
+    while not read.wait(wait):
+        click.echo(words, nl=False, err=True)
+        words, wait = ".", 1.0
+    click.echo("\n" * (words == "."), nl=False, err=True)
+
+
+@contextmanager
+def reading_program() -> Iterator[None]:
+    """Within the block, which imports, tell that the program is being read, if stderr is a terminal."""
+    read = threading.Event()
+    telling = threading.Thread(target=tell_that_it_starts, args=(read,), daemon=True)
+    if sys.stderr.isatty():
+        telling.start()
+    try:
+        yield
+    finally:
+        read.set()
+        if telling.ident:
+            telling.join()
+
 
 @contextmanager
 def sign_of_life(doing: str | Callable[[], str]) -> Iterator[None]:

@@ -19,15 +19,22 @@ import click
 import pytest
 
 from agent.approvals import NOBODY
-from agent.events import ModelProgress, ThoughtDelta, ToolCalled, ToolFinished, TurnFinished
+from agent.events import (
+    ModelFinished,
+    ModelProgress,
+    TextDelta,
+    ThoughtDelta,
+    ToolCalled,
+    ToolFinished,
+    TurnFinished,
+)
 from agent.schedule.planner import NOTHING_RUNS
 from backend.client import BackendClient
 from backend.protocol import ServerState
-from bot.cli import STARTING, tell_that_it_starts
 from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
-from bot.cli.progress import sign_of_life
+from bot.cli.progress import STARTING, sign_of_life, tell_that_it_starts
 from bot.installed_program import ROOT
 from fakes.command_line import folders, own_environment, start_voltaire
 from fakes.command_line import voltaire_beside as voltaire
@@ -220,6 +227,28 @@ def test_a_reminder_that_nothing_will_run_is_not_promised(
     printer.print(ToolFinished("a", "schedule", True, f"Planned as job 1: at 9.\n{note}", 1))
     printer.print(TurnFinished(text, "done", 1))
     assert capsys.readouterr().out == told
+
+
+def test_an_answer_after_a_discarded_one_is_printed_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printer = TextPrinter()
+    for event in (
+        TextDelta("This is beyond me."),
+        finished("stop"),
+        TextDelta("All tools are frozen, "),
+        finished("length"),
+        TextDelta("so I cannot."),
+        finished("stop"),
+        TurnFinished("❄ Frozen.\n\nAll tools are frozen, so I cannot.", "done", 0),
+    ):
+        printer.print(event)
+    told = "This is beyond me.\nAll tools are frozen, so I cannot.\n❄ Frozen.\n"
+    assert capsys.readouterr().out == told
+
+
+def finished(reason: str) -> ModelFinished:
+    return ModelFinished(1, 0, 1, 1, None, None, reason)
 
 
 @pytest.fixture
