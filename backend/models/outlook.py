@@ -265,5 +265,6 @@ def cards_used(profile: Profile, machine: Machine) -> int:
 
 
 def size_text(size: float) -> str:
-    """Bytes as GiB or MiB."""
-    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
+    """Bytes as GiB, MiB or KiB."""
+    less = f"{size / MIB:.0f} MiB" if size >= MIB else f"{size / 1024:.0f} KiB"
+    return f"{size / GIB:.1f} GiB" if size >= GIB else less

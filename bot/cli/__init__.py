@@ -88,15 +88,6 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.exceptions.NoSuchCommand as error:
-            name = error.command_name
-            raise click.exceptions.NoSuchCommand(name, possibilities=COMMANDS, ctx=ctx) from None
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -104,6 +95,7 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    commands=dict.fromkeys(COMMANDS, click.Command(None)),  # the names alone
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 @click.option(

@@ -9,6 +9,7 @@ import click
 
 from agent.aio import complete
 from backend.client import BackendClient, default_socket
+from backend.models.outlook import size_text
 from bot.backup import backup
 from bot.cli.command import Failed, Options, confirmed, runs
 from bot.cli.connect import backend_client
@@ -33,9 +34,7 @@ async def command(options: Options, file: Path, secrets: bool) -> None:
         manifest = await backup(state, file, config, secrets=secrets)
     await record_act(settings, act="backup", file=str(file), secrets=secrets)
     note = "with secrets: keep it safe" if manifest.secrets else "without secrets"
-    kib = file.stat().st_size / 2**10
-    size = f"{kib:.0f} KiB" if kib < 1000 else f"{kib / 2**10:.1f} MiB"
-    click.echo(f"{file}: {size}, {note}.")
+    click.echo(f"{file}: {size_text(file.stat().st_size)}, {note}.")
 
 
 @click.command(

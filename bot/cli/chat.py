@@ -57,10 +57,7 @@ async def converse(
     command = asyncio.current_task()
     assert command
     screen.console.print(GREETING)
-    async with (
-        running_backend(settings, model) as backend,
-        telling_what_keeps(backend),
-    ):
+    async with running_backend(settings, model) as backend, telling_what_keeps(backend):
         conversation = Conversation(chat, screen, lines, command, backend)
         await with_holder(settings, backend, conversation.run, jobs=True)
 

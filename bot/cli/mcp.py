@@ -176,6 +176,7 @@ async def confirmed(lines: "InputLines", what: str) -> bool:
 @click.option("--env-file", default="", help="KEY=VALUE lines for this server alone.")
 @click.option(
     "--secret",
+    "secrets",
     multiple=True,
     nargs=4,
     metavar="VARIABLE FILE HOST HEADER",
@@ -185,23 +186,19 @@ async def confirmed(lines: "InputLines", what: str) -> bool:
 @click.option("--client-secret-file", default="", help="Holds the secret of that client_id.")
 @click.option("--callback-port", default=0, help="Of the redirect address that is registered.")
 @click.option("--network", multiple=True, help="A host that it may reach; may be repeated.")
-@click.option("--folder", multiple=True, help='A folder that it sees; ":rw" to write in it.')
+@click.option(
+    "--folder", "folders", multiple=True, help='A folder that it sees; ":rw" to write in it.'
+)
 @click.option("--new", is_flag=True, help="Also a release that is younger than three days.")
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 @runs
 async def add(
     options: Options,
     name: str,
-    url: str,
-    env_file: str,
-    secret: tuple[tuple[str, str, str, str], ...],
-    client_id: str,
-    client_secret_file: str,
-    callback_port: int,
-    network: tuple[str, ...],
-    folder: tuple[str, ...],
     new: bool,
     words: tuple[str, ...],
+    secrets: tuple[tuple[str, str, str, str], ...],
+    **given: Any,
 ) -> None:
     """Install a server, once, and put it into the configuration: NAME -- uvx PACKAGE ..., NAME -- npx PACKAGE ..., or
     NAME -- PROGRAM ... for one that is on this machine."""
@@ -209,21 +206,12 @@ async def add(
     path = writable_config(options)
     if name in settings.agent.mcp:
         raise Failed(f"There is a server named {name} already: voltaire mcp remove {name}")
-    given = {
-        "command": list(words),
-        "url": url,
-        "env_file": env_file,
-        "client_id": client_id,
-        "client_secret_file": client_secret_file,
-        "callback_port": callback_port,
-        "network": list(network),
-        "folders": list(folder),
-        "secrets": {
-            variable: {"file": file, "host": host, "header": header}
-            for variable, file, host, header in secret
-        },
+    given["command"] = words
+    given["secrets"] = {
+        variable: {"file": file, "host": host, "header": header}
+        for variable, file, host, header in secrets
     }
-    section = {key: value for key, value in given.items() if value}
+    section = {k: list(v) if isinstance(v, tuple) else v for k, v in given.items() if v}
     try:
         type(settings.agent).model_validate({"mcp": {name: section}})
     except ValidationError as error:

@@ -1,6 +1,7 @@
 """Progress of slow work, on one line of the terminal that is rewritten each second."""
 
 import asyncio
+import signal
 import sys
 import threading
 import time
@@ -22,28 +23,25 @@ SILENT_SECONDS = 0.7
 STARTING = "Starting; reading the program takes a moment on this machine "
 
 
-def tell_that_it_starts(read: threading.Event) -> None:
-    """Say on stderr after SILENT_SECONDS that the program is being read, with a dot for each second more."""
-    words, wait = STARTING, SILENT_SECONDS
-    while not read.wait(wait):
-        click.echo(words, nl=False, err=True)
-        words, wait = ".", 1.0
-    click.echo("\n" * (words == "."), nl=False, err=True)
-
-
 @contextmanager
 def reading_program() -> Iterator[None]:
-    """Within the block, which imports, tell that the program is being read, if stderr is a terminal."""
-    read = threading.Event()
-    telling = threading.Thread(target=tell_that_it_starts, args=(read,), daemon=True)
+    """Within the block, which imports, say each second that the program is being read, if stderr is a terminal."""
+    words = STARTING
+
+    def tell(*_: object) -> None:
+        nonlocal words
+        click.echo(words, nl=False, err=True)
+        words = "."
+
+    before = signal.signal(signal.SIGALRM, tell)
     if sys.stderr.isatty():
-        telling.start()
+        signal.setitimer(signal.ITIMER_REAL, SILENT_SECONDS, 1.0)
     try:
         yield
     finally:
-        read.set()
-        if telling.ident:
-            telling.join()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        click.echo("\n" * (words == "."), nl=False, err=True)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
             assert await client.answers_within(SECONDS)
         code, out, err = await voltaire(tmp_path, "backup", str(file))
         assert (code, err) == (0, "")
-        assert re.fullmatch(rf"{file}: [\d.]+ MiB, without secrets\.\n", out)
+        assert re.fullmatch(rf"{file}: [1-9]\d* KiB, without secrets\.\n", out)
         config.write_text("# another\n")
         async with open_store(state / "voltaire.db") as store:
             await store.inbox.add(Incoming("cli", "cli", "2", "after"))

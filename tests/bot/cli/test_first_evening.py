@@ -7,10 +7,10 @@ import re
 import select
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +34,7 @@ from backend.protocol import ServerState
 from bot.cli.ask import CLEAR, TextPrinter
 from bot.cli.connect import telling_what_keeps
 from bot.cli.logs import overlap
-from bot.cli.progress import STARTING, sign_of_life, tell_that_it_starts
+from bot.cli.progress import STARTING, reading_program, sign_of_life
 from bot.installed_program import ROOT
 from fakes.command_line import folders, own_environment, start_voltaire
 from fakes.command_line import voltaire_beside as voltaire
@@ -335,17 +335,24 @@ def test_what_is_printed_beside_a_sign_of_life_goes_where_it_would_go(
             click.echo("result")
             click.echo("beside", err=True)
     assert capsys.readouterr().out == "result\n"
-    assert "beside" in os.read(ours, 1000).decode()
+    seen = ""
+    while "beside" not in seen:
+        seen += os.read(ours, 1000).decode()
 
 
-def test_a_program_that_is_being_read_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    read, waits = threading.Event(), [False, False, True]
-    read.wait = lambda timeout=None: waits.pop(0)  # type: ignore[method-assign]
-    tell_that_it_starts(read)
+def test_a_program_that_is_being_read_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with reading_program():
+        assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1
+        signal.raise_signal(signal.SIGALRM)
+        signal.raise_signal(signal.SIGALRM)
     assert capsys.readouterr().err == f"{STARTING}.\n"
-    waits.append(True)
-    tell_that_it_starts(read)
+    with reading_program():
+        pass
     assert capsys.readouterr().err == ""
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
 def test_what_make_installs_shows_that_it_goes_on(terminal: tuple[int, int]) -> None:
