@@ -76,9 +76,6 @@ GC_THRESHOLD = 50_000
 class LazyGroup(click.Group):
     """Imports a command's module when it is called; listing the commands imports none."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
