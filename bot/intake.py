@@ -181,7 +181,7 @@ async def receive(context: HandlerContext, incoming: Incoming) -> None:
     One from before the start is answered, or asked about, once no more of those come in.
     """
     incoming = replace(incoming, language=spoken())
-    starting = context.store.clock() - context.started_at < BACKLOG_SECONDS
+    starting = 0 <= context.store.clock() - context.started_at < BACKLOG_SECONDS
     if starting and 0 < incoming.at < context.started_at - 1:
         if await context.store.inbox.add(incoming):
             context.backlog[incoming.chat] += 1

@@ -301,14 +301,14 @@ class Worker:
 
     async def _settled(self, pending: PendingWork) -> list[InboxRow]:
         """The oldest waiting message and those that belong to it, once no more arrive."""
-        deadline = self.store.clock() + SETTLE_BOUND_SECONDS
+        deadline = time.monotonic() + SETTLE_BOUND_SECONDS
         while rows := gathered(pending.waiting):
             quiet = max(row.received_at + row.incoming.settle_s for row in rows)
-            remaining = min(quiet, deadline) - self.store.clock()
+            remaining = min(quiet - self.store.clock(), deadline - time.monotonic())
             if remaining <= 0:
                 break
             self.wake.clear()
-            await set_within(self.wake, min(remaining, SETTLE_BOUND_SECONDS))
+            await set_within(self.wake, remaining)
             pending = await self._pending()
         return rows
 

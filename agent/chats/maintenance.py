@@ -135,7 +135,7 @@ class Maintenance:
         self, seconds: float, name: str, work: Callable[[], Awaitable[object]]
     ) -> None:
         now = self.store.clock()
-        if now - (await self.store.key_values.get(name, float) or 0) >= seconds:
+        if not 0 <= now - (await self.store.key_values.get(name, float) or 0) < seconds:
             # Before the work, so that a failure is not repeated at every poll.
             await self.store.key_values.put(name, now)
             await work()

@@ -20,7 +20,7 @@ from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from urllib.parse import quote
@@ -45,7 +45,7 @@ from agent.web.fetch import CheckedAddresses
 
 log = logging.getLogger(__name__)
 
-VALID_DAYS = 365  # a server's process may run for long
+VALID = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)  # whatever the clock
 MOST_HOSTS = 100  # whose certificates are kept
 SHORTEST_FORM = 6  # characters of an echo that is looked for
 PIECE = 1 << 16
@@ -141,7 +141,6 @@ class CertificateAuthority:
     def _builder(
         self, subject: x509.Name, key: ec.EllipticCurvePublicKey
     ) -> x509.CertificateBuilder:
-        now = datetime.now(UTC)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
             x509.CertificateBuilder()
@@ -149,8 +148,8 @@ class CertificateAuthority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=VALID_DAYS))
+            .not_valid_before(VALID[0])
+            .not_valid_after(VALID[1])
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
             .add_extension(issuer, critical=False)
         )

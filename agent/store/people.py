@@ -66,7 +66,8 @@ class PeopleTable:
         sql = (
             "INSERT INTO people (source, person, name, role, told_at, added_at)"
             " VALUES (?1, ?2, ?3, 'stranger', ?4, ?4)"
-            " ON CONFLICT (source, person) DO UPDATE SET told_at = ?4 WHERE told_at <= ?5 RETURNING 1"
+            " ON CONFLICT (source, person) DO UPDATE SET told_at = ?4"
+            " WHERE told_at <= ?5 OR told_at > ?4 RETURNING 1"
         )
         return bool(await self.database.execute(sql, source, person, name, now, now - DAY))
 

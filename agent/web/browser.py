@@ -43,7 +43,7 @@ class WebPage:
 class PageCache:
     """Pages that chats have read, the newest last; a chat finds only its own."""
 
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = lambda: time.clock_gettime(time.CLOCK_BOOTTIME)
     _pages: OrderedDict[tuple[str, str], WebPage] = field(default_factory=OrderedDict)
 
     def get(self, chat: str, address: str) -> WebPage | None:

@@ -33,7 +33,7 @@ class Alerts:
         now = datetime.now(UTC)
         repeats = (alert for alert in reversed(self.kept) if alert.name == name and level != "over")
         same = next(repeats, None)
-        if same and same.text == text and (now - same.at).total_seconds() < REPEAT_SECONDS:
+        if same and same.text == text and 0 <= (now - same.at).total_seconds() < REPEAT_SECONDS:
             return
         last = self.kept[-1].id if self.kept else 0
         number = max(last + 1, int(now.timestamp() * 1000))

@@ -67,7 +67,7 @@ class CanaryRecord:
 
     def due(self, running: str, now: float, hour: int) -> bool:
         """Whether the `running` server has to be checked, at this local hour."""
-        return self.checked != running or (hour in NIGHT and now - self.at > LEAST_PAUSE)
+        return self.checked != running or (hour in NIGHT and not 0 <= now - self.at <= LEAST_PAUSE)
 
 
 @dataclass(frozen=True, slots=True)

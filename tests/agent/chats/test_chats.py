@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import re
+import time
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Any
@@ -658,3 +659,14 @@ def row(id: int, **fields: object) -> InboxRow:
 def test_what_was_sent_as_one_is_answered_as_one(rows: list[dict[str, object]], taken: int) -> None:
     made = [row(number, **fields) for number, fields in enumerate(rows)]
     assert chats_module.gathered(made) == made[:taken]
+
+
+async def test_a_clock_that_is_set_back_holds_up_no_message_that_waits_for_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.chats.chats.SETTLE_BOUND_SECONDS", 1.0)
+    async with bench.running() as chats:
+        right = iter([time.time()])
+        chats.store.clock = lambda: next(right, time.time() - 3600)
+        await chats.submit(said("first", "1", settle_s=0.5))
+        assert await bench.heard.replies("tg:1", 1) == ["you said first"]
