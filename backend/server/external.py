@@ -9,7 +9,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from itertools import pairwise
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -42,7 +41,7 @@ WINDOW_KEY = re.compile(
     r"(loaded|max|num|n|total)?(context|ctx)(window(tokens|size)?|len|length|limit|size|slot|perseq|tokens)?"
     r"|max(model|seq|sequence|input|prompt|total)(len|length|tokens)|(input)?tokenlimit"
 )
-SIZE_FLAGS = ("-c", "--ctx-size", "-ctx", "-fitc", "--fit-ctx")  # the last two: what is left
+STARTED_BY = ("args", "cmd", "preset", "parameters", "modelfile")  # a command, or settings
 DEEPEST = 3  # levels of a row that are looked at
 USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
 NEAR = 0.8  # of a window, that a prompt cut to it fills
@@ -307,25 +306,27 @@ def window_of(row: JsonObject) -> int:
     parts, level = [row], [row]
     for _ in range(DEEPEST):
         values = [value for part in level for value in part.values()]
-        below = (
-            each for value in values for each in (value if isinstance(value, list) else [value])
-        )
-        level = [each for each in below if isinstance(each, dict)]
+        values += [each for value in values if isinstance(value, list) for each in value]
+        level = [each for each in values if isinstance(each, dict)]
         parts += level
     named = ((re.sub(r"[\W_]", "", key).lower(), part[key]) for part in parts for key in part)
     found = (whole(value) for key, value in named if WINDOW_KEY.fullmatch(key))
     if window := min(filter(None, found), default=0):
         return window
-    status = row.get("status")
-    arguments = status.get("args") if isinstance(status, dict) else None
-    listed = arguments if isinstance(arguments, list) else []
-    words = [word for each in listed for word in str(each).split("=", 1)]
-    given = dict(pairwise(words))
-    size = next((n for name in SIZE_FLAGS if (n := whole(given.get(name)))), 0)
-    slots = next((given[name] for name in ("-np", "--parallel") if name in given), "")
-    if slots.isdecimal() and int(slots) > 1 and not {"-kvu", "--kv-unified"} & {*words}:
+    started = (part[key] for part in parts for key in STARTED_BY if key in part)
+    text = "\n".join(" ".join(map(str, by)) if isinstance(by, list) else str(by) for by in started)
+    size = whole(option(text, "c|ctx|ctx-size|num_ctx|LLAMA_ARG_CTX_SIZE"))
+    size = size or whole(option(text, "fitc|fit-ctx"))  # what is left
+    slots = option(text, "np|parallel|LLAMA_ARG_N_PARALLEL")
+    if slots.isdecimal() and int(slots) > 1 and not re.search(r"(?<!\S)-*(kvu|kv-unified)\b", text):
         size //= int(slots)  # each slot has its share
     return size
+
+
+def option(text: str, names: str) -> str:
+    """What an option of one of these names was given last, in a command line, preset or Modelfile; "" for nothing."""
+    given = re.findall(rf"(?<!\S)-*(?:{names})(?:[ \t]*=[ \t]*|[ \t]+)(\S+)", text)
+    return given[-1] if given else ""
 
 
 def row_of(models: list[JsonObject], name: str) -> JsonObject:

@@ -81,6 +81,51 @@ ROWS = {
         {"status": {"args": ["-c", "65536", "-np", "4"]}, "meta": {"n_ctx": 16384}},
         16384,
     ),
+    "router, twice": ({"status": {"args": ["--ctx-size", "4096", "-c", "16384"]}}, 16384),
+    "router, twice alike": ({"status": {"args": ["-c", "4096", "-c", "16384"]}}, 16384),
+    "router, in a word and twice": (
+        {"status": {"args": ["-c", "65536", "--ctx-size=16384", "-np", "4", "-np", "2"]}},
+        8192,
+    ),
+    "router, its preset": (
+        {"status": {"value": "unloaded", "preset": "[m]\nmodel = /m.gguf\nctx-size = 16384\n"}},
+        16384,
+    ),
+    "router, a short preset": ({"status": {"preset": "[m]\nc=8192\nn-gpu-layers=99"}}, 8192),
+    "router, a preset of slots": (
+        {"status": {"preset": "[m]\nctx-size = 65536\nparallel = 4"}},
+        16384,
+    ),
+    "router, a preset that shares": (
+        {"status": {"preset": "[m]\nctx-size = 65536\nparallel = 4\nkv-unified = true"}},
+        65536,
+    ),
+    "router, by the environment": (
+        {"status": {"preset": "LLAMA_ARG_CTX_SIZE = 12288\nLLAMA_ARG_N_PARALLEL = 1"}},
+        12288,
+    ),
+    "router, a preset and its command": (
+        {"status": {"args": ["llama-server", "-c", "4096"], "preset": "[m]\nc = 4096"}},
+        4096,
+    ),
+    "llama-swap, its command": (
+        {"cmd": "llama-server --port ${PORT} -c 32768 -ngl 99 \\\n --jinja"},
+        32768,
+    ),
+    "Ollama's parameters": (
+        {"parameters": 'num_ctx                        16384\nstop    "<|im_end|>"'},
+        16384,
+    ),
+    "Ollama's Modelfile": (
+        {"modelfile": "FROM gemma4\nPARAMETER temperature 1\nPARAMETER num_ctx 24000\n"},
+        24000,
+    ),
+    "a Modelfile without it": (
+        {"modelfile": "FROM gemma4\nPARAMETER num_predict 4096\nPARAMETER c"},
+        0,
+    ),
+    "a preset without it": ({"status": {"preset": "[m]\nmodel = /c/8192.gguf\nc =\n8192"}}, 0),
+    "an alias like it": ({"status": {"args": ["--alias", "-c", "--n-predict", "4096"]}}, 0),
     "router, its README": ({"status": {"args": ["llama-server", "-ctx", "4096"]}}, 4096),
     "Hugging Face's router": (
         {"providers": [{"context_length": 131072}, {"context_length": 65536}, {"provider": "x"}]},
