@@ -30,6 +30,7 @@ from bot import config_file, totp
 from bot.state import DATABASE, MATRIX
 
 MANIFEST, CONFIG, SECRET_FILES = "manifest.json", "config.toml", "secrets"
+PARTS = {MANIFEST, CONFIG, SECRET_FILES, DATABASE, "state"}
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 RESERVE = 16 << 20  # bytes that stay free on the disk
 MANIFEST_BYTES, CONFIG_BYTES = 64 << 20, 64 << 10  # larger ones are refused
@@ -192,8 +193,10 @@ def placed_member(member: tarfile.TarInfo, folder: Path) -> tarfile.TarInfo:
     placed.uid, placed.gid, placed.uname, placed.gname = os.geteuid(), os.getegid(), "", ""
     if not (member.isreg() or member.isdir() or member.issym() or member.islnk()):
         raise OutsideError(f"{member.name} is neither a file nor a folder")
-    if not (folder / placed.name).resolve().is_relative_to(folder.resolve()):
-        raise OutsideError(f"{placed.name} points out of it")
+    whole, place = folder.resolve(), (folder / placed.name).resolve()
+    # What stands beside a database may be taken for its log.
+    if not place.is_relative_to(whole) or {*place.relative_to(whole).parts[:1]} - PARTS:
+        raise OutsideError(f"{placed.name} is no part of it")
     if member.issym() or member.islnk():
         home = isolated_folder(folder, placed.name)
         if not home or (member.islnk() and home != isolated_folder(folder, placed.linkname)):

@@ -311,7 +311,7 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
     for file, sentence in (
         (cut, "damaged"),
         (cut_checksum, "damaged"),
-        (outside, "points out of it"),
+        (outside, "no part of it"),
         (newer, "newer than this one"),
         (late, "not a backup"),
         (circle, "is a link"),
@@ -347,12 +347,12 @@ def test_a_link_takes_the_place_of_no_file_of_the_program(
     outside = tmp_path / "outside"
     outside.mkdir()
     with tarfile.open(tmp_path / "bad", "w:gz") as tar:
-        tar.addfile(tarfile.TarInfo("voltaire.db.note"))
+        tar.addfile(tarfile.TarInfo("state/note"))
         member = tarfile.TarInfo(name)
         member.type, member.linkname = kind, target.replace("OUTSIDE", str(outside))
         tar.addfile(member)
     (tmp_path / "new").mkdir()
-    with pytest.raises(BackupError, match="is a link"):
+    with pytest.raises(BackupError, match="is a link|no part of it"):
         unpack(tmp_path / "bad", tmp_path / "new")
     assert not [*outside.iterdir()]
 
@@ -367,6 +367,62 @@ def test_a_workspace_shares_no_file_with_the_program(tmp_path: Path, target: str
     (tmp_path / "new").mkdir()
     with pytest.raises(BackupError, match="is a link"):
         unpack(tmp_path / "bad", tmp_path / "new")
+
+
+NUMBER = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": str(1 << 40)}
+WORK = "state/chats/cli/work"
+ADDED = {
+    "a folder for the database": ("voltaire.db", tarfile.DIRTYPE, {}, "Is a directory"),
+    "a folder for its shared memory": ("voltaire.db-shm", tarfile.DIRTYPE, {}, "no part of it"),
+    "a folder for its log": ("voltaire.db-wal", tarfile.DIRTYPE, {}, "no part of it"),
+    "its log": ("voltaire.db-wal", tarfile.REGTYPE, {}, "no part of it"),
+    "its journal": ("voltaire.db-journal", tarfile.REGTYPE, {}, "no part of it"),
+    "a file where attempts are kept": ("attempts", tarfile.REGTYPE, {}, "no part of it"),
+    "around a corner": ("state/../attempts", tarfile.REGTYPE, {}, "no part of it"),
+    "a folder for another database": ("state/history.db", tarfile.DIRTYPE, {}, "cannot be read"),
+    "no database": ("state/history.db", tarfile.REGTYPE, {}, "history.db"),
+    "a pipe": (f"{WORK}/pipe", tarfile.FIFOTYPE, {}, "neither a file nor a folder"),
+    "a device": (f"{WORK}/sda", tarfile.BLKTYPE, {}, "neither a file nor a folder"),
+    "a terabyte of nothing": (f"{WORK}/hole", tarfile.REGTYPE, NUMBER, "too little room"),
+    "an older one": (f"{WORK}/hole", tarfile.REGTYPE, {"GNU.sparse.size": str(1 << 40), "GNU.sparse.map": "0,0"}, "too little room"),
+    "a time that is none": (f"{WORK}/late", tarfile.DIRTYPE, {"mtime": "nan"}, "not a backup"),
+    "a name too long": (f"{WORK}/" + "a" * 300, tarfile.REGTYPE, {}, "name too long"),
+    "a path too long": (f"{WORK}/" + "a/" * 2000 + "x", tarfile.REGTYPE, {}, "not a backup"),
+    "an end within its name": (f"{WORK}/a\0b", tarfile.REGTYPE, {}, "not what was backed up"),
+    "a folder as configuration": ("config.toml", tarfile.DIRTYPE, {}, "configuration in the backup"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "headers", "sentence"), list(ADDED.values()), ids=list(ADDED)
+)
+async def test_a_member_that_no_backup_has_replaces_nothing(
+    state: Path, tmp_path: Path, name: str, kind: bytes, headers: dict[str, str], sentence: str
+) -> None:
+    """The backup is right otherwise, and lists the member with its hash."""
+    held = (b"1\n0\n0\n".ljust(512, b"\0") if headers else b"junk" * 300) * (
+        kind == tarfile.REGTYPE
+    )
+    config, new = tmp_path / "config.toml", tmp_path / "new"
+    await backup(state, tmp_path / "good", None, secrets=False)
+    with tarfile.open(tmp_path / "good") as old, tarfile.open(tmp_path / "bad", "w:gz") as tar:
+        member = tarfile.TarInfo(name)
+        member.type, member.size, member.pax_headers = kind, len(held), headers
+        tar.addfile(member, io.BytesIO(held))
+        for each in old:
+            file = old.extractfile(each) if each.isreg() else None
+            inside = file.read() if file else b""
+            if each.name == "manifest.json":
+                manifest = json.loads(inside)
+                if kind == tarfile.REGTYPE:
+                    manifest["files"][name] = sha256(held).hexdigest()
+                inside = json.dumps(manifest).encode()
+                each.size = len(inside)
+            tar.addfile(each, io.BytesIO(inside))
+    before = content(tmp_path)
+    with pytest.raises(BackupError, match=sentence):
+        await asyncio.wait_for(restore(tmp_path / "bad", new, config), SECONDS)
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize(
