@@ -296,31 +296,27 @@ class InboundHealth:
     changed: asyncio.Event
     quiet: bool = False
     last_at: float | None = None
-    _failure: Phrase | None = field(default=None, init=False)
+    failure: Phrase | None = field(default=None, init=False)
     _heard: float | None = field(default=None, init=False)  # monotonic: it sleeps with the machine
 
     def answered(self) -> None:
-        if self.last_at is None or self._failure:
+        if self.last_at is None or self.failure:
             self.changed.set()
-        if self._failure:
+        if self.failure:
             log.warning("messages from %s come in again", self.app)
-        self.last_at, self._heard, self._failure = time.time(), time.monotonic(), None
+        self.last_at, self._heard, self.failure = time.time(), time.monotonic(), None
 
     def failed(self, why: Phrase) -> None:
         """Record that messages do not come in; `why` is a sentence."""
-        if why != self._failure:
+        if why != self.failure:
             log.error("%s", why)
             self.changed.set()
-        self._failure = why
-
-    @property
-    def failing(self) -> bool:
-        return self._failure is not None
+        self.failure = why
 
     def problem(self) -> Phrase | None:
         """One sentence on what is wrong; None while messages come in."""
-        if self._failure:
-            return self._failure
+        if self.failure:
+            return self.failure
         silent = 0.0 if self.quiet or self._heard is None else time.monotonic() - self._heard
         told = Phrase("{app}: no answer for {seconds} s.", app=self.app, seconds=round(silent))
         return told if silent > STALE_SECONDS else None

@@ -112,7 +112,7 @@ class Syncs:
         if first:
             query["full_state"] = "true"
         else:
-            query["timeout"] = "3000" if self._health.failing else str(POLL_MS)
+            query["timeout"] = "3000" if self._health.failure else str(POLL_MS)
         wait = FIRST_SECONDS if first else POLL_MS / 1000 + GRACE_SECONDS
         try:
             answer = await self._server.get(f"{CLIENT}/sync", query, seconds=wait)

@@ -95,7 +95,7 @@ class Poller:
             # The first does not wait for an update, and one after a failure not for long: the answer
             # shows that they come in. (Another poller comes back within that time.)
             timeout = POLL_SECONDS if self._state.last_at else 0
-            if self._state.failing:
+            if self._state.failure:
                 timeout = RECOVERY_SECONDS
             updates = await self._get_updates(timeout=timeout, allowed_updates=self._kinds)
         except TelegramError as error:
