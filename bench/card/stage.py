@@ -20,7 +20,7 @@ class Scale:
     reply: int
 
 
-CARD = Scale((8192, 32768, 131_072), 8192, 256)
+CARD = Scale((8192, 131_072), 8192, 256)
 PROCESSOR = Scale((2048, 8192), 320, 8)
 
 
