@@ -4,6 +4,8 @@ from pathlib import Path
 import pytest
 
 from bot.localgram import Localgram
+from bot.rate_limiter import Rate
+from bot.telegram import message_calls
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
 
 
@@ -14,7 +16,9 @@ async def gram() -> AsyncIterator[Localgram]:
 
 
 @pytest.fixture
-def scenario(gram: Localgram, tmp_path: Path) -> TelegramScenario:
+def scenario(gram: Localgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TelegramScenario:
+    """At a tenth of Telegram's pause between two calls, which test_pacer.py keeps."""
+    monkeypatch.setattr(message_calls, "PRIVATE", Rate(burst=5, seconds=0.1, spare=2))
     return TelegramScenario(
         gram, tmp_path, gram.user("Olga Owner", id=OWNER, username="olga", started=True)
     )
