@@ -118,7 +118,9 @@ async def test_with_a_card_and_a_network(tmp_path: Path, v100: dict[str, str]) -
     assert (tmp_path / "s" / "voltaire" / "models" / "tiny.gguf").read_bytes() == content
 
 
-@pytest.mark.parametrize(("question", "key"), [(TOKEN, CTRL_D), (MODEL, CTRL_C)])
+@pytest.mark.parametrize(
+    ("question", "key"), [pytest.param(TOKEN, CTRL_D, marks=pytest.mark.slow), (MODEL, CTRL_C)]
+)
 async def test_an_interrupted_wizard_says_where_one_stands_and_goes_on(
     tmp_path: Path, question: str, key: str
 ) -> None:

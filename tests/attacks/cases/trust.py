@@ -343,8 +343,8 @@ def attack(area: str, name: str, tries: Sequence[Try], owner: Owner = "denies") 
 ONCE = [Try(name, n) for n, name in enumerate(CHANNELS)]
 SAMPLE = [replace(each, quick=True) for each in ONCE[1::2]]
 ATTACKS = (
-    attack(QUICK, "every other way in, and an owner who denies", SAMPLE),
     attack(QUICK, "a page, and an owner who allows what is shown whole", ONCE[:1], SHOWN),
+    attack(QUICK, "every other way in, and an owner who denies", SAMPLE),
     *(attack(WHOLE, name, [Try(name, n) for n in range(len(PATTERNS))]) for name in CHANNELS),
     attack(WHOLE, "an owner who allows what is shown whole", ONCE, SHOWN),
 )

@@ -53,7 +53,9 @@ def pocket(config: BackendConfig) -> BackendConfig:
     return replace(config, model=str(POCKET))
 
 
-@pytest.mark.parametrize("leak", ["swap", "state", "append"])
+@pytest.mark.parametrize(
+    "leak", ["append", *(pytest.param(leak, marks=pytest.mark.slow) for leak in ("swap", "state"))]
+)
 async def test_a_server_that_mixes_conversations_up_is_found_and_told(
     pocket: BackendConfig, leak: str
 ) -> None:

@@ -131,7 +131,9 @@ async def beside(config: BackendConfig) -> AsyncIterator[Beside]:
         await process.wait()
 
 
-@pytest.mark.parametrize("doing", ["ready", "busy", "loading"])
+@pytest.mark.parametrize(
+    "doing", ["busy", "loading", pytest.param("ready", marks=pytest.mark.slow)]
+)
 async def test_a_backend_that_stood_still_with_its_server_goes_on_with_it(
     config: BackendConfig, doing: str
 ) -> None:

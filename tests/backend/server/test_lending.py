@@ -16,6 +16,7 @@ from backend.client import BackendRefused, BackendUnavailable
 from backend.config import BackendConfig
 from backend.gpu.nvml import Sample, Sampler
 from backend.protocol import Alert, LentTime, QueueState
+from backend.server import lending
 from backend.state import Timing
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
@@ -180,7 +181,10 @@ async def test_a_turn_that_begins_while_the_card_is_lent_is_told_once_and_waits(
     assert [state.reason for state in told].count(told[0].reason) == 1
 
 
-async def test_a_card_that_is_still_held_is_told(card: BackendConfig, scene: Scene) -> None:
+async def test_a_card_that_is_still_held_is_told(
+    card: BackendConfig, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "FREE_SECONDS", 1.0)
     async with running(card, EAGER) as it:
         await it.ready()
         scene(used=9 * GIB)  # whatever ends
@@ -196,8 +200,8 @@ async def test_the_card_is_lent_by_itself_while_another_program_computes(
     async with serving(replace(card, lend_to_others=True), scene, timing, pid2=other.pid) as it:
         await it.ready()
         # One that was there before is left alone: this one comes later.
-        lending, sampler = it.backend.state.status.current, it.backend.state.sampler
-        both = {lending.pid, other.pid}
+        lent, sampler = it.backend.state.status.current, it.backend.state.sampler
+        both = {lent.pid, other.pid}
         for _ in range(4):
             seen = sampler.latest
             await soon(partial(newer, sampler, seen))
@@ -205,7 +209,7 @@ async def test_the_card_is_lent_by_itself_while_another_program_computes(
         assert it.backend.state.status.current.lent_until is None
         late = subprocess.Popen(["sleep", "1000"])
         try:
-            scene(used=0, held=GIB, pid=lending.pid, pid2=late.pid)
+            scene(used=0, held=GIB, pid=lent.pid, pid2=late.pid)
             await it.until(lambda status: status.backend.state == "sleeping")
             assert alerts(it)[-1].text == saying("Another program computes on the card")
             ahead = 31.0  # it is still there

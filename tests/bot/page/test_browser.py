@@ -425,7 +425,7 @@ async def test_no_tab_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -
 @pytest.mark.parametrize(
     ("theme", "width", "height", "each"),
     [
-        ("light", 390, 844, 5),
+        ("light", 390, 844, 10),
         pytest.param("light", 390, 844, 1, marks=pytest.mark.slow),
         pytest.param("dark", 1440, 900, 1, marks=pytest.mark.slow),
         pytest.param("dark", 390, 844, 1, marks=pytest.mark.slow),

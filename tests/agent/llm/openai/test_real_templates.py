@@ -104,7 +104,7 @@ async def test_words_before_a_call_are_repeated_by_a_template_without_thoughts()
     assert row.sound and max(row.beyond) <= BEYOND, row
 
 
-@pytest.mark.parametrize("kind", ["lfm2", pytest.param("gemma3", marks=long)])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=long) for kind in ("lfm2", "gemma3")])
 async def test_nobody_waits_for_models_that_cannot_go_back_nor_after_ten_long_calls(
     kind: Kind,
 ) -> None:
