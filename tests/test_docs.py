@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.chats import maintenance
-from agent.schedule import scheduler, watches
+from agent.schedule import night, scheduler, watches
 from agent.schedule.planner import JobLimits
 from agent.store import jobs
 from backend.build import recipe, release
@@ -17,10 +17,11 @@ from backend.control import gpu_queue
 from backend.gpu import health
 from backend.measure import sweep
 from backend.models import fit, memory, placement
-from backend.server import launch, process
+from backend.server import launch, lending, process
+from backend.state import Timing
 from bot import acts, agent_config, backup, intake, metrics
 from bot.page import access, server
-from bot.settings import BackendSection
+from bot.settings import BackendSection, NightSection
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -104,6 +105,14 @@ FIGURES: list[tuple[str, str, object]] = [  # page, words in which it stands, th
     ("operating", "at least {} characters", access.SHORTEST_KEY),
     ("operating", "{} a minute after its end", {30.0: "half"}[metrics.SETTLED_SECONDS]),
     ("operating", "speed fallen by a {}", {0.75: "quarter"}[health.SLOW]),
+    ("operating", "ends within {:.0f} s or is made again", lending.STEP_SECONDS),
+    ("operating", "{} minute longer", {60.0: "a"}[lending.HELD_SECONDS]),
+    ("operating", "cannot within {:.0f} s", Timing().wake),
+    ("operating", "back after {} day", {86_400.0: "a"}[Timing().restore]),
+    ("operating", "up to {} times, each time", WORDS[NightSection().attempts]),
+    ("operating", "allows it in {} days", WORDS[round(night.LONGEST_WAIT / 86_400)]),
+    ("operating", "`[agent.night]` ({})", f"{night.HOURS.start:%H:%M} to {night.HOURS.end:%H:%M}"),
+    ("architecture", "takes over {:.0f} s to read", Timing().least_saved),
     ("architecture", "{} a minute after a chat's", {30.0: "Half"}[maintenance.QUIET_SECONDS]),
     ("models", "at most {} minutes for one", WORDS[round(gpu_queue.LONGEST_TURN_SECONDS / 60)]),
     ("models", "CUDA's own {:.1f} GB", memory.CUDA_OVERHEAD / 2**20 / 1000),
