@@ -389,7 +389,7 @@ def test_which_attempt_is_the_best() -> None:
 )
 def test_which_answers_are_one(task: str, answers: list[str], groups: str) -> None:
     meanings = [meaning(task, answered(answer)) for answer in answers]
-    assert [groups[meanings.index(each)] for each in meanings] == [*groups]
+    assert [*map(meanings.index, meanings)] == [*map(groups.index, groups)]
 
 
 def test_files_decide_where_no_figure_does() -> None:
