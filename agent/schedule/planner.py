@@ -177,7 +177,10 @@ class Planner:
         if not task:
             raise ToolError(translated("What should be done then?"))
         options: Mapping[str, Any] = {}
-        if kind in ("", "task") and is_watch(task) and not isinstance(rule, Once):
+        if kind != "remind" and is_watch(task) and not isinstance(rule, Once):
+            with suppress(NotUnderstood):  # a small model repeats the time
+                said, rest = parse_with_task(task, self.now())
+                task = rest if by == "model" and said == rule and "at most" not in task else task
             options = {WATCH: asdict(parse_watch(task))}
             kind, task = WATCH, task.strip()[len(WATCH) :].strip()
         else:
@@ -216,9 +219,8 @@ class Planner:
     def check_interval(self, rule: Rule, by: Maker) -> None:
         if by == "person" or isinstance(rule, Once):
             return
-        due = next_times(rule, self.now(), 8)
-        gaps = [later - earlier for earlier, later in pairwise(due)]
-        if min(gaps, default=timedelta.max) < self.limits.model_interval:
+        times = pairwise(next_times(rule, self.now(), 8))
+        if min((b - a for a, b in times), default=timedelta.max) < self.limits.model_interval:
             minutes = int(self.limits.model_interval.total_seconds() // 60)
             raise ToolError(f"The agent may plan nothing more often than every {minutes} minutes.")
 

@@ -295,6 +295,22 @@ async def test_what_is_no_watch(place: Place) -> None:
     assert once.spec.kind == "task"
 
 
+@pytest.mark.parametrize("kind", ["", "task", "summary"])
+async def test_a_watch_stays_one_where_a_model_names_another_kind_or_repeats_the_time(
+    place: Place, kind: str
+) -> None:
+    planner, task = place.planner(), "watch example.org/jobs for python, daily at nine"
+    asked = f"please {task}"
+    spec = (await planner.propose("Sat 2026-11-28 05:26", task, kind, asked=asked)).spec
+    assert (spec.kind, spec.task) == ("watch", "example.org/jobs for python")
+    meant = Watch("page", "https://example.org/jobs", "python")
+    assert Watch(**spec.options[WATCH]) == meant
+    often = await planner.propose("every hour", "watch disk above 90, at most every hour", kind)
+    assert often.spec.task == "disk above 90, at most every hour"
+    film = await planner.propose("daily at nine", "watch the news", "remind")
+    assert film.spec.kind == "remind"
+
+
 def test_a_feed_forgets_the_oldest_of_very_many_entries() -> None:
     watch = Watch("feed", "x")
     first, _ = compare(watch, None, "\n".join(f"{n}\tentry {n}" for n in range(5000)))
