@@ -307,8 +307,8 @@ async def test_a_watch_stays_one_where_a_model_names_another_kind_or_repeats_the
     assert Watch(**spec.options[WATCH]) == meant
     often = await planner.propose("every hour", "watch disk above 90, at most every hour", kind)
     assert often.spec.task == "disk above 90, at most every hour"
-    other = await planner.propose("daily at nine", "watch page a.org for daily at ten", kind)
-    assert other.spec.task == "page a.org for daily at ten", "it is no time of the job's"
+    other = await planner.propose("daily at nine", "watch page a.org for x, daily at ten", kind)
+    assert other.spec.task == "page a.org for x, daily at ten", "it is no time of the job's"
     film = await planner.propose("daily at nine", "watch the news", "remind")
     assert film.spec.kind == "remind"
 
