@@ -145,10 +145,10 @@ class Files:
         if "\0" in path:
             raise ToolError("A path cannot hold a NUL character.")
         path = re.sub(r"""^(["'`])(.*)\1$""", r"\2", path.strip())
-        path = re.sub(r"^((file|sandbox):(//)?|\$(PWD|\{PWD\})/+)", "", path)
+        path = re.sub(r"^((file|sandbox):(//)?|\$\{?(PWD|WORKSPACE)\}?/+)", "", path)
         if re.match(r"https?:/", path):
             raise ToolError(f"{path} is an address, not a file. {WEB}")
-        at_home = re.sub(r"^(~[\w-]*|\$HOME|\$\{HOME\})(?=/|$)", HOME, path)
+        at_home = re.sub(r"^(~[\w-]*|\$HOME|\$\{HOME\})([/\\]|$)", f"{HOME}/", path)
         full = posixpath.normpath(posixpath.join(WORKSPACE, at_home))
         if full == HOME or full.startswith(f"{HOME}/"):
             raise ToolError(

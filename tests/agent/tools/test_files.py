@@ -398,6 +398,7 @@ async def test_an_edit_keeps_the_line_ends_around_it(
         ("/workspace/../tmp/z", "/workspace/z"),
         ("~root/a.txt", "/workspace/a.txt"),
         ("'~/a.txt'", "/workspace/a.txt"),
+        (r"~\notes.txt", "/workspace/notes.txt"),
     ],
 )
 async def test_what_would_not_last_is_refused_with_a_place_that_does(
@@ -419,7 +420,7 @@ async def test_nothing_is_listed_that_does_not_last(box: Box, pattern: str) -> N
 
 AROUND_A_PATH = ["\ta.txt \n", "file:///workspace/a.txt", "file:/workspace/a.txt", "sandbox:/workspace/a.txt",
                  '"a.txt"', "'/workspace/a.txt'", "`a.txt`", "$PWD/a.txt", "${PWD}/a.txt", "'$PWD//a.txt'",
-                 "~/../workspace/a.txt"]  # fmt: skip
+                 "~/../workspace/a.txt", "$WORKSPACE/a.txt", "${WORKSPACE}/a.txt", '"$WORKSPACE/a.txt"']  # fmt: skip
 
 
 @pytest.mark.parametrize("path", AROUND_A_PATH)

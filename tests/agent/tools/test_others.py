@@ -1,6 +1,10 @@
 """Tools that work with what a chat's context offers beside the sandbox."""
 
+import asyncio
+import os
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -197,6 +201,81 @@ async def test_what_is_sent_is_what_was_allowed(with_repo: Box) -> None:
     assert with_repo.sent == [("out.txt", f"It is {KEY}.".encode(), "")]
     assert told == saying(f"{len(KEY) + 7} bytes")
     assert not [*with_repo.sandbox.workspace.parent.glob("[!w]*")]  # the copy has no name
+
+
+def renamed(work: Path, site: Path) -> None:
+    for words in ("nothing", f"It is {KEY}."):
+        (work / "new").write_text(words)
+        (work / "new").replace(work / "out.txt")
+
+
+def overwritten(work: Path, site: Path) -> None:
+    for words in ("nothing at all".ljust(60), f"It is {KEY}.".ljust(60)):
+        with (work / "out.txt").open("r+") as file:
+            file.write(words)
+
+
+def emptied(work: Path, site: Path) -> None:
+    (work / "out.txt").write_text("")
+    (work / "out.txt").write_text(f"It is {KEY}.")
+
+
+def grown(work: Path, site: Path) -> None:
+    (work / "out.txt").write_text("begins " * 5000)
+    with (work / "out.txt").open("a") as file:
+        file.write(KEY)
+
+
+def linked(work: Path, site: Path) -> None:
+    for target in (site / "a.txt", work / "harmless"):
+        (work / "link").unlink(missing_ok=True)
+        (work / "link").symlink_to(target)
+        (work / "link").replace(work / "out.txt")
+
+
+def climbed(work: Path, site: Path) -> None:
+    for target in ("../../../site/a.txt", "/repos/site/a.txt", "harmless"):
+        (work / "link").unlink(missing_ok=True)
+        (work / "link").symlink_to(target)
+        (work / "link").replace(work / "out.txt")
+
+
+def kinds(work: Path, site: Path) -> None:
+    (work / "out.txt").unlink(missing_ok=True)
+    os.mkfifo(work / "out.txt")
+    (work / "out.txt").unlink()
+    (work / "out.txt").mkdir()
+    (work / "out.txt").rmdir()
+    (work / "out.txt").write_text(f"It is {KEY}.")
+
+
+@pytest.mark.parametrize(
+    "change", [renamed, overwritten, emptied, grown, linked, climbed, kinds]
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["out.txt", "out*.txt"])
+async def test_whoever_writes_a_file_while_it_is_sent_sends_nothing_that_was_not_allowed(
+    with_repo: Box, tmp_path: Path, change: Callable[[Path, Path], None], path: str
+) -> None:
+    work, over = with_repo.sandbox.workspace, threading.Event()
+    for name in ("harmless", "out.txt"):
+        (work / name).write_text("nothing")
+    with_repo.allows = False
+
+    def write() -> None:
+        while not over.is_set():
+            change(work, tmp_path / "site")
+
+    writing = asyncio.create_task(asyncio.to_thread(write))
+    try:
+        for _ in range(40):
+            with suppress(ToolError):  # refused, or gone
+                await with_repo.text(send_file, path=path)
+    finally:
+        over.set()
+        await writing
+    albums = [content for album, _ in with_repo.albums for _, content in album]
+    contents = [content for _, content, _ in with_repo.sent] + albums
+    assert not [content for content in contents if KEY.encode() in content or content == b"one\n"]
 
 
 async def test_a_file_that_is_too_large_is_refused_before_it_is_copied(
