@@ -44,6 +44,7 @@ from backend.protocol import (
 
 ANSWER_SECONDS = 10.0  # the control API answers from memory; longer means that it hangs
 ENDPOINT_SECONDS = 30.0  # external servers are queried first
+URGENT_SECONDS = 600.0  # others' urgent words come first
 LEND_SECONDS = 90.0  # the running step ends, prompts are saved, the model is unloaded
 PICTURE_SECONDS = 70.0  # drawn in a separate process
 CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)  # seconds; a hanging backend never answers a close
@@ -273,6 +274,10 @@ class BackendClient:
         """Unload the model for that time, or load it again (0); a sentence on what was done."""
         body = LentTime(seconds=seconds).model_dump_json()
         return Phrase.from_body(await self._request("POST", "/v1/lend", body, LEND_SECONDS))
+
+    async def answer_urgent(self, words: str) -> Phrase:
+        """While the card is lent, a small model's answer to these words alone."""
+        return Phrase.from_body(await self._request("POST", "/v1/urgent", words, URGENT_SECONDS))
 
     async def use_profile(self, name: str) -> AsyncGenerator[ServerState]:
         """Switch the profile between turns; yields states until the new one serves.

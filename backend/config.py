@@ -39,7 +39,8 @@ class BackendConfig:
     `vision` says whether an external server accepts pictures; None asks or tests the server.
     `proxy_port` and `proxy_key` open the server to other local programs.
     `saved_prompts_mib` is how much disk the saved prompts of chats may take; 0 saves none.
-    `lend_to_others`: the model is unloaded while another program computes on the card.
+    `lend_to_others`: the model is unloaded while another program computes on the card. `urgent_model` is the
+    profile or GGUF that answers urgent words while the card is lent; empty for none.
     `nvml` is the path of a libnvidia-ml.so.1 that replaces the system's.
     """
 
@@ -66,6 +67,7 @@ class BackendConfig:
     proxy_key: str = ""
     saved_prompts_mib: int = 4096
     lend_to_others: bool = False
+    urgent_model: str = ""
     nvml: str | None = None
 
     @property

@@ -23,6 +23,7 @@ from backend.gpu.nvml import sampling
 from backend.server.embedding import EmbeddingServer
 from backend.server.external import ExternalServers
 from backend.server.managed import ManagedServer
+from backend.server.urgent import UrgentModel
 from backend.state import BackendState, Timing
 
 
@@ -78,7 +79,7 @@ async def serve_backend(
         )
         await stack.enter_async_context(sampling(state.sampler, config.nvml))
         embedding = EmbeddingServer(state)
-        api = Api(state, server, health, history, embedding)
+        api = Api(state, server, health, history, embedding, UrgentModel(state))
         await stack.enter_async_context(listening(api, socket))
         # Set by the system-wide systemd unit, whose group may read the status.
         if shared := os.environ.get("RUNTIME_DIRECTORY"):

@@ -399,6 +399,8 @@ class BackendSection(Section):
     """How much of the disk the saved prompts of chats may take, and never more than a quarter of what is free; 0: none are saved."""
     lend_to_others: bool = False
     """Unload the model while another program that began after it computes on the card, as `/gpu lend` does for a time; not where NVML does not show processes, as in most containers."""
+    urgent_model: str = ""
+    """While the card is lent: the small profile or GGUF that answers `/urgent WORDS` on the processor, from these words alone; empty: none."""
     schedule: list[ScheduleSection] = []
     """Profiles by time of day."""
 

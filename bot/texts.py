@@ -394,6 +394,7 @@ class Texts(NamedTuple):
     lend_how: str = "For how long? The model is unloaded; messages wait, reminders and watches go on. Or: `/gpu lend 90m`"
     lend_hours: str = "{hours} h"
     take_back: str = "Take it back"
+    urgent_how: str = "While the card is lent, a small model answers these words: /urgent WORDS"
     model: str = "The model is **{now}**."
     switching: str = "Switching to **{name}**."
     model_window: str = "A window of {tokens:,} tokens."

@@ -39,6 +39,7 @@ from backend.server.external import ExternalServers
 from backend.server.llama import ServerAway, ServerRefused
 from backend.server.managed import ManagedServer
 from backend.server.supervisor import SwitchFailed
+from backend.server.urgent import UrgentModel
 from backend.state import BackendState, NotReady
 
 Body = TypeVar("Body", bound=BaseModel)
@@ -73,6 +74,7 @@ class Api:
     health: Health
     history: History
     embedding: EmbeddingServer
+    urgent: UrgentModel
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -91,6 +93,7 @@ class Api:
             web.post("/v1/restart", self.post_restart),
             web.post("/v1/profile", self.post_profile),
             web.post("/v1/lend", self.post_lend),
+            web.post("/v1/urgent", self.post_urgent),
             web.post("/v1/embeddings", self.post_embeddings),
             web.route("*", "/v1/mcp", self.mcp),
             web.get("/metrics", self.get_metrics),
@@ -171,6 +174,9 @@ class Api:
     async def post_lend(self, request: web.Request) -> web.Response:
         done = await self.server.lend((await body(request, LentTime)).seconds)
         return web.json_response(done.data())
+
+    async def post_urgent(self, request: web.Request) -> web.Response:
+        return web.json_response((await self.urgent.answer(await request.text())).data())
 
     async def post_ready(self, request: web.Request) -> web.StreamResponse:
         answer = await start_stream(request)

@@ -11,7 +11,6 @@ never used for a comparison: a throttled card once made a gain of 8 % look like
 45 % (github.com/andrewleech/v100-llm-kit).
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,22 +19,18 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
-from time import monotonic
 
 from backend.aio import set_within
 from backend.config import BackendConfig
 from backend.gpu.nvml import Sample, Sampler, sampling
 from backend.measure.probe import SHARED, CannotMeasure, Probe, open_probe
 from backend.models.profile import Profile
-from backend.server.diagnosis import diagnose
-from backend.server.launch import EMBEDDED, CannotStart, Launch, prepare
-from backend.server.llama import llama_server
-from backend.server.process import ServerProcess, server_process
+from backend.server.launch import EMBEDDED, CannotStart, loaded_server, prepare
 
 STREAMS = (1, 4, 8)
 UNDRAFTED = ", no drafting"
 FIRST_SECONDS = 2.0  # for the first GPU sample
-LOAD_SECONDS, POLL_SECONDS = 1800.0, 0.2
+LOAD_SECONDS = 1800.0
 MARGIN = 512  # tokens of the window left for the reply
 CACHE_FLAGS = (("-ctk", "--cache-type-k"), ("-ctv", "--cache-type-v"))
 # Flags that differ between starts, or do not affect speed.
@@ -197,28 +192,17 @@ async def bench_server(
 
     Raises CannotMeasure if it does not start.
     """
+    record = config.state_dir / "run" / "bench.json"
     try:
         launch = await prepare(config, profile)
+        async with (
+            loaded_server(launch, record, LOAD_SECONDS) as (_, server),
+            open_probe(launch.url, launch.api_key) as probe,
+        ):
+            used = setting(profile.name, (await server.props()).build, launch.argv, driver)
+            yield Bench(probe, used, sampler)
     except CannotStart as error:
         raise CannotMeasure(str(error)) from None
-    record = config.state_dir / "run" / "bench.json"
-    async with server_process(launch.argv, launch.env, record) as process:
-        await until_loaded(launch, process)
-        async with open_probe(launch.url, launch.api_key) as probe:
-            used = setting(profile.name, (await probe.server.props()).build, launch.argv, driver)
-            yield Bench(probe, used, sampler)
-
-
-async def until_loaded(launch: Launch, process: ServerProcess) -> None:
-    began = monotonic()
-    async with llama_server(launch.url, launch.api_key) as server:
-        while not await server.healthy():
-            if process.exited:
-                cause = diagnose(await process.wait(), await process.final_log())
-                raise CannotMeasure(cause.sentence)
-            if monotonic() - began > LOAD_SECONDS:
-                raise CannotMeasure("The server did not load within half an hour.")
-            await asyncio.sleep(POLL_SECONDS)  # the server does not signal that it is ready
 
 
 def sizes_of(window: int, useful: int | None = None) -> list[int]:

@@ -6,7 +6,6 @@ No turn waits for it; while it is unavailable, search uses words only.
 import asyncio
 import logging
 import random
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ from typing import Any
 from backend.models.profile import ProfileError, load_embedder
 from backend.protocol import EmbeddingState, EmbeddingStatus, JsonObject, Phrase
 from backend.server.diagnosis import LASTING, Cause, diagnose
-from backend.server.launch import CannotStart, Launch, prepare
-from backend.server.llama import LlamaServer, ServerAway, llama_server
-from backend.server.process import RestartBackoff, ServerProcess, end_orphan, server_process
+from backend.server.launch import CannotStart, loaded_server, prepare
+from backend.server.llama import LlamaServer, ServerAway
+from backend.server.process import RestartBackoff, ServerProcess, end_orphan
 from backend.state import BackendState
 
 log = logging.getLogger(__name__)
-
-LOAD_LOOK_SECONDS, ALIVE_SECONDS = 0.1, 10.0
 
 
 @dataclass
@@ -67,40 +64,29 @@ class EmbeddingServer:
         try:
             profile = load_embedder(name, config.profiles)
             launch = await prepare(replace(config, model=""), profile)
+            self._set_status("loading", None)
+            longest = self.state.timing.longest_load
+            async with loaded_server(launch, self.record, longest) as (process, server):
+                return await self._serve(process, server), True
         except ProfileError as error:
             return Cause("model missing", Phrase.of(error)), False
         except CannotStart as error:
             return error.cause, False
-        self._set_status("loading", None)
-        try:
-            async with (
-                server_process(launch.argv, launch.env, self.record) as process,
-                llama_server(launch.url, launch.api_key) as server,
-            ):
-                return await self._serve(process, launch, server)
         except OSError as error:
             why = error.strerror or ""
             sentence = Phrase("The embedding server cannot be run: {why}.", why=why)
             return Cause("unknown", sentence), False
 
-    async def _serve(
-        self, process: ServerProcess, launch: Launch, server: LlamaServer
-    ) -> tuple[Cause, bool]:
-        timing, served = self.state.timing, False
-        exited = asyncio.create_task(process.wait())
+    async def _serve(self, process: ServerProcess, server: LlamaServer) -> Cause:
+        timing, exited = self.state.timing, asyncio.create_task(process.wait())
+        self.server = server
+        self._set_status("ready", None)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timing.longest_load):
-                    while not exited.done() and not (served := await server.healthy(ALIVE_SECONDS)):
-                        await asyncio.wait({exited}, timeout=LOAD_LOOK_SECONDS)
-            if served:
-                self.server = server
-                self._set_status("ready", None)
-            while served and not exited.done() and await server.healthy(timing.stall):
+            while not exited.done() and await server.healthy(timing.stall):
                 await asyncio.wait({exited}, timeout=timing.look_idle)
             if exited.done():
-                return diagnose(exited.result(), await process.final_log()), served
-            return Cause("wedged", Phrase("The embedding server no longer answered.")), served
+                return diagnose(exited.result(), await process.final_log())
+            return Cause("wedged", Phrase("The embedding server no longer answered."))
         finally:
             self.server = None
             exited.cancel()

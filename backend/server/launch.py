@@ -10,10 +10,12 @@ import secrets
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic
 
 from backend import proc
 from backend.config import BackendConfig
@@ -31,6 +33,8 @@ from backend.proc import output_of
 from backend.protocol import PICTURE_PIXELS, Phrase
 from backend.server import flag_spellings
 from backend.server.diagnosis import Cause, diagnose
+from backend.server.llama import LlamaServer, llama_server
+from backend.server.process import ServerProcess, server_process
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +46,7 @@ THREADS, BATCH_THREADS = "--threads", "--threads-batch"
 MMPROJ = "--mmproj"
 TRACE_LEVEL = re.compile(r"\b4\s*[-:=]\s*trace")
 HELP_SECONDS = 30.0
+LOAD_LOOK_SECONDS = 0.1
 CUDA_CACHE_BYTES = str(4 << 30)  # the most that the driver accepts
 NO_CARD = {"CUDA_VISIBLE_DEVICES": ""}
 TEMPLATE_KEY = "tokenizer.chat_template"
@@ -165,6 +170,27 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         if mmproj
         else PICTURE_PIXELS,
     )
+
+
+@asynccontextmanager
+async def loaded_server(
+    launch: Launch, record: Path, longest: float
+) -> AsyncIterator[tuple[ServerProcess, LlamaServer]]:
+    """Run a server for the block, which begins once the model is loaded; CannotStart says why it is not within
+    `longest` seconds. The file `record` identifies it while it runs."""
+    began = monotonic()
+    async with (
+        server_process(launch.argv, launch.env, record) as process,
+        llama_server(launch.url, launch.api_key) as server,
+    ):
+        while not await server.healthy():
+            if process.exited:
+                raise CannotStart(diagnose(await process.wait(), await process.final_log()))
+            if monotonic() - began > longest:
+                form = "The model did not finish loading ({seconds} s)."
+                raise CannotStart(Cause("slow load", Phrase(form, seconds=round(longest))))
+            await asyncio.sleep(LOAD_LOOK_SECONDS)  # it does not signal that it is ready
+        yield process, server
 
 
 def with_threads(profile: Profile, cores: int) -> Profile:

@@ -56,11 +56,16 @@ class Lending:
     @property
     def reason(self) -> Phrase:
         if self.lend and self.lend.known is not None:
-            return Phrase("Another program computes on the card; messages wait until it ends.")
-        if self.lend is None or self.left <= 0:
+            reason = Phrase("Another program computes on the card; messages wait until it ends.")
+        elif self.lend is None or self.left <= 0:
             return Phrase("The model is being loaded again.")
-        until = self.lend.until
-        return Phrase("The card is lent until {at}; messages wait.", at=f"{until:%H:%M}")
+        else:
+            at = f"{self.lend.until:%H:%M}"
+            reason = Phrase("The card is lent until {at}; messages wait.", at=at)
+        if not self.state.config.urgent_model:
+            return reason
+        form = "{reason} A small model answers `/urgent WORDS` meanwhile."
+        return Phrase(form, reason=reason)
 
     def begin(self, seconds: float, known: frozenset[int] | None = None) -> None:
         """Lend the card from now on, or for another time; 0 seconds take it back."""

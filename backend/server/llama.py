@@ -146,6 +146,19 @@ class LlamaServer:
     async def embeddings(self, body: JsonObject) -> Any:
         return await self._json("POST", "/v1/embeddings", body, EMBEDDING_SECONDS)
 
+    async def answer(
+        self, words: str, template: JsonObject, most_tokens: int, seconds: float
+    ) -> str:
+        """The text of the answer to a message; `template` are chat_template_kwargs."""
+        message = {"role": "user", "content": words}
+        body = {
+            "messages": [message],
+            "max_tokens": most_tokens,
+            "chat_template_kwargs": dict(template),
+        }
+        answer = await self._json("POST", "/v1/chat/completions", body, seconds)
+        return str(answer["choices"][0]["message"].get("content") or "").strip()
+
     async def completion(self, body: JsonObject) -> AsyncGenerator[dict[str, Any]]:
         """The events of a streamed completion, each with timings. No deadline: a prefill may take long."""
         body = {**body, "cache_prompt": True, "stream": True, "timings_per_token": True}

@@ -5,13 +5,12 @@ import re
 from dataclasses import dataclass
 
 from backend.gpu.nvml import Sample
-from backend.measure.bench import until_loaded
+from backend.measure.bench import LOAD_SECONDS
 from backend.measure.probe import CannotMeasure
 from backend.models.fit import MIB, FreeMemory, run_options
 from backend.models.gguf_header import read_header
 from backend.models.memory import MemoryNeed, memory_need
-from backend.server.launch import prepare
-from backend.server.process import server_process
+from backend.server.launch import CannotStart, loaded_server, prepare
 from bench.card.card import sampled
 from bench.card.stage import Stage
 
@@ -45,7 +44,7 @@ async def beside_the_log(stage: Stage) -> None:
                 name = f"{kind}{', drafting' if flags else ''}, {window // 1024}k"
                 try:
                     stage.table.row("fit, MiB", name, await compared(stage, kind, window, flags))
-                except CannotMeasure as error:
+                except (CannotMeasure, CannotStart) as error:
                     stage.table.failed("fit, MiB", f"{name}: {error}")
 
 
@@ -58,8 +57,7 @@ async def compared(stage: Stage, kind: str, window: int, flags: dict[str, str] |
     idle = await sampled(stage)
     launch = await prepare(stage.config(), profile, measure=False)
     record = stage.folder / "state/run/fit.json"
-    async with server_process(launch.argv, launch.env, record) as process:
-        await until_loaded(launch, process)
+    async with loaded_server(launch, record, LOAD_SECONDS) as (process, _):
         await asyncio.sleep(LATE_SECONDS)
         loaded = await sampled(stage)
         log = logged("\n".join(process.log.everything()), on_card=not stage.cpu)

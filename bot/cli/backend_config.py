@@ -47,6 +47,7 @@ def backend_config(settings: Settings, model: str = "") -> BackendConfig:
         proxy_port=chosen.local_port,
         saved_prompts_mib=chosen.saved_prompts_mib,
         lend_to_others=chosen.lend_to_others,
+        urgent_model=chosen.urgent_model,
         proxy_key=chosen.local_key.get_secret_value(),
     )
 

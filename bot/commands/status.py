@@ -138,6 +138,16 @@ async def lend(
     return told, [[Button(f"{LEND}:0", TEXTS.take_back)]] if seconds else []
 
 
+async def urgent(context: HandlerContext, call: CommandCall) -> None:
+    """/urgent WORDS, while the card is lent: what a small model says to these words alone."""
+    backend = context.services.backend
+    if backend is None or not call.argument:
+        await context.send(call.chat, TEXTS.urgent_how if backend else TEXTS.no_backend)
+        return
+    await context.channel.typing(call.chat)
+    await context.send(call.chat, translate_phrase(await backend.answer_urgent(call.argument)))
+
+
 async def tokens(context: HandlerContext, call: CommandCall) -> None:
     """/context: a chat's tokens by part."""
     if context.services.tokens is None:

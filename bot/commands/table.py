@@ -99,7 +99,10 @@ COMMANDS: Sequence[Command] = (
     Command("settings", settings.settings),
     Command("timezone", settings.timezone),
 )
-HIDDEN: Sequence[Command] = (Command("pair", people.pair, menu="nowhere"),)
+HIDDEN: Sequence[Command] = (
+    Command("pair", people.pair, menu="nowhere"),
+    Command("urgent", status.urgent, menu="nowhere", slow=True),
+)
 NAMES = frozenset(command.name for command in (*COMMANDS, *HIDDEN))
 
 PressHandler = Callable[[HandlerContext, ButtonPress], Awaitable[PressResult]]

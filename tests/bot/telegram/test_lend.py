@@ -6,6 +6,7 @@ from bot.localgram import Message
 from bot.texts import TEXTS
 from fakes.bot_running import TelegramScenario
 from fakes.patience import soon
+from fakes.words import saying
 from tests.bot.telegram.test_models import home, state
 
 __all__ = ["state"]
@@ -48,3 +49,20 @@ async def test_only_an_owner_lends(scenario: TelegramScenario, state: Path) -> N
         refused = await member.ask("/gpu lend 2h")
         assert (await it.client.status()).backend.state == "ready"
     assert refused.text == TEXTS.only_owners
+
+
+async def test_urgent_words_are_answered_by_a_small_model_while_the_card_is_lent(
+    scenario: TelegramScenario, state: Path
+) -> None:
+    async with home(scenario, state, urgent_model="second") as (it, _):
+        ask = scenario.owner.ask
+        assert (await ask("/urgent Is it on?")).text == "The card is not lent."
+        assert (await ask("/urgent")).text == TEXTS.urgent_how
+        told = await it.client.lend(3600)
+        held = (await it.client.status()).backend.held
+        answer = await ask("/urgent Is it on?")
+        assert (await it.client.status()).backend.state == "sleeping"
+    assert told == saying("unloaded until")
+    assert held == saying("The card is lent until", "`/urgent WORDS`")
+    assert "second, a small model on the processor" in answer.text
+    assert answer.text.startswith("<tool_call>") or '"bash"' in answer.text

@@ -57,13 +57,17 @@ def profile(state: Path, name: str, path: Path, more: str = "") -> None:
 
 @asynccontextmanager
 async def home(
-    scenario: TelegramScenario, state: Path
+    scenario: TelegramScenario, state: Path, urgent_model: str = ""
 ) -> AsyncIterator[tuple[Running, Bot[TelegramApp]]]:
     profile(state, "first", make_chain(state / "first.gguf", "Hello."))
     profile(state, "second", make_chain(state / "second.gguf", CALL))
     profile(state, "broken", state / "first.gguf", '"--no-such-flag" = ""')
     config = BackendConfig(
-        state_dir=state, profile="first", profiles=state / "own", server="embedded"
+        state_dir=state,
+        profile="first",
+        profiles=state / "own",
+        server="embedded",
+        urgent_model=urgent_model,
     )
     async with running(config) as it, OpenAIModel(it.client.endpoint) as model:
         await it.ready()
