@@ -351,11 +351,13 @@ class Agent:
             return await self.model.prefix(Request((System(system_text()),), self.schemas))
         return None
 
-    async def saves_prompts(self) -> bool:
-        """Whether the backend saves the prompts of chats to the disk."""
+    async def saves_prompts(self) -> str:
+        """When the backend saves the prompts of chats to the disk: "silent", "now", or "" for never."""
         with suppress(BackendUnavailable):
-            return (await self.backend.endpoint()).saves_prompts
-        return False
+            endpoint = await self.backend.endpoint()
+            if endpoint.saves_prompts:
+                return "now" if endpoint.unloads else "silent"
+        return ""
 
     async def forget_prompts(self, chat: str) -> bool:
         """Delete what the backend has saved of a chat; False while it is away."""

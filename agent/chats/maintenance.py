@@ -7,16 +7,19 @@ its whole prompt in the cache.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from time import monotonic
 
 from agent.chats.chats import Chats
-from agent.context.window import ModelWindow, never
+from agent.context.window import ModelWindow
 from agent.errors import AgentError, BackendAway
 from agent.memory.search import EmbeddingsUnavailable, SemanticSearch
 from agent.model import ModelRefused
 from agent.store import Store, backup
-from agent.store.chats import ENDED
+from agent.store.chats import ENDED, Chat
+from agent.store.errors import StoreError
 from agent.store.retention import DAY, Retention, prune, vacuum
 
 log = logging.getLogger(__name__)
@@ -26,7 +29,12 @@ HOUR = 3_600.0
 WARM_CHATS = 3
 SAVED_CHATS = 16
 QUIET_SECONDS = 30.0
+LOOK_SECONDS = 1.0  # how often it looks whether the model is to be unloaded
 VACUUM, PRUNE = "vacuum_at", "prune_at"
+
+
+async def nothing_saved() -> str:
+    return ""
 
 
 async def forgotten(chat: str) -> bool:  # noqa: ARG001 - the form of Maintenance.forget
@@ -39,8 +47,8 @@ class Maintenance:
     """Runs beside the chats until cancelled.
 
     `server_identity` tells one run of the model server, whose cache ends with it, from the next. None: no
-    server runs, or it sleeps and must not be woken. `saves` is whether it saves prompts, `forget` deletes those
-    of a chat; whether it could.
+    server runs, or it sleeps and must not be woken. `saves` is whether it saves prompts: "silent" once a chat is silent,
+    "now" before the model is unloaded, or ""; `forget` deletes those of a chat; whether it could.
     """
 
     store: Store
@@ -50,7 +58,7 @@ class Maintenance:
     retention: Retention = field(default_factory=Retention)
     semantic_search: SemanticSearch | None = None
     poll_seconds: float = POLL_SECONDS
-    saves: Callable[[], Awaitable[bool]] = never
+    saves: Callable[[], Awaitable[str]] = nothing_saved
     forget: Callable[[str], Awaitable[bool]] = forgotten
     warmed: Hashable | None = None  # the run of the server that has prefilled the recent chats
     saved: dict[str, Hashable] = field(
@@ -60,7 +68,15 @@ class Maintenance:
     async def run(self) -> None:
         while True:
             await self.run_once(busy=bool(self.chats.running()))
-            await asyncio.sleep(self.poll_seconds)
+            due = monotonic() + self.poll_seconds
+            while (left := due - monotonic()) > 0 and not await self._must_save():
+                await asyncio.sleep(min(left, LOOK_SECONDS))
+
+    async def _must_save(self) -> bool:
+        """Whether the model is to be unloaded before some chat's prompt is saved."""
+        with suppress(StoreError):
+            return bool(await self._unsaved()) and await self.saves() == "now"
+        return False
 
     async def run_once(self, *, busy: bool = False) -> None:
         """One round. While chats are `busy` only the database is maintained, half as often."""
@@ -102,16 +118,25 @@ class Maintenance:
         self.warmed = server
 
     async def _save(self) -> None:
-        """Have the prompts of chats that have fallen silent saved."""
-        if self.warmed is None or not await self.saves():
+        """Have the prompts of chats that have fallen silent saved, or those of all before the model is unloaded."""
+        if self.warmed is None or not (when := await self.saves()):
             return
-        for chat in await self.store.chats.recent(SAVED_CHATS):
-            quiet, version = self.store.clock() - chat.active_at, (self.warmed, chat.active_at)
-            if not QUIET_SECONDS < quiet < DAY or self.saved.get(chat.key) == version:
+        for chat in await self._unsaved():
+            if when == "silent" and self.store.clock() - chat.active_at <= QUIET_SECONDS:
                 continue
             if self.chats.running() or not await self.window.warm(chat.key, save=True):
                 return
-            self.saved[chat.key] = version
+            self.saved[chat.key] = self.warmed, chat.active_at
+
+    async def _unsaved(self) -> list[Chat]:
+        """The chats of the last day whose prompts are not saved as they are now."""
+        since, recent = self.store.clock() - DAY, await self.store.chats.recent(SAVED_CHATS)
+        known = self.saved
+        return [
+            c
+            for c in recent
+            if c.active_at > since and known.get(c.key) != (self.warmed, c.active_at)
+        ]
 
     async def _forget_ended(self) -> None:
         """Have what is saved of conversations deleted that are forgotten or left for a new one."""

@@ -52,6 +52,9 @@ class ChatStates:
     on_restored: Callable[[Restored], None]
     # Tokens that the server has, by chat.
     live: OrderedDict[str, int] = field(default_factory=OrderedDict)
+    unsaved: set[str] = field(
+        default_factory=set
+    )  # those of them whose clients have not had them saved
     _identity: str = ""
     _prefix: int = 0  # tokens that are warm without a file
     _token_bytes: float = 0.0
@@ -69,6 +72,7 @@ class ChatStates:
     def begin(self, warm: WarmPrefix, prefix_file: Path | None) -> None:
         """Start with a server that has read the prefix and no chat; `prefix_file` is its slot file, if that was reused."""
         self.live.clear()
+        self.unsaved.clear()
         self._identity, self._prefix = "", warm.tokens
         if warm.source == "prefill" and warm.seconds:
             self._read_speed = warm.tokens / warm.seconds
@@ -100,8 +104,9 @@ class ChatStates:
         if report.prefill_tok_s and prompt - cached >= LEAST_MEASURED:
             self._read_speed = report.prefill_tok_s
         self.live[chat] = prompt
+        self.unsaved.add(chat)
         while len(self.live) > 1 and self._token_bytes * sum(self.live.values()) > self.ram_bytes:
-            self.live.popitem(last=False)
+            self.unsaved.discard(self.live.popitem(last=False)[0])
         if self._restored is None or self._restored[1] != chat:
             return
         (file, _, seconds), self._restored = self._restored, None
@@ -114,6 +119,7 @@ class ChatStates:
 
     async def save(self, chat: str) -> None:
         """Save the slot, which holds the chat's prompt, unless what is new in it is read as fast."""
+        self.unsaved.discard(chat)
         before = self._file(chat) if self._identity else None
         tokens, speed = self.live.get(chat, 0), self._read_speed or (before.speed if before else 0)
         size = tokens * self._token_bytes

@@ -16,6 +16,7 @@ from backend.state import BackendState
 
 LENT = "lent"
 STEP_SECONDS = 4.0  # a request that runs longer is broken off; its client makes it again at the end
+SAVE_SECONDS = 4.0  # in which clients have unsaved prompts saved
 UNLOAD_SECONDS, FREE_SECONDS = 30.0, 10.0
 STAYS = 3  # samples in a row
 HELD_SECONDS = 60.0  # after the last sample with another program

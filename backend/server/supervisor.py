@@ -17,7 +17,7 @@ from backend.models.profile import Profile, ProfileError, load
 from backend.protocol import Phrase
 from backend.server.diagnosis import LASTING, Cause
 from backend.server.launch import CannotStart, prepare, with_context
-from backend.server.lending import LENT, STEP_SECONDS, Lending
+from backend.server.lending import LENT, SAVE_SECONDS, STEP_SECONDS, Lending
 from backend.server.memory_fallback import MemoryFallback
 from backend.server.process import RestartBackoff, end_orphan
 from backend.server.server_run import ServerRun
@@ -114,6 +114,9 @@ class Supervisor:
         lending, queue = self.lending, self.state.gpu_queue
         while True:
             await lending.begun.wait()
+            chats, ends = self.server_run and self.server_run.chats, monotonic() + SAVE_SECONDS
+            while chats and chats.unsaved and not queue.open_turns and monotonic() < ends:
+                await asyncio.sleep(self.state.timing.look_busy)  # their client has them saved
             async with (
                 self._switching,
                 queue.between_turns(LENT, lending.reason, patience=0, last_step=STEP_SECONDS),

@@ -1,18 +1,21 @@
 """The whole program over the real model server, killed: what the next turn has to read."""
 
+import asyncio
 import os
 import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from agent.channels import NoChannels
+from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
-from agent.events import TokenUsage
+from agent.events import Emit, TokenUsage, TurnFinished
 from agent.messages import Assistant, User
 from agent.store import Incoming, Store
 from agent.store.turns import RenderedMessage, TurnEnd
@@ -20,8 +23,10 @@ from backend.config import BackendConfig
 from bot.agent_config import open_agent
 from bot.settings import Settings, StateSection
 from fakes import gguf_maker
-from fakes.backend_running import Running, running
+from fakes.backend_running import QUICK, Running, running
+from fakes.gguf_chain import make_chain
 from fakes.model_scripted import ModelServer
+from fakes.patience import soon
 
 
 @pytest.fixture
@@ -92,3 +97,47 @@ async def test_a_server_that_tells_nothing_of_its_cache_is_asked_for_nothing(sta
             await it.ready()
             assert await agent.server_identity() is None
             assert (await it.client.status()).backend.state == "ready"
+
+
+async def test_chats_that_were_just_used_are_saved_before_the_card_is_lent(state: Path) -> None:
+    model = make_chain(state / "m.gguf", "Hello.")
+    config = BackendConfig(state_dir=state / "b", model=str(model), server="embedded")
+    settings = Settings(state=StateSection(dir=state / "a"))
+    names, ended = ("one", "two", "three"), list[str]()
+
+    async def run(assignment: Assignment, emit: Emit) -> TurnFinished:
+        finished = await agent.run(assignment, emit)
+        ended.append(assignment.turn.chat)
+        return finished
+
+    def over(chat: str) -> bool:
+        return chat in ended and not chats.running()
+
+    async with (
+        running(config, replace(QUICK, least_saved=0)) as it,
+        open_agent(settings, it.client) as agent,
+        Chats(agent.store, run, agent.window, NoChannels()) as chats,
+    ):
+        await it.ready()
+        await agent.refresh_status()
+        await it.until(lambda status: status.backend.warm is not None and status.backend.serving)
+        idle = Maintenance(
+            agent.store, agent.window, chats, agent.server_identity, saves=agent.saves_prompts
+        )
+        keeping = asyncio.create_task(idle.run())
+        await soon(lambda: idle.warmed)
+        for chat in names:
+            await chats.submit(Incoming(chat, "test", chat, f"{chat} " * 150))
+            await soon(partial(over, chat))
+        assert not idle.saved
+        await it.client.lend(3600)
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        await it.client.lend(0)
+        await it.until(lambda status: status.backend.serving)
+        for chat in names:
+            await agent.window.warm(chat)
+        reads = await read_again(agent.store)
+    assert set(idle.saved) == set(names)
+    assert [chat for chat, _, _ in reads[-3:]] == list(names)
+    assert [new <= 2 for _, _, new in reads[-3:]] == [True] * 3

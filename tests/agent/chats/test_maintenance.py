@@ -243,8 +243,8 @@ async def test_chats_that_fell_silent_are_saved_once_for_each_life_of_the_server
     async def queue(chat: str, priority: object, on_wait: object = None) -> AsyncIterator[GpuHold]:
         yield Saving(chat, saved)
 
-    async def saves() -> bool:
-        return True
+    async def saves() -> str:
+        return "silent"
 
     async with bench.running() as chats:
         await greet(bench, chats, 2)
