@@ -42,7 +42,7 @@ from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.step import Step, call_alone, read_step, with_words
-from agent.turn.tool_runner import LONGEST_LETTER, ToolRunner, described
+from agent.turn.tool_runner import LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
 from agent.turn.turn import Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
@@ -205,7 +205,7 @@ class TurnLoop:
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
                 return await self.talk(step) if refuses(step.text) else step
-        elif self.shelled and not again and quotes(step.text, self.tools.results()):
+        elif self.shelled and not again and quotes(step.text, self.tools.found()):
             return step  # why it cannot be done
         elif again and (
             (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()
@@ -222,6 +222,8 @@ class TurnLoop:
             command = await self.command()
             if command.calls and not self.tools.repeats(command.calls[0]):
                 return command
+        if self.tools.outcomes and not found and (known := await self.own_knowledge()):
+            return known
         if not (found or again):
             step = await self.ask(tool_choice="required")
         elif not (found or self.swapped):
@@ -236,6 +238,18 @@ class TurnLoop:
         step = await self.ask(tool_choice="none", talk=True)
         kept = step.text and not (self._missed_call(step.text) or refuses(step.text))
         return step if kept and not step.calls else refusal
+
+    async def own_knowledge(self) -> Step | None:
+        """The answer, without tools that found nothing, to a question of no file; it says that it is the model's own."""
+        words = self.transcript.words()
+        if not words.rstrip().endswith(("?", "？")) or SPEAKS_OF_FILE.search(words):
+            return None
+        step = await self.ask(tool_choice="none", talk=True)
+        if step.calls or not step.text or self._missed_call(step.text) or refuses(step.text):
+            return None
+        if invents(step.text, "", words, words):
+            return None
+        return with_words(step, f"{step.text}\n\n{translated(texts.OWN_KNOWLEDGE)}")
 
     async def command(self) -> Step:
         """The step of a model that is asked, once a turn, from the beginning for a command of the shell."""

@@ -53,6 +53,7 @@ WANTS_FILE = re.compile(
 )
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
+TWICE = re.compile(r"\A(.{40,})\s+\1\Z", re.DOTALL)  # a letter that a small model wrote over again
 READING = ("bash", "read_file", "grep", "list_files")
 UNCHANGING = ("read_file", "grep", "list_files", "git_status", "git_diff", "remember", "recall", "schedule", "send_file")  # fmt: skip
 WRITING = ("write_file", "edit_file", "git_commit")
@@ -342,7 +343,7 @@ class ToolRunner:
         if output.ok:
             self.done.add(call.name)
             if tool.name == "write_file" and not SPEAKS_OF_FILE.search(self.transcript.words()):
-                self.letter = str(arguments["content"]).strip()
+                self.letter = TWICE.sub(r"\1", str(arguments["content"]).strip())
             if tool.name == "schedule":
                 self.planned.append(output.shown)
             elif tool.name == "remember" or output.text.startswith("replaced "):

@@ -554,6 +554,43 @@ class TestAnswersOfSmallModels:
         )
         assert finished.text == answer
 
+    @pytest.mark.parametrize("words", ["What is the capital of France?", "Wer schrieb den Faust?"])
+    async def test_a_question_for_which_tools_found_nothing_is_answered_from_knowledge(
+        self, bench: Bench, words: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        failed = calls("bash", command="fail")
+        explained = says("The command `fail` ended with exit code 1.")
+        finished = await bench.run(failed, explained, failed, says("Paris, or Goethe."))
+        assert finished.text == f"Paris, or Goethe.\n\n{texts.OWN_KNOWLEDGE}"
+
+    @pytest.mark.parametrize(
+        ("words", "answer"),
+        [
+            ("Who is logged in?", "I'm sorry, I cannot see that."),
+            ("How many users are there?", "There are 3 users."),
+            ("What does the file say?", "It says hello."),
+            ("Turn on the lamp.", "The lamp is on."),
+        ],
+    )
+    async def test_other_knowledge_is_no_answer(
+        self, bench: Bench, words: str, answer: str
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        failed = calls("bash", command="fail")
+        finished = await bench.run(failed, says(answer), failed, *[says(answer)] * 8)
+        assert texts.OWN_KNOWLEDGE not in finished.text
+
+    async def test_a_letter_that_was_written_over_again_is_shown_once(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Write two lines for Anna's birthday card.")
+        lines = "Happy birthday, Anna! May your year be bright.\nWith love from all of us."
+        written = calls("write_file", path="card", content=f"{lines}\n{lines}\n")
+        finished = await bench.run(written, says("Written."))
+        assert finished.text.count("Happy birthday") == 1
+
     async def test_a_short_result_that_the_answer_quotes_is_told(self, bench: Bench) -> None:
         bench.constrain, bench.results["hostname"] = "always", "vm"
         finished = await bench.run(calls("bash", command="hostname"), says("It is called vm."))
