@@ -174,6 +174,9 @@ class TurnLoop:
         Where it has none, or goes round in a circle, it is asked once from the beginning for a command of the
         shell, which models of code know best, and then for any call.
         """
+        words = self.transcript.words()
+        if step.cut_call and not (self.tools.outcomes or SPEAKS_OF_FILE.search(words)):
+            return await self.own_words() or step  # a letter without end
         again = any(self.tools.repeats(call) or self.tools.copies(call) for call in step.calls[:1])
         if any(self.tools.says(call) for call in step.calls[:1]):
             if not self.tools.outcomes:
@@ -185,7 +188,6 @@ class TurnLoop:
             return step
         if again and self.tools.letter:
             return Step(Assistant(self.tools.letter))
-        words = self.transcript.words()
         if written := await self.tools.drafted(step.text):
             return written
         if found := any(self.tools.outcomes.values()):
@@ -221,7 +223,8 @@ class TurnLoop:
         if not self.shelled:
             command = await self.command()
             if command.calls and not self.tools.repeats(command.calls[0]):
-                return command
+                says = self.tools.says(command.calls[0])
+                return (await self.own_words() if says else None) or command
         if self.tools.outcomes and not found and (known := await self.own_knowledge()):
             return known
         if not (found or again):
@@ -242,14 +245,17 @@ class TurnLoop:
     async def own_knowledge(self) -> Step | None:
         """The answer, without tools that found nothing, to a question of no file; it says that it is the model's own."""
         words = self.transcript.words()
-        if not words.rstrip().endswith(("?", "？")) or SPEAKS_OF_FILE.search(words):
-            return None
-        step = await self.ask(tool_choice="none", talk=True)
-        if step.calls or not step.text or self._missed_call(step.text) or refuses(step.text):
-            return None
-        if invents(step.text, "", words, words):
+        question = words.rstrip().endswith(("?", "？")) and not SPEAKS_OF_FILE.search(words)
+        if not question or not (step := await self.own_words()):
             return None
         return with_words(step, f"{step.text}\n\n{translated(texts.OWN_KNOWLEDGE)}")
+
+    async def own_words(self) -> Step | None:
+        """The answer of a model that reads nothing but the person's words, if it is one."""
+        step, words = await self.ask(tool_choice="none", talk=True), self.transcript.words()
+        bad = self._missed_call(step.text) or refuses(step.text)
+        kept = step.text and not (step.calls or bad or invents(step.text, "", words, words))
+        return step if kept else None
 
     async def command(self) -> Step:
         """The step of a model that is asked, once a turn, from the beginning for a command of the shell."""

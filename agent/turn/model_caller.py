@@ -109,7 +109,8 @@ class ModelCaller:
 
     async def _stream(self, request: Request) -> Completion:
         self._parser = parser = ToolCallParser(self.known)
-        detector, call_detector = RepeatedTextDetector(), RepeatedTextDetector()
+        detector = RepeatedTextDetector()
+        call_detector = RepeatedTextDetector(2) if request.constrained else RepeatedTextDetector()
         thought_detector, thought = RepeatedTextDetector(), ""
         completion = None
         async with aclosing(self.model.stream(request)) as pieces:

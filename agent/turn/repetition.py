@@ -26,10 +26,12 @@ class RepeatedTextDetector:
     """Is fed with a text as it is generated: small models end up repeating their last words.
 
     Data may have many equal rows (in a block of code; rows with separators; numbers or values alone): it
-    counts as a loop only where it is longer than a person would ask for.
+    counts as a loop only where it is longer than a person would ask for. `fewest_of_long`: how often some
+    sentences in turn stand before they count.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fewest_of_long: int = FEWEST_OF_LONG) -> None:
+        self._fewest_of_long = fewest_of_long
         self._tail = ""
         self._new = 0
         self._line = ""  # the last line, as far as it has come
@@ -56,7 +58,7 @@ class RepeatedTextDetector:
 
     def _ends_with(self, unit: str, wanted: int) -> bool:
         """Whether the text ends with the unit over and over, at least `wanted` characters of it."""
-        fewest = FEWEST_OF_LONG if len(unit) > LONG_UNIT else FEWEST_REPETITIONS
+        fewest = self._fewest_of_long if len(unit) > LONG_UNIT else FEWEST_REPETITIONS
         count = max(fewest, math.ceil(wanted / len(unit)))
         return self._tail.endswith(unit * count)
 
