@@ -587,7 +587,7 @@ class TestAnswersOfSmallModels:
         bench.constrain = "always"
         bench.journal.messages[-1] = User("Write two lines for Anna's birthday card.")
         wish = "".join(f"May your {number} wishes be granted. " for number in range(100, 110))
-        endless = '{"name": "write_file", "arguments": {"path": "card", "content": "' + wish * 2
+        endless = '{"name": "write_file", "arguments": {"path": "card", "content": "' + wish * 3
         finished = await bench.run(says(endless), says("Happy birthday, Anna!"))
         assert (finished.text, bench.ran) == ("Happy birthday, Anna!", [])
         assert [bool(request.tools) for request in bench.model.requests] == [True, False]
@@ -598,7 +598,7 @@ class TestAnswersOfSmallModels:
         echo = calls("bash", command="echo 'Thank you, that is all for today.'")
         failed, none = calls("bash", command="fail"), says("I cannot do that.")
         finished = await bench.run(failed, none, echo, says("You're welcome!"))
-        assert finished.text == "You're welcome!"
+        assert (finished.text, len(bench.ran)) == ("You're welcome!", 1)
 
     async def test_a_letter_that_was_written_over_again_is_shown_once(self, bench: Bench) -> None:
         bench.constrain = "always"
