@@ -41,6 +41,7 @@ from agent.turn.conversation import Conversation, calls_of
 from agent.turn.delegate import delegating
 from agent.turn.leak_guard import LeakGuard
 from agent.turn.model_caller import ModelCaller, thought_alone
+from agent.turn.repetition import without_repetition
 from agent.turn.step import Step, call_alone, read_step, with_words
 from agent.turn.tool_runner import LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
 from agent.turn.turn import Ending, Turn
@@ -140,6 +141,7 @@ class TurnLoop:
             if step.calls:
                 await self.act(step)
             elif step.repeats:
+                step = with_words(step, without_repetition(step.text))
                 text = self.answer(step)
                 return Ending(f"{text}\n\n{translated(texts.CIRCLING)}", "loop", step.message)
             elif advice := (

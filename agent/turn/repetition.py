@@ -72,6 +72,15 @@ class RepeatedTextDetector:
         return self._in_code or numbers or values or bool(rows)
 
 
+def without_repetition(text: str) -> str:
+    """A text that was stopped because it repeated itself, without what it had said before at its end."""
+    sentences = re.findall(r".+?(?:[.!?]+\s+|\n+|\Z)", text, re.DOTALL)
+    left = sentences[:-1]  # the last was cut
+    while left and any(left[-1].strip() == earlier.strip() for earlier in left[:-1]):
+        left.pop()
+    return "".join(left).rstrip() if len(left) < len(sentences) - 2 else text
+
+
 # -- tool calls ----------------------------------------------------------------
 
 

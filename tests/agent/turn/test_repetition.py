@@ -22,6 +22,21 @@ async def test_a_circle_ends_the_answer_and_is_told(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Dear Anna! " + "May you be glad. May you be well. " * 40, "Dear Anna! May you be glad. May you be well."),
+        ("Points:\n" + "- the first one is this\n- the next is that\n" * 40, "Points:\n- the first one is this\n- the next is that"),
+    ],
+)  # fmt: skip
+async def test_what_was_said_before_is_not_said_again_at_the_end(
+    bench: Bench, text: str, left: str
+) -> None:
+    finished = await bench.run(says(text, size=5))
+    assert finished.text == f"{left}\n\n{texts.CIRCLING}"
+    assert bench.journal.messages[-1] == Assistant(left)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "".join(f"| {number} | a row of a table |\n" for number in range(200)),
