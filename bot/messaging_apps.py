@@ -1,14 +1,11 @@
 """The messaging apps of the running bot, and which one a chat belongs to."""
 
 import asyncio
-import fcntl
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 from zoneinfo import ZoneInfo
 
@@ -59,26 +56,6 @@ class AppUnavailable(Exception):
     def __init__(self, sentence: str, *, refused: bool = False) -> None:
         super().__init__(sentence)
         self.refused = refused
-
-
-@contextmanager
-def only_process(lock: Path, account: str) -> Iterator[None]:
-    """Hold the lock of an account, called `account` in the error AppUnavailable, for the block."""
-    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(fd, 20).decode() or "?"
-            raise AppUnavailable(
-                f"Another voltaire bot runs with this {account} (process {holder})."
-            ) from None
-        os.truncate(fd, 0)
-        os.write(fd, str(os.getpid()).encode())
-        yield
-    finally:
-        os.close(fd)
 
 
 class MessagingApp(ABC):

@@ -167,7 +167,6 @@ class TelegramScenario(ScriptedAgent):
             "token": SecretStr(TOKEN),
             "base_url": self.gram.url,
             "owners": [self.owner.id],
-            "run_dir": self.folder / "run",
         }
         return TelegramConfig(**{**fields, **self.config})
 

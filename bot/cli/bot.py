@@ -153,7 +153,6 @@ async def open_apps(
 
             telegram = TelegramConfig(
                 **dict(settings.telegram),
-                run_dir=settings.state_dir / "run",
                 timezone=timezone,
                 repos=repos,
                 demo=demo,

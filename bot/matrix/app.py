@@ -20,9 +20,9 @@ from bot.matrix.homeserver import Homeserver, HomeserverBusy, HomeserverError
 from bot.matrix.keyboards import KeyboardStore
 from bot.matrix.live import LiveEventStore
 from bot.matrix.rooms import SOURCE
-from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
+from bot.matrix.session import MatrixSession, Secret, log_in, new_device, only_process, read_session
 from bot.matrix.sync import LONGEST_BACKOFF, LoggedOut, Syncs
-from bot.messaging_apps import AppHealth, InboundHealth, MessagingApp, only_process
+from bot.messaging_apps import AppHealth, InboundHealth, MessagingApp
 from bot.settings import MatrixSection
 
 log = logging.getLogger(__name__)
@@ -129,7 +129,7 @@ async def matrix_app(
 ) -> AsyncIterator[MatrixApp]:
     """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable if another
     process has this account's keys."""
-    with only_process(config.folder.parent / "run" / "matrix.lock", "Matrix account"):
+    with only_process(config.folder):
         app = MatrixApp(config, store, leaks)
         await app.unfinished.load()
         try:

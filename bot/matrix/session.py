@@ -3,7 +3,10 @@
 It holds an access token and the key of the encryption keys' store: readable to the bot's user alone.
 """
 
+import fcntl
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +20,19 @@ from bot.secret_values import text_of
 SESSION = "session.json"
 KEYS = "keys.db"
 DEVICE_NAME = "Voltaire"
+
+
+@contextmanager
+def only_process(folder: Path) -> Iterator[None]:
+    """Let no other process use the account's session and keys, in `folder`, for the block. Raises AppUnavailable."""
+    lock = folder.parent / "run" / "matrix.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with lock.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AppUnavailable("A bot that runs uses this Matrix account.") from None
+        yield
 
 
 class MatrixSession(BaseModel):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from bot.matrix.homeserver import CLIENT, Homeserver, HomeserverError, HomeserverRefused
-from bot.matrix.session import MatrixSession, Secret, log_in, new_device, read_session
-from bot.messaging_apps import AppUnavailable, only_process
+from bot.matrix.session import MatrixSession, Secret, log_in, new_device, only_process, read_session
+from bot.messaging_apps import AppUnavailable
 from bot.setup import SetupError, json_object
 from bot.state import MATRIX
 
@@ -80,7 +80,7 @@ async def logged_in(state: Path, url: str, user: str) -> bool:
 async def make_session(state: Path, url: str, user: str, password: str, token: str) -> None:
     """Log in with a new device, which takes the place of the session that was there. Raises SetupError."""
     try:
-        with only_process(state / "run" / "matrix.lock", "Matrix account"):
+        with only_process(state / MATRIX):
             # A device that was made and has not logged in yet is used.
             begun = read_session(state / MATRIX, url, user)
             if begun is None or begun.token:

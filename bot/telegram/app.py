@@ -6,11 +6,9 @@ async with telegram_app(config, store, leaks) as app:
 """
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from pathlib import Path
 
 from telegram.error import InvalidToken, TelegramError
 from telegram.ext import ApplicationBuilder
@@ -19,7 +17,7 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from bot.access import Access
 from bot.commands.context import HandlerContext
-from bot.messaging_apps import AppHealth, AppUnavailable, InboundHealth, MessagingApp, only_process
+from bot.messaging_apps import AppHealth, AppUnavailable, InboundHealth, MessagingApp
 from bot.settings import TelegramSection
 from bot.telegram.channel import TelegramChannel, download_limit
 from bot.telegram.connection import Connection
@@ -30,9 +28,8 @@ from bot.telegram.updates import ANSWER_SECONDS, LONGEST_BACKOFF, Poller, Update
 
 
 class TelegramConfig(TelegramSection):
-    """The section of the settings, and the other settings that the app needs. `run_dir` holds the lock."""
+    """The section of the settings, and the other settings that the app needs."""
 
-    run_dir: Path
     timezone: str = "UTC"
     repos: tuple[str, ...] = ()
     demo: bool = False
@@ -42,11 +39,6 @@ class TelegramConfig(TelegramSection):
     @property
     def root(self) -> str:
         return self.base_url.rstrip("/")
-
-    @property
-    def lock(self) -> Path:
-        token = hashlib.sha256(self.token.get_secret_value().encode()).hexdigest()
-        return self.run_dir / f"telegram-{token[:16]}.lock"
 
 
 class TelegramApp(MessagingApp):
@@ -132,15 +124,13 @@ class TelegramApp(MessagingApp):
 async def telegram_app(
     config: TelegramConfig, store: Store, leaks: LeakDetector
 ) -> AsyncIterator[TelegramApp]:
-    """The app, not yet listening; `leaks` knows what it must not send. Raises AppUnavailable if another
-    process polls with this token."""
-    with only_process(config.lock, "token"):
-        app = TelegramApp(config, store, leaks)
-        await app.unfinished.load()
-        try:
-            yield app
-        finally:
-            for shutdown in (app.application.shutdown, app.bot.shutdown):
-                # The application has not begun, or only its bot has, or the server is away.
-                with suppress(RuntimeError, TelegramError):
-                    await shutdown()
+    """The app, not yet listening; `leaks` knows what it must not send."""
+    app = TelegramApp(config, store, leaks)
+    await app.unfinished.load()
+    try:
+        yield app
+    finally:
+        for shutdown in (app.application.shutdown, app.bot.shutdown):
+            # The application has not begun, or only its bot has, or the server is away.
+            with suppress(RuntimeError, TelegramError):
+                await shutdown()

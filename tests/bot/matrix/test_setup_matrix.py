@@ -12,6 +12,8 @@ import pytest
 
 from bot.cli.setup import READY
 from bot.localgram import Localgram
+from bot.matrix.session import only_process
+from bot.messaging_apps import AppUnavailable
 from bot.setup import SetupError, matrix
 from bot.setup.units import UNITS, Installation, SystemdScope, render
 from fakes.command_line import start_voltaire
@@ -201,3 +203,11 @@ def test_the_compose_file_of_the_documentation_is_one() -> None:
     (service,) = compose["services"].values()
     assert service["ports"] == ["127.0.0.1:8008:8008"]
     assert set(service["environment"]) == {"SYNAPSE_SERVER_NAME", "SYNAPSE_REPORT_STATS"}
+
+
+def test_a_session_is_used_by_one_process(tmp_path: Path) -> None:
+    folder, taken = tmp_path / "matrix", pytest.raises(AppUnavailable, match="uses this Matrix")
+    with only_process(folder), taken, only_process(folder):
+        pass
+    with only_process(folder):
+        pass

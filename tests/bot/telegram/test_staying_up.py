@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from bot.localgram import Localgram, is_final
-from bot.messaging_apps import AppHealth, AppUnavailable, only_process
+from bot.messaging_apps import AppHealth, AppUnavailable
 from bot.telegram.updates import POLL_SECONDS
 from fakes.bot_running import TOKEN, TelegramScenario
 from fakes.patience import SECONDS, soon
@@ -89,15 +89,6 @@ async def forwarded(port: int, host: str, to: int) -> AsyncIterator[None]:
 async def test_the_first_poll_waits_for_no_update(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         await soon(lambda: run.bot.poll.last_at, POLL_SECONDS - 5)
-
-
-async def test_one_poller_per_token_and_machine(scenario: TelegramScenario) -> None:
-    taken = pytest.raises(AppUnavailable, match="Another voltaire bot runs with this token")
-    with only_process(scenario.telegram.lock, "token"), taken:
-        async with scenario.open():
-            pass
-    async with scenario.open():
-        assert (await scenario.owner.ask("hi")).text == "Hello."
 
 
 async def test_another_poller_elsewhere_is_named_and_outlived(scenario: TelegramScenario) -> None:
