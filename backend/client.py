@@ -225,10 +225,10 @@ class BackendClient:
         return Endpoint.model_validate_json(text)
 
     async def ready(self, deadline: float | None = None) -> AsyncGenerator[ServerState]:
-        """Each change of the server's state until it serves (the last one yielded).
+        """Yield the server's state at each change, until it serves.
 
-        Raises BackendUnavailable with the reason when the server has failed, when the backend
-        ends, or after `deadline` seconds in which the card is not lent.
+        Raises BackendUnavailable with the reason when the server has failed, when the backend ends, or when it does
+        not serve within `deadline` seconds; time in which the card is lent does not count.
         """
         now, lent = asyncio.get_running_loop().time, False
         until = None if deadline is None else now() + deadline

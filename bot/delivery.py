@@ -44,7 +44,7 @@ WITH_FILE = '"file":"'  # in the payload of a file
 RESEND = "again"  # the kind of the notice's button; the row's id follows
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
-POLL_SECONDS = 5.0  # rows that other processes put in are found within this time
+POLL_SECONDS = 5.0  # after which rows are looked for again that could not be read or written
 STOP_SECONDS = 8.0  # that a stop leaves to a send in flight
 NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an uncertain notice
 

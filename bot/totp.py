@@ -30,7 +30,7 @@ def read_secret(state: Path) -> bytes | None:
 
 
 def address(secret: str) -> str:
-    """The address for a QR code, or a link, that an authenticator app opens."""
+    """The otpauth URI of a secret, which an authenticator app reads from a QR code or a link."""
     return f"otpauth://totp/Voltaire:thaw?secret={secret}&issuer=Voltaire"
 
 

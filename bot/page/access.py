@@ -3,7 +3,7 @@ our hosts, because other sites that a browser visits can send requests here, too
 
     the key         in a file that only its user may read; once in the page's address
     a ticket        opens the page once, for a browser that we start: all users of the machine see its address
-    Telegram        the signature of a mini app, which names the owner (mini_app.py)
+    Telegram        the signature of a mini app, which names the owner (TelegramSignIn)
     a session       what any of these is exchanged for: a cookie that scripts and other sites do not get
     a change token  a second secret of the session, in a header of each request that changes something. It is given out
                     once, with the cookie: browsers send cookies to every port of a host, so a cookie alone yields
