@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -46,6 +47,8 @@ BEAT_SECONDS = 15.0
 CHAT_HEADER = "X-Voltaire-Chat"
 LONGEST_CHAT = 100  # characters of that header
 INSTRUCTIONS = ("system", "developer")
+CHORE = re.compile(r"### Task:.*<chat_history>.*</chat_history>", re.DOTALL)
+"""What Open WebUI asks behind a chat, for its title, tags, follow-up questions or searches, and reads JSON from."""
 JsonFields = dict[str, Any]
 Talk = Callable[[str, str, str, str, Callable[[Event], None]], Awaitable[TurnFinished]]
 """Runs a turn: the client's name, the chat, the words, the message's unique id, what is called with each event."""
@@ -81,7 +84,7 @@ class Asked(BaseModel):
 
     messages: list[Message]
     model: str = MODEL
-    stream: bool = False
+    stream: bool | None = None
     stream_options: JsonFields | None = None
 
     @property
@@ -171,7 +174,10 @@ async def complete(
 
     async def turn() -> None:
         try:
-            await talk(client.name, chat, words, update, events.put_nowait)
+            if CHORE.match(words):
+                events.put_nowait(TurnFinished("{}", "done", 0))
+            else:
+                await talk(client.name, chat, words, update, events.put_nowait)
         except AgentError as error:
             events.put_nowait(Refused(503, str(error)))
         except Exception:
@@ -238,7 +244,7 @@ class Completion:
             while not isinstance(event, TurnFinished):
                 match event:
                     case None:
-                        await answer.write(b": the turn goes on\n\n")
+                        await add(content="")  # a comment is no event to every client
                     case TextDelta(text):
                         if step_over and shown:
                             await add(content="\n\n")

@@ -10,12 +10,14 @@ from typing import Any
 import aiohttp
 import openai
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from openai import AsyncOpenAI
 from openai.types.chat import ChatCompletionChunk, ChatCompletionUserMessageParam
 
-from agent.events import Event, TextDelta
+from agent.events import Event, TextDelta, TurnFinished
 from backend.server.launch import free_port
-from bot.page.completions import Refused, arriving, not_shown
+from bot.page.completions import Asked, Completion, Refused, arriving, not_shown
 from fakes.patience import soon
 from tests.bot.cli.test_holder import House, house, words_of
 from tests.bot.cli.test_send import curl
@@ -233,46 +235,101 @@ async def test_a_client_that_goes_away_as_an_event_comes_is_seen_to_go() -> None
 
 
 async def test_the_forms_of_home_assistant_and_open_webui(house: House, address: str) -> None:
-    """As Extended OpenAI Conversation and Open WebUI's router send them."""
-    asked = house.model.requests
+    """As Extended OpenAI Conversation, Local OpenAI LLM and Local LLM Conversation send them from Home Assistant, and
+    Open WebUI's router."""
     system = {"role": "system", "content": "You are a voice assistant. light.kitchen: on"}
-    tool = {"name": "execute_services", "parameters": {"type": "object", "properties": {}}}
-    assistant = {
-        "model": "voltaire",
-        "messages": [system, {"role": "user", "content": "turn off the kitchen", "name": "u1"}],
-        "max_tokens": 150, "top_p": 1, "temperature": 0.5, "user": "01HZY",
-        "functions": [tool], "function_call": "auto",
-    }  # fmt: skip
+    listed = [{"role": "system", "content": [{"type": "text", "text": "light.kitchen: on"}]}]
+    tool = {
+        "type": "function",
+        "function": {"name": "HassTurnOn", "parameters": {"type": "object"}},
+    }
+    tools = {"tools": [tool], "tool_choice": "auto", "stream": True}
+    options = {"stream_options": {"include_usage": True}}
     history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
-    webui = {
-        "stream": True, "model": "voltaire",
-        "messages": [*history, {"role": "user", "content": [{"type": "text", "text": "and now?"}]}],
-        "stream_options": {"include_usage": True}, "tools": [], "metadata": None,
-    }  # fmt: skip
+    called = [
+        {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "HassTurnOn", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "a", "content": '{"success": true}'},
+    ]  # fmt: skip
+    injected = {"role": "user", "content": "# Contextual information\n\nIt is `3:07 PM`."}
+    said = [{"role": "user", "content": [{"type": "text", "text": "and now?"}]}]
+    bodies: list[dict[str, Any]] = [
+        {"messages": [system, *history, *called, {"role": "user", "content": "off with it"}], "max_tokens": 150,
+         "top_p": 1, "temperature": 0.5, "user": "01HZY", **tools, **options},
+        {"messages": [system, *history, injected, {"role": "user", "content": "and now?"}], "temperature": 0.6,
+         "parallel_tool_calls": True, "user": "01HZY", "tools": [tool], "stream": True},
+        {"messages": [*listed, *said], "temperature": 0.1, "top_p": 1, **tools},
+        {"messages": [{"role": "developer", "content": "Be brief."}, *history, *said], "metadata": None, **tools, **options},
+    ]  # fmt: skip
     async with house.bot.running(), aiohttp.ClientSession() as http:
         await until_served(http, address.removesuffix("/v1"))
         await house.listening()
-
-        async def post(body: dict[str, Any], key: str, **headers: str) -> tuple[str, str]:
-            headers |= {"Authorization": f"Bearer {key}", "Host": "host.docker.internal:8766"}
+        for body in bodies:
             async with http.post(
-                f"{address}/chat/completions", json=body, headers=headers
+                f"{address}/chat/completions",
+                json={"model": "voltaire", **body},
+                headers={"Authorization": f"Bearer {OTHER}", "X-Voltaire-Chat": "9f1c"},
             ) as answer:
-                assert answer.status == 200, await answer.text()
-                return answer.content_type, await answer.text()
+                assert (answer.status, answer.content_type) == (200, "text/event-stream")
+                lines = [line.decode().strip() async for line in answer.content]
+            *chunks, last = [line.removeprefix("data: ") for line in lines if line]
+            assert last == "[DONE]"
+            choices = [choice for chunk in chunks for choice in json.loads(chunk)["choices"]]
+            assert "".join(each["delta"].get("content", "") for each in choices) == "Forty-two."
+            asked = str(house.model.requests[-1])
+            assert words_of(house.model.requests[-1]).splitlines()[-1] in (
+                "off with it",
+                "and now?",
+            )
+            assert not [
+                word for word in ("light.kitchen", "HassTurnOn", "3:07 PM") if word in asked
+            ]
 
-        kind, text = await post(assistant, KEY)
-        assert (kind, json.loads(text)["usage"]["total_tokens"]) == ("application/json", 110)
-        kind, text = await post(webui, OTHER, **{"X-Voltaire-Chat": "9f1c"})
-        assert kind == "text/event-stream"
-        *events, last = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
-        assert last == "[DONE]" and all(json.loads(event)["id"] for event in events)
-    assert [words_of(request).splitlines()[-1] for request in asked[-2:]] == [
-        "turn off the kitchen",
-        "and now?",
+
+async def test_what_open_webui_asks_behind_a_chat_is_no_turn(
+    house: House, client: AsyncOpenAI
+) -> None:
+    """Its title, tags and follow-up questions: without them it takes the first message for a title."""
+    ask = '### Task:\nGenerate a concise title.\n### Output:\nJSON format: { "title": "..." }\n### Chat History:\n'
+    chores = [
+        f"{ask}<chat_history>\nUSER: hi\n</chat_history>{end}"
+        for end in ("", "\n<type>General</type>")
     ]
-    assert "light.kitchen" not in str(asked), "the agent's own prompt stands"
-    assert "execute_services" not in str(asked) and "Hello." not in str(asked)
+    cited = "### Task:\nRespond with citations.\n<context>\n</context>\nsix times seven"
+    async with house.bot.running():
+        await serving(house, client)
+        create = client.chat.completions.create
+        for words in chores:
+            answer = await create(model="v", messages=said(words), max_completion_tokens=1000)
+            assert answer.choices[0].message.content == "{}"
+        assert house.model.requests == [] and house.rows("SELECT 1 FROM inbox") == []
+        answer = await create(model="v", messages=said(cited))
+        assert answer.choices[0].message.content == "Forty-two."
+
+
+async def test_every_line_of_a_slow_answer_is_an_event() -> None:
+    """Local LLM Conversation takes a comment for JSON."""
+
+    async def events() -> AsyncIterator[Event | None]:
+        for event in (None, TextDelta("At"), None, TextDelta(" last."), None):
+            yield event
+        yield TurnFinished("At last.", "done", 0)
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        asked = Asked.model_validate({"messages": [SLOW], "stream": None})
+        return await Completion(asked, "id", events()).streamed(request)
+
+    app = web.Application()
+    app.add_routes([web.get("/", serve)])
+    async with (
+        TestServer(app) as server,
+        aiohttp.ClientSession() as http,
+        http.get(server.make_url("/")) as answer,
+    ):
+        lines = [line.decode().strip() async for line in answer.content]
+    *chunks, last = [line.removeprefix("data: ") for line in lines if line]
+    deltas = [json.loads(chunk)["choices"][0]["delta"] for chunk in chunks]
+    assert (last, len(deltas)) == ("[DONE]", 7)
+    assert "".join(delta.get("content", "") for delta in deltas) == "At last."
 
 
 async def test_a_client_may_speak_in_its_owners_chat(house: House, client: AsyncOpenAI) -> None:
