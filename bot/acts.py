@@ -135,6 +135,8 @@ async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
     planner, words = await planner_of(holder, chat), fields["words"]
     if watch := fields["watch"]:
         proposal = await planner.propose(words, f"watch {watch}", made_by="person")
+        if proposal.spec.kind != "watch":
+            raise AgentError("A watch looks again and again: say how often, such as every hour.")
     else:
         proposal = await planner.propose_text(words)
     return {"spec": asdict(proposal.spec), "description": proposal.description}

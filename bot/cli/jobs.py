@@ -158,9 +158,11 @@ async def send(
 ) -> None:
     """Put a text (Markdown; - reads it from standard input) or a file into a chat, to be delivered once."""
     settings = options.settings
-    text = (sys.stdin.read() if text == "-" else text).strip()
+    text = (sys.stdin.buffer.read().decode("utf-8", "replace") if text == "-" else text).strip()
     if not text and not file:
         raise Misused("There is nothing to send: the text is empty.")
+    if file and file.exists() and not (file.is_file() and file.stat().st_size):
+        raise Misused(f"{file} is empty, or no regular file.")
     copy = await asyncio.to_thread(keep, file, settings.state_dir / OUTGOING) if file else None
     key = SENT + secrets.token_hex(8)
     fields = {"chat": chat, "text": text, "silent": silent, "file": str(copy or ""), "key": key}

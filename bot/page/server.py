@@ -83,15 +83,10 @@ class LiveFeed:
         self._views = views
         self._backend = backend
         self._listeners: set[asyncio.Queue[str]] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self.looking: asyncio.Task[None] | None = None  # polls the state while somebody listens
         self._alerts: deque[Alert] = deque(maxlen=ALERTS)
         self._last = ""
         self._shown: JsonFields = {}
-
-    @property
-    def looking(self) -> bool:
-        """Whether the state is being polled."""
-        return self._looking is not None
 
     async def get_live(self, request: web.Request) -> web.StreamResponse:
         """Stream each change of the first view, until the browser or the server closes the stream."""
@@ -114,14 +109,14 @@ class LiveFeed:
         if self._last:
             events.put_nowait(self._last)
         self._listeners.add(events)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if self.looking is None:
+            self.looking = asyncio.create_task(self._look())
         try:
             yield events
         finally:
             self._listeners.discard(events)
-            if not self._listeners and (looking := self._looking):
-                self._looking, self._last, self._shown = None, "", {}
+            if not self._listeners and (looking := self.looking):
+                self.looking, self._last, self._shown = None, "", {}
                 looking.cancel()
                 await asyncio.wait([looking])
 
@@ -322,6 +317,8 @@ async def headers_and_errors(request: web.Request, handler: PageHandler) -> web.
     except web.HTTPException as error:
         error.headers.update(HEADERS)
         raise
+    except web.RequestPayloadError:
+        return web.Response(status=400, text="The body cannot be decoded.", headers=HEADERS)
     except StoreError as error:
         return web.Response(status=503, text=str(error), headers=HEADERS)
     except AgentError as error:

@@ -26,6 +26,8 @@ def test_a_watch_is_made_and_looks_at_once(tmp_path: Path) -> None:
     add = ("jobs", "add", "--yes", "every 10 minutes", "--watch")
     code, out, _ = voltaire(tmp_path, *add, "the news")
     assert code == 1 and "Job" not in out
+    code, _, err = voltaire(tmp_path, *add[:3], "tomorrow at 9", "--watch", "folder build")
+    assert (code, err[:34]) == (1, "A watch looks again and again: say")
     code, out, _ = voltaire(tmp_path, *add, "folder build")
     assert code == 0 and out.startswith("Watch “folder build”, every 10 minutes; next: ")
     [job] = json.loads(voltaire(tmp_path, "jobs", "list", "--json")[1])

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import hmac
+import json
 import random
 import shlex
 import sqlite3
@@ -63,6 +64,12 @@ async def test_a_script_sends_words_and_a_file(known: House, tmp_path: Path) -> 
         assert text.silent and not file.silent
         assert (file.text, file.media and file.media.file.name) == ("the chart", "chart.csv")
         await soon(lambda: not list(kept.iterdir()))
+        typed = await known.start("send", "-")
+        assert typed.process.stdin
+        typed.process.stdin.write(b"caf\xe9 is ready")
+        typed.process.stdin.close()
+        assert await typed.ended() == 0
+        await soon(lambda: came(known)[-1].text == "caf\ufffd is ready")
     assert known.rows("SELECT count(*) FROM facts WHERE key LIKE 'sent:%'") == [(0,)]
 
 
@@ -71,6 +78,12 @@ async def test_nothing_and_nobody_are_told(known: House) -> None:
     assert (code, err) == (1, "Nobody has a chat named tg:999, so nobody would read it.\n")
     assert (await known.run("send", " "))[0] == 2
     assert (await known.run("send", "--chat", " ", "hello"))[0] == 2
+    endless = known.folder.parent / "endless"
+    endless.symlink_to("/dev/zero")
+    code, _, err = await known.run("send", "--file", str(endless))
+    assert (code, err) == (2, f"{endless} is empty, or no regular file.\n")
+    code, _, err = await known.run("send", "--file", f"{endless}.png")
+    assert (code, err) == (1, f"No such file or directory: {endless}.png.\n")
     code, _, err = await known.run("trigger", "7")
     assert (code, err) == (1, "There is no job 7.\n")
 
@@ -261,6 +274,7 @@ async def test_a_hook_runs_its_job_for_those_who_know_its_secret(known: House) -
         ):
             assert (await curl(*words, stdin=body))[0] == status, words
         assert (await curl(*bearer, url, stdin=b"x" * ((64 << 10) + 1)))[0] == "413"
+        assert (await curl("-H", "Content-Encoding: gzip", url, stdin=b"no gzip"))[0] == "400"
         statuses = [(await curl(*bearer, url, stdin=b"x"))[0] for _ in range(7)]
         assert statuses == ["202"] * 6 + ["429"]
     assert known.rows(
@@ -281,6 +295,35 @@ async def test_a_push_to_a_git_repository_is_told(known: House, tmp_path: Path) 
             await asyncio.sleep(0.02)
         await asyncio.to_thread(git, clone, "push", "-q", str(bare), "HEAD:refs/heads/main")
         await soon(lambda: [m for m in came(known) if m.text.endswith(" refs/heads/main")])
+
+
+GRAFANA = {
+    "receiver": "house", "status": "firing", "orgId": 1,
+    "alerts": [{"status": "firing", "labels": {"alertname": "Heat"}, "annotations": {"summary": "`rm -rf`"},
+                "startsAt": "2026-11-28T06:51:03.157076Z", "endsAt": "0001-01-01T00:00:00Z",
+                "values": {"B": 84.2}, "generatorURL": "https://g.example/alerting/1", "fingerprint": "57c6d9296de2ad39"}],
+    "groupLabels": {}, "commonLabels": {"alertname": "Heat"}, "commonAnnotations": {}, "externalURL": "https://g.example/",
+    "version": "1", "groupKey": "{}:{}", "truncatedAlerts": 0, "title": "[FIRING:1] Heat", "state": "alerting",
+    "message": "**Firing**\n\nValue: B=84.2",
+}  # fmt: skip
+HOME_ASSISTANT = {
+    "entity_id": "binary_sensor.door", "to_state": "on", "when": "2026-11-28T07:10:00+01:00"
+}  # fmt: skip
+
+
+async def test_the_bodies_of_grafana_and_home_assistant_are_told_as_they_came(known: House) -> None:
+    """A contact point of Grafana's names the secret as its authorization header's credentials; a rest_command of Home
+    Assistant's as a header."""
+    words = await hooked(known)
+    async with known.bot.running():
+        while (await curl(words[-1]))[0] == "000":
+            await asyncio.sleep(0.02)
+        bodies = [json.dumps(form) for form in (GRAFANA, HOME_ASSISTANT)]
+        for agent, body in zip(("Grafana", "HomeAssistant/2026.11"), bodies, strict=True):
+            sent = ("-A", agent, "-H", "Content-Type: application/json", *words)
+            assert (await curl(*sent, stdin=body.encode()))[0] == "202"
+        told = [f"🔔 the push\n\n{body}" for body in bodies]
+        await soon(lambda: [m.text for m in came(known)][-2:] == told)
 
 
 async def test_a_hooks_secret_must_be_private(tmp_path: Path) -> None:
