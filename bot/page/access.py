@@ -126,14 +126,12 @@ class PageAccess:
     @web.middleware
     async def check(self, request: web.Request, handler: PageHandler) -> web.StreamResponse:
         """Let through requests of the page with a session, and those that need none."""
-        if request.path.startswith("/v1/"):  # has keys of its own, which no browser sends by itself
+        if request.path.startswith(("/v1/", "/hooks/")):  # no browser sends their keys
             return await handler(request)
         if why := self.refusal(request):
             raise web.HTTPForbidden(text=why)
         if request.method not in ("GET", "HEAD", "POST"):
             raise web.HTTPMethodNotAllowed(request.method, ["GET", "POST"])
-        if request.path.startswith("/hooks/"):  # has a secret of its own
-            return await handler(request)
         open_to_all = request.path in OPEN or request.path.startswith("/static/")
         session = self.session(request)
         if session:
