@@ -135,8 +135,6 @@ async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
     planner, words = await planner_of(holder, chat), fields["words"]
     if watch := fields["watch"]:
         proposal = await planner.propose(words, f"watch {watch}", made_by="person")
-        if proposal.spec.kind != "watch":
-            raise AgentError("A watch looks again and again: say how often, such as every hour.")
     else:
         proposal = await planner.propose_text(words)
     return {"spec": asdict(proposal.spec), "description": proposal.description}
@@ -160,12 +158,6 @@ async def job_edit(holder: Holder, fields: JsonFields) -> list[str]:
 async def job_pause(holder: Holder, fields: JsonFields) -> str:
     planner = await planner_of(holder, fields["chat"])
     return planner.describe(await planner.pause(fields["number"], paused=fields["paused"]))
-
-
-async def job_run(holder: Holder, fields: JsonFields) -> bool:
-    """Make a job due now; return whether this process runs jobs."""
-    await (await planner_of(holder, fields["chat"])).run_now(fields["number"])
-    return holder.runs_jobs
 
 
 async def recall(holder: Holder, fields: JsonFields) -> list[JsonFields]:
@@ -255,7 +247,6 @@ ACTS: dict[str, Act] = {
     "job-add": job_add,
     "job-edit": job_edit,
     "job-pause": job_pause,
-    "job-run": job_run,
     "recall": recall,
     "context": context,
     "new": new_conversation,

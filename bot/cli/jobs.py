@@ -72,6 +72,8 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
 
     settings = options.settings
     proposal = await change(settings, "job-propose", chat=chat, words=words, watch=watch)
+    if watch and proposal["spec"]["kind"] != "watch":
+        raise Failed("A watch looks again and again: say how often, such as every hour.")
     click.echo(proposal["description"])
     if not yes and not confirmed("Make this job?", default=True):
         return 1
@@ -117,10 +119,8 @@ async def pause(options: Options, number: int, off: bool, chat: str) -> None:
 @runs
 async def run(options: Options, number: int, chat: str) -> None:
     """Run a job now, in addition to its times."""
-    if await change(options.settings, "job-run", chat=chat, number=number):
-        click.echo(f"Job {number} is due now, and runs.")
-    else:
-        click.echo(f"Job {number} is due now: it runs once the bot or `voltaire chat` does.")
+    pressed = {"number": number, "chat": chat, "id": "terminal"}
+    click.echo(await change(options.settings, "page", change="job-run", pressed=pressed))
 
 
 @command.command("rm")
@@ -206,4 +206,4 @@ async def trigger(options: Options, job: int, data: str) -> None:
     if len(data.encode("utf-8", "replace")) > MOST_DATA:
         raise Misused(f"The data have more than {MOST_DATA >> 10} KiB.")
     pressed: dict[str, Any] = {"number": job, "data": data, "id": "terminal"}
-    click.echo(await change(options.settings, "page", change="job-trigger", pressed=pressed))
+    click.echo(await change(options.settings, "page", change="job-run", pressed=pressed))

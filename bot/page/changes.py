@@ -120,16 +120,12 @@ class Changes:
         await planner.pause(pressed.number, paused=pressed.on)
         return "Paused." if pressed.on else "It goes on."
 
-    async def run_job(self, _: Store, pressed: Pressed) -> str:
-        await (await planner_of(self._holder, pressed.chat)).run_now(pressed.number)
-        return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
-
-    async def trigger_job(self, store: Store, pressed: Pressed) -> str:
-        """Run the job `number` now with `data`; `id` says who asked."""
+    async def run_job(self, store: Store, pressed: Pressed) -> str:
+        """Run the job `number` now with `data`, of any chat unless `chat` says which; `id` says who asked."""
         job = await store.jobs.get(pressed.number)
         if job is None:
             raise NothingChanged(f"There is no job {pressed.number}.")
-        planner = await planner_of(self._holder, job.spec.chat)
+        planner = await planner_of(self._holder, pressed.chat or job.spec.chat)
         await planner.run_now(job.id, pressed.data, pressed.id or BY)
         return "It is due now." if self._holder.runs_jobs else "It is due now, once the bot runs."
 
@@ -207,7 +203,6 @@ CHANGES: dict[str, ApplyChange] = {
     "note-restore": Changes.restore_note,
     "job-pause": Changes.pause_job,
     "job-run": Changes.run_job,
-    "job-trigger": Changes.trigger_job,
     "job-edit": Changes.edit_job,
     "job-remove": Changes.remove_job,
     "pair": Changes.pair,

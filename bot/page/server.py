@@ -422,7 +422,7 @@ def hook_route(
         try:
             text = body.decode("utf-8", "replace")
             pressed = {"number": hook.job, "data": text, "id": f"hook {hook.name}"}
-            told = await make_change("job-trigger", pressed)
+            told = await make_change("job-run", pressed)
         except AgentError as error:
             raise web.HTTPServiceUnavailable(text=str(error)) from None
         return web.Response(status=202, text=told)
