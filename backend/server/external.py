@@ -6,9 +6,10 @@ although it still lists its models.
 """
 
 import asyncio
+import math
 import re
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 from time import monotonic
 from urllib.parse import urlsplit
 
@@ -43,10 +44,9 @@ WINDOW_KEY = re.compile(
 )
 STARTED_BY = ("args", "cmd", "preset", "parameters", "modelfile")  # a command, or settings
 DEEPEST = 3  # levels of a row that are looked at
-USUAL_WINDOWS = tuple(1 << bits for bits in range(11, 18))
-NEAR = 0.8  # of a window, that a prompt cut to it fills
-LEAST_DENSITY = 0.7  # English has 4 bytes to a token, and the client counts 3
-CUT_SHARE = 0.75
+GROWN = 100  # tokens by the client's estimate, 300 bytes: they add to any count
+STALLS = 2
+HELD_SECONDS = 3600.0
 WRONG_KEY, NO_MODEL_LIST, SERVER_ERROR = (401, 403), (404, 405, 501), 500
 FIRST_ERROR = 400
 PICTURE_SECONDS = 20.0
@@ -129,8 +129,9 @@ class ExternalServers:
         if known and not known.extras:
             cut = self._cuts.setdefault((known.url, known.model), WindowCut())
             if cut.seen_in(report):
-                self._tell_window(known.url, known.model, cut.window)
                 self._found_at = 0.0  # the next request gets the new window
+                if cut.window:
+                    self._tell_window(known.url, known.model, cut.window)
 
     async def changes(self) -> AsyncIterator[ServerStatus]:
         if self._failing and self._endpoint:
@@ -251,7 +252,7 @@ class ExternalServers:
         window = max((whole(row.get(key)) for row in named for key in keys), default=0)
         cut = self._cuts.setdefault((url, model), WindowCut())
         if window and window != cut.window:
-            cut.window = window
+            cut.learn(window)
             if window < DEFAULT_CONTEXT:
                 self._tell_window(url, model, window)
         return cut.window
@@ -272,28 +273,51 @@ class ExternalServers:
 
 @dataclass(slots=True)
 class WindowCut:
-    """Notices that a server cuts prompts, which Ollama says only by the tokens of its `usage`.
+    """Notices that a server cuts prompts, which Ollama says only by the tokens of its `usage`: while a chat's prompt
+    grows the count stays the same, or STALLS times does not grow.
 
-    `density` is the share of the client's estimates that was counted in prompts that were read whole.
+    A window that was noticed holds until more is counted, and for HELD_SECONDS: it may have been raised since. `_chats` has
+    for each the estimate and the count of its last prompt, the greatest count, and how often the count has not grown, since
+    the estimate last fell.
     """
 
-    window: int = 0
-    density: float = LEAST_DENSITY
+    clock: Callable[[], float] = monotonic
+    _window: int = 0
+    _until: float = 0.0
+    _chats: dict[str, tuple[int, int, int, int]] = field(default_factory=dict)
+
+    @property
+    def window(self) -> int:
+        return self._window if self.clock() < self._until else 0
+
+    def learn(self, window: int, seconds: float = math.inf) -> None:
+        self._window, self._until = window, self.clock() + seconds
 
     def seen_in(self, report: CompletionReport) -> bool:
-        """Whether this report shows a smaller window than the one known."""
-        sent, read = report.estimated_tokens, report.prompt_tokens
+        """Whether this report shows another window than the one known."""
+        sent, read, before = report.estimated_tokens, report.prompt_tokens, self.window
         if not sent or not read or report.cached_tokens:
             return False
-        share = read / sent
-        window = next((size for size in USUAL_WINDOWS if read <= size), 0)
-        # A server that leaves out what it had cached counts any number, not one just below a usual window.
-        cut = share < CUT_SHARE * self.density and NEAR * window < read
-        self.density = max(self.density, min(share, 1.0))
-        if not cut or window == self.window:
-            return False
-        self.window = window
-        return True
+        if before < read:
+            self.learn(0, 0.0)
+        last_sent, last_read, most, stalls = self._chats.get(report.chat, (sent, read, read, 0))
+        if sent < last_sent:  # another conversation, or a summary of it
+            last_sent, last_read, most, stalls = sent, read, read, 0
+        added = sent - last_sent
+        if read > most:
+            stalls = 0
+        # A server that leaves out what it had cached counts no more than what was added.
+        elif added >= GROWN and max(added, most // 2, LEAST_WINDOW) < read <= last_read:
+            stalls += STALLS if read == last_read else 1
+        most = max(read, most)
+        if stalls >= STALLS:
+            stalls = 0
+            if self._until < math.inf:
+                self.learn(most, HELD_SECONDS)
+        if added >= GROWN:
+            last_sent, last_read = sent, read
+        self._chats[report.chat] = last_sent, last_read, most, stalls
+        return self.window != before
 
 
 def window_of(row: JsonObject) -> int:

@@ -6,9 +6,12 @@ Ollama's /api/ps.
 """
 
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from backend.config import BackendConfig
 from backend.protocol import CompletionReport
@@ -247,53 +250,139 @@ async def test_what_is_loaded_tells_the_window(
     assert len(told) == (window == 4096) and all("4,096" in alert.text for alert in told)
 
 
-def report(sent: int, read: int | None, cached: int | None = None) -> CompletionReport:
-    return CompletionReport(estimated_tokens=sent, prompt_tokens=read, cached_tokens=cached)
+def report(
+    sent: int, read: int | None, cached: int | None = None, chat: str = "tg:1"
+) -> CompletionReport:
+    return CompletionReport(
+        chat=chat, estimated_tokens=sent, prompt_tokens=read, cached_tokens=cached
+    )
 
 
-@pytest.mark.parametrize(
-    ("sent", "read", "window"),
-    [
-        (9000, 4096, 4096),
-        (9000, 4090, 4096),
-        (12000, 3900, 4096),
-        (20000, 3500, 4096),
-        (5000, 2048, 2048),
-        (40000, 8192, 8192),
-        (40000, 8000, 8192),
-        (100000, 32768, 32768),
-        (8000, 4096, 4096),
-        (300000, 131000, 131072),
-    ],
-)
-def test_a_prompt_that_was_cut_is_seen(sent: int, read: int, window: int) -> None:
-    cut = WindowCut()
-    assert not cut.seen_in(
-        report(2000, 1500)
-    )  # the share of the estimate that was counted, read whole
-    assert cut.seen_in(report(sent, read)) and cut.window == window
-    assert not cut.seen_in(report(sent + 500, read))
+CUT = {
+    "twice the same": ([(9000, 4096), (9500, 4096)], 4096),
+    "just below the window": ([(9000, 4090), (9500, 4090)], 4090),
+    "whole before": ([(2000, 1500), (5000, 3000), (5600, 3000)], 3000),
+    "a window of 6,000": ([(7000, 5250), (9000, 6000), (9200, 6000)], 6000),
+    "a window of 12,288": ([(15000, 11250), (20000, 12288), (21000, 12288)], 12288),
+    "a window of 2,048": ([(2500, 1900), (5000, 2048), (9000, 2048), (9100, 2048)], 2048),
+    "a large one": ([(300000, 131072), (300200, 131072)], 131072),
+    "Chinese": ([(4000, 3900), (5000, 4096), (5300, 4096)], 4096),
+    "old messages left out": ([(5300, 3975), (5900, 3600), (6500, 3900), (7100, 3700)], 3975),
+    "and more than before once": (
+        [(5300, 3900), (5900, 3600), (6500, 4050), (7100, 3700), (7900, 4000), (8100, 3990)], 4050),
+    "an odd window, old messages left out": ([(7500, 5600), (8000, 5400), (8600, 5350)], 5600),
+    "in small steps": ([(8000, 4096), (8060, 4096), (8120, 4096)], 4096),
+    "in steps too small": ([(8000 + n * 30, 4096) for n in range(5)], 4096),
+    "after a summary": ([(8000, 4000), (3000, 2250), (7000, 4090), (7600, 4090)], 4090),
+    "a second time, lower": ([(9000, 8192), (9900, 8192), (9000, 4096), (9900, 4096)], 4096),
+    "as before": ([(9000, 4096), (9900, 4096), (9000, 4096), (9900, 4096)], 4096),
+}  # fmt: skip
+WHOLE = {
+    "English": [(6000, 4500), (6400, 4800), (7000, 5250)],
+    "just below a usual window": [(5400, 4090), (5900, 4470)],
+    "dense code, then English": [(4500, 4450), (5450, 4090), (5800, 4350), (6600, 4950)],
+    "dense code, then English twice": [(4500, 4450), (5450, 4090), (3000, 2900), (3900, 2800)],
+    "English, then Russian": [(4000, 3000), (6400, 2900), (7000, 3150)],
+    "half of it is space": [(4000, 3000), (9000, 3050), (9400, 3350)],
+    "an older Ollama counts what it had not cached": [(3000, 2250), (3300, 220), (3600, 215)],
+    "and a long message": [(3000, 2250), (5200, 1600), (7400, 1600)],
+    "and reads its own words again": [(3000, 2250), (3150, 300), (3300, 300), (3450, 300)],
+    "sparse text twice, and more between": [(3000, 2700), (4000, 2600), (6000, 4000), (6500, 3950)],
+    "the same number of new tokens": [(3000, 2250), (3300, 280), (3600, 280)],
+    "the same prompt": [(6000, 4096)] * 3,
+    "almost the same prompt": [(6000, 4096), (6050, 4096), (6090, 4096)],
+    "another conversation": [(6000, 4500), (2000, 1500), (4600, 3450)],
+    "pictures of few tokens": [(3000, 2250), (4220, 2330), (5440, 2410)],
+    "pictures that are left out": [(3000, 2250), (4250, 2270), (5500, 2290)],
+    "a server that counts nothing": [(6000, 0), (7000, 0), (8000, 0)],
+    "one that always says the same": [(600, 123), (720, 123), (840, 123)],
+    "no usage": [(6000, None), (7000, None)],
+    "no estimate": [(0, 4096), (0, 4096)],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("sent", "read", "cached"),
-    [
-        (6000, 4500, None),  # English
-        (6000, 5900, None),  # Chinese
-        (5400, 4090, None),  # just below a usual window, by chance
-        (9000, 300, None),  # an older Ollama counts only what it had not cached
-        (9000, 1200, None),
-        (9000, 5000, None),  # half of it was space
-        (9000, 4096, 4000),
-        (9000, None, None),
-        (0, 4096, None),
-        (9000, 0, None),
-    ],
-)
-def test_a_prompt_that_was_read_whole_is_no_cut(
-    sent: int, read: int | None, cached: int | None
+@pytest.mark.parametrize(("counts", "window"), CUT.values(), ids=CUT)
+def test_a_window_is_seen_where_the_count_does_not_grow(
+    counts: list[tuple[int, int]], window: int
 ) -> None:
-    assert not WindowCut(density=0.75).seen_in(report(sent, read, cached))
+    cut = WindowCut()
+    seen = [cut.seen_in(report(sent, read)) for sent, read in counts]
+    assert cut.window == window and not seen[0] and any(seen)
+
+
+@pytest.mark.parametrize("counts", WHOLE.values(), ids=WHOLE)
+def test_a_prompt_that_was_read_whole_shows_no_window(counts: list[tuple[int, int | None]]) -> None:
+    cut = WindowCut()
+    assert not any(cut.seen_in(report(sent, read)) for sent, read in counts)
+    assert cut.window == 0
+
+
+def test_only_prompts_of_the_same_chat_are_compared() -> None:
+    cut = WindowCut()
+    for sent in (5000, 6000, 7000):
+        assert not cut.seen_in(report(sent, sent * 3 // 4, chat="tg:1"))
+        assert not cut.seen_in(report(sent + 500, 2500 + sent // 10, chat="tg:2"))
+    assert not cut.seen_in(report(9000, 4096, 4000)) and not cut.seen_in(report(9500, 4096, 4000))
+
+
+@pytest.mark.parametrize(
+    ("passed", "sent", "read", "window"),
+    [
+        (0, 9000, 6700, 0),
+        (0, 11000, 8192, 0),
+        (0, 11000, 4096, 4096),
+        (0, 3000, 2250, 4096),
+        (0, 5400, 4097, 0),
+        (3599, 3000, 2250, 4096),
+        (3601, 3000, 2250, 0),
+        (3601, 11000, 8250, 0),
+        (3601, 11000, 4096, 4096),
+        (3601, 3000, 2300, 0),
+    ],
+)
+def test_a_window_that_was_raised_is_seen(passed: float, sent: int, read: int, window: int) -> None:
+    now = [0.0]
+    cut = WindowCut(clock=lambda: now[0])
+    for before in (9000, 9500):
+        cut.seen_in(report(before, 4096))
+    assert cut.window == 4096
+    now[0] += passed
+    before = cut.window
+    assert cut.seen_in(report(sent, read)) == (window != before)
+    assert cut.window == window
+
+
+def test_a_window_that_the_server_tells_is_not_guessed() -> None:
+    cut = WindowCut(clock=lambda: 1e9)
+    cut.learn(4096)
+    assert not any(cut.seen_in(report(sent, 4000)) for sent in (8000, 9000, 10000))
+    assert cut.window == 4096
+
+
+def read_by_ollama(messages: list[int], window: int) -> int:
+    """The tokens that are left when the oldest messages but the first are dropped, then the middle of the last."""
+    kept = list(messages)
+    while sum(kept) > window and len(kept) > 2:
+        del kept[1]
+    return min(sum(kept), window)
+
+
+@given(st.randoms(use_true_random=False), st.integers(2048, 40_000))
+def test_conversations_that_fit_show_no_window_and_others_soon_do(rng: Random, window: int) -> None:
+    """Messages of any density: 3 to 30 bytes to a token."""
+    cut, whole, sent, messages, told = WindowCut(), WindowCut(), 1400, [1040], 0
+    while sum(messages) < 3 * window:
+        size = rng.randint(40, window // 3)
+        messages.append(max(8, int(size * rng.uniform(0.1, 1.0))))
+        sent += size + 8
+        assert not whole.seen_in(report(sent, sum(messages)))
+        if sum(messages) > window:
+            told += 1
+            if cut.seen_in(report(sent, read_by_ollama(messages, window))):
+                break
+        else:
+            assert not cut.seen_in(report(sent, sum(messages)))
+    assert window / 2 <= cut.window <= window, told
 
 
 async def test_the_window_of_a_server_that_cuts_is_used_and_told_once(state: Path) -> None:
@@ -301,9 +390,9 @@ async def test_the_window_of_a_server_that_cuts_is_used_and_told_once(state: Pat
         config = BackendConfig(state_dir=state, kind="external", urls=(url,))
         async with running(config) as it:
             windows = [(await it.client.endpoint()).n_ctx]
-            for sent in (9000, 9500):
-                await it.report(report(sent, 4096))
+            for sent, read in ((9000, 4096), (9500, 4096), (9900, 4096), (9000, 6700)):
+                await it.report(report(sent, read))
                 windows.append((await it.client.endpoint()).n_ctx)
             told = [alert for alert in it.backend.state.alerts.kept if alert.name == "window"]
-    assert windows == [8192, 4096, 4096]
+    assert windows == [8192, 8192, 4096, 4096, 8192]
     assert len(told) == 1 and url in told[0].text
