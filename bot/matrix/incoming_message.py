@@ -25,6 +25,7 @@ KINDS: dict[str, Literal["photo", "document", "audio", "video"]] = {
     "m.video": "video",
 }
 VOICE = "org.matrix.msc3245.voice"
+POLL_TEXT = "org.matrix.msc1767.text"  # a poll's question and options
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ def parsed(room: str, event: dict[str, Any]) -> RoomMessage:
     reply = (relation.get("m.in_reply_to") or {}).get("event_id", "")
     if in_thread and relation.get("is_falling_back"):
         reply = ""  # the newest of the thread, for apps that know no threads
-    body = str(content.get("body", ""))
+    body = str(content.get("body") or content.get(POLL_TEXT) or "")
     if reply:
         body = FALLBACK.sub("", body, count=1)
     if content.get("format") == "org.matrix.custom.html":

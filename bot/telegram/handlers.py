@@ -390,7 +390,5 @@ def addressing_sender(context: HandlerContext, message: Message) -> Sender | Non
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:
-    try:
+    with suppress(TelegramError):  # too late, or answered already
         await query.answer(toast[:200] or None, read_timeout=ANSWER_SECONDS)
-    except TelegramError:
-        return  # too late, or answered already

@@ -19,6 +19,9 @@ PASTE_SETTLE = 1.2
 FORWARD_SETTLE = 0.8
 FILE_SETTLE = 0.8  # a file without a caption: the question often follows
 PASTE = 3900  # characters; a client cuts what is longer into pieces of 4,096
+UNREAD = ("game", "gift", "giveaway", "giveaway_winners", "invoice", "paid_media", "live_photo")
+UNREADABLE = "[a message of a kind that cannot be read here: {}]"
+STORY = "[a story of {}, which cannot be seen here]"
 SUFFIXES = {"voice": ".oga", "photo": ".jpg", "video note": ".mp4"}
 
 
@@ -73,8 +76,7 @@ def author_of(message: Message) -> str:
 
 def addressed(message: Message, me: User) -> bool:
     """Whether a group's message addresses the bot, by a mention or as a reply."""
-    replied = message.reply_to_message
-    if replied is not None and replied.from_user is not None and replied.from_user.id == me.id:
+    if answered(message, me):
         return True
     name = f"@{me.username}".lower()
     return any(
@@ -119,7 +121,7 @@ def message_text(message: Message, me: User) -> str:
         words = re.sub(rf"(?i)\A@{me.username}(?!\w)[ ,:]*", "", words)
     lines = [words, *content_lines(message)]
     if not any(lines) and not attachments(message, message):
-        lines.append(f"[a message of a kind that cannot be read here: {kind_of(message)}]")
+        lines.append(UNREADABLE.format("unknown"))
     return "\n".join(filter(None, lines))
 
 
@@ -142,18 +144,12 @@ def content_lines(message: Message | ExternalReplyInfo) -> list[str]:
     if message.dice:
         lines.append(f"[{message.dice.emoji} shows {message.dice.value}]")
     if message.story:
-        lines.append(f"[a story of {message.story.chat.effective_name}, which cannot be seen here]")
+        lines.append(STORY.format(message.story.chat.effective_name))
     if message.checklist:
         done = [f"[{'x' if t.completion_date else ' '}] {t.text}" for t in message.checklist.tasks]
         lines.append("\n".join([f"[checklist: {message.checklist.title}]", *done]))
-    return lines
-
-
-def kind_of(message: Message) -> str:
-    """Describe the content of a message without text and files."""
-    known = ("game", "gift", "giveaway", "invoice", "paid_media", "live_photo")
-    kind = next((name for name in known if getattr(message, name, None)), "unknown")
-    return kind.replace("_", " ")
+    unread = [kind for kind in UNREAD if getattr(message, kind, None)]
+    return lines + [UNREADABLE.format(kind.replace("_", " ")) for kind in unread]
 
 
 def quotation(message: Message, me: User) -> Quotation | None:
@@ -161,14 +157,29 @@ def quotation(message: Message, me: User) -> Quotation | None:
     replied, part = message.reply_to_message, message.quote
     text = with_links(part.text, part.entities or ()) if part else ""
     if replied is None or replied.forum_topic_created is not None:
-        there = message.external_reply  # in another chat
-        text = text or "\n".join(content_lines(there) if there else ())
+        there, story = message.external_reply, message.reply_to_story
+        lines = [STORY.format(story.chat.effective_name)] if story else []
         files = attachments(there, message) if there else ()
+        if there:
+            lines = [*content_lines(there), *selected(message, there)]
+            if not lines and not files:
+                lines = ["[a message of another chat, which cannot be seen here]"]
+        text = text or "\n".join(lines)
         return Quotation("", text, files=files) if text or files else None
-    author = replied.from_user
-    ours = author is not None and author.id == me.id
-    whose = "you" if ours else display_name(author)
-    return Quotation(whose, text or message_text(replied, me), ours, attachments(replied, replied))
+    ours = bool(answered(message, me))
+    whose = "you" if ours else display_name(replied.from_user)
+    text = text or "\n".join([message_text(replied, me), *selected(message, replied)])
+    return Quotation(whose, text, ours, attachments(replied, replied))
+
+
+def selected(message: Message, replied: Message | ExternalReplyInfo) -> list[str]:
+    """The task of a checklist or the option of a poll that a reply is about."""
+    task, option = message.reply_to_checklist_task_id, message.reply_to_poll_option_id
+    tasks = replied.checklist.tasks if task and replied.checklist else ()
+    options = replied.poll.options if option and replied.poll else ()
+    found = [each.text for each in tasks if each.id == task]
+    found += [each.text for each in options if each.persistent_id == option]
+    return [f"[namely: {text}]" for text in found]
 
 
 def answered(message: Message, me: User) -> str:
@@ -209,7 +220,7 @@ def strangers_text(message: Message, me: User) -> list[str]:
         others = replied.forward_origin or replied.via_bot or attachments(replied, replied)
         if author not in own or others:
             found.append(f"message of {display_name(replied.from_user)} that is answered")
-    elif message.quote or message.external_reply:
+    elif message.quote or message.external_reply or message.reply_to_story:
         found.append("quotation from another chat")
     return found
 

@@ -5,7 +5,7 @@ they are compared in lower case. Its TimedOut and BadRequest are NetworkErrors.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -200,14 +200,13 @@ class MessageCalls:
         self, chat: str, html: str, *, silent: bool = False, reply_to: str = ""
     ) -> str:
         """Send without rate limiting; return the new message's id. Raises TelegramError."""
-        call: dict[str, Any] = {
+        call = {
             **place(chat),
             "rich_message": {"html": html},
             "disable_notification": silent or None,
             "reply_parameters": reply_parameters(reply_to),
         }
-        given = {name: value for name, value in call.items() if value is not None}
-        sent = await self.bot.do_api_request("sendRichMessage", given, return_type=Message)
+        sent = await self.bot.do_api_request("sendRichMessage", call, return_type=Message)
         assert isinstance(sent, Message)
         return str(sent.message_id)
 
@@ -286,10 +285,8 @@ class MessageCalls:
         """Make a dispensable call, unless the chat or this kind of call is paused. Errors are
         ignored."""
         key = parse(chat)
-        try:
+        with suppress(TelegramError):
             await self.pacer(chat).run_unless_paused(kind, lambda: call(key))
-        except TelegramError:
-            return
 
 
 def inline_keyboard(keyboard: Keyboard) -> InlineKeyboardMarkup | None:

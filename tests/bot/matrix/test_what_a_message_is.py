@@ -191,6 +191,19 @@ async def test_a_text_that_begins_with_a_path_is_no_command(
             assert run.model.requests[-1].messages[-1].text.endswith(f"\n{text}")
 
 
+POLL = {
+    "org.matrix.msc1767.text": "When?\n1. Monday\n2. Friday",
+    "org.matrix.msc3381.poll.start": {"question": {}, "answers": []},
+}
+UNREAD = "[a message that cannot be read here]"
+OTHER_KINDS: list[tuple[str, dict[str, Any], str]] = [
+    ("org.matrix.msc3381.poll.start", POLL, "they: When? 1. Monday 2. Friday"),
+    ("m.sticker", {"body": "a cat", "url": "mxc://x/1", "info": {}}, "they: a cat"),
+    ("m.poll.start", {"m.poll": {}}, UNREAD),
+    ("m.call.invite", {"call_id": "1", "lifetime": 1, "version": 1, "offer": {}}, UNREAD),
+]
+
+
 async def test_the_post_that_is_answered_is_told_whole(
     scenario: MatrixScenario, olga: MatrixPerson
 ) -> None:
@@ -201,7 +214,15 @@ async def test_the_post_that_is_answered_is_told_whole(
         await olga.next()
         await olga.reply(room, earlier, "what is this?")
         await soon(lambda: "what is this?" in said(run))
-    assert f"they: {post.strip()}" in said(run)
+        assert f"they: {post.strip()}" in said(run)
+        await olga.next()
+        for kind, content, line in OTHER_KINDS:
+            run.model.requests.clear()
+            earlier = await olga.send(room, kind, content)
+            await olga.reply(room, earlier, "what is this?")
+            await soon(lambda: run.model.requests)
+            assert f"reply to: {line}" in said(run)
+            await olga.next()
 
 
 async def test_what_is_answered_and_cannot_be_read_is_said(

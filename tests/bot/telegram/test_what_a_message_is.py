@@ -12,7 +12,7 @@ from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.intake import CUT, LONGEST
 from bot.localgram import is_final
-from bot.telegram.incoming_message import message_text, quotation
+from bot.telegram.incoming_message import message_text, quotation, strangers_text
 from fakes import recordings
 from fakes.bot_running import TelegramScenario
 
@@ -167,6 +167,18 @@ def test_a_file_of_another_chat_that_is_answered_is_fetched() -> None:
     assert (file.kind, file.file_id, file.answered) == ("photo", "f", True)
 
 
+POLL = {
+    "id": "1", "question": "When?", "total_voter_count": 0, "is_closed": False, "is_anonymous": True,
+    "type": "regular", "allows_multiple_answers": False, "allows_revoting": True, "members_only": False,
+    "options": [{"text": text, "voter_count": 0, "persistent_id": text[0]} for text in ("Monday", "Friday")],
+}  # fmt: skip
+TASKS = {"title": "L", "tasks": [{"id": 1, "text": "milk"}, {"id": 2, "text": "eggs"}]}
+
+
+def unreadable(kind: str) -> str:
+    return f"[a message of a kind that cannot be read here: {kind}]"
+
+
 ELSEWHERE = [
     ({"location": {"latitude": 1, "longitude": 2}}, "[location 1, 2]"),
     ({"contact": {"first_name": "Max", "phone_number": "9"}}, "[contact Max, 9]"),
@@ -175,6 +187,15 @@ ELSEWHERE = [
     ({"checklist": {"title": "L", "tasks": [{"id": 1, "text": "milk"}]}}, "[checklist: L]\n[ ] milk"),
     ({"story": {"chat": GROUP, "id": 3}}, "[a story of Team, which cannot be seen here]"),
     ({"document": {**FILE, "file_name": "a.pdf"}}, "[a.pdf]"),
+    ({"poll": POLL}, "[poll: When? (Monday; Friday)]"),
+    ({"game": {"title": "G", "description": "d", "photo": []}}, unreadable("game")),
+    ({"giveaway": {"chats": [GROUP], "winners_selection_date": 1, "winner_count": 2}}, unreadable("giveaway")),
+    ({"giveaway_winners": {"chat": GROUP, "giveaway_message_id": 1, "winners_selection_date": 1, "winner_count": 0,
+                           "winners": []}}, unreadable("giveaway winners")),
+    ({"invoice": {"title": "T", "description": "d", "start_parameter": "", "currency": "EUR", "total_amount": 1}},
+     unreadable("invoice")),
+    ({"paid_media": {"star_count": 5, "paid_media": []}}, unreadable("paid media")),
+    ({}, "[a message of another chat, which cannot be seen here]"),
 ]  # fmt: skip
 
 
@@ -183,6 +204,40 @@ def test_what_is_answered_in_another_chat_is_told(content: dict[str, Any], line:
     there = {"origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}, **content}
     quote = quotation(message(text="what is this?", external_reply=there), ME)
     assert quote and quote.line == line
+
+
+@pytest.mark.parametrize(
+    ("named", "line"),
+    [
+        ({"reply_to_story": {"chat": GROUP, "id": 3}}, "[a story of Team, which cannot be seen here]"),
+        ({"reply_to_story": {"chat": {**OLGA, "type": "private"}, "id": 3}}, "[a story of Olga, which cannot be seen here]"),
+        ({"replied": {"checklist": TASKS}}, "Olga: [checklist: L]\n[ ] milk\n[ ] eggs"),
+        ({"replied": {"checklist": TASKS}, "reply_to_checklist_task_id": 2},
+         "Olga: [checklist: L]\n[ ] milk\n[ ] eggs\n[namely: eggs]"),
+        ({"there": {"checklist": TASKS}, "reply_to_checklist_task_id": 1},
+         "[checklist: L]\n[ ] milk\n[ ] eggs\n[namely: milk]"),
+        ({"replied": {"checklist": TASKS}, "reply_to_checklist_task_id": 7}, "Olga: [checklist: L]\n[ ] milk\n[ ] eggs"),
+        ({"replied": {"poll": POLL}, "reply_to_poll_option_id": "F"},
+         "Olga: [poll: When? (Monday; Friday)]\n[namely: Friday]"),
+        ({"replied": {"poll": POLL}}, "Olga: [poll: When? (Monday; Friday)]"),
+        ({"replied": {"caption": "look", "paid_media": {"star_count": 5, "paid_media": []}}},
+         f"Olga: look\n{unreadable('paid media')}"),
+        ({"replied": {"new_chat_title": "T"}}, f"Olga: {unreadable('unknown')}"),
+    ],
+)  # fmt: skip
+def test_what_a_reply_names_is_told(named: dict[str, Any], line: str) -> None:
+    earlier = {"message_id": 1, "date": 1_800_000_000, "chat": GROUP, "from": OLGA}
+    origin = {"origin": {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}}
+    replied, there = named.pop("replied", None), named.pop("there", None)
+    asked = message(
+        text="and?",
+        reply_to_message=replied and {**earlier, **replied},
+        external_reply=there and {**origin, **there},
+        **named,
+    )
+    quote = quotation(asked, ME)
+    assert quote and quote.line == line
+    assert bool(strangers_text(asked, ME)) == (replied is None)
 
 
 COMMANDS = ["/HELP", "/help@voltaire_bot", "/home"]
