@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from agent.aio import complete, set_within
 from agent.language import speaking
@@ -35,6 +35,9 @@ from bot.channel import (
 )
 from bot.texts import TEXTS
 
+if TYPE_CHECKING:
+    from bot.voice.replies import SpokenReplies
+
 log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
@@ -47,12 +50,6 @@ LONGEST_BACKOFF = 60.0
 POLL_SECONDS = 5.0  # after which rows are looked for again that could not be read or written
 STOP_SECONDS = 8.0  # that a stop leaves to a send in flight
 NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an uncertain notice
-
-
-class Voice(Protocol):
-    async def sound(self, row: OutboxRow, message: OutgoingMessage) -> VoiceSound | None:
-        """Record a voice message; None if that fails."""
-        ...
 
 
 class Delivery:
@@ -74,7 +71,7 @@ class Delivery:
         self._channel = channel
         self._before_final = before_final
         self._after_final = after_final
-        self._voice: Voice | None = None  # where something speaks
+        self._voice: SpokenReplies | None = None  # where something speaks
         # One per app: another app's delivery could clear a shared event before this one has looked.
         self.woken = asyncio.Event()
         self._outbox.on_wake.append(self.woken.set)
@@ -84,7 +81,7 @@ class Delivery:
         self._failures: Counter[str] = Counter()  # in a row, by chat
         self._notices: set[int] = set()  # rows whose notice is being sent, or was
 
-    async def run(self, voice: Voice | None = None) -> None:
+    async def run(self, voice: "SpokenReplies | None" = None) -> None:
         """Deliver until cancelled; `voice` makes the recordings of voice messages."""
         self._voice = voice
         await self._outbox.recover(self._channel.prefix, self._repeatable())

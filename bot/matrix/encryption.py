@@ -90,7 +90,8 @@ class Encryption:
             came |= self.receive_event(raw)
         self.machine.collect_key_requests()
         lists = sync.get("device_lists", {})
-        changed, readers = {*lists.get("changed", []), *lists.get("left", [])}, self._readers()
+        changed = {*lists.get("changed", []), *lists.get("left", [])}
+        readers = {user for room in self.rooms.values() if room.encrypted for user in room.members}
         self.machine.add_changed_users(changed & readers)
         self.machine.tracked_users -= changed - readers  # looked up once they are in a room again
         # An algorithm that is not named has none left.
@@ -129,9 +130,6 @@ class Encryption:
     def _track(self, room: JoinedRoom) -> None:
         """Have the devices of the room's members looked up, as far as they are not known."""
         self.machine.update_tracked_users(SimpleNamespace(users=room.members))
-
-    def _readers(self) -> set[str]:
-        return {user for room in self.rooms.values() if room.encrypted for user in room.members}
 
     # -- reading --------------------------------------------------------------
 

@@ -4,16 +4,14 @@ It is silent. The lines of tool calls stay; if there are none, the event is dele
 quick answer has no event: only that the bot is typing is shown.
 """
 
-import asyncio
 import logging
 import re
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.leaks import LeakDetector
 from agent.store.errors import StoreError
@@ -31,12 +29,13 @@ from bot.channel import (
     refuse_secret,
 )
 from bot.markdown_dialect import as_html, html_renderer
-from bot.matrix.homeserver import MatrixJson
 from bot.matrix.keyboards import with_buttons
 from bot.texts import TEXTS
 
 if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
+
+    from bot.matrix.channel import MatrixChannel
 
 PART_BYTES = 12_000  # of Markdown; an event has 65,536, encrypted and with its HTML
 HTML_BYTES = 30_000
@@ -93,29 +92,6 @@ THOUGHT_CHARACTERS = 500
 LOG_LINES = 40
 
 
-class ProgressEvents(Protocol):
-    """The methods of bot.matrix.channel.MatrixChannel that a live view uses."""
-
-    synced: asyncio.Event
-
-    async def send_content(self, chat: str, content: MatrixJson, transaction: str) -> str: ...
-
-    async def put_progress(
-        self,
-        chat: str,
-        message: str,
-        content: MatrixJson,
-        wanted: Callable[[], bool],
-        transaction: str,
-    ) -> str: ...
-
-    async def keep_keyboard(self, chat: str, message: str, keyboard: Keyboard) -> None: ...
-
-    async def replace_event(self, chat: str, message: str, content: MatrixJson) -> None: ...
-
-    async def redact(self, chat: str, message: str) -> None: ...
-
-
 class LeftEvent(NamedTuple):
     """A live event that an ended process may leave. `log` is what is to remain of a live event; empty: nothing."""
 
@@ -128,7 +104,7 @@ class LiveEvent:
 
     def __init__(
         self,
-        channel: ProgressEvents,
+        channel: "MatrixChannel",
         chat: str,
         unfinished: "LiveEventStore",
         leaks: LeakDetector,
@@ -224,7 +200,7 @@ class LiveEventStore(UnfinishedViews[LeftEvent]):
     def __init__(self, key_values: KeyValueTable) -> None:
         super().__init__(key_values, "matrix-live:", LeftEvent)
 
-    async def end_all(self, channel: ProgressEvents) -> None:
+    async def end_all(self, channel: "MatrixChannel") -> None:
         """Finish the views that a killed process left; those that fail are tried again at the next start."""
         await channel.synced.wait()
         for event, (chat, lasting) in self.left.items():

@@ -98,7 +98,9 @@ class Timeline:
         self.invitations = {key.removeprefix(INVITATIONS): by for key, by in invited.items()}
         for room in self.invitations:
             self._context.start(self.answer_invitation(room))
-        self._channel.invited_by = self._invited_by
+        self._channel.invited_by = lambda user: next(
+            (room for room, by in self.invitations.items() if by == user), None
+        )
         await self._keyboards.prune()
 
     async def take(self, room: JoinedRoom, raw: MatrixJson) -> None:
@@ -196,7 +198,7 @@ class Timeline:
         if not message.answers:
             return None
         found = await self._earlier(room, message.answers)
-        if found is None or not (found.body or found.files):  # a poll, or what was withdrawn
+        if found is None or not (found.body or found.files):  # such as what was withdrawn
             return Quotation("", "[a message that cannot be read here]")
         if found.sender == self.me:
             return Quotation("you", found.body, ours=True)
@@ -377,10 +379,6 @@ class Timeline:
             self._context.start(self.answer_invitation(room))
         elif await access.request(sender):
             await people.ask_owners(self._context, sender, lambda: TEXTS.wants_in_room)
-
-    def _invited_by(self, user: str) -> str | None:
-        """A room that this user has invited the bot to."""
-        return next((room for room, by in self.invitations.items() if by == user), None)
 
     async def answer_invitation(self, room: str) -> None:
         """Join a room, however long that takes."""
