@@ -204,7 +204,8 @@ async def vouch(holder: Holder, fields: JsonFields) -> bool:
 async def trust_of(holder: Holder, chat: str) -> "ChatTrust":
     from bot.commands.trust import ChatTrust
 
-    files = (await holder.agent.sandboxes.of(chat)).files if holder.agent else None
+    assert holder.agent  # a terminal's
+    files = (await holder.agent.sandboxes.of(chat)).files
     return ChatTrust(chat, holder.store, files, holder.settings.agent.timezone)
 
 

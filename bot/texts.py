@@ -300,7 +300,6 @@ class Texts(NamedTuple):
         "lost": "{path} was too big to be kept, and would stay as it is",
     }
     undo_anyway: str = "Undo anyway"
-    not_here: str = "That is not set up here."
     resume: str = "Which conversation?"
     resumed: str = "Resumed: {title}"
     no_conversations: str = "There is no older conversation."
@@ -378,7 +377,6 @@ class Texts(NamedTuple):
         "beyond its useful context": "beyond its useful context",
     }
     context_window: str = "window"
-    no_backend: str = "There is no model backend here."
     gpu_picture: Mapping[str, str] = {
         "Temperature, °C": "Temperature, °C",
         "Power, W": "Power, W",

@@ -21,16 +21,21 @@ from agent.context.window import ModelWindow
 from agent.documents.library import Library
 from agent.events import Emit, TurnFinished
 from agent.leaks import LeakDetector
+from agent.llm.selftest import SelftestStore
 from agent.pictures import VisionLimits
+from agent.sandbox.files import WorkspaceTaints
+from agent.sandbox.history import WorkspaceHistory
 from agent.sandbox.sandbox import Sandbox
 from agent.schedule.planner import Planner
 from agent.store import Store, open_store
 from agent.tools.context import ToolContext
 from agent.tools.tool import Tool
+from agent.trust import Taint
 from agent.turn import texts
 from agent.turn.loop import run_turn
 from agent.turn.turn import Turn
 from agent.voice.speech_to_text import SpeechToText
+from backend.client import BackendClient
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
 from bot.connected_terminals import BotChannels, Sessions
@@ -55,9 +60,27 @@ class RunningBot(Generic[App]):
     model: ScriptedModel
     serving: asyncio.Task[None] | None = None
 
-    async def planner(self, chat: str) -> Planner:
-        known = await self.store.chats.get(chat)
-        return Planner(self.store, chat, (known and known.timezone) or "UTC")
+
+async def planner_of(store: Store, chat: str) -> Planner:
+    known = await store.chats.get(chat)
+    return Planner(store, chat, (known and known.timezone) or "UTC")
+
+
+async def no_tokens(chat: str) -> dict[str, int]:
+    return {}
+
+
+class NoFiles:
+    """The workspace of a scenario without a sandbox."""
+
+    async def taints(self) -> Sequence[Taint]:
+        return ()
+
+
+async def no_sandbox(chat: str) -> Sandbox:
+    nowhere = Path("/nowhere/work")
+    history = WorkspaceHistory(nowhere, 0, WorkspaceTaints(nowhere.with_name("taints")))
+    return cast(Sandbox, SimpleNamespace(files=NoFiles(), history=history))
 
 
 class NoDocuments:
@@ -72,7 +95,6 @@ class ScriptedAgent:
     script: Script = lambda request: says("Hello.")
     tools: Sequence[Tool] = ()
     approval_seconds: float = 300.0
-    plans: bool = False
     sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
     vision: VisionLimits | None = None
     library: Callable[[Store, str], Library] | None = None
@@ -81,7 +103,7 @@ class ScriptedAgent:
         None  # of piper; with one, maybe empty, answers are spoken where a chat wishes it
     )
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
-    # more than chats and approvals
+    # in place of the usual ones
     services: Callable[[RunningBot[Any]], dict[str, Any]] = lambda run: {}
 
     @asynccontextmanager
@@ -137,10 +159,21 @@ class ScriptedAgent:
                 channels = replace(channels, listeners=(apps, voice))
             chats = Chats(store, run, window, channels, channels)
             await stack.enter_async_context(chats)
-            running = RunningBot(store, app, Services(chats, approvals, voice=voice), model)
-            if self.plans:
-                running.services = replace(running.services, planner=running.planner)
-            running.services = replace(running.services, **self.services(running))
+            backend = BackendClient(Path("/nowhere/backend.sock"))
+            services = Services(
+                chats,
+                approvals,
+                await stack.enter_async_context(backend),
+                tokens=no_tokens,
+                planner=partial(planner_of, store),
+                selftests=SelftestStore(store, model, LocalGpuQueue(), ()),  # type: ignore[arg-type]
+                sandbox=self.sandbox or no_sandbox,
+                state=app.store.database.path.parent,
+                budgets=DailyBudgets(store.budgets, self.limits),
+                voice=voice,
+            )
+            running = RunningBot(store, app, services, model)
+            running.services = replace(services, **self.services(running))
             running.serving = asyncio.create_task(apps.serve(running.services))
             try:
                 yield running

@@ -29,10 +29,8 @@ SHOWN_GRANTS = 20
 
 async def press_approval(context: HandlerContext, press: ButtonPress) -> PressResult:
     id, decided = decision(press.argument)
-    approvals = context.services.approvals
-    if approvals is None or decided is None:
-        return PressResult(TEXTS.expired)
-    if await approvals.decide(id, decided, press.sender.name) is None:
+    approvals, by = context.services.approvals, press.sender.name
+    if decided is None or await approvals.decide(id, decided, by) is None:
         return PressResult(TEXTS.expired)
     context.start(show_decision(context, id))
     return PressResult(TEXTS.decided[decided])
@@ -120,14 +118,14 @@ def scope_digest(scope: str) -> str:
 
 async def freeze(context: HandlerContext, call: CommandCall) -> None:
     turns, grants = await context.store.freeze.freeze(call.sender.name)
-    how = TEXTS.thaw_by_code if secret(context) else TEXTS.thaw_in_terminal
+    how = TEXTS.thaw_by_code if totp.read_secret(context.services.state) else TEXTS.thaw_in_terminal
     text = TEXTS.frozen_now.format(turns=turns, grants=grants)
     await context.send(call.chat, f"{text} {how}")
 
 
 async def thaw(context: HandlerContext, call: CommandCall) -> None:
     """/thaw 123456; in a chat only a code thaws."""
-    key = secret(context)
+    key = totp.read_secret(context.services.state)
     if await context.store.freeze.since() is None:
         text = TEXTS.not_frozen
     elif key is None:
@@ -138,9 +136,3 @@ async def thaw(context: HandlerContext, call: CommandCall) -> None:
         step = totp.matching_step(key, call.argument, context.store.clock())
         text = TEXTS.thaw_outcomes[await context.store.freeze.thaw_by_code(call.sender.name, step)]
     await context.send(call.chat, text)
-
-
-def secret(context: HandlerContext) -> bytes | None:
-    """The secret of the codes, where one is set up."""
-    state = context.services.state
-    return totp.read_secret(state) if state else None

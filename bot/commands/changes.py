@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import islice, takewhile
 
 from agent.aio import complete
-from agent.errors import AgentError
 from agent.sandbox.history import Change, Record, WorkspaceHistory
 from agent.sandbox.output_buffer import visible
 from agent.sandbox.sandbox import Sandbox
@@ -151,7 +150,5 @@ async def press_undo(context: HandlerContext, press: ButtonPress) -> PressResult
 
 
 async def of_chat(context: HandlerContext, chat: str) -> ChatChanges:
-    if context.services.sandbox is None:
-        raise AgentError(TEXTS.not_here)
     zone = str((await context.local_time(chat)).tzinfo)
     return ChatChanges(await context.services.sandbox(chat), zone)

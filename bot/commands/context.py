@@ -77,20 +77,20 @@ class ModelSource(Protocol):
 
 @dataclass(frozen=True)
 class Services:
-    """Parts of the running agent; commands that need one that is None say so.
+    """Parts of the running agent.
 
-    `tokens` counts a chat's tokens by part, which add up to the window.
+    `tokens` counts a chat's tokens by part, which add up to the window. `servers` is None where none is configured.
     """
 
     chats: Chats
-    approvals: Approvals | None = None
-    backend: BackendClient | None = None
-    tokens: Callable[[str], Awaitable[Mapping[str, int]]] | None = None
-    planner: Callable[[str], Awaitable[Planner]] | None = None
-    selftests: SelftestStore | None = None
-    sandbox: Callable[[str], Awaitable[Sandbox]] | None = None
-    state: Path | None = None
-    budgets: DailyBudgets | None = None
+    approvals: Approvals
+    backend: BackendClient
+    tokens: Callable[[str], Awaitable[Mapping[str, int]]]
+    planner: Callable[[str], Awaitable[Planner]]
+    selftests: SelftestStore
+    sandbox: Callable[[str], Awaitable[Sandbox]]
+    state: Path
+    budgets: DailyBudgets
     models: ModelSource | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
     servers: "ToolServers | None" = None

@@ -153,9 +153,6 @@ def planned(planner: Planner, job: Job) -> str:
 
 
 async def planner_of(context: HandlerContext, chat: str) -> Planner:
-    """Return the chat's job planner. Raises AgentError if there is no scheduler."""
-    if context.services.planner is None:
-        raise AgentError(TEXTS.not_here)
     return await context.services.planner(chat)
 
 

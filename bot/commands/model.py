@@ -32,9 +32,6 @@ OFFERED = 3
 async def model(context: HandlerContext, call: CommandCall) -> None:
     """/model: the model, its speed and its self-test, with a button for each other profile whose model is here."""
     backend = context.services.backend
-    if backend is None:
-        await context.send(call.chat, TEXTS.no_backend)
-        return
     report, profiles = await backend.status(), await backend.profiles()
     server, speed = report.backend, report.speed
     lines = [TEXTS.model.format(now=server.profile or server.model or "?")]
@@ -45,8 +42,7 @@ async def model(context: HandlerContext, call: CommandCall) -> None:
         lines.append(TEXTS.model_window.format(tokens=server.n_ctx))
     if measured := speed.median_decode_tok_s or speed.decode_tok_s:
         lines.append(TEXTS.model_speed.format(speed=measured))
-    selftests = context.services.selftests
-    if selftests and (known := await selftests.known(server)):
+    if known := await context.services.selftests.known(server):
         lines.append(sentence(known))
     rehearses = call.level == "owner" and context.services.models is not None
     keyboard = [
@@ -62,8 +58,6 @@ async def model(context: HandlerContext, call: CommandCall) -> None:
 
 async def press_model(context: HandlerContext, press: ButtonPress) -> PressResult:
     """Switch in the background; a message tells the chat how it ended."""
-    if context.services.backend is None:
-        return PressResult(TEXTS.expired)
     facts = {"act": "model", "to": press.argument, "by": press.sender.name}
     await context.store.ledger.record("admin", press.chat, **facts)
     context.start(switch(context, context.services.backend, press.chat, press.argument))
@@ -85,7 +79,7 @@ async def switch(context: HandlerContext, backend: BackendClient, chat: str, pro
         text += " " + TEXTS.switched_warm.format(tokens=server.warm.tokens)
     await context.send(chat, text)
     selftests = context.services.selftests
-    if selftests is None or await selftests.known(server) is not None:
+    if await selftests.known(server) is not None:
         return
     try:
         result = sentence(await selftests.of((await backend.status()).backend))

@@ -156,10 +156,8 @@ async def first_screen(context: HandlerContext, level: AccessLevel) -> tuple[str
 
 
 async def model_words(context: HandlerContext) -> str:
-    """Describe the model that serves, with the host of an external one; "" without a backend."""
+    """Describe the model that serves, with the host of an external one."""
     backend = context.services.backend
-    if backend is None:
-        return ""
     try:
         server = (await backend.status()).backend
         if server.model == TOY or (not server.model and server.profile == TOY_PROFILE):  # it starts

@@ -62,10 +62,9 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
     named = {"": TEXTS.as_app, **{code: name_of(code) for code in languages()}}
 
     lines = [TEXTS.settings.format(thinking=budgets.get(thinking, str(thinking)))]
-    if services.backend is not None:
-        with suppress(BackendUnavailable):  # then nobody knows what the model server takes
-            if not (await services.backend.endpoint()).extras:
-                lines.append(TEXTS.no_thinking)
+    with suppress(BackendUnavailable):  # then nobody knows what the model server takes
+        if not (await services.backend.endpoint()).extras:
+            lines.append(TEXTS.no_thinking)
     lines.append(TEXTS.settings_tools.format(lines=TEXTS.tool_lines[shown]))
     lines.append(TEXTS.settings_voice.format(voice=TEXTS.voice_settings[spoken]))
     if services.voice and spoken != "off" and (command := services.voice.missing()):
@@ -112,11 +111,10 @@ async def timezone(context: HandlerContext, call: CommandCall) -> None:
         raise AgentError(f"{TEXTS.timezone_unknown.format(zone=call.argument)} {hint}")
     await context.store.chats.set_timezone(chat, zone, call.sender.name)
     text = TEXTS.timezone.format(zone=zone, at=f"{await context.local_time(chat):%H:%M}")
-    if context.services.planner is not None:
-        planner = await context.services.planner(chat)
-        if moved := await planner.move_to_zone():
-            lines = [f"{job.id}. {planner.describe(job, 1)}" for job in moved]
-            text = "\n".join([text, TEXTS.timezone_jobs, *lines])
+    planner = await context.services.planner(chat)
+    if moved := await planner.move_to_zone():
+        lines = [f"{job.id}. {planner.describe(job, 1)}" for job in moved]
+        text = "\n".join([text, TEXTS.timezone_jobs, *lines])
     await context.send(chat, text)
 
 

@@ -42,7 +42,7 @@ async def status_report(
     if (since := await context.store.freeze.since()) is not None:
         at = f"{await context.local_time(chat, since):%Y-%m-%d %H:%M}"
         lines.insert(0, f"**{TEXTS.frozen_since.format(at=at)}**")
-    if context.services.budgets and (used := await context.services.budgets.half_used(chat)):
+    if used := await context.services.budgets.half_used(chat):
         told_used = [f"{translated(WORDS[u.kind])} {u.used:,} / {most:,}" for u, most in used]
         lines.append(TEXTS.used_today.format(used=", ".join(told_used)))
     if sources := await context.store.taints.of_chat(chat):
@@ -71,8 +71,6 @@ async def status_report(
 
 async def backend_status(context: HandlerContext) -> Status | str:
     """The status, or a sentence on why there is none."""
-    if context.services.backend is None:
-        return TEXTS.no_backend
     try:
         return await context.services.backend.status()
     except BackendUnavailable as error:
@@ -93,7 +91,6 @@ async def gpu(context: HandlerContext, call: CommandCall) -> None:
     if isinstance(report, str):
         await context.send(call.chat, report)
         return
-    assert context.services.backend
     lines = [gpu_line(gpu) for gpu in report.gpus]
     caption = "\n".join(lines) or TEXTS.no_gpu_speed
     zone = str((await context.local_time(call.chat)).tzinfo)
@@ -124,8 +121,8 @@ async def lend(
 ) -> tuple[str, Keyboard]:
     """Lend the card, take it back (0), or offer times (None)."""
     backend = context.services.backend
-    if asked.level != "owner" or backend is None:
-        return TEXTS.only_owners if backend else TEXTS.no_backend, []
+    if asked.level != "owner":
+        return TEXTS.only_owners, []
     if seconds is None:
         hours = [Button(f"{LEND}:{h * 3600}", TEXTS.lend_hours.format(hours=h)) for h in LEND_HOURS]
         return TEXTS.lend_how, [hours]
@@ -141,8 +138,8 @@ async def lend(
 async def urgent(context: HandlerContext, call: CommandCall) -> None:
     """/urgent WORDS, while the card is lent: what a small model says to these words alone."""
     backend = context.services.backend
-    if backend is None or not call.argument:
-        await context.send(call.chat, TEXTS.urgent_how if backend else TEXTS.no_backend)
+    if not call.argument:
+        await context.send(call.chat, TEXTS.urgent_how)
         return
     await context.channel.typing(call.chat)
     await context.send(call.chat, translate_phrase(await backend.answer_urgent(call.argument)))
@@ -150,9 +147,6 @@ async def urgent(context: HandlerContext, call: CommandCall) -> None:
 
 async def tokens(context: HandlerContext, call: CommandCall) -> None:
     """/context: a chat's tokens by part."""
-    if context.services.tokens is None:
-        await context.send(call.chat, TEXTS.not_here)
-        return
     parts = await context.services.tokens(call.chat)
     rows = {**parts, f"**{TEXTS.context_window}**": sum(parts.values())}
     amount = local("{count:,}")

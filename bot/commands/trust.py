@@ -19,18 +19,18 @@ LISTED = 8  # notes and jobs with a button each
 class ChatTrust:
     """The untrusted text of one chat, and vouching for it.
 
-    `zone` is an IANA name, `files` None where there is no sandbox.
+    `zone` is an IANA name.
     """
 
     chat: str
     store: Store
-    files: Files | None
+    files: Files
     zone: str
 
     async def report(self) -> tuple[str, Keyboard]:
         """List the untrusted text of the chat, with a button to vouch for each item."""
         chat = await self.store.taints.of_chat(self.chat)
-        files = await self.files.taints() if self.files else []
+        files = await self.files.taints()
         lines: list[str] = []
         rows: list[list[Button]] = []
         for kind, taints in (("chat", chat), ("files", files)):
@@ -57,7 +57,7 @@ class ChatTrust:
         match kind:
             case "chat":
                 return bool(await self.store.taints.clear(self.chat, int(number), by))
-            case "files" if self.files:
+            case "files":
                 done = bool(await self.files.vouch(int(number)))
                 if done:
                     facts = {"what": "files", "upto": number, "by": by}
@@ -94,6 +94,5 @@ async def press_trust(context: HandlerContext, press: ButtonPress) -> PressResul
 
 
 async def of_chat(context: HandlerContext, chat: str) -> ChatTrust:
-    sandbox, zone = context.services.sandbox, str((await context.local_time(chat)).tzinfo)
-    files = (await sandbox(chat)).files if sandbox else None
-    return ChatTrust(chat, context.store, files, zone)
+    zone = str((await context.local_time(chat)).tzinfo)
+    return ChatTrust(chat, context.store, (await context.services.sandbox(chat)).files, zone)

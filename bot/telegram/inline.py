@@ -26,8 +26,7 @@ LEFT_OUT = "charts"  # what only the agent needs
 
 async def offer_facts(context: HandlerContext, query: InlineQuery) -> None:
     """Answer an inline query with the facts that its words name, or with all; Telegram caches none."""
-    if (state := context.services.state) is None:
-        return
+    state = context.services.state
     status = None
     with suppress(TimeoutError):
         async with asyncio.timeout(STATUS_SECONDS):

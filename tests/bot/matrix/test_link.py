@@ -55,7 +55,6 @@ async def apps(
     gram = await life.enter_async_context(Localgram(TOKEN))
     phone = gram.user("Olga", id=OWNER, started=True)
     other = TelegramScenario(gram=gram, folder=scenario.folder, owner=phone)
-    scenario.plans = other.plans = True
     async with (
         open_store(scenario.folder / "voltaire.db") as store,
         telegram_app(other.telegram, store, other.leaks) as of_telegram,
@@ -86,7 +85,7 @@ async def test_notes_follow_a_person_into_the_other_app(apps: BothApps) -> None:
 
 
 async def test_jobs_are_seen_from_both_and_speak_where_they_were_made(apps: BothApps) -> None:
-    planner = await apps.telegram.planner(f"tg:{OWNER}")
+    planner = await apps.telegram.services.planner(f"tg:{OWNER}")
     job = await planner.add((await planner.propose("every day at 9:00", "stretch")).spec)
     await apps.link()
     assert "stretch" in await apps.ask("!jobs")

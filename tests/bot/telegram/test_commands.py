@@ -20,6 +20,7 @@ from fakes.patience import soon
 from fakes.words import saying
 
 TEXTS = Texts()
+NO_BACKEND = "No model backend is running."  # of BackendClient
 CONTRACT = (
     "start help new resume stop retry undo changes plan status gpu model context memory forget jobs"
     " schedule tonight repos skills mcp summary link trust approve freeze thaw export settings timezone"
@@ -145,7 +146,6 @@ async def test_notes_are_pinned_by_word_and_by_button(scenario: TelegramScenario
 
 
 async def test_a_time_zone_moves_the_jobs_of_its_chat_alone(scenario: TelegramScenario) -> None:
-    scenario.plans = True
     async with scenario.open() as run:
         spec = (
             await Planner(run.store, "tg:111", "UTC").propose_text("every day at 9 stretch")
@@ -291,7 +291,7 @@ async def test_status_tells_and_refreshes(scenario: TelegramScenario) -> None:
         shown = await card(scenario, "/status")
         query = await scenario.owner.press(shown, "Refresh")
         answer = await scenario.owner.answer(query)
-    assert shown.text.startswith(f"{TEXTS.no_backend}\n0 waiting · ")
+    assert shown.text.startswith(f"{NO_BACKEND}\n0 waiting · ")
     assert shown.text.splitlines()[-1] == saying("page.url", "docs/page.md")
     assert shown.buttons == ["Refresh"]
     assert answer.text == ""
@@ -314,7 +314,6 @@ async def test_status_opens_the_page_for_an_owner_alone(scenario: TelegramScenar
 async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
     scenario: TelegramScenario,
 ) -> None:
-    scenario.plans = True
     async with scenario.open() as run:
         shown = await card(scenario, "/schedule\nevery day at 9:00 stretch")
         none = await scenario.owner.ask("/jobs")
@@ -340,7 +339,6 @@ async def test_a_job_is_shown_with_its_next_times_and_made_by_a_press(
 
 
 async def test_jobs_are_planned_paused_and_deleted(scenario: TelegramScenario) -> None:
-    scenario.plans = True
     async with scenario.open():
         none = await scenario.owner.ask("/jobs")
         how = await scenario.owner.ask("/schedule")
@@ -366,7 +364,6 @@ async def test_what_is_not_set_up_says_so(scenario: TelegramScenario) -> None:
             for command in (
                 "/gpu",
                 "/model",
-                "/context",
                 "/jobs",
                 "/repos",
                 "/summary",
@@ -376,10 +373,9 @@ async def test_what_is_not_set_up_says_so(scenario: TelegramScenario) -> None:
             )
         ]
     assert said == [
-        TEXTS.no_backend,
-        TEXTS.no_backend,
-        TEXTS.not_here,
-        TEXTS.not_here,
+        NO_BACKEND,
+        NO_BACKEND,
+        TEXTS.no_jobs,
         TEXTS.no_repos,
         TEXTS.no_repos,
         TEXTS.no_grants,
@@ -422,7 +418,6 @@ async def test_a_button_of_a_made_up_key_has_expired(
     scenario: TelegramScenario, number: str
 ) -> None:
     """Which key a press has is an app's to say."""
-    scenario.plans = True
     async with scenario.open() as run:
         card = await scenario.owner.ask("/jobs")
         for kind in BUTTONS:

@@ -41,7 +41,6 @@ def frozen(scenario: TelegramScenario) -> TelegramScenario:
         return calls("push", what="A") if last.endswith("push") else says("Done.")
 
     scenario.script = script
-    scenario.services = lambda run: {"state": scenario.folder}
     return scenario
 
 

@@ -74,7 +74,6 @@ def call_as_guest(scenario: TelegramScenario, person: Person, words: str) -> Que
 
 async def test_an_owner_is_offered_facts_and_a_stranger_nothing(scenario: TelegramScenario) -> None:
     stranger = scenario.gram.user("Sam Stranger", started=True)
-    scenario.services = lambda run: {"state": scenario.folder}
     async with scenario.open() as run:
         theirs = inquire(scenario, stranger, "disk?")
         mine = inquire(scenario, scenario.owner, "disk?")

@@ -22,7 +22,7 @@ async def told(person: Person, text: str) -> Message:
 
 async def test_a_whole_conversation(scenario: TelegramScenario, gram: Localgram) -> None:
     person = gram.user("Иван", id=222, language="ru", started=True)
-    scenario.owner, scenario.tools, scenario.plans = person, [push], True
+    scenario.owner, scenario.tools = person, [push]
 
     def say(request: Request) -> Any:
         last = request.messages[-1].text
@@ -33,7 +33,6 @@ async def test_a_whole_conversation(scenario: TelegramScenario, gram: Localgram)
         return says("Да.")
 
     scenario.script = say
-    scenario.services = lambda run: {"planner": run.planner}
     async with scenario.open() as run:
         start = await told(person, "/start")
         await person.send("PUSH")

@@ -85,7 +85,7 @@ async def test_in_a_group_only_an_owner_stops_a_switch(scenario: TelegramScenari
     scenario.config |= {"allow": frozenset({group.id}), "groups": "all"}
     async with scenario.open() as run:
         chat = f"tg:{group.id}"
-        planner = await run.services.planner(chat)  # type: ignore[misc]
+        planner = await run.services.planner(chat)
         proposal = await planner.propose_text("every day at 8 switch to coder")
         await planner.add(proposal.spec)
         await member.send("/jobs", chat=group)

@@ -35,7 +35,6 @@ def working(scenario: TelegramScenario, sandboxes: Sandboxes) -> TelegramScenari
         return calls("bash", command=last.text.rpartition("</context>\n")[2])
 
     scenario.sandbox, scenario.tools, scenario.script = sandboxes.of, [bash, write_file], script
-    scenario.services = lambda run: {"sandbox": sandboxes.of}
     return scenario
 
 
