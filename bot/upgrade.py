@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
 from agent.aio import complete
 from agent.files import bytes_below, replacing
@@ -22,10 +21,12 @@ from agent.store.errors import StoreNewer
 from bot.backup import backup, is_backed_up
 from bot.installed_program import InstalledProgram, ProgramVersion, UpgradeError, run
 from bot.restore import keep_secrets
+from bot.setup import SetupError, units
 from bot.state import DATABASE
 
 QUESTION = "how much disk space is free?"
 TEST_SECONDS = 300.0
+SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
 # What a test of the new program must not share with the running services.
 ALONE = {"VOLTAIRE_BACKEND__LOCAL_PORT": "0", "VOLTAIRE_TELEGRAM__WEBHOOK_URL": ""}
 
@@ -40,13 +41,32 @@ class UpgradeRecord:
     schema: int
 
 
-class RestartableServices(Protocol):
-    """The systemd units, if there are any. Both methods raise UpgradeError, `start` also when the units do not
-    become ready."""
+@dataclass(frozen=True)
+class SystemdServices:
+    """The systemd units, if there are any. Both methods raise UpgradeError."""
 
-    async def stop(self) -> None: ...
+    scope: units.SystemdScope
+    config: Path | None
 
-    async def start(self, command: Path) -> None: ...
+    async def stop(self) -> None:
+        try:
+            if names := units.installed(self.scope):
+                await asyncio.to_thread(units.run_systemctl, self.scope, "stop", *names)
+        except SetupError as error:
+            raise UpgradeError(str(error)) from None
+
+    async def start(self, command: Path) -> None:
+        """Have the installed program renew and start its own units, and wait until they have settled."""
+        if not units.installed(self.scope):
+            return
+        config = ("--config", str(self.config)) if self.config else ()
+        await run(str(command), *config, "setup", "--upgrade")
+        await asyncio.sleep(SETTLING_SECONDS)
+        for name, state in (await asyncio.to_thread(units.unit_states, self.scope)).items():
+            if state != "active":
+                raise UpgradeError(
+                    f"{name} is {state} ({units.journal(self.scope, name)} says why)."
+                )
 
 
 @dataclass(frozen=True)
@@ -57,7 +77,7 @@ class Upgrade:
     """
 
     installation: InstalledProgram
-    services: RestartableServices
+    services: SystemdServices
     state: Path
     config: Path | None
     say: Callable[[str], None]

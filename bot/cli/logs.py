@@ -8,7 +8,6 @@ import click
 from backend.client import BackendUnavailable
 from bot.cli.command import NoBackend, Options, runs
 from bot.cli.connect import backend_client
-from bot.cli.upgrade import SystemdServices
 from bot.setup import units
 
 LINES = 100
@@ -20,7 +19,7 @@ LOOK_SECONDS = 1.0
 @runs
 async def command(options: Options, follow: bool) -> None:
     scope = units.SystemdScope.here()
-    if names := SystemdServices(scope, options.config).names:
+    if names := units.installed(scope):
         chosen = [word for name in names for word in ("-u", name)]
         more = ["--follow"] if follow else ["--no-pager"]
         os.execvp("journalctl", ["journalctl", *scope.flags, "-n", str(LINES), *chosen, *more])  # noqa: S606 - the user's own

@@ -1,7 +1,5 @@
 """voltaire upgrade: the next version, tried before it is taken; --rollback: the one before."""
 
-import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -14,13 +12,9 @@ from bot.installed_program import (
     Environment,
     InstalledProgram,
     ProgramVersion,
-    UpgradeError,
-    run,
 )
 from bot.settings import Settings, find_file
-from bot.setup import SetupError, units
-
-SETTLING_SECONDS = 5.0  # a service that fails soon after it was ready has failed
+from bot.setup import units
 
 
 @click.command(
@@ -68,49 +62,13 @@ async def switch(
     with sign_of_life("working"):
         from bot.cli.connect import backend_client
         from bot.state import read_presence
-        from bot.upgrade import Upgrade
+        from bot.upgrade import SystemdServices, Upgrade
 
         services = SystemdServices(units.SystemdScope.here(), config)
-        if not services.names:
+        if not units.installed(services.scope):
             async with backend_client(settings) as backend:
                 if read_presence(settings.state_dir) or await backend.answers():
                     raise Failed("Bot or backend run in the foreground; stop them first.")
         for_person(ValueError())  # loads what an error needs before any file is replaced
         upgrade = Upgrade(installation, services, settings.state_dir, config, click.echo)
         await (upgrade.forward(release) if release else upgrade.rollback())
-
-
-@dataclass(frozen=True)
-class SystemdServices:
-    """bot.upgrade.RestartableServices: the systemd units, where they are installed."""
-
-    scope: units.SystemdScope
-    config: Path | None
-
-    @property
-    def names(self) -> list[str]:
-        return [
-            name
-            for name in units.SERVICES
-            if units.systemd_runs() and (self.scope.folder / name).exists()
-        ]
-
-    async def stop(self) -> None:
-        try:
-            if self.names:
-                await asyncio.to_thread(units.run_systemctl, self.scope, "stop", *self.names)
-        except SetupError as error:
-            raise UpgradeError(str(error)) from None
-
-    async def start(self, command: Path) -> None:
-        """Have the installed program renew and start its own units, and wait until they have settled."""
-        if not self.names:
-            return
-        config = ("--config", str(self.config)) if self.config else ()
-        await run(str(command), *config, "setup", "--upgrade")
-        await asyncio.sleep(SETTLING_SECONDS)
-        for name, state in (await asyncio.to_thread(units.unit_states, self.scope)).items():
-            if state != "active":
-                raise UpgradeError(
-                    f"{name} is {state} ({units.journal(self.scope, name)} says why)."
-                )

@@ -136,6 +136,11 @@ def systemd_runs() -> bool:
     return Path("/run/systemd/system").is_dir()
 
 
+def installed(scope: SystemdScope) -> list[str]:
+    """The names of the services whose units are installed."""
+    return [name for name in SERVICES if systemd_runs() and (scope.folder / name).exists()]
+
+
 def render(scope: SystemdScope, installation: Installation) -> dict[str, str]:
     """Render the text of each unit."""
     folder = TEMPLATES / ("system" if scope.root else "user")

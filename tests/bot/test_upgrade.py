@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 from zipfile import ZipFile
 
 import pytest
@@ -22,7 +23,7 @@ from bot.installed_program import (
     UpgradeError,
     added_lines,
 )
-from bot.upgrade import Upgrade
+from bot.upgrade import SystemdServices, Upgrade
 
 PROGRAM = """#!/bin/sh
 # A program of version {version}: doctor finds {trouble}, the demo ends with {demo}, a restore with {restore}.
@@ -101,7 +102,11 @@ async def made(folder: Path, *fails: str, **second: object) -> tuple[Upgrade, Pl
     place = Place(folder, {"2": second})
     units = Units(place, set(fails))
     said: list[str] = []
-    return Upgrade(place, units, folder / "s", None, said.append), place, units
+    return (
+        Upgrade(place, cast(SystemdServices, units), folder / "s", None, said.append),
+        place,
+        units,
+    )
 
 
 def schema(folder: Path) -> int:
@@ -343,7 +348,9 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     async with open_store(tmp_path / "s" / "voltaire.db"):
         pass
     place = Place(tmp_path, {})
-    upgrade = Upgrade(checkout, Units(place), tmp_path / "s", None, lambda line: None)
+    upgrade = Upgrade(
+        checkout, cast(SystemdServices, Units(place)), tmp_path / "s", None, lambda line: None
+    )
     await upgrade.forward(found)
     assert "# 1.1" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == second
     # This environment has all optional parts.
