@@ -89,6 +89,6 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
             at = settings.page.listen
             if listen or not at or new_key or "in use" not in str(error):
                 raise
-            key = load_key(own or settings.state_dir / KEY, create=False)
+            key = load_key(own or settings.state_dir / KEY)
             click.echo(f"http://{at}/?key={key}")
             click.echo("(The running bot serves it.)", err=True)

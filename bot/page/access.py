@@ -43,7 +43,7 @@ class PageRefused(AgentError):
     """The page cannot be served as configured; `str` says why."""
 
 
-def load_key(path: Path, *, create: bool, what: str = "The page's key") -> str:
+def load_key(path: Path, what: str = "The page's key", *, create: bool = False) -> str:
     """The key in the file; `what` names it in errors. Raises PageRefused where others can read it, or it is too short."""
     if create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """The agent behind OpenAI's form of an API, for programs that talk to a model, such as Home Assistant and Open WebUI.
 
-    GET  /v1/models              one model, voltaire
+    GET  /v1/models              one model, voltaire; /v1/models/voltaire, too
     POST /v1/chat/completions    one turn, streamed or not
 
 Each client has a key and a chat, which remembers what was said: of the history that a client sends only the last
@@ -21,7 +21,7 @@ from hmac import compare_digest
 from typing import Any, Literal
 
 from aiohttp import web
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from agent.aio import BackgroundTasks
 from agent.errors import AgentError
@@ -42,6 +42,7 @@ log = logging.getLogger(__name__)
 
 PREFIX = "/v1/"
 MODEL = "voltaire"
+LISTED = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
 LARGEST_BODY = 32 << 20  # a whole history
 BEAT_SECONDS = 15.0
 CHAT_HEADER = "X-Voltaire-Chat"
@@ -74,9 +75,12 @@ class Part(BaseModel):
     text: str = ""
 
 
+PARTS = TypeAdapter(list[Part])
+
+
 class Message(BaseModel):
     role: str
-    content: str | list[Part] | None = None
+    content: Any = None  # read of the last one alone
 
 
 class Asked(BaseModel):
@@ -89,12 +93,13 @@ class Asked(BaseModel):
 
     @property
     def words(self) -> str:
-        """What the user said last. Raises Refused."""
+        """What the user said last. Raises Refused, ValidationError."""
         said = [message for message in self.messages if message.role not in INSTRUCTIONS]
         if not said or said[-1].role != "user":
             raise Refused(400, "The last message is not the user's, so there is nothing to answer.")
         content = said[-1].content or ""
-        parts = [Part(type="text", text=content)] if isinstance(content, str) else content
+        text = [{"type": "text", "text": content}]
+        parts = PARTS.validate_python(text if isinstance(content, str) else content)
         if other := next((part.type for part in parts if part.type != "text"), ""):
             raise Refused(400, f"The message has a part of type {other}: only text is taken here.")
         if not (words := "\n".join(part.text for part in parts).strip()):
@@ -124,11 +129,7 @@ def completions_route(
     """Create the API's route; `tasks` run the turns. Raises PageRefused if a key cannot be read, is too short, or
     readable to others."""
     clients = [
-        Client(
-            name,
-            load_key(each.key_file, create=False, what=f"The key of page.clients.{name}"),
-            each.chat,
-        )
+        Client(name, load_key(each.key_file, f"The key of page.clients.{name}"), each.chat)
         for name, each in settings.page.clients.items()
     ]
 
@@ -141,8 +142,9 @@ def completions_route(
             connections.keep(request.transport)
             match request.method, request.path.removeprefix(PREFIX):
                 case "GET", "models":
-                    model = {"id": MODEL, "object": "model", "created": 0, "owned_by": MODEL}
-                    return web.json_response({"object": "list", "data": [model]})
+                    return web.json_response({"object": "list", "data": [LISTED]})
+                case "GET", "models/voltaire":
+                    return web.json_response(LISTED)
                 case "POST", "chat/completions":
                     return await complete(request, known[0], talk, tasks)
             raise Refused(404, f"There is no {request.method} {request.path} here.")
@@ -160,13 +162,13 @@ async def complete(
     try:
         body = await request.clone(client_max_size=LARGEST_BODY).read()
         asked = Asked.model_validate_json(body)
+        words, chat = asked.words, client.chat_of(request)
     except web.HTTPRequestEntityTooLarge:
         raise Refused(413, f"The request has more than {LARGEST_BODY >> 20} MiB.") from None
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise Refused(400, f"{where or 'The body'}: {first['msg']}.") from None
-    words, chat = asked.words, client.chat_of(request)
     again = request.headers.get("Idempotency-Key", "")
     named = "\0".join([client.name, chat, again or secrets.token_hex(16), words])
     update = hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()

@@ -403,12 +403,8 @@ def hook_route(
 ) -> web.RouteDef:
     """Create the hooks' route. Raises PageRefused if a secret cannot be read, is too short, or readable to others."""
     known = {
-        name: Hook(
-            name,
-            section.job,
-            load_key(section.secret_file, create=False, what=f"The secret of page.hooks.{name}"),
-        )
-        for name, section in settings.page.hooks.items()
+        name: Hook(name, each.job, load_key(each.secret_file, f"The secret of page.hooks.{name}"))
+        for name, each in settings.page.hooks.items()
     }
 
     async def call(request: web.Request) -> web.Response:

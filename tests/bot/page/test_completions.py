@@ -58,7 +58,8 @@ async def serving(house: House, client: AsyncOpenAI) -> None:
 
     async def listed() -> bool:
         try:
-            return [model.id async for model in client.models.list()] == ["voltaire"]
+            listed = [model async for model in client.models.list()]
+            return listed == [await client.models.retrieve("voltaire")]
         except openai.APIConnectionError:
             return False
 
@@ -115,6 +116,10 @@ async def test_errors_have_openais_form_and_a_sentence(
             (assistant, "The last message is not the user's"),
             ([{"role": "user", "content": "  "}], "last message is empty"),
             ([{"role": "system", "content": "x"}], "The last message is not the user's"),
+            (
+                [{"role": "user", "content": [{"type": "text", "text": None}]}],
+                "0.text: Input should be",
+            ),
         ]
         for messages, why in cases:
             with pytest.raises(openai.BadRequestError, match=why) as refused:
@@ -248,7 +253,8 @@ async def test_the_forms_of_home_assistant_and_open_webui(house: House, address:
     history = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hello."}]
     called = [
         {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "HassTurnOn", "arguments": "{}"}}]},
-        {"role": "tool", "tool_call_id": "a", "content": '{"success": true}'},
+        {"role": "tool", "tool_call_id": "a", "content": {"success": True}},
+        {"role": "assistant", "content": [{"type": "text", "text": None}]},
     ]  # fmt: skip
     injected = {"role": "user", "content": "# Contextual information\n\nIt is `3:07 PM`."}
     said = [{"role": "user", "content": [{"type": "text", "text": "and now?"}]}]
