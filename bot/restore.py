@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Manifest:
     schema: int
     made_at: str
     secrets: bool
-    files: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str]
 
 
 _MANIFEST = TypeAdapter(Manifest)
@@ -173,8 +173,7 @@ def unpack(source: Path, folder: Path, wanted: Collection[str] | None = None) ->
     if manifest.schema > len(migrations()):
         made_by = f"The backup was made by version {manifest.version[:40]}"
         raise BackupError(f"{made_by}, which is newer than this one; update first.")
-    # Backups of 0.1 before November 2026 had no hashes, and the manifest in front.
-    if manifest.files and manifest.files != found:
+    if manifest.files != found:
         wrong = sorted({*manifest.files.items()} ^ {*found.items()})
         raise BackupError(f"{source} is damaged: {wrong[0][0]} is not what was backed up.")
     if DATABASE not in found:

@@ -286,7 +286,7 @@ async def test_a_cut_newer_or_foreign_file_changes_nothing(state: Path, tmp_path
     cut_checksum = tmp_path / "cut checksum"
     cut_checksum.write_bytes(good.read_bytes()[:-4])
     newer = tmp_path / "newer"
-    fields = {"version": "99.0", "schema": 999, "made_at": "", "secrets": False}
+    fields = {"version": "99.0", "schema": 999, "made_at": "", "secrets": False, "files": {}}
     packed(good, newer, lambda n, old: json.dumps(fields).encode() if "manifest" in n else old)
     outside = tmp_path / "outside"
     with tarfile.open(outside, "w:gz") as tar, tarfile.open(good) as whole:
@@ -429,6 +429,7 @@ async def test_a_member_that_no_backup_has_replaces_nothing(
     "change",
     [
         {"schema": "first"},
+        {"files": {}},
         {"files": ["voltaire.db"]},
         {"files": {"voltaire.db": ["x"]}},
         {"made_at": "\ud800"},
@@ -444,7 +445,7 @@ async def test_a_manifest_of_other_types_or_without_end_is_refused(
     def changed(name: str, old: bytes) -> bytes:
         return json.dumps(json.loads(old) | change).encode() if name == "manifest.json" else old
 
-    with pytest.raises(BackupError, match="not a backup of Voltaire"):
+    with pytest.raises(BackupError, match="not a backup of Voltaire|not what was backed up"):
         await restore(packed(tmp_path / "good", tmp_path / "bad", changed), state)
     assert await waiting(state) == ["hello"]
 
@@ -479,7 +480,9 @@ async def test_a_configuration_that_cannot_be_read_replaces_nothing(
 
     def changed(name: str, old: bytes) -> bytes:
         if name == "manifest.json":
-            return json.dumps(json.loads(old) | {"files": {}}).encode()
+            manifest = json.loads(old)
+            manifest["files"]["config.toml"] = sha256(config).hexdigest()
+            return json.dumps(manifest).encode()
         return config if name == "config.toml" else old
 
     bad = packed(tmp_path / "good", tmp_path / "bad", changed)
