@@ -33,6 +33,7 @@ from bot.night_shift import night_shift
 from fakes.gpu_queue_local import LocalGpuQueue
 from fakes.model_scripted import Reply, Script, ScriptedModel, calls, says
 from fakes.page_state import CardBackend, backend_with_card
+from fakes.patience import SECONDS
 from fakes.sandbox_box import repository
 from tests.agent.schedule.conftest import Clock
 from tests.agent.schedule.test_job_runner import deliver
@@ -260,8 +261,8 @@ async def test_it_gives_way_to_people_at_once(tmp_path: Path) -> None:
     async with opened(tmp_path, lambda request: replies.pop(0), attempts=1) as house:
         await house.plan("Count")
         looking = asyncio.create_task(house.look(5.01))
-        await asyncio.wait_for(begun.wait(), 20)
-        async with asyncio.timeout(5), house.queue("tg:2", PERSON, None):
+        await asyncio.wait_for(begun.wait(), SECONDS)
+        async with asyncio.timeout(SECONDS), house.queue("tg:2", PERSON, None):
             assert len(house.model.requests) == 1, "it waits while a person is answered"
         assert await looking == "done: attempt 1"
         await house.look(10)
