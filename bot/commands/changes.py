@@ -55,7 +55,9 @@ class ChatChanges:
         records = await asyncio.to_thread(history.ended)
         if not records:
             return TEXTS.no_changes, ()
-        number = whole_number(argument) if argument.isdecimal() else records[0].number
+        if argument and not argument.isdecimal():  # of a name, say: not the last turn
+            return await self.report()
+        number = whole_number(argument) if argument else records[0].number
         result = await complete(asyncio.to_thread(history.undo, number, anyway=anyway))
         await self.sandbox.quota.measure()
         if not result.done:

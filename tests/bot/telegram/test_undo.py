@@ -52,6 +52,8 @@ async def test_what_a_turn_changed_is_shown_and_taken_back_by_the_button(
         assert (read.buttons, answer.buttons) == ([], [TEXTS.undo])
         assert "-two\n+2\n" in shown.text and "d/n⟨U+0060⟩w.txt" in shown.text
         assert shown.buttons == [f"{TEXTS.undo} 1"]
+        for unclear in ("/undo -1", "/undo a.txt", "/undo the last two"):
+            assert (await olga.ask(unclear)).text == shown.text
         await olga.press(answer, TEXTS.undo)
         told = await olga.next_message()
         assert told.text == "Turn 1 is taken back: 4 files."
