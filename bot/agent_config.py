@@ -93,7 +93,7 @@ def instructions_of(settings: Settings) -> str:
     if path is None:
         return ""
     try:
-        text = path.expanduser().read_text("utf-8").strip()
+        text = path.expanduser().read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise ConfigurationError(f"agent.instructions: {path} cannot be read: {reason}.") from None

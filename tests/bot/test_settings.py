@@ -187,3 +187,5 @@ def test_instructions_are_a_short_text(tmp_path: Path) -> None:
         instructions_of(settings)
     file.write_text(" " + "é" * 600 + "\n", "utf-8")
     assert instructions_of(settings) == "é" * 600
+    file.write_text("\ufeffBe brief.\r\n")  # as Windows' editors save it
+    assert instructions_of(settings) == "Be brief."
