@@ -193,6 +193,8 @@ def scan(
     rest = tidy(phrase)
     while clause := first_clause(rest):
         match, slot, apply = clause
+        if not draft.said and match[0] in AMBIGUOUS_ZONES:  # "ist" is a word of German's
+            break
         slot = "day" if apply is in_clause and not re.search(HOURS, match[0]) else slot
         if draft.contradicts(slot, whole):
             if whole:

@@ -133,3 +133,13 @@ def test_a_language_without_rules_for_times_reads_the_others(
     finally:
         languages.cache_clear()
         catalogue.cache_clear()
+
+
+def test_a_german_word_is_no_time_zone() -> None:
+    with speaking("de"):
+        rule, task = parse_with_task("prüfe ob der Server an ist morgen um 9", NOW)
+        assert (rule, task) == (parse("tomorrow at 9", NOW), "prüfe ob der Server an ist")
+        with pytest.raises(NotUnderstood, match="wann das ist"):
+            parse_with_task("sag mir was los ist", NOW)
+    with pytest.raises(NotUnderstood, match="IST can mean several zones"):
+        parse("tomorrow at 9 IST", NOW)
