@@ -15,7 +15,7 @@ from agent.schedule.due_times import next_due, next_times
 from agent.schedule.night import Night
 from agent.schedule.scheduler import NIGHT
 from agent.schedule.times.draft import NotUnderstood
-from agent.schedule.times.parser import parse
+from agent.schedule.times.parser import ASK, parse
 from agent.schedule.times.rule import (
     Calendar,
     Cron,
@@ -27,7 +27,7 @@ from agent.schedule.times.rule import (
     load,
 )
 from agent.schedule.times.task_text import parse_with_task, reminder_at_beginning
-from agent.schedule.watches import WATCH, is_watch, parse_watch
+from agent.schedule.watches import USUAL, WATCH, parse_watch, watched
 from agent.store import Store
 from agent.store.jobs import OVERDUE_SECONDS, CatchUp, Job, JobSpec
 from agent.store.turns import OpenTurn
@@ -163,6 +163,9 @@ class Planner:
     async def propose(
         self, when: str, task: str, kind: str = "", made_by: Maker = "model", asked: str = ""
     ) -> Proposal:
+        with suppress(ToolError):  # a message for a watch alone says it better than a model
+            if (meant := await self.propose_text(asked, made_by)).spec.kind == WATCH:
+                return meant
         with asked_back():
             rule = parse_meant(when, asked, self.now())
         return await self.proposal(rule, when, task.strip(), kind, made_by)
@@ -170,19 +173,24 @@ class Planner:
     async def propose_text(self, text: str, made_by: Maker = "person") -> Proposal:
         """A proposal from one text that holds both the time and the task."""
         with asked_back():
-            rule, task = parse_with_task(text, self.now())
+            try:
+                rule, task = parse_with_task(text, self.now())
+            except NotUnderstood as question:
+                if str(question) != translated(ASK) or not watched(text):
+                    raise
+                rule, task = parse(USUAL, self.now()), text
         return await self.proposal(rule, text, task, "", made_by)
 
     async def proposal(self, rule: Rule, when: str, task: str, kind: str, by: Maker) -> Proposal:
         if not task:
             raise ToolError(translated("What should be done then?"))
         options: Mapping[str, Any] = {}
-        if kind != "remind" and is_watch(task) and not isinstance(rule, Once):
+        if kind != "remind" and watched(task) and not isinstance(rule, Once):
             with suppress(NotUnderstood):  # a small model repeats the time
                 said, rest = parse_with_task(task, self.now())
                 task = rest if by == "model" and said == rule and "at most" not in task else task
+            kind, task = WATCH, watched(task)
             options = {WATCH: asdict(parse_watch(task))}
-            kind, task = WATCH, task.strip()[len(WATCH) :].strip()
         else:
             kind, task = await self.classifier.classify(task, kind)
         self.check_room(await self.jobs(), by)
@@ -313,7 +321,7 @@ class Planner:
             except NotUnderstood:
                 rule, task = parse_with_task(text, self.now())
         kind = old.kind if old.kind in KINDS else ""
-        if task and old.kind == WATCH and not is_watch(task):
+        if task and old.kind == WATCH and not watched(task):
             task = f"{WATCH} {task}"
         spec = (await self.proposal(rule, text, task or old.task, kind, old.made_by)).spec
         if task:

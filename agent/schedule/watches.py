@@ -11,7 +11,9 @@ import shlex
 from asyncio import Semaphore
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Literal, cast
 
 from agent.errors import AgentError, NothingToDo, ToolError
@@ -56,11 +58,11 @@ class Watch:
 # -- in words -----------------------------------------------------------------
 
 PATH = r"(?P<subject>\"[^\"]+\"|'[^']+'|\S+)"
-PATTERN = r"(?: for (?P<pattern>.+))?"
+PATTERN = r"(?: changes| (?:for|mentions|contains) (?P<pattern>.+))?"
 NUMBER = r"-?\d+(?:\.\d+)?"
-UNIT = r" ?(?:%|°C?|degrees)?"
+UNIT = r"(?: ?(?:%|°C?|percent|degrees))?(?: full)?"
 LIMIT = (
-    rf"(?: is| rises| falls| gets| goes)? (?P<way>above|over|below|under|>|<) (?P<limit>{NUMBER}){UNIT}"
+    rf"(?: is| rises| falls| gets| goes)? (?P<way>above|over|more than|below|under|less than|>|<) (?P<limit>{NUMBER}){UNIT}"
     rf"(?:,? (?:and )?back (?:at|above|below) (?P<back>{NUMBER}){UNIT})?"
 )
 MEASURES = {
@@ -70,6 +72,7 @@ MEASURES = {
     "temperature": "sed -nE 's/.* ([0-9]+) °C.*/\\1/p' /host.txt | sort -n | tail -n 1",
 }
 AGE = "newest=$(find {path} -printf '%T@\\n' | sort -n | tail -n 1) && echo $((($(date +%s) - ${{newest%.*}}) / 60))"
+ANSWERS = r"(?:(?:stops |no longer )?(?:answer|respond)(?:s|ing)|does(?: not|n't) answer|is up|is down|goes down)"
 HYSTERESIS = 0.05  # of a limit, that a figure is back by
 FORMS = {
     look: re.compile(f"(?:the )?{form}", re.IGNORECASE | re.DOTALL)
@@ -80,7 +83,7 @@ FORMS = {
         "file": rf"(?:file|folder) {PATH}{PATTERN}",
         "value": rf"(?:value of (?P<subject>.+?)|(?P<measure>{'|'.join(MEASURES)})(?: use| usage)?){LIMIT}",
         "age": rf"(?:file|folder) {PATH}(?: is| gets)? older than (?P<count>an?|\d+) (?P<unit>minute|hour|day)s?",
-        "answers": rf"(?:url|port) {PATH}|(?:whether )?(?P<address>\S+) (?:answers|responds|is up)",
+        "answers": rf"(?:url|port) {PATH}(?: {ANSWERS})?|(?:whether )?(?P<address>\S+) {ANSWERS}",
         "feed": rf"feed {PATH}{PATTERN}",
         "page": rf"(?:page |(?=https?://|(?:[\w-]+\.)+[a-z]{{2,}}/))(?P<subject>\S+){PATTERN}",
     }.items()
@@ -89,6 +92,12 @@ THEN = re.compile(r"[\s,;]+(?:and )?then (say|do):?\s+(.+)", re.IGNORECASE | re.
 AT_MOST = re.compile(
     r"[\s,;]+at most (?:once )?(?:every|an?) ?(\d*) ?(minute|hour|day)s?\b", re.IGNORECASE
 )
+BEGINS = re.compile(
+    r"(?:please )?(?:watch|(?:tell|warn|notify|alert) me (?:when|if)|let me know (?:when|if))\s+(?:there are )?",
+    re.IGNORECASE,
+)
+NAMED = re.compile(r"(?:the )?(\S+) (?:(?:file|folder)\b ?|(?=changes$))", re.IGNORECASE)
+USUAL = "every 15 minutes"  # a watch looks, where nobody says how often
 HOW = "What should be watched? A task is, for instance, one of these: {forms}. {endings} may stand at its end."
 EXAMPLES = (
     "watch page URL for WORDS; watch feed URL; watch url URL; watch port HOST:PORT; watch commits in REPOSITORY; watch"
@@ -99,16 +108,18 @@ ENDINGS = "“at most every 10 minutes”, “then say TEXT {change}”, “then
 
 
 def parse_watch(text: str) -> Watch:
-    """The watch that a text means, which begins with "watch". Raises ToolError with the question to ask back."""
-    subject, then, least = text.strip()[len(WATCH) :].strip(), dict[str, str](), LEAST_SECONDS
+    """The watch that a text means, without its beginning. Raises ToolError with the question to ask back."""
+    subject, then, least = text.strip(), dict[str, str](), LEAST_SECONDS
     if found := THEN.search(subject):
         then = {found[1].lower(): found[2].strip()}
         subject = subject[: found.start()]
     if found := AT_MOST.search(subject):
         least = int(found[1] or 1) * SECONDS[found[2].lower()]
         subject = subject[: found.start()] + subject[found.end() :]
-    for look, form in FORMS.items():
-        if found := form.fullmatch(subject.strip(" ,;\n")):
+    subject = subject.strip(" ,;\n")
+    named = NAMED.sub(r"file \1 ", subject, count=1).strip()  # "the build folder"
+    for words, (look, form) in product((subject, named), FORMS.items()):
+        if found := form.fullmatch(words):
             watch = read_form(look, found.groupdict(""))
             return replace(watch, least=least, say=then.get("say", ""), do=then.get("do", ""))
     raise ToolError(translated(HOW).format(forms=EXAMPLES, endings=ENDINGS))
@@ -116,7 +127,7 @@ def parse_watch(text: str) -> Watch:
 
 def read_form(look: str, words: dict[str, str]) -> Watch:
     """The watch of one of FORMS, by the named parts of the text."""
-    subject = words["subject"].strip(" \"'")
+    subject = (words["subject"] or words.get("address", "")).strip(" \"'")
     if look == "age":
         count = 1 if words["count"][0] in "aA" else int(words["count"])
         limit = count * SECONDS[words["unit"].lower()] / 60
@@ -129,15 +140,20 @@ def read_form(look: str, words: dict[str, str]) -> Watch:
         return Watch("value", command, limit=limit, below=below, back=back)
     if look in ("command", "exit"):
         subject = words["subject"]
-    if look == "answers":
-        subject = subject or words["address"]
     if look in ("page", "feed") or (look == "answers" and "/" in subject):
         subject = subject if "://" in subject else f"https://{subject}"
     return Watch(cast(LookKind, look), subject, words.get("pattern", "").strip(" \"'"))
 
 
-def is_watch(task: str) -> bool:
-    return task.lower().startswith(f"{WATCH} ")
+def watched(task: str) -> str:
+    """What a task has watched, "" if it is none: one that begins with "watch", or asks to be told of what can be."""
+    if not (begin := BEGINS.match(task)):
+        return ""
+    subject = task[begin.end() :].strip()
+    with suppress(ToolError):
+        parse_watch(subject)
+        return subject
+    return subject if WATCH in begin[0].lower() else ""
 
 
 # -- one look -----------------------------------------------------------------
@@ -310,8 +326,7 @@ class RunWatch:
             raise NothingToDo(detail)
 
     async def seen(self, job: Job) -> Seen:
-        raw = await self.store.jobs.seen(job.id)
-        known = Seen(**json.loads(raw)) if raw else Seen()
+        known = Seen(**json.loads(await self.store.jobs.seen(job.id) or "{}"))
         return known if known.of == job.spec.task else Seen(of=job.spec.task)
 
     async def hand_on(self, job: Job, occurrence: Occurrence, watch: Watch) -> None:

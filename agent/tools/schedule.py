@@ -23,9 +23,8 @@ async def schedule(
     kind: Literal["remind", "task", "summary"] = "",  # type: ignore[assignment] # not said: found out from the task
 ) -> Output:
     """Plan something for later, once or repeatedly."""
-    if call.context.jobs is None:
+    if (jobs := call.context.jobs) is None:
         raise ToolError("Nothing can be scheduled in this chat.")
     touched = await call.touched_by()
-    jobs = call.context.jobs
     told, shown = await jobs.schedule(when, task, kind, call.approve, touched, call.asked)
     return Output(told, shown=shown)

@@ -24,7 +24,16 @@ from agent.sandbox.hosts import Hosts
 from agent.sandbox.limits import HostRepo
 from agent.schedule.planner import JobClassifier, Planner
 from agent.schedule.scheduler import PASS_SECONDS, JobRunner, QuietHours, SubmitTask
-from agent.schedule.watches import MEASURES, WATCH, Seen, Watch, compare, decide, parse_watch
+from agent.schedule.watches import (
+    MEASURES,
+    WATCH,
+    Seen,
+    Watch,
+    compare,
+    decide,
+    parse_watch,
+    watched,
+)
 from agent.store import Store, open_store
 from agent.store.jobs import Job
 from backend.client import BackendClient
@@ -282,15 +291,47 @@ async def test_a_watch_that_the_model_planned_does_what_the_chat_may(
         ("watch disk usage above 90%, back at 80 %", Watch("value", MEASURES["disk"], limit=90, back=80)),
         ("watch value of echo 3 > x; cat x below -2", Watch("value", "echo 3 > x; cat x", limit=-2, below=True, back=-1.9)),
         ("watch command if x; then echo y; fi", Watch("command", "if x; then echo y; fi")),
+        ("tell me when notes.txt changes", Watch("file", "notes.txt")),
+        ("Let me know when the build folder changes, at most every day", Watch("file", "build", least=86400)),
+        ("let me know if the disk gets more than 90 percent full", Watch("value", MEASURES["disk"], limit=90, back=85.5)),
+        ("warn me when https://a.b/health stops answering", Watch("answers", "https://a.b/health")),
+        ("alert me if port db.lan:5432 is down", Watch("answers", "db.lan:5432")),
+        ("please tell me if a.b/health does not answer", Watch("answers", "https://a.b/health")),
+        ("notify me when there are new commits in site", Watch("commits", "site")),
+        ("tell me when example.org/jobs mentions 'python'", Watch("page", "https://example.org/jobs", "python")),
+        ("tell me when the page http://a.b/c changes", Watch("page", "http://a.b/c")),
     ],
 )  # fmt: skip
 def test_words(words: str, meant: Watch) -> None:
-    assert parse_watch(words) == meant
+    assert parse_watch(watched(words)) == meant
+
+
+async def test_a_watch_by_a_persons_words(place: Place) -> None:
+    """Without a time it looks every 15 minutes. What a model makes of a message that asks for one alone is not needed."""
+    planner, said = place.planner(), "Tell me when the build folder is older than a day"
+    spec = (await planner.propose_text(said)).spec
+    assert (spec.kind, spec.task, spec.timing["seconds"]) == (
+        "watch",
+        "the build folder is older than a day",
+        900,
+    )
+    assert spec.options[WATCH]["limit"] == 1440
+    wrong = await planner.propose("in a day", "tell the user about the build", "remind", asked=said)
+    assert (wrong.spec.kind, wrong.spec.options) == ("watch", spec.options)
+    daily = "watch example.org/jobs for 'python', daily at nine"
+    wrong = await planner.propose("every hour", "read the page", "task", asked=daily)
+    assert wrong.description.startswith("Watch “example.org/jobs for 'python'”, every day at 09:00")
+    for other in ("tell me when the cake is ready", "watch disk above 90 in UTC", ""):
+        asked = await planner.propose("every hour", "look at the oven", "task", asked=other)
+        assert asked.spec.kind == "task", other
+    with pytest.raises(ToolError, match="I did not understand when"):
+        await planner.propose_text("tell me when the cake is ready")
 
 
 async def test_what_is_no_watch(place: Place) -> None:
-    with pytest.raises(ToolError, match="What should be watched"):
-        await place.planner().propose("every day at 8", "watch the news")
+    for news in ("watch the news", "please watch the news"):
+        with pytest.raises(ToolError, match="What should be watched"):
+            await place.planner().propose("every day at 8", news)
     once = await place.planner().propose("tomorrow at 8", "watch the game")
     assert once.spec.kind == "task"
 
@@ -347,7 +388,7 @@ async def test_a_figure_that_rises_above_its_limit_and_comes_back(
 
 
 def test_a_figure_that_flaps_is_told_at_most_once_an_hour() -> None:
-    watch, chance, seen = parse_watch("watch disk above 90"), random.Random(1), Seen()
+    watch, chance, seen = parse_watch("disk above 90"), random.Random(1), Seen()
     said_at = []
     for now in range(0, 7 * 24 * 60 * MINUTES, MINUTES):
         seen, said, _ = decide(watch, seen, str(chance.choice((80, 95))), "", now)
