@@ -38,9 +38,9 @@ CODE = re.compile(r"^ *```(\w*)[^\n]*\n(.+?)^ *```", re.DOTALL | re.MULTILINE)
 SHELLS = ("sh", "bash", "shell", "console")
 _FIRST = r"(?:^|[.,:;!?\n] ?|\b(?:please|and|then|now|you|bitte|und|et|y|favor|in \S+\.\w+,?) )"
 WANTS_CHANGE = re.compile(
-    _FIRST + r"(?:sort|change|replace|edit|update|fix|append|insert|correct|add(?! up)"
-    r"|sortier|änder|ersetz|bearbeit|korrigier|füg|trie|change|remplace|modifie|corrige|ajoute"
-    r"|ordena|cambia|reemplaza|edita|corrige|añade|agrega)",
+    _FIRST + r"(?:sort|change|replace|edit|update|fix|repair|append|insert|correct|add(?! up)"
+    r"|sortier|änder|ersetz|bearbeit|korrigier|reparier|füg|trie|change|remplace|modifie|corrige|répare|ajoute"
+    r"|ordena|cambia|reemplaza|edita|corrige|repara|añade|agrega)",
     re.IGNORECASE,
 )
 WANTS_LESS = re.compile(
@@ -148,12 +148,30 @@ class ToolRunner:
 
     async def drafted(self, text: str) -> Step | None:
         """The step that writes an answer's block of code to the file that the message wants made, if that is not
-        there: small models show what they are to write."""
-        block, path = CODE.search(text), await self.missing_file()
-        if not block or not path or (block[1] in SHELLS and not path.endswith(".sh")):
-            return None
-        fields = json.dumps({"path": path, "content": block[2]}, ensure_ascii=False)
-        return Step(Assistant("", (ToolCall(self.turn.new_id(), "write_file", fields),)))
+        there, or changed, if the block is a version of it: small models show what they are to write."""
+        for language, code in CODE.findall(text):
+            path = await self.missing_file() or await self._revised(code)
+            if path and (language not in SHELLS or path.endswith(".sh")):
+                fields = json.dumps({"path": path, "content": code}, ensure_ascii=False)
+                call = ToolCall(self.turn.new_id(), "write_file", fields)
+                return Step(Assistant("", (call,)))
+        return None
+
+    async def _revised(self, code: str) -> str:
+        """The file that the message wants changed, was not yet, and that the code is a version of; else ""."""
+        words = self.transcript.words()
+        if WANTS_CHANGE.search(words) and not self.done.intersection(WRITING):
+            for name in await self.named_files(words):
+                held = await self._held(name)
+                if code.splitlines() != held and revises(code, held):
+                    return name
+        return ""
+
+    async def _held(self, path: str) -> list[str]:
+        """The lines of a file of the workspace; none where it is not there."""
+        with suppress(ToolError), await self.turn.context.sandbox.files.open(path) as file:
+            return file.read(1 << 20).decode("utf-8", "replace").splitlines()
+        return []
 
     def remember(self, call: ToolCall, result: str) -> None:
         """Count a call that was finished before a restart."""
@@ -372,15 +390,11 @@ class ToolRunner:
         seen, words = any(name in earlier.arguments for earlier in ran), self.transcript.words()
         if seen and (WANTS_CHANGE.search(words) or WANTS_LESS.search(words)):
             return
-        try:
-            with await call.sandbox.files.open(path) as file:
-                held = file.read(1 << 20).decode("utf-8", "replace").splitlines()
-        except ToolError:  # there is none yet
-            return
-        kept = str(arguments.get("content", "")).splitlines()
+        held, content = await self._held(path), str(arguments.get("content", ""))
+        kept = content.splitlines()
         if seen and len(kept) < len(held) and set(kept) <= set(held):
             raise ToolError(texts.UNASKED.format(path=path))
-        if held and not seen:
+        if held and not (seen or revises(content, held)):
             raise ToolError(texts.UNREAD.format(path=path))
 
     def _finished(self, call: ToolCall, output: Output, seconds: float) -> None:
@@ -398,6 +412,12 @@ def known_tool(name: str, tools: Sequence[Tool]) -> Tool:
     if near := get_close_matches(name, by_name, 1):
         raise ToolError(texts.NO_TOOL.format(name=name, form=by_name[near[0]].signature))
     raise ToolError(texts.UNKNOWN_TOOL.format(name=name, tools=", ".join(by_name)))
+
+
+def revises(text: str, held: Sequence[str]) -> bool:
+    """Whether a text is another version of a file: no shorter, with at least half of its lines."""
+    said, kept = ([line for line in lines if line.strip()] for lines in (held, text.splitlines()))
+    return 0 < len(said) <= len(kept) and sum(line in kept for line in said) * 2 >= len(said)
 
 
 def summary(call: ToolCall) -> str:

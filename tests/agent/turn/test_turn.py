@@ -680,6 +680,29 @@ class TestAnswersOfSmallModels:
         )
         assert bench.contents == ({"primes.py": b"print(2, 3)\n"} if written else {})
 
+    @pytest.mark.parametrize(
+        ("wish", "shown", "written"),
+        [
+            ("area.py fails. Repair it.", "import math\ndef area(r):\n    return math.pi * r * r\nprint(area(2))\n", True),
+            ("Add a line `print(area(3))` to area.py", "def area(r):\n    return math.pi * r * r\nprint(area(2))\nprint(area(3))\n", True),
+            ("korrigiere area.py", "def area(r):\n    return 3.14 * r * r\nprint(area(2))\n", True),
+            ("area.py fails. Repair it.", "def area(r):\n    return 3.14 * r * r\n", False),
+            ("area.py fails. Repair it.", "print(1)\nprint(2)\nprint(3)\n", False),
+            ("area.py fails. Repair it.", "def area(r):\n    return math.pi * r * r\nprint(area(2))\n", False),
+            ("why does area.py fail?", "import math\ndef area(r):\n    return math.pi * r * r\nprint(area(2))\n", False),
+        ],
+    )  # fmt: skip
+    async def test_a_new_version_of_a_file_that_is_to_be_changed_is_written(
+        self, bench: Bench, wish: str, shown: str, written: bool
+    ) -> None:
+        held = b"def area(r):\n    return math.pi * r * r\nprint(area(2))\n"
+        bench.constrain, bench.contents = "always", {"area.py": held}
+        bench.journal.messages[-1] = User(wish)
+        run, answer = calls("bash", command="fail"), says("It is repaired.")
+        told = says(f"Run `ls`, or:\n```sh\nls -l\n```\nor\n```python\n{shown}```\nSave it.")
+        await bench.run(run, told, answer, answer, answer)
+        assert bench.contents["area.py"] == (shown.encode() if written else held)
+
     async def test_where_it_was_run_before_it_was_written_the_code_is_asked_for(
         self, bench: Bench
     ) -> None:
