@@ -5,6 +5,7 @@ Globs become extended regular expressions.
 """
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from agent.errors import ToolError
 from agent.sandbox.bubblewrap import REPOS, WORKSPACE
 from agent.sandbox.files import Files, SandboxPath
 from agent.sandbox.sandbox import bash_script
+from agent.tools.files import SHORT_TEXT, read_text, shown_lines
 from agent.tools.memory import elsewhere
 from agent.tools.tool import Call, Output, tool
 
@@ -22,8 +24,11 @@ WILDCARDS = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 def beneath(folder: str, pattern: str) -> str:
-    """An expression for paths in `folder` that match `pattern`, and for `folder` itself."""
+    """An expression for paths in `folder` that match `pattern`, and for `folder` itself. The pattern may name the
+    folder once more."""
     body = expression(pattern)
+    if folder and pattern.startswith(f"{folder}/"):
+        return f"^({escaped(folder)}/)?{body}$"
     return f"^{escaped(folder)}($|/{body}$)" if folder else f"^{body}$"
 
 
@@ -123,6 +128,11 @@ async def grep(
     everywhere = path.strip("/") in ("", ".", WORKSPACE.strip("/"))
     if not found.found and everywhere and (more := await elsewhere(call, plain_words(pattern))):
         return Output(f"{found.text}\n{more}")
+    if not (found.found or everywhere):
+        with suppress(ToolError):  # no text file
+            if len(text := await read_text(call.sandbox.files, path)) <= SHORT_TEXT:
+                shown = shown_lines(text, path, 1, 0, call.output_limit)
+                return Output(f"{found.text} All that stands there:\n{shown}")
     return found
 
 

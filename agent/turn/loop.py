@@ -214,11 +214,12 @@ class TurnLoop:
         elif again and (
             (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()
         ):  # it has no other call to make
-            step = await self.ask(tool_choice="none", talk=True)
+            results = self.tools.results() if SPEAKS_OF_FILE.search(words) and noted else ""
+            step = await self.ask(tool_choice="none", results=results, talk=not results)
             if written := await self.tools.drafted(step.text):
                 return written
             told = self._missed_call(step.text) or refuses(step.text) or not step.text
-            if noted and not (told or step.calls or invents(step.text, "", words, words)):
+            if noted and not (told or step.calls or invents(step.text, results, words, words)):
                 return step
         if self.tools.acted and (again or self.shelled or self.tools.closed):
             return Step(Assistant(self.tools.closed or self.tools.report()))

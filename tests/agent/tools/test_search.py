@@ -59,6 +59,9 @@ async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
         ("/workspace/src/*.py", "", f"1 file:\n{GEO}"),
         ("*.rs", "src", f"No file matches *.rs in src. There are others: 2 files:\n{USE}\n{GEO}"),
         ("*.rs", "empty", "No file matches *.rs in empty."),
+        ("src/*.py", "src", f"1 file:\n{GEO}"),
+        ("src/**", "/src", f"2 files:\n{USE}\n{GEO}"),
+        ("src/deep/*", "src", f"1 file:\n{USE}"),
     ],
 )
 async def test_patterns(tree: Box, pattern: str, path: str, found: str) -> None:
@@ -82,6 +85,19 @@ async def test_where_no_line_of_the_named_files_matches_others_are_searched(tree
     told = await tree.text(grep, pattern=r"def area", path="*.py")
     assert told.startswith("1 line:\nsrc/geo.py:1:")
     assert await tree.text(grep, pattern="nowhere", glob="*.txt") == saying("No line", "nowhere")
+
+
+async def test_where_no_line_of_a_short_file_matches_it_is_shown(tree: Box) -> None:
+    shown = await tree.use(grep, pattern="nowhere", path="/var/log/src/geo.py")
+    assert shown.text == (
+        "No line matches nowhere in src/geo.py. All that stands there:\ndef area(r): return 3 * r"
+    )
+    assert shown.found
+    await tree.use(bash, command="seq 1000 >long; head -c 99 /dev/zero >zeros; : >nothing")
+    for path in ("long", "zeros", "src"):
+        told = await tree.use(grep, pattern="nowhere", path=path)
+        assert (told.text, told.found) == (f"No line matches nowhere in {path}.", False)
+    assert "nothing is empty." in await tree.text(grep, pattern="nowhere", path="nothing")
 
 
 async def test_lines_that_match(tree: Box) -> None:

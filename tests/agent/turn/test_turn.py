@@ -1027,6 +1027,20 @@ class TestAnswersOfSmallModels:
         assert ("remember" in dict(bench.ran)) is asked
 
     @pytest.mark.parametrize(
+        ("words", "reads"),
+        [("What does report-2031.txt say?", True), ("What is the capital of France?", False)],
+    )
+    async def test_what_failed_is_read_before_a_question_of_a_file_is_answered(
+        self, bench: Bench, words: str, reads: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        note = calls("remember", note="There is none.")
+        finished = await bench.run(calls("bash", command="fail"), note, says("That is not there."))
+        assert finished.text == "That is not there."
+        assert ("exit code 1" in str(bench.model.requests[-1].messages)) is reads
+
+    @pytest.mark.parametrize(
         ("listed", "commands"),
         [
             ("1 file:\nshapes.py (152 bytes)", 1),
