@@ -210,7 +210,7 @@ class Frozen(ToolError):
     """A tool was to run, or is running, while everything is frozen; `since` in seconds since the epoch."""
 
     def __init__(self, since: float) -> None:
-        super().__init__("An owner has frozen all tools. Say so, and answer without them.")
+        super().__init__("An owner has frozen all tools, so this was not run.")
         self.since = since
 
 
