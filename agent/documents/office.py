@@ -881,7 +881,7 @@ def cell_forms(files: zipfile.ZipFile) -> list[str]:
 
 
 def form_of(code: str) -> str:
-    """The form (see `cell_forms`) of a format code such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
+    """The form of a cell, as `cell_forms` lists them, by its format code, such as 'dd.mm.yyyy hh:mm' or '0.0%'."""
     plain = re.sub(r'"[^"]*"|\\.|_.|\*.|\[(?!h+\]|m+\]|s+\])[^\]]*\]', "", code.partition(";")[0])
     if plain.lower() in ("general", "standard"):
         return ""

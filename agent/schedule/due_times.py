@@ -99,7 +99,8 @@ def monday(day: date) -> date:
 
 
 def calendar_fields(rule: Calendar) -> list[Fields]:
-    """A trigger for each time of day, so that a gap changes the order of none."""
+    """The fields of one trigger for each time of day; as one trigger they would be out of order where the clock is set
+    forward."""
     days = ["last" if day < 0 else str(day) for day in rule.days]
     weekdays = [WEEKDAYS[day] for day in rule.weekdays]
     if rule.nth:

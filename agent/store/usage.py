@@ -139,7 +139,7 @@ class BudgetTable:
         return over
 
     async def settle(self, chat: str, day: str, changes: Mapping[str, int]) -> None:
-        """Correct reservations by what was used beyond them, or (below 0) not used."""
+        """Add to each count what was used beyond its reservation; a negative number gives back what was not used."""
         async with self.database.write() as tx:
             await tx.many(_COUNT, [(chat, day, kind, n, tx.now) for kind, n in changes.items()])
 

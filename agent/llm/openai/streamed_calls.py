@@ -175,7 +175,7 @@ def begins_object(piece: str) -> bool:
 
 
 def is_middle(call: _Call, piece: str) -> bool:
-    """Whether `piece` can only go on with the arguments of `call`."""
+    """Whether `piece` continues the arguments of `call`: they are begun and not whole, and it begins no object."""
     return not call.blank and not call.complete and not begins_object(piece)
 
 

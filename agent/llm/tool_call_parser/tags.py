@@ -154,7 +154,7 @@ def _body(view: ParserView, start: int) -> Outcome:
 
 
 def _python(view: ParserView, start: int) -> Outcome:
-    """LFM2: a list of Python calls."""
+    """Parse the calls of LFM2, which it writes as a list of Python calls."""
     closing = closing_outside(view, start) or _CLOSING.search(view.text, start)
     if closing is None and not view.final:
         return WAIT
