@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
@@ -27,8 +28,13 @@ PRESENCE = Path("run") / "bot.json"  # in the state folder
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, readable to its owner alone."""
+    """Make the folder, readable to its owner alone; it and its chats' folders that nobody can enter are opened."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for below in ("", "chats", "chats/*", "chats/*/work"):
+        for path in folder.glob(below) if below else [folder]:
+            mode = path.lstat().st_mode
+            if stat.S_ISDIR(mode) and not mode & 0o100:
+                path.chmod(stat.S_IMODE(mode) | 0o700)
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """HTTP over a UNIX socket, as the backend and the owner of the state serve it; and MCP requests passed on to
 `voltaire mcp serve --socket`."""
 
-import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,14 +22,24 @@ async def listen_on(
     """Serve on the socket at `path` with mode 0600, for its `group` too with mode 0660."""
     try:
         async with app_runner(app) as runner:
-            before = os.umask(0o117 if group else 0o177)
-            try:
-                await web.UnixSite(runner, str(path)).start()
-            finally:
-                os.umask(before)
+            await web.SockSite(runner, bound_socket(path, 0o660 if group else 0o600)).start()
             yield
     finally:
         path.unlink(missing_ok=True)
+
+
+def bound_socket(path: Path, mode: int) -> socket.socket:
+    """A UNIX socket at the path, of that mode before it listens; the umask, which all threads share, is left alone."""
+    if path.is_socket():
+        path.unlink()
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        path.chmod(mode)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 @asynccontextmanager

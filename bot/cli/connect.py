@@ -149,7 +149,9 @@ async def sandbox_probe(settings: Settings) -> "ProbeResult":
     """Run a command in a sandbox, to find out whether this machine can isolate commands."""
     from agent.errors import AgentError
     from agent.sandbox.sandbox import ProbeResult, probe
+    from bot.state import make_private
 
+    make_private(settings.state_dir)
     try:
         async with chat_sandboxes(settings) as sandboxes:
             return await probe(await sandboxes.of("doctor"))

@@ -15,7 +15,7 @@ from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
 from backend.client import BackendUnavailable
-from backend.control.listening import mcp_socket
+from backend.control.listening import bound_socket, mcp_socket
 from backend.files import private_folder
 from bot.cli.ask import run_one_turn
 from bot.cli.backend_config import backend_config
@@ -58,14 +58,7 @@ async def serve_on_socket(server: MCPServer, path: Path) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as asking:
         if asking.connect_ex(os.fspath(path)) == 0:
             raise Failed("It is offered on the control socket already.")
-    path.unlink(missing_ok=True)
-    before = os.umask(0o177)
-    try:
-        listener = socket.socket(socket.AF_UNIX)
-        listener.bind(os.fspath(path))
-        listener.listen()
-    finally:
-        os.umask(before)
+    listener = bound_socket(path, 0o600)
     app = server.streamable_http_app()
     config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1)
     log.warning("offered at /v1/mcp of the control socket")

@@ -5,7 +5,7 @@ import pytest
 from agent.store import Incoming
 from agent.store.errors import StoreDamaged
 from bot.settings import Settings
-from bot.state import DATABASE, open_checked_state
+from bot.state import DATABASE, make_private, open_checked_state
 
 
 async def test_a_start_refuses_a_database_that_is_damaged_inside(tmp_path: Path) -> None:
@@ -20,3 +20,16 @@ async def test_a_start_refuses_a_database_that_is_damaged_inside(tmp_path: Path)
     with pytest.raises(StoreDamaged, match="is damaged and was left as it is; restore a backup"):
         async with open_checked_state(settings):
             pass
+
+
+def test_folders_that_their_owner_cannot_enter_are_opened(tmp_path: Path) -> None:
+    work = tmp_path / "chats" / "doctor" / "work"
+    make_private(work)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o600)
+    (tmp_path / "chats" / "link").symlink_to(elsewhere)
+    for folder in (work, work.parent, work.parent.parent):
+        folder.chmod(0o600)
+    make_private(tmp_path)
+    assert {oct(each.stat().st_mode)[-3:] for each in (work, *work.parents[:2])} == {"700"}
+    assert oct(elsewhere.stat().st_mode)[-3:] == "600"
