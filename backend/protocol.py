@@ -4,7 +4,7 @@ An unknown value is None, never zero.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal, Self, TypeAlias, Union
 
@@ -360,6 +360,16 @@ class Alert(Value):
     name: str
     level: Literal["info", "warning", "critical", "over"]
     text: Phrase
+
+
+def unended(alerts: Iterable[Alert]) -> list[Alert]:
+    """Less those that a later one of the same name, with the level "over", has ended."""
+    kept: list[Alert] = []
+    for alert in alerts:
+        if alert.level == "over":
+            kept = [each for each in kept if each.name != alert.name]
+        kept.append(alert)
+    return kept
 
 
 class GpuMinute(Value):

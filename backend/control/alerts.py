@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from backend.files import read_json_lines, write_json_lines
-from backend.protocol import Alert, Phrase
+from backend.protocol import Alert, Phrase, unended
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +29,14 @@ class Alerts:
         self.kept.extend(read_json_lines(self.path, Alert, KEPT))
         write_json_lines(self.path, self.kept)
 
+    def stands(self, name: str) -> bool:
+        """Whether the last alert of that name has not ended."""
+        levels = [alert.level for alert in self.kept if alert.name == name]
+        return levels[-1:] not in ([], ["over"])
+
     def add(self, name: str, level: str, text: Phrase) -> None:
         now = datetime.now(UTC)
-        repeats = (alert for alert in reversed(self.kept) if alert.name == name and level != "over")
-        same = next(repeats, None)
+        same = next((alert for alert in reversed(self.kept) if alert.name == name), None)
         if same and same.text == text and 0 <= (now - same.at).total_seconds() < REPEAT_SECONDS:
             return
         last = self.kept[-1].id if self.kept else 0
@@ -54,10 +58,10 @@ class Alerts:
         added.set()
 
     async def stream(self, after: int) -> AsyncGenerator[Alert]:
-        """The stored alerts with an id above `after`, then each new one."""
+        """The stored alerts with an id above `after`, less those that have ended; then each new one."""
         while True:
             added = self._added
-            for alert in [alert for alert in self.kept if alert.id > after]:
+            for alert in unended(alert for alert in self.kept if alert.id > after):
                 after = alert.id
                 yield alert
             await added.wait()

@@ -154,6 +154,8 @@ class Supervisor:
     def _serve(self) -> None:
         """The server serves: whoever asked for it is told, and the owner of what memory was too short for, once."""
         self._settle(None)
+        if self.state.alerts.stands("failed"):
+            self.state.alerts.add("failed", "over", Phrase("The model answers now."))
         if self._reduced and self.fallback:
             form = "The GPU ran out of memory; continuing with {less}."
             last = {taken.label.split()[0]: taken.description for taken in self.fallback.taken}

@@ -27,7 +27,7 @@ from agent.prompt import use_instructions
 from agent.store import Store
 from agent.store.errors import StoreError
 from backend.client import BackendClient, BackendRefused, BackendUnavailable
-from backend.protocol import Alert
+from backend.protocol import Alert, unended
 from bot.agent_config import instructions_of
 from bot.connections import Connections
 from bot.page.access import (
@@ -138,7 +138,7 @@ class LiveFeed:
         every KNOWN_SECONDS."""
         shown = {
             **now,
-            "alerts": [alert.model_dump(mode="json") for alert in reversed(self._alerts)],
+            "alerts": [alert.model_dump(mode="json") for alert in reversed(unended(self._alerts))],
             "at": now.get("at", 0.0) // KNOWN_SECONDS * KNOWN_SECONDS,
         }
         if shown == self._shown:

@@ -26,6 +26,20 @@ async def test_alerts_are_numbered_kept_and_streamed(tmp_path: Path) -> None:
     assert newest.id > later.kept[1].id > later.kept[0].id
 
 
+async def test_who_comes_later_is_not_told_of_what_has_ended(tmp_path: Path) -> None:
+    alerts = Alerts(tmp_path / "alerts.jsonl")
+    alerts.add("failed", "critical", Phrase("The model file is missing."))
+    alerts.add("heat", "warning", Phrase("Hot."))
+    assert alerts.stands("failed") and not alerts.stands("xid")
+    alerts.add("failed", "over", Phrase("The model answers now."))
+    assert not alerts.stands("failed")
+    stream = alerts.stream(after=0)
+    told = [(await anext(stream)).text for _ in range(2)]
+    assert told == ["Hot.", "The model answers now."]
+    alerts.add("failed", "critical", Phrase("The model file is missing."))  # again
+    assert (await anext(stream)).level == "critical"
+
+
 async def test_an_alert_file_that_cannot_be_rewritten_is_kept(tmp_path: Path) -> None:
     alerts = Alerts(tmp_path / "alerts.jsonl")
     alerts.add("heat", "warning", Phrase("Hot."))

@@ -10,7 +10,7 @@ import pytest
 
 from backend.config import BackendConfig
 from backend.models.profile import Profile
-from backend.protocol import PERSON, Phrase
+from backend.protocol import PERSON, Phrase, unended
 from backend.server import supervisor as module
 from backend.server.diagnosis import Cause
 from backend.server.launch import CannotStart, Launch
@@ -209,6 +209,9 @@ async def test_a_pause_says_why(
         assert it.alerts == [("server", reason), *([failed] if state == "failed" else [])]
         it.supervisor.restart()  # which ends the pause
         await it.until("ready", 2)
+        assert [told.text for told in unended(it.state.alerts.kept)] == [
+            reason, *(["The model answers now."] if state == "failed" else [])
+        ]  # fmt: skip
 
 
 async def test_five_barren_runs_fail_and_a_served_one_begins_the_count_anew(
