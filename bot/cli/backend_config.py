@@ -62,6 +62,13 @@ def profile_of(name: str) -> Profile:
     return load_profile(name, profiles_folder())
 
 
+def profile_here(name: str) -> Profile:
+    """Like `profile_of`; ProfileError for the path of a file that does not exist, too."""
+    if is_file(name) and not (path := Path(name).expanduser()).is_file():
+        raise ProfileError(f"There is no file {path}.")
+    return profile_of(name)
+
+
 async def model_named(given: str, config: BackendConfig, say: Callable[[str], None]) -> str:
     """What `--model` means: a profile's name, or the path of a GGUF, which may be named by the program that has it.
 
@@ -71,13 +78,11 @@ async def model_named(given: str, config: BackendConfig, say: Callable[[str], No
     path = Path(given).expanduser()
     if path.is_file():
         return str(path.resolve())
-    if is_file(given):
-        raise ProfileError(f"There is no file {path}.")
     if found := next(
         (each for each in await asyncio.to_thread(found_models) if each.name == given), None
     ):
         return str(found.path)
-    profile = profile_of(given)
+    profile = profile_here(given)
     missing = [each for each in profile.needed if not locate(each, config.models_folder).is_file()]
     if missing:
         await pull_files(missing, config, say)

@@ -32,7 +32,7 @@ from backend.models.profile import Profile, ProfileError, locate
 from backend.models.pull import PullError
 from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
-from bot.cli.backend_config import profile_of
+from bot.cli.backend_config import profile_here, profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, act_as_owner, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
@@ -70,6 +70,8 @@ ANSWER_SECONDS = 10
 ASKING_HOMESERVER = "asking the homeserver"
 VERIFY = "Verify the bot's device by emoji now?"
 READY = "Voltaire is set up and listens. Write to me."
+READY_TO_RUN = "Voltaire is set up. It answers while it runs: voltaire run"
+YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
 @click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
@@ -136,14 +138,16 @@ async def command(
             if not wizard.apps:
                 click.echo(WITHOUT_APP)
             else:
-                await (greet(wizard) if started else serve_meanwhile(wizard))
+                await (greet(wizard, READY) if started else serve_meanwhile(wizard))
             click.echo(f"Configuration: {config}")
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
             await record_setup(state, did="configured", file=str(config))
     except (click.Abort, asyncio.CancelledError):
-        kept = f"What was answered is in {config}" if exists(config) else "Nothing was changed"
-        click.echo(f"\nStopped. {kept}; `voltaire setup` goes on there. {WITHOUT_SETUP}", err=True)
+        kept, then = "Nothing was changed", "starts again"
+        if exists(config):
+            kept, then = f"What was answered is in {config}", "goes on from there"
+        click.echo(f"\nStopped. {kept}; `voltaire setup` {then}. {WITHOUT_SETUP}", err=True)
         raise
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
@@ -206,12 +210,12 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
     """Where there is no systemd: run bot and backend here until the owner is paired and greeted."""
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
-        await serve_until(greet(wizard), settings, backend)
+        await serve_until(greet(wizard, READY_TO_RUN), settings, backend)
     click.echo("It is not running as a service here. Start it with: voltaire run")
 
 
-async def greet(wizard: "Wizard") -> None:
-    """Pair an owner where there is none, and have the running bot deliver the first message."""
+async def greet(wizard: "Wizard", text: str) -> None:
+    """Pair an owner where there is none, and have the running bot deliver the text as the first message."""
     settings = load(wizard.config)
     act = partial(change, settings)
     chats: list[str] = []
@@ -219,13 +223,14 @@ async def greet(wizard: "Wizard") -> None:
         with sign_of_life("starting the bot"):
             owners = settings.telegram.owners or await act("owners")
         if wizard.given.pair or not owners:
-            owners = await telegram.pair(act, wizard.username, click.echo)
+            with sign_of_life("waiting for you to press Start"):
+                owners = await telegram.pair(act, wizard.username, click.echo)
         chats += [f"tg:{owner}" for owner in owners]
     if MATRIX in wizard.apps:
         chats += [f"mx:{owner}" for owner in settings.matrix.owners]
         click.echo("The bot invites you to a room; accept that in your Matrix app.")
     with sign_of_life("sending the first message"):
-        await telegram.first_message(act, chats, READY)
+        await telegram.first_message(act, chats, text)
     click.echo("The first message is delivered.")
     if MATRIX in wizard.apps and not wizard.yes and confirmed(VERIFY):
         await verify_in_terminal(settings)
@@ -376,6 +381,9 @@ class Wizard:
             answer = ask(question, default).lower()
             if answer in (TELEGRAM, MATRIX, BOTH, LATER):
                 return {BOTH: {TELEGRAM, MATRIX}, LATER: set()}.get(answer, {answer})
+            click.echo(
+                f"{answer!r} is none of them. {LATER}: talk in the terminal, without an app."
+            )
 
     async def telegram(self) -> None:
         """The token, checked with Telegram and then kept in a file of its own."""
@@ -404,11 +412,11 @@ class Wizard:
             if found.refused:
                 token = ""
             else:
-                with interruptible():
-                    again = click.confirm("Try again? n goes on without Telegram", default=True)
-                if not again:
+                answer = ask(f"again, {LATER}, or the http address of your own server", "again")
+                if answer.lower() in NO:
                     self.apps.discard(TELEGRAM)
                     return
+                base = answer if answer.startswith("http") else base
         self.username = str(found["username"])
         self.config.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
         config_file.replace_file(self.token_file, f"{token}\n".encode())
@@ -524,32 +532,48 @@ class Wizard:
             default = proposal.name
             click.echo(proposal.line)
         question = "Model profile (`voltaire model list`)"
-        name = self.answer(key, question, default, self.given.profile, profile_of)
-        profile = profile_of(name)
-        if name != default:
-            with sign_of_life("reading what it needs"):
-                found = await asyncio.to_thread(outlook, profile, here)
-            click.echo(found.line)
-        paths = [locate(source, self.backend.models_folder) for source in profile.sources]
-        if missing := [path.name for path in paths if not path.is_file()]:
-            while self.wants_download(missing):
+        name, download = (
+            self.answer(key, question, default, self.given.profile, profile_here),
+            "yes",
+        )
+        while True:
+            profile = profile_of(name)
+            if name != default:
+                default = name
+                with sign_of_life("reading what it needs"):
+                    found = await asyncio.to_thread(outlook, profile, here)
+                click.echo(found.line)
+            paths = [locate(source, self.backend.models_folder) for source in profile.sources]
+            missing = [path.name for path in paths if not path.is_file()]
+            answer = self.download_or_other(missing, download) if missing else ""
+            if answer.lower() in NO:
+                click.echo(f"Bring it with: voltaire model pull {name}")
+            elif answer.lower() in YES:
                 try:
                     await pull_files(profile.sources, self.backend)
-                    break
                 except PullError as error:
                     if self.yes or self.given.pull:
                         raise
                     click.echo(str(error))
-            else:
-                click.echo(f"Bring it with: voltaire model pull {name}")
-        self.keep(key, name)
-        return profile.for_machine(gpu=bool(here.cards))
+                    download = "no"
+                    continue
+            elif answer:
+                name = answer
+                continue
+            self.keep(key, name)
+            return profile.for_machine(gpu=bool(here.cards))
 
-    def wants_download(self, files: list[str]) -> bool:
-        if self.given.pull is not None:
-            return self.given.pull
-        question = f"Download {', '.join(files)} now? yes, or no to do it later"
-        return self.yes or ask(question, "yes").lower() in ("y", "yes")
+    def download_or_other(self, files: list[str], default: str) -> str:
+        """One of YES, one of NO, or the name of another model."""
+        if self.given.pull is not None or self.yes:
+            return "no" if self.given.pull is False else "yes"
+        question = f"Download {', '.join(files)} now? yes, no, or another model, such as pocket"
+
+        def check(answer: str) -> None:
+            if answer.lower() not in (*YES, *NO):
+                profile_here(answer)
+
+        return self.answer("", question, default, None, check)
 
     async def server(self, profile: Profile) -> None:
         """The model server: named, found, or fetched or built now."""

@@ -35,7 +35,7 @@ async def get_me(base_url: str, token: str) -> dict[str, Any] | NoAccount:
         return NoAccount(f"There is no Bot API server at {base_url}.", refused=False)
     if not body["ok"]:
         reason = body.get("description", "no reason given")
-        return NoAccount(f"Telegram refuses the token: {reason}.", refused=True)
+        return NoAccount(f"{base_url} refuses the token: {reason}.", refused=True)
     return dict(body["result"])
 
 
@@ -48,6 +48,7 @@ async def pair(change: Change, username: str, say: Callable[[str], None]) -> lis
     link = f"https://t.me/{username}?start={code}"
     minutes = f"valid for {PAIRING_SECONDS / 60:.0f} minutes"
     say(f"Open this link on your phone and press Start ({minutes}):\n{link}")
+    say(f"Or write to @{username}: /start {code}")
     drawn = io.StringIO()  # of half blocks, for a dark or light terminal
     segno.make(link, error="l").terminal(drawn, compact=True)
     say(drawn.getvalue())

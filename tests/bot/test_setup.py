@@ -19,7 +19,7 @@ from agent.store import open_store
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
-from bot.cli.setup import READY, Given, Wizard
+from bot.cli.setup import READY_TO_RUN, Given, Wizard
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError, units
@@ -88,7 +88,7 @@ async def test_yes_ends_with_a_delivered_message(gram: Localgram, tmp_path: Path
     )
     message = await owner.next_message(seconds=SECONDS)
     out, err = await asyncio.wait_for(process.communicate(), SECONDS)
-    assert (process.returncode, message.text) == (0, READY), err
+    assert (process.returncode, message.text) == (0, READY_TO_RUN), err
     assert b"https://t.me/voltaire_bot" in out and b"abc" not in out + err
     folder = tmp_path / "c" / "voltaire"
     assert configured(tmp_path)["telegram"]["owners"] == [7]
@@ -110,7 +110,7 @@ async def test_the_owner_is_found_by_the_pairing_link(gram: Localgram, tmp_path:
     await stranger.send("/start nonsense")
     owner = gram.user("Ada")
     await owner.send(f"/start {found[1]}")
-    await owner.next_message(where=lambda m: "is set up and listens" in m.text, seconds=SECONDS)
+    await owner.next_message(where=lambda m: m.text == READY_TO_RUN, seconds=SECONDS)
     await asyncio.wait_for(process.communicate(), SECONDS)
     assert process.returncode == 0
 
@@ -123,7 +123,7 @@ async def test_a_second_run_makes_no_link_unless_asked(gram: Localgram, tmp_path
     words = ("--yes", "--token", "1000001:abc", "--base-url", gram.url)
     code, out, err = await ended(await voltaire(tmp_path, *words))
     assert code == 0 and "start=" not in out, err
-    assert (await owner.next_message(seconds=SECONDS)).text == READY
+    assert (await owner.next_message(seconds=SECONDS)).text == READY_TO_RUN
     process = await voltaire(tmp_path, "--yes", "--pair")
     assert process.stdout
     link = ""

@@ -9,6 +9,7 @@ import pytest
 
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
+from bot.cli.setup import READY_TO_RUN
 from bot.localgram import Localgram
 from fakes import gguf_maker
 from fakes.command_line import VOLTAIRE
@@ -49,7 +50,9 @@ def wizard(home: Path, *words: str, **more: str) -> AbstractAsyncContextManager[
 
 async def test_without_network_token_and_card(tmp_path: Path) -> None:
     async with wizard(tmp_path) as terminal:
-        await terminal.answer((APP, "signal"), (APP, ""), (TOKEN, ""), (TOKEN, "hello"))
+        await terminal.answer((APP, "signal"))
+        await terminal.until("'signal' is none of them")
+        await terminal.answer((APP, ""), (TOKEN, ""), (TOKEN, "hello"))
         await terminal.until("/newbot to\n@BotFather")
         await terminal.answer((TOKEN, "later"), (ZONE, "Mars"), (ZONE, "UTC"))
         await terminal.until("A small real model.*qwen2.5-coder-1.5b .1.0 GiB")
@@ -57,7 +60,12 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
             (MODEL, "pockett"), (MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "yes")
         )
         await terminal.until("could not be reached")
-        await terminal.answer(("Download.*:", "n"))
+        await terminal.answer(("Download.*no.:", "back"))
+        await terminal.until("no profile called back")
+        await terminal.answer(("Download.*:", "nope.gguf"))
+        await terminal.until("There is no file nope.gguf")
+        await terminal.answer(("Download.*:", "qwen2.5-1.5b"))
+        await terminal.answer(("Download.*:", "qwen2.5-coder-1.5b"), ("Download.*:", ""))
         await terminal.until("voltaire model pull qwen2.5-coder-1.5b")
         await terminal.until(
             "embedded one, without a card"
@@ -65,6 +73,33 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.until("voltaire chat[^$]*voltaire setup telegram")
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-coder-1.5b"
+
+
+async def test_a_missing_model_can_be_replaced_by_the_one_that_is_here(tmp_path: Path) -> None:
+    async with wizard(tmp_path) as terminal:
+        await terminal.answer((APP, "later"), (ZONE, ""), (MODEL, "nope.gguf"))
+        await terminal.until("There is no file nope.gguf")
+        await terminal.answer((MODEL, "qwen2.5-coder-1.5b"), ("Download.*:", "pocket"))
+        await terminal.until("voltaire chat")
+        assert await terminal.ended() == 0
+    assert configured(tmp_path)["backend"]["profile"] == "pocket"
+
+
+async def test_a_server_of_ones_own_is_named_where_telegram_is_out_of_reach(
+    gram: Localgram, tmp_path: Path
+) -> None:
+    async with wizard(tmp_path, "--base-url", NOWHERE, "--token", "1000001:abc") as terminal:
+        await terminal.answer(("again, later, or .*:", gram.url))
+        await terminal.answer((ZONE, ""), (MODEL, ""))
+        await terminal.until("starting the bot, ")
+        code = (await terminal.until(r"Or write to @voltaire_bot: /start (\S+)"))[1]
+        await terminal.until("waiting for you to press Start, ")
+        owner = gram.user("Ada")
+        await owner.send(f"/start {code}")
+        await owner.next_message(where=lambda m: m.text == READY_TO_RUN, seconds=SECONDS)
+        await terminal.until("not running as a service")
+        assert await terminal.ended() == 0
+    assert configured(tmp_path)["telegram"]["base_url"] == gram.url
 
 
 async def test_with_network_and_token(gram: Localgram, tmp_path: Path) -> None:
