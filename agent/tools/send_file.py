@@ -38,7 +38,7 @@ async def send_file(call: Call, path: str, caption: str = "") -> Output:
             paths = await matching(files, path)
             opened = [stack.enter_context(await files.open(each)) for each in paths]
         for file, name in zip(opened, paths, strict=True):
-            if (size := os.fstat(file.fileno()).st_size) > sender.upload_limit:
+            if (size := file.seek(0, os.SEEK_END)) > sender.upload_limit:
                 most = f"at most {sender.upload_limit:,} can be sent here. Split or compress it."
                 raise ToolError(f"{name} has {size:,} bytes; {most}")
         kept = call.sandbox.workspace.parent

@@ -160,6 +160,12 @@ async def test_a_file_of_the_workspace_is_sent(with_repo: Box) -> None:
     assert (with_repo.sent, with_repo.asked) == ([("report.txt", b"all well", "here")], [])
 
 
+@pytest.mark.parametrize("path", ["/host.txt", "/./host.txt", "/x/../host.txt"])
+async def test_the_report_of_the_machine_is_sent(with_repo: Box, path: str) -> None:
+    assert await with_repo.text(send_file, path=path) == "sent host.txt, 11 bytes"
+    assert with_repo.sent == [("host.txt", b"name: test\n", "")]
+
+
 async def test_files_that_a_pattern_names_are_sent_as_one(with_repo: Box) -> None:
     for name in ("b.png", "a.png", "notes.txt", "sub/c.png"):
         await with_repo.use(write_file, path=f"out/{name}", content=name)
