@@ -18,6 +18,7 @@ from agent.events import ApprovalAsked, ApprovalPending, Decision, Emit
 from agent.trust import Taint, asks, told
 
 EXPIRY_SECONDS = 300.0
+LOOK_SECONDS = 1.0  # how often the clock is looked at: it goes on while the host sleeps
 DENIED = "The owner denied this step. Say so, and go on without it."
 EXPIRED = "Nobody answered within {minutes:g} minutes, so this step is denied. Say so, and go on without it."
 TOO_LONG = (
@@ -173,7 +174,7 @@ class Approvals:
             self._waiting[request.id] = asyncio.get_running_loop().create_future()
             emit(ApprovalPending())
             try:
-                async with asyncio.timeout(max(0.0, request.expires - self.clock())):
+                async with asyncio.timeout(min(self.seconds, request.expires - self.clock())):
                     decision = await self._answer(request, self.ask)
             except TimeoutError:
                 decided = await self.rows.decide(request.id, "denied", self.clock(), "expired")
@@ -201,7 +202,12 @@ class Approvals:
         answer = await ask(request)
         if answer is not None:
             await self.decide(request.id, answer, "on the spot")
-        return await self._waiting[request.id]
+        waiting = self._waiting[request.id]
+        while not waiting.done() and self.clock() < request.expires:
+            await asyncio.wait([waiting], timeout=LOOK_SECONDS)
+        if not waiting.done():
+            raise TimeoutError
+        return waiting.result()
 
     async def _decided(self, request: ApprovalRequest) -> Decision | None:
         found = await self.rows.find(request.turn, request.call, request.what)

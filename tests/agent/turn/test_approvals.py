@@ -128,6 +128,44 @@ async def test_no_answer_is_a_denial_after_the_expiry(bench: Bench) -> None:
     assert await approvals.decide(ASK1, "once") is None
 
 
+@pytest.mark.parametrize("jump", [300.0, 301.0, 8 * 3600.0, 3650 * 86_400.0])
+async def test_a_question_expires_while_the_host_sleeps(bench: Bench, jump: float) -> None:
+    now = [1_800_000_000.0]
+
+    async def ask(request: ApprovalRequest) -> None:
+        now[0] += jump
+
+    bench.approvals = Approvals(bench.rows, ask, clock=lambda: now[0], new_id=lambda: "ask1")
+    async with asyncio.timeout(100):
+        await bench.run(COMMIT, says("Nobody answered."))
+    assert bench.rows.decisions == {ASK1: "denied"} and bench.ran == []
+
+
+@pytest.mark.parametrize("jump", [-3600.0, -3650 * 86_400.0])
+async def test_a_question_from_before_a_clock_was_set_back_expires(
+    bench: Bench, jump: float
+) -> None:
+    now, shown = [1_800_000_000.0], asyncio.Event()
+
+    async def ask(request: ApprovalRequest) -> None:
+        shown.set()
+
+    def approvals(seconds: float) -> Approvals:
+        clock = lambda: now[0]  # noqa: E731 - one for both
+        return Approvals(bench.rows, ask, seconds=seconds, clock=clock, new_id=lambda: "ask1")
+
+    bench.approvals = approvals(300.0)
+    running = asyncio.create_task(bench.run(COMMIT, says("never")))
+    await shown.wait()
+    running.cancel()
+    await asyncio.wait([running])
+    now[0] += jump
+    bench.approvals = approvals(0.05)
+    async with asyncio.timeout(100):
+        await bench.run(says("Nobody answered."))
+    assert bench.rows.decisions == {ASK1: "denied"} and bench.ran == []
+
+
 async def test_a_question_outlives_the_program(bench: Bench) -> None:
     shown = asyncio.Event()
 
