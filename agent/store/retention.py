@@ -6,6 +6,7 @@ from typing import Any
 from agent.store import Store
 
 DAY = 86_400.0
+REACHED = "pruned_until"  # the key of the time by which rows were deleted last
 BATCH = 500  # rows per transaction, so that other writers do not wait for long
 
 
@@ -61,17 +62,21 @@ _USAGE = (
 
 
 async def prune(store: Store, retention: Retention) -> int:
-    """Delete rows past their age, in small transactions; how many."""
-    removed = 0
+    """Delete rows past their age, in small transactions; how many. What counts as now advances by at most a day with each
+    call: a clock that is years ahead deletes nothing at once."""
+    now, removed = store.clock(), 0
+    if reached := await store.key_values.get(REACHED, float):
+        now = min(now, reached + DAY)
+    await store.key_values.put(REACHED, now)
     for days, statements in (
         (retention.transcript, (_TRANSCRIPT, _TURNS, _CONVERSATIONS)),
         (retention.records, _RECORDS),
         (retention.usage, _USAGE),
     ):
         for sql in statements if days else ():
-            removed += await _delete_all(store, sql, store.clock() - days * DAY)
+            removed += await _delete_all(store, sql, now - days * DAY)
     if retention.ledger:
-        removed += await store.ledger.prune(store.clock() - retention.ledger * DAY)
+        removed += await store.ledger.prune(now - retention.ledger * DAY)
     return removed
 
 

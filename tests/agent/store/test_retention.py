@@ -10,6 +10,8 @@ from agent.store.retention import DAY, Retention, prune
 from agent.store.turns import OpenTurn, RenderedMessage, TurnEnd
 from tests.agent.store.conftest import Clock
 
+HOUR, YEARS = 3600.0, 3650 * DAY
+
 
 async def talk(store: Store, turn: str, words: str, chat: str = "tg:1") -> OpenTurn:
     """A whole turn, answered with the same words."""
@@ -83,7 +85,8 @@ async def test_past_conversations_leave_whole_and_a_prompt_stays(
     }
     assert first.conversation not in [c.id for c in await store.chats.conversations("tg:1")]
     clock.pass_(365 * DAY)
-    await prune(store, Retention(transcript=30))
+    for _ in range(32):  # a day each
+        await prune(store, Retention(transcript=30))
     assert await said(store) == ["now", "now", "the only one", "the only one"]
     assert await count(store, "turns") == 2
 
@@ -96,8 +99,44 @@ async def test_what_left_a_prompt_goes_when_it_is_old(store: Store, clock: Clock
     clock.pass_(DAY)
     assert await prune(store, Retention(transcript=2)) == 0
     clock.pass_(2 * DAY)
+    assert await prune(store, Retention(transcript=2)) == 0
     assert await prune(store, Retention(transcript=2)) == 3
     assert await said(store) == ["still in the prompt"] * 2
+
+
+@pytest.mark.parametrize(
+    ("jumps", "kept"),
+    [
+        ([0], True),
+        ([YEARS], True),
+        ([YEARS] * 3, True),
+        ([YEARS, -YEARS], True),
+        ([YEARS, *[HOUR] * 23], True),
+        ([YEARS, *[HOUR] * 28, -YEARS, HOUR], True),
+        ([-YEARS, YEARS], True),
+        ([-YEARS, *[HOUR] * 50, YEARS, *[HOUR] * 10], True),
+        ([29 * DAY], True),
+        ([DAY] * 29, True),
+        ([DAY] * 32, False),
+        ([DAY / 2] * 63, False),
+        ([40 * DAY, *[HOUR] * 10], True),
+        ([40 * DAY, *[HOUR] * 32], False),
+        ([3 * DAY] * 32, False),
+        ([YEARS, -YEARS, *[DAY] * 32], False),
+    ],
+)
+async def test_a_clock_that_is_years_ahead_deletes_nothing_at_once(
+    store: Store, clock: Clock, jumps: list[float], kept: bool
+) -> None:
+    """Each jump stands before one round of deletions by the records' 30 days."""
+    await prune(store, Retention())
+    await store.inbox.add(Incoming("tg:1", "s", "1", "answered"))
+    [row] = await store.inbox.waiting("tg:1")
+    await store.inbox.discard("tg:1", [row.id])
+    for seconds in jumps:
+        clock.pass_(seconds)
+        await prune(store, Retention())
+    assert await count(store, "inbox") == kept
 
 
 @pytest.mark.parametrize("table", ["outbox", "turns", "transcript", "notes", "conversations"])
