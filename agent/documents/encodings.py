@@ -5,10 +5,12 @@ Part of the program extraction.py; standard library only. charset-normalizer 3.5
 """
 
 import re
+from contextlib import suppress
 from functools import cache
 
 SAMPLE = 1 << 16  # bytes of lines that are not ASCII
 SURE = 0.6  # of the best score, 1: with less, what was guessed is said to be a guess
+FEW = 12  # bytes that are not ASCII: two or three words in another encoding look as good
 
 # The letters that are frequent in the languages of an encoding. Those of East Asia have the commonest of
 # thousands; the others in their encoding count half.
@@ -60,9 +62,17 @@ def decoded(raw: bytes) -> tuple[str, str]:
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace"), ""
-    head = raw[:SAMPLE]
-    if head[1::2].count(0) > len(head) / 4 and not head[::2].count(0):
-        return raw.decode("utf-16-le", "replace"), ""
+    high = [
+        raw[at:SAMPLE:2].count(0) for at in (0, 1)
+    ]  # zeros, where the bytes of digits and line ends have them
+    if sum(high) * 32 > min(len(raw), SAMPLE):
+        with suppress(UnicodeDecodeError):
+            text = raw.decode("utf-16-be" if high[0] > high[1] else "utf-16-le")
+            if not re.search(r"[\0-\x08\x0e-\x1f]", text):
+                return text, ""
+    if b"\x1b$" in raw:
+        with suppress(UnicodeDecodeError):
+            return raw.decode("iso2022_jp"), ""
     try:
         return raw.decode(), ""
     except UnicodeDecodeError as error:
@@ -73,6 +83,8 @@ def decoded(raw: bytes) -> tuple[str, str]:
         unknown = "Its encoding is unknown: letters with accents, or all, may be wrong."
         return raw.decode("cp1252", "replace"), unknown
     said = f"Its encoding is not named in it; it was read as {NAMES[encoding]}."
+    if sum(byte > 0x7F for byte in raw) < FEW:
+        said = f"Its encoding is unknown: by few letters it was read as {NAMES[encoding]}, which may be wrong."
     return raw.decode(encoding, "replace"), said
 
 

@@ -520,8 +520,38 @@ def test_signs_stand_where_they_belong(text: str, encoding: str) -> None:
     assert decoded(text.encode(encoding))[0] == text
 
 
-def test_utf16_needs_no_mark() -> None:
-    assert decoded("Name;Ort\nMüller;Köln\n".encode("utf-16-le")) == ("Name;Ort\nMüller;Köln\n", "")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name;Ort\nMüller;Köln\n",
+        "Имя;Город\nАнна;Москва\n",
+        "名前;年齢\n田中;5\n",
+        "姓名;一\n王伟;5\n",
+        "שם;5\n",
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_needs_no_mark(text: str, encoding: str) -> None:
+    assert decoded(text.encode(encoding)) == (text, "")
+
+
+def test_japanese_of_old_letters_is_read() -> None:
+    text = "名前;年齢\n田中;5\n"
+    assert decoded(text.encode("iso2022_jp")) == (text, "")
+
+
+SHORT = [
+    ("cp1251", "Счёт 15\n"), ("koi8-u", "Привет, мир\n"), ("cp1250", "Łódź;5\n"), ("cp1250", "żółw\n"),
+    ("cp932", "東京\n"), ("cp932", "名前;年齢\n"), ("gb18030", "北京\n"), ("gb18030", "合同期限\n"), ("big5", "台北\n"),
+    ("cp949", "서울\n"), ("cp1252", "Café\n"), ("cp1252", "Müller;5 €\n"), ("iso8859-7", "Αθήνα\n"), ("euc_jp", "東京;大阪\n"),
+    ("iso8859-15", "10 €\n"), ("cp1255", "שם;עיר\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "text"), SHORT)
+def test_the_encoding_of_a_few_letters_is_said_to_be_unknown(encoding: str, text: str) -> None:
+    _, said = decoded(text.encode(encoding))
+    assert said == saying("unknown", "may be wrong")
 
 
 def test_what_is_no_text_in_any_encoding_is_said_to_be_unknown() -> None:
