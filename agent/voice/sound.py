@@ -30,9 +30,12 @@ INSTALL_FFMPEG = "apt-get install ffmpeg"
 
 # A recording cannot make ffmpeg read something else: only files are read, and no playlist or script names another.
 FORMATS = "ogg,mov,mp3,wav,w64,flac,aac,matroska,caf,aiff,amr,amrnb,amrwb,asf,au,avi,mpeg,mpegts,ac3,ape,wv,flv"
+# In an Ogg of several recordings, one behind the other, ffmpeg finds the first alone if it seeks before it reads.
 DECODE = f"""\
-exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -format_whitelist {FORMATS} -ss "$2" -i "file:$1" -t "$3" \
--vn -sn -dn -ac 1 -ar "$4" -f s16le pipe:1 2>/dev/null"""
+before=(-ss "$2") behind=()
+[ "$(LC_ALL=C grep -aoP 'OggS\\x00\\x02' -- "$1" | wc -l)" -lt 2 ] || before=() behind=(-ss "$2")
+exec ffmpeg -nostdin -v quiet -threads 1 -protocol_whitelist file -format_whitelist {FORMATS} "${{before[@]}}" -i "file:$1" \
+"${{behind[@]}}" -t "$3" -vn -sn -dn -ac 1 -ar "$4" -f s16le pipe:1 2>/dev/null"""
 ENCODE = """\
 exec ffmpeg -nostdin -v quiet -threads 1 -f s16le -ar "$1" -ac 1 -i /tmp/samples \
 -c:a libopus -b:a 32k -application voip -f ogg pipe:1 2>/dev/null"""

@@ -41,6 +41,20 @@ async def test_a_long_recording_is_cut_where_it_is_quiet(box: Sandbox) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "parts", [[3], [3, 4], [4, 3], [2, 2], [1, 1, 1], [2, 1, 3], [3, 9], [9, 3], [1] * 8, [5, 5, 5]]
+)
+@pytest.mark.parametrize("seconds", [600.0, 10.0])
+async def test_all_recordings_of_one_file_are_heard(
+    box: Sandbox, parts: list[float], seconds: float
+) -> None:
+    found = await cut(box, b"".join(map(recordings.tones, parts)), seconds)
+    heard = sum(duration(samples, HEARD_RATE) for _, samples in found)
+    assert heard == pytest.approx(
+        sum(parts) + len(parts), abs=0.1
+    )  # a second of silence behind each
+
+
 async def test_what_is_no_sound_is_one_sentence(box: Sandbox) -> None:
     whole = recordings.tones(2)
     rng = random.Random(3)
