@@ -166,7 +166,7 @@ class Broker:
 
 @dataclass(eq=False)
 class ClientStreams:
-    """agent.shell.command.Streams on a connection."""
+    """The standard streams of one command on a connection; each method waits for the other side."""
 
     broker: Broker
     reader: asyncio.StreamReader

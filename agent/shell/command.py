@@ -4,16 +4,15 @@ import inspect
 import posixpath
 from argparse import SUPPRESS, ArgumentParser, HelpFormatter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
     NoReturn,
-    Protocol,
     Union,
     get_args,
     get_origin,
@@ -25,6 +24,9 @@ from agent.errors import UsageError
 from agent.tools.context import ToolContext
 from agent.tools.tool import Call
 
+if TYPE_CHECKING:
+    from agent.shell.broker import Broker, ClientStreams
+
 WIDTH = 400  # of a usage line, so that it is one
 HELP = ("--help", "-h")
 PLAIN = "\0"  # marks an argument that is not an option; no argument can hold a NUL
@@ -34,34 +36,14 @@ class HelpAsked(Exception):
     """`str(error)` is the help."""
 
 
-class Streams(Protocol):
-    """The standard streams of one command; each method waits for the other side."""
-
-    async def write(self, kind: Literal["O", "E"], content: bytes) -> None: ...
-
-    async def read(self) -> bytes: ...
-
-
-class Questions(Protocol):
-    """What a command needs of its bash call's Broker."""
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """A context in which the time limit of the bash call stands still."""
-        ...
-
-    async def approve(self, what: str, scope: str) -> None: ...
-
-    async def stranger(self, source: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ShellCall:
     """One command of a bash call; agent/shell/__init__.py lists what it offers."""
 
     within: Call
     folder: str
-    streams: Streams = field(repr=False)
-    questions: Questions = field(repr=False)
+    streams: "ClientStreams" = field(repr=False)
+    questions: "Broker" = field(repr=False)
 
     @property
     def context(self) -> ToolContext:

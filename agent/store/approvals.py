@@ -66,8 +66,6 @@ class ApprovalTable:
             await record(tx, "question", request.chat, **facts, shown=digest(request.what))
 
     async def take(self, request: ApprovalRequest, unasked: tuple[Decision, str] | None) -> None:
-        """Record that the call has its answer and may now run. `unasked` is a decision that was made without
-        asking anybody, and why."""
         async with self.database.write() as tx:
             sql = "UPDATE approvals SET taken = 1 WHERE turn = ? AND call = ?"
             await tx.run(sql, request.turn, request.call)
@@ -78,12 +76,7 @@ class ApprovalTable:
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
     ) -> ApprovalRequest | None:
-        """Record the first decision; None when there is no such open request, when it has expired
-        or when it is not what was asked (ApprovalRequest.intact).
-
-        "chat" also records a standing permission of the request's chat for its scope;
-        for a chat that strangers' text has touched it is "once".
-        """
+        """As agent.approvals.ApprovalRows has it: "chat" is "once" where strangers' text has touched the chat."""
         async with self.database.write() as tx:
             sql = f"SELECT {_COLUMNS} FROM approvals WHERE id = ? AND state = 'asked'"
             row = await tx.one(sql, id)
@@ -112,12 +105,10 @@ class ApprovalTable:
         return [row[0] for row in await self.database.all(sql, turn, WITHDRAWN)]
 
     async def granted(self, chat: str, scope: str) -> bool:
-        """Whether a standing permission covers the scope in that chat."""
         sql = "SELECT 1 FROM grants WHERE chat = ? AND scope = ?"
         return bool(await self.database.value(sql, chat, scope))
 
     async def not_taken(self, turn: str) -> frozenset[str]:
-        """Ids of that turn's calls that wait for an owner's answer: no part of them has run."""
         sql = "SELECT call FROM approvals WHERE turn = ? GROUP BY call HAVING max(taken) = 0"
         return frozenset(row[0] for row in await self.database.all(sql, turn))
 
