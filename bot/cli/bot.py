@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -15,7 +16,7 @@ from agent.leaks import LeakDetector
 from agent.store import Store
 from backend.client import BackendClient
 from backend.control.sd_notify import feed_watchdog, notify
-from bot.cli.command import Misused, Options, model_option, serves, start_logging
+from bot.cli.command import Failed, Misused, Options, model_option, serves, start_logging
 from bot.cli.connect import backend_client, require_sandbox, running_backend
 from bot.cli.holder_api import serve_as_bot, serve_command
 from bot.cli.holder_client import holding_as_bot
@@ -23,7 +24,7 @@ from bot.cli.model_offers import MachineModels
 from bot.messaging_apps import Apps, AppUnavailable, MessagingApp
 from bot.service import serve_bot
 from bot.settings import Settings
-from bot.state import MATRIX, open_state
+from bot.state import MATRIX, PRESENCE, Presence, open_state, read_presence, started, write_presence
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,10 @@ async def run(options: Options, model: str) -> None:
 
 
 async def serve_terminals(settings: Settings, backend: BackendClient) -> None:
-    """Serve `voltaire chat` and its jobs, without a messaging app, until cancelled or a bot takes over."""
+    """Serve `voltaire chat` and its jobs, without a messaging app, until cancelled or a bot with one takes over."""
+    state, pid = settings.state_dir, os.getpid()
+    if other := read_presence(state):
+        raise Failed(f"Another bot runs on this state (process {other.pid}).")
     async with (
         holding_as_bot(settings),
         http_servers(settings, backend),
@@ -64,7 +68,11 @@ async def serve_terminals(settings: Settings, backend: BackendClient) -> None:
             "No messaging app is set up. Talk in another terminal: voltaire chat."
             " An app: voltaire setup telegram."
         )
-        await released.wait()
+        write_presence(state, Presence(pid=pid, started=started(pid) or 0))
+        try:
+            await released.wait()
+        finally:
+            (state / PRESENCE).unlink(missing_ok=True)
 
 
 async def serve(

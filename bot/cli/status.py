@@ -154,7 +154,8 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
         seen += [f"{gpu['power_w']:.0f} W"] if gpu["power_w"] is not None else []
         lines.append(f"gpu {gpu['index']}: {', '.join(seen)}")
     if bot["username"] is None and bot["polling_ok"] is None:
-        lines.append("bot: stopped")
+        runs = facts["memory_mib"]["bot"] is not None
+        lines.append("bot: runs, in no messaging app" if runs else "bot: stopped")
     else:
         state = "polling" if bot["polling_ok"] else "not polling"
         name = f"@{bot['username']}, " if bot["username"] else ""

@@ -158,6 +158,11 @@ async def test_without_a_token_the_terminal_is_served(tmp_path: Path, command: s
                 assert b"READY=1" in systemd.recv(4096, socket.MSG_DONTWAIT)
             assert (await voltaire(tmp_path, "ask", "hi", config=config))[1] == "Forty-two.\n"
             assert server.requests
+            code, out, _ = await voltaire(tmp_path, "status", config=config)
+            assert "\nbot: runs, in no messaging app\n" in out
+            code, _, err = await voltaire(tmp_path, command, config=config)
+            assert (code, err) == (1, f"Another bot runs on this state (process {process.pid}).\n")
+            assert process.returncode is None
         finally:
             process.terminate()
             assert await asyncio.wait_for(process.wait(), SECONDS) == 0
