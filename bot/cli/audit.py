@@ -101,7 +101,9 @@ def summary(found: Verification) -> dict[str, object]:
 @runs
 async def freeze(options: Options) -> None:
     turns, grants = await change(options.settings, "freeze")
-    click.echo(f"Frozen: {turns} turns stopped, {grants} standing permissions ended.")
+    click.echo(
+        f"Frozen: {turns} turns stopped, {grants} standing permissions ended. `voltaire thaw` ends it."
+    )
 
 
 @click.command("thaw", help="End what `voltaire freeze` or /freeze began.")

@@ -161,7 +161,7 @@ async def running(settings: Settings) -> list[Finding]:
             status = await backend.status()
             server = status.backend
         except BackendUnavailable:
-            remedy = "voltaire backend, or the unit voltaire-backend."
+            remedy = "voltaire run, or the unit voltaire-backend where there is one."
             return [warning("backend", "No backend runs.", remedy)]
         if not server.serving:
             detail = f"The backend is {server.state}. {server.reason or ''}".strip()

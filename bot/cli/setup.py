@@ -139,6 +139,8 @@ async def command(
                 click.echo(WITHOUT_APP)
             else:
                 await (greet(wizard, READY) if started else serve_meanwhile(wizard))
+            if not started:
+                click.echo("It is not running as a service here. Start it with: voltaire run")
             click.echo(f"Configuration: {config}")
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
@@ -211,7 +213,6 @@ async def serve_meanwhile(wizard: "Wizard") -> None:
     settings = load(wizard.config)
     async with running_backend(settings) as backend:
         await serve_until(greet(wizard, READY_TO_RUN), settings, backend)
-    click.echo("It is not running as a service here. Start it with: voltaire run")
 
 
 async def greet(wizard: "Wizard", text: str) -> None:

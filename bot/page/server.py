@@ -220,7 +220,7 @@ async def serve_page(
                 port = await stack.enter_async_context(serving)
             except OSError as error:
                 raise PageRefused(
-                    f"The page cannot listen at {host}:{port}: {error.strerror}."
+                    f"The page cannot listen at {host}:{port}: {error.strerror}. Elsewhere: --listen HOST:PORT"
                 ) from None
             names = LOOPBACK if host in LOOPBACK else {host}
             access.origins |= {f"http://{name}:{port}" for name in names}

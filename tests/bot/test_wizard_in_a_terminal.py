@@ -70,7 +70,9 @@ async def test_without_network_token_and_card(tmp_path: Path) -> None:
         await terminal.until(
             "embedded one, without a card"
         )  # no question about a server for a card
-        await terminal.until("voltaire chat[^$]*voltaire setup telegram")
+        await terminal.until(
+            "voltaire chat[^$]*voltaire setup telegram[^$]*Start it with: voltaire run"
+        )
         assert await terminal.ended() == 0
     assert configured(tmp_path)["backend"]["profile"] == "qwen2.5-coder-1.5b"
 

@@ -157,7 +157,7 @@ async def test_beside_the_bot_a_command_is_its_client(house: House) -> None:
         asking = await house.start("ask", "a slow one")
         await house.asked.wait()
         assert await house.run("freeze") == (
-            0, "Frozen: 1 turns stopped, 0 standing permissions ended.\n", ""
+            0, "Frozen: 1 turns stopped, 0 standing permissions ended. `voltaire thaw` ends it.\n", ""
         )  # fmt: skip
         assert await asking.ended() == 130
         assert (await house.run("thaw"))[0] == 0
