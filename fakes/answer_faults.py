@@ -42,8 +42,8 @@ def has_call_text(answer: str, tools: Collection[str]) -> bool:
     if CALL_TAG.search(answer) or CALL_JSON.search(answer):
         return True
     names = "|".join(map(re.escape, tools))
-    # read_file(path="a"), bash("ls"), bash {"command": ...}
-    written = rf"""\b(?:{names})\s*(?:\(\s*(?:\w+\s*=|['"{{])|\{{\s*")"""
+    # read_file(path="a"), bash("ls"), bash {"command": ...}, <bash>ls
+    written = rf"""\b(?:{names})\s*(?:\(\s*(?:\w+\s*=|['"{{])|\{{\s*")|</?(?:{names})\b"""
     return bool(names) and re.search(written, answer) is not None
 
 

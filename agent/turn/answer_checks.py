@@ -34,6 +34,7 @@ PROMISED = re.compile(
 )
 TOOL_NAMES = re.compile(
     rf"\b(?:{'|'.join(n for n in default_names() if '_' in n)}|bash`? (?:tool|function|command))\b"
+    rf"|<(?:{'|'.join(default_names())})\b"
 )
 JSON_ALONE = re.compile(r"\s*(?:```(?:json)?\s*)?\{.*\}\s*(?:```)?\s*", re.DOTALL)
 DOTTED = re.compile(r"\d+(?:\.\d+){2,}")  # an address, a version or a date, which nobody computes

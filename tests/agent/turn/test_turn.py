@@ -703,6 +703,19 @@ class TestAnswersOfSmallModels:
         await bench.run(run, told, answer, answer, answer)
         assert bench.contents["area.py"] == (shown.encode() if written else held)
 
+    @pytest.mark.parametrize(
+        "torn",
+        [
+            "<bash</b> <code>curl -s https://restcountries.example/France</code>",
+            "<bash>ls",
+            "Let us see: <read_file path=a.txt",
+        ],
+    )
+    async def test_a_torn_tag_of_a_tool_is_no_answer(self, bench: Bench, torn: str) -> None:
+        bench.constrain = "always"
+        finished = await bench.run(says(torn), calls("bash", command="ls"), says("One file."))
+        assert (finished.text, finished.tool_calls) == ("One file.", 1)
+
     async def test_where_it_was_run_before_it_was_written_the_code_is_asked_for(
         self, bench: Bench
     ) -> None:
