@@ -112,10 +112,11 @@ async def test_a_long_step_is_written_whole_beside_its_question(
 async def test_trust_in_the_terminal(typed: tuple[TextIO, TextIO], tmp_path: Path) -> None:
     lines = InputLines(typed[0])
     here, screen = terminal(lines, tmp_path)
-    async with open_store(tmp_path / "v.db") as store:
+    async with open_store(tmp_path / "v.db") as store, opened(tmp_path / "state") as sandboxes:
         note, _ = await store.notes.add("cli", "Tea at five.", stranger="page x")
         await store.notes.add("cli", "At six.", stranger="page y")
-        holder = Holder(Settings(), cast(Any, None), store)
+        agent = cast(Any, SimpleNamespace(sandboxes=sandboxes))
+        holder = Holder(Settings(), cast(Any, None), store, agent)
 
         class Client:
             async def call(self, act: str, /, **fields: Any) -> Any:
