@@ -98,7 +98,7 @@ compiled: $(STAMP)
 
 install: system compiled  ## make .venv with the command in .venv/bin/voltaire
 ifneq ($(filter install,$(MAKECMDGOALS)),)
-	@echo "The command is $(CURDIR)/$(BIN)/voltaire; for your PATH: mkdir -p ~/.local/bin && ln -sf $(CURDIR)/$(BIN)/voltaire ~/.local/bin/"
+	@echo "The command is $(CURDIR)/$(BIN)/voltaire; for your PATH: $(if $(filter 0,$(shell id -u)),,mkdir -p ~/.local/bin && )ln -sf $(CURDIR)/$(BIN)/voltaire $(if $(filter 0,$(shell id -u)),/usr/,~/.)local/bin/"
 	@echo "Next: $(BIN)/voltaire setup, with or without a bot's token; or $(BIN)/voltaire chat"
 endif
 dev: system-test $(STAMP)-dev compiled

@@ -115,12 +115,12 @@ def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
             return call()
         except errors.GatedRepoError:
             raise PullError(
-                f"{source.repo} is gated: accept its terms on its page at the hub, then set HF_TOKEN"
+                f"{source.repo} is gated: accept its terms on its page at Hugging Face, then set HF_TOKEN"
                 " to a token of your account."
             ) from None
         except errors.RepositoryNotFoundError:
             raise PullError(
-                f"The hub has no repository {source.repo}, or it is private: set HF_TOKEN to a token"
+                f"Hugging Face has no repository {source.repo}, or it is private: set HF_TOKEN to a token"
                 " that may read it."
             ) from None
         except errors.EntryNotFoundError:
@@ -129,7 +129,7 @@ def ask_hub(call: Callable[[], Any], source: Source, tries: int = 1) -> Any:
             if not left or (isinstance(error, OSError) and error.errno):
                 lines = str(error).splitlines() or [type(error).__name__]
                 raise PullError(
-                    f"The hub could not be reached or broke off ({lines[0][:120].rstrip('.')});"
+                    f"Hugging Face could not be reached or broke off ({lines[0][:120].rstrip('.')});"
                     " try again: a download continues where it stopped."
                 ) from None
     raise AssertionError
@@ -144,12 +144,12 @@ def read_remote_header(source: Source) -> Header:
         raise PullError("The profile names no repository to look at.")
     remote = remote_file(source)
     if remote.size is None:
-        raise PullError(f"The hub does not tell the size of {source.file}.")
+        raise PullError(f"Hugging Face does not tell the size of {source.file}.")
     file = RangeFile(remote.url, remote.size, remote.headers)
     try:
         return read_open(io.BufferedReader(file, CHUNK_BYTES), remote.size, source.file)
     except (OSError, HTTPException) as error:
-        raise PullError(f"The hub broke off ({error}); try again.") from None
+        raise PullError(f"Hugging Face broke off ({error}); try again.") from None
 
 
 class RangeFile(io.RawIOBase):

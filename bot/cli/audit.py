@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import click
 
 from agent.sandbox.output_buffer import visible
-from agent.store.ledger import LedgerRow, Verification
+from agent.store.ledger import LedgerRow, Verification, parsed
 from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.holder_client import change
 from bot.state import DATABASE, open_state_read_only
@@ -36,6 +36,8 @@ async def command(
     settings, rows = options.settings, list[LedgerRow]()
     if not (settings.state_dir / DATABASE).exists():
         raise Failed(f"There is no state at {settings.state_dir} yet.")
+    if head and not parsed(head):
+        raise Misused(f"{head} is no head: it looks like NUMBER:HASH.")
     async with open_state_read_only(settings) as store:
         found = await store.ledger.verify(head or "")
         if head is None:

@@ -1,5 +1,6 @@
 """voltaire backup: the whole state into one file, while everything runs; voltaire restore: back from it."""
 
+import asyncio
 import os
 import shlex
 from contextlib import nullcontext
@@ -16,7 +17,7 @@ from bot.cli.connect import backend_client
 from bot.cli.holder_client import holding_state, record_act
 from bot.cli.progress import sign_of_life
 from bot.cli.setup import state_folder
-from bot.restore import CONFIG, restore
+from bot.restore import CONFIG, restore, unpack
 from bot.settings import PREFIX, config_folder, exists, find_file
 from bot.state import DATABASE
 
@@ -57,8 +58,11 @@ async def restore_command(options: Options, file: Path, yes: bool) -> None:
         if await backend.answers():
             raise Failed(running)
     question = f"Replace the state in {state} by that of {file}? The present one is moved aside."
-    if (state / DATABASE).exists() and not (yes or confirmed(question)):
-        raise Failed("Nothing was changed.")
+    if (state / DATABASE).exists() and not yes:
+        with sign_of_life("reading the backup"):
+            await asyncio.to_thread(unpack, file, state.parent, ())
+        if not confirmed(question):
+            raise Failed("Nothing was changed.")
     try:
         held = holding_state(state) if state.exists() else nullcontext()
         with held, sign_of_life("unpacking and checking"):

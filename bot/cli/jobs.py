@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from bot.acts import MOST_DATA
+from bot.acts import MOST_DATA, TERMINAL_CHAT
 from bot.channel import APP_PREFIXES, OUTGOING
 from bot.cli.command import (
     Failed,
@@ -47,7 +47,11 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
         last = next((f" [last {run['due_at']}: {said(run)}]" for run in job["runs"]), "")
         click.echo(f"{job['id']}  {job['told']}{last}")
     if not jobs:
-        click.echo(f"No jobs in {chat}.")
+        click.echo(f"No jobs in {chat_title(chat)}.")
+
+
+def chat_title(chat: str) -> str:
+    return "cli, the chat of this terminal" if chat == TERMINAL_CHAT else chat
 
 
 def said(run: dict[str, Any]) -> str:
@@ -178,7 +182,7 @@ async def send(
         if copy:
             shutil.rmtree(copy.parent)
         raise
-    click.echo(f"It goes to {sent_to}.")
+    click.echo(f"It goes to {chat_title(sent_to)}.")
 
 
 def keep(file: Path, folder: Path) -> Path:

@@ -81,6 +81,7 @@ async def command(options: Options, listen: str, no_open: bool, new_key: bool) -
                 if page.exposed:
                     click.echo(page.exposed, err=True)
                 click.echo(page.address)
+                click.echo("Ctrl-C ends it.", err=True)
                 if not no_open and any(os.environ.get(name) for name in DISPLAYS):
                     # Every user of the machine can see a browser's arguments: this address works once.
                     click.launch(page.once)

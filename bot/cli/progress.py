@@ -41,7 +41,7 @@ def reading_program() -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-        click.echo("\n" * (words == "."), nl=False, err=True)
+        click.echo("\r\x1b[K" * (words == "."), nl=False, err=True)
 
 
 @contextmanager

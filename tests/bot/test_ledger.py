@@ -205,6 +205,8 @@ def test_audit_after_backup_and_restore(
     asyncio.run(changed("UPDATE ledger SET chat = 'tg:2' WHERE number = 1"))
     assert voltaire("audit")[0] == 1
     assert voltaire("audit", "--since", "soon")[0] == 2
+    code, _, err = voltaire("audit", "--verify", "1234")
+    assert (code, "not whole" in err, "1234 is no head" in err) == (2, False, True)
 
 
 async def test_passwords_in_the_addresses_of_servers(tmp_path: Path) -> None:

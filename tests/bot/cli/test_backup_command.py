@@ -75,6 +75,8 @@ async def test_there_and_back_but_not_under_a_running_backend(tmp_path: Path) ->
     told, _ = await asyncio.wait_for(asked.communicate(b"n\n"), SECONDS)
     assert (asked.returncode, str(state) in told.decode()) == (1, True)
     assert await said(state) == ["before", "after"]
+    refusal = f"{config} is not a backup of Voltaire, or it is damaged.\n"
+    assert await voltaire(tmp_path, "restore", str(config)) == (1, "", refusal), "before it asks"
     code, out, err = await voltaire(tmp_path, "restore", "--yes", str(file))
     assert (code, err) == (0, "")
     (aside,) = tmp_path.glob("s-before-*")

@@ -353,7 +353,7 @@ def test_a_program_that_is_being_read_says_so(
         assert 0 < signal.getitimer(signal.ITIMER_REAL)[0] < 1
         signal.raise_signal(signal.SIGALRM)
         signal.raise_signal(signal.SIGALRM)
-    assert capsys.readouterr().err == f"{STARTING}.\n"
+    assert capsys.readouterr().err == f"{STARTING}.\r\x1b[K"
     with reading_program():
         pass
     assert capsys.readouterr().err == ""

@@ -37,7 +37,7 @@ def test_a_watch_is_made_and_looks_at_once(tmp_path: Path) -> None:
 def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
     code, out, _ = voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin="n\n")
     assert (code, out) == (1, saying("task “stretch”", "every day at 09:00", "next: "))
-    assert voltaire(tmp_path, "jobs", "list")[1] == "No jobs in cli.\n"
+    assert voltaire(tmp_path, "jobs", "list")[1] == "No jobs in cli, the chat of this terminal.\n"
 
 
 async def open_chat(database: Path, name: str) -> None:
