@@ -37,7 +37,8 @@ class Alerts:
     def add(self, name: str, level: str, text: Phrase) -> None:
         now = datetime.now(UTC)
         same = next((alert for alert in reversed(self.kept) if alert.name == name), None)
-        if same and same.text == text and 0 <= (now - same.at).total_seconds() < REPEAT_SECONDS:
+        repeated = level != "over" and same is not None and same.text == text
+        if same and repeated and 0 <= (now - same.at).total_seconds() < REPEAT_SECONDS:
             return
         last = self.kept[-1].id if self.kept else 0
         number = max(last + 1, int(now.timestamp() * 1000))

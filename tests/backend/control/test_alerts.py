@@ -78,3 +78,10 @@ def test_each_alert_is_one_line_of_the_log(
         ),
         ("INFO", "alert name=heat level=over text=The GPU has cooled to 75 °C; work goes on."),
     ]
+
+
+async def test_each_end_is_told(tmp_path: Path) -> None:
+    alerts = Alerts(tmp_path / "alerts.jsonl")
+    for _ in range(2):  # of a card that was lent, of which nothing is told
+        alerts.add("lent", "over", Phrase("The card is back."))
+    assert [alert.level for alert in alerts.kept] == ["over", "over"]

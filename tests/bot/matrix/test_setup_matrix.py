@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from bot.cli.setup import READY
+from bot.cli.setup import READY_TO_RUN
 from bot.localgram import Localgram
 from bot.matrix.session import only_process
 from bot.messaging_apps import AppUnavailable
@@ -63,7 +63,7 @@ async def test_matrix_alone_by_options(
     assert err.count("\n") == 1 and not (tmp_path / "c" / "voltaire").exists()
 
     finished = asyncio.create_task(setup(tmp_path, *words, *given, PASSWORD))
-    assert await answers_as_the_owner(olga, scenario.account) == READY
+    assert await answers_as_the_owner(olga, scenario.account) == READY_TO_RUN
     code, out, err = await finished
     assert code == 0 and f"Bot: {scenario.account}" in out, err
     config = configured(tmp_path)
@@ -156,11 +156,11 @@ async def test_it_joins_a_telegram_that_is_there(
         telegram = ("--token", "1000001:abc", "--base-url", gram.url, "--owner", "7")
         code, _, err = await setup(tmp_path, "--yes", "--no-units", *telegram)
         assert code == 0, err
-        assert (await phone.next_message(seconds=SECONDS)).text == READY
+        assert (await phone.next_message(seconds=SECONDS)).text == READY_TO_RUN
         words = ("--homeserver", server.url, "--matrix-user", scenario.account)
         more = ("--matrix-owner", olga.id, "--matrix-password", PASSWORD)
         finished = asyncio.create_task(setup(tmp_path, "--yes", "--no-units", *words, *more))
-        assert await answers_as_the_owner(olga, scenario.account) == READY
+        assert await answers_as_the_owner(olga, scenario.account) == READY_TO_RUN
         code, _, err = await finished
     assert code == 0, err
     assert {"telegram", "matrix"} <= configured(tmp_path).keys()
