@@ -2,15 +2,16 @@
 #   collect.sh PATH BASE HEAD     (BASE may be the empty tree)
 # Writes records of KEY<TAB>VALUE that end with NUL. Names, paths and lines are cut out of git's
 # own NUL-separated lists, so nobody who chooses one of them can begin a record.
+# Why git could not read something is in the last one, "error".
 set -uo pipefail
-exec 2>/dev/null
+parts=$(mktemp -d) || exit 1
+exec 2>"$parts/errors"
 cd "$1" || exit 1
 base=$2 head=$3
 export LC_ALL=C GIT_OPTIONAL_LOCKS=0
-parts=$(mktemp -d) || exit 1
-trap 'rm -rf "$parts"' EXIT
+trap 'record error "$(sed -n "s/^fatal: //p" "$parts/errors")"; rm -rf "$parts"' EXIT
 git() { command git --no-pager -c core.quotepath=off -c core.fsmonitor=false -c log.showSignature=false "$@"; }
-differences() { git diff --no-color --no-ext-diff --no-textconv --no-relative --submodule=short "$@" "$base" "$head" --; }
+differences() { git diff -O/dev/null --no-color --no-ext-diff --no-textconv --no-relative --submodule=short "$@" "$base" "$head" --; }
 record() { printf '%s\t%s\0' "$1" "$2"; }
 records() { sed -z "s/^/$1\t/"; }
 span="$base..$head"

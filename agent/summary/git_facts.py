@@ -34,13 +34,16 @@ class CommitRange:
 
 
 async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> CommitRange:
-    """The range since the commit `last`, or of the last `days`; raises NothingToDo."""
+    """The range since the commit `last`, or of the last `days`; raises NothingToDo, AgentError where git cannot
+    read the repository."""
     command = [*bash_script("summary/range.sh"), path, last, str(days)]
-    output = (await git(command)).decode("ascii", "replace").splitlines()
-    lost = any(line.startswith("lost") for line in output)
-    words = (output[-1] if output else "missing").split()
-    if words[0] in NOTHING:
-        raise NothingToDo(translated(NOTHING[words[0]]))
+    output = (await git(command)).splitlines() or [b"unreadable"]
+    lost = any(line.startswith(b"lost") for line in output)
+    words = one_line(output[-1], 300).split()
+    if words[0] == "unreadable":
+        raise unreadable(words[1:])
+    if words[0] == "empty":
+        raise NothingToDo(translated("The repository has no commits yet."))
     head, base = words[1], words[2]
     if head == base:
         form = translated("Nothing was committed since the last summary.")
@@ -57,11 +60,10 @@ async def commit_range(git: Git, path: str, last: str = "", days: int = 7) -> Co
     return CommitRange(base, head, ("The last summarised commit is gone. " if lost else "") + note)
 
 
-NOTHING = {
-    "missing": "There is no such folder.",
-    "none": "That folder is not a git repository.",
-    "empty": "The repository has no commits yet.",
-}
+def unreadable(reason: Sequence[str]) -> AgentError:
+    """The error with git's words, such as a format that it does not know or an object that is not there."""
+    form = translated("Git cannot read that repository: {reason}")
+    return AgentError(form.format(reason=" ".join(reason) or "incomplete output"))
 
 
 async def subjects(git: Git, path: str, span: CommitRange) -> list[str]:
@@ -75,7 +77,7 @@ async def subjects(git: Git, path: str, span: CommitRange) -> list[str]:
 async def selected_diff(git: Git, path: str, span: CommitRange, keep: int) -> str:
     """The beginning of the range's difference, at most `keep` bytes, without generated files."""
     skip = [":(exclude,glob)**/*.lock", ":(exclude,glob)**/*.min.*", ":(exclude,glob)**/package-lock.json", ":(exclude,glob)**/*.svg"]  # fmt: skip
-    flags = ["--no-color", "--no-ext-diff", "--no-textconv", "-U1", "-M"]
+    flags = ["-O/dev/null", "--no-color", "--no-ext-diff", "--no-textconv", "-U1", "-M"]
     command = ["diff", *flags, span.base, span.head, "--", ".", *skip]
     return clean((await first_bytes(git, path, command, keep)).decode("utf-8", "ignore"))
 
@@ -160,9 +162,7 @@ async def collect(git: Git, path: str, span: CommitRange) -> RepoFacts:
     try:
         return parse_facts(records)
     except (LookupError, ValueError) as error:
-        raise AgentError(
-            "Git could not read all of these commits; is the repository intact?"
-        ) from error
+        raise unreadable([one_line(e, 300) for e in records.get("error", [])]) from error
 
 
 def parse_facts(records: Mapping[str, list[bytes]]) -> RepoFacts:

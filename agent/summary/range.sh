@@ -1,11 +1,18 @@
 # The commits to summarise, run in the sandbox:
 #   range.sh REPOSITORY LAST DAYS
 # Prints one word, then HEAD, then the base (the empty tree: from the first commit on): "since" LAST; "forced", where
-# LAST is no ancestor of HEAD; "days", after "lost" where LAST is gone; or "missing", "none", "empty" alone.
+# LAST is no ancestor of HEAD; "days", after "lost" where LAST is gone; "empty" alone; or "unreadable" and why.
 exec 2>/dev/null
-cd "$1" || { echo missing; exit 0; }
-command git rev-parse --git-dir >/dev/null || { echo none; exit 0; }
-head=$(command git rev-parse --quiet --verify 'HEAD^{commit}') || { echo empty; exit 0; }
+export LC_ALL=C GIT_DISCOVERY_ACROSS_FILESYSTEM=1
+newest() { command git -C "$1" log -1 --no-show-signature --format=%H; }
+if ! error=$(newest "$1" 2>&1 >/dev/null); then
+    case $error in
+    *"does not have any commits yet"*) echo empty ;;
+    *) printf 'unreadable %s\n' "$(printf '%s' "${error#*fatal: }" | tr '\n' ' ')" ;;
+    esac
+    exit 0
+fi
+cd "$1" && head=$(newest .)
 last=$2 days=$3
 empty=$(command git hash-object -t tree /dev/null) # SHA-1 or SHA-256, as the repository has it
 if [ -n "$last" ]; then

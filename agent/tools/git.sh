@@ -2,19 +2,25 @@
 #   git.sh COMMAND FOLDER ...
 # Paths that follow are relative to the top of FOLDER's repository. Exit codes that tools/git.py knows:
 # 44 no repository; 45 the changes are not those that were approved; 46 nothing to commit; 47 no commits.
+# What git warns of is told only where it fails.
 command=$1
-absent() { # with the names of those in the workspace
+exec 2>/tmp/errors
+export GIT_DISCOVERY_ACROSS_FILESYSTEM=1
+trap 'case $? in 0 | 4[4-7]) ;; *) cat /tmp/errors ;; esac' EXIT
+absent() { # with the names of those in the workspace, or why git does not take it for one
+    [ -e "$folder/.git" ] || [ -e "$folder/HEAD" ] && exit 128
     cd /workspace && find . -maxdepth 3 -name .git -printf '%P\n' 2>/dev/null | sed 's|^.git$|/workspace|; s|/.git$||' | sort | head -n 20
     exit 44
 }
-cd -- "$2" 2>/dev/null || absent
+folder=$2
 shift 2
-top=$(git rev-parse --show-toplevel 2>/dev/null) && cd -- "$top" || absent
+cd -- "$folder" || absent
+top=$(git rev-parse --show-toplevel 2>/dev/null || git rev-parse --absolute-git-dir) && cd -- "$top" || absent
 base=HEAD
 git rev-parse --quiet --verify HEAD >/dev/null || base=$(git hash-object -t tree /dev/null)
 
 stable() { git --no-pager -c core.quotePath=false -c diff.external= -c protocol.allow=never "$@"; }
-difference() { stable diff --no-ext-diff --no-textconv --no-color --ignore-submodules=none "$@"; }
+difference() { stable diff -O/dev/null --no-ext-diff --no-textconv --no-color --ignore-submodules=none "$@"; }
 
 # Patches of files that are text, though an attribute has their changes told as those of a binary file.
 hidden() {
@@ -37,7 +43,7 @@ preview() {
         export GIT_ALTERNATE_OBJECT_DIRECTORIES=$objects
         git read-tree "$base" && git add -A -- "${@:-.}" || exit
         difference --cached --full-index --stat --patch "$base" && hidden
-    ) >/tmp/preview 2>/tmp/errors || { cat /tmp/errors /tmp/preview; exit 1; }
+    ) >/tmp/preview || exit 1
     [ -s /tmp/preview ] || exit 46
 }
 
@@ -50,6 +56,7 @@ diff) # a revision, a range or nothing; then paths
     export GIT_OPTIONAL_LOCKS=0
     revision=$1
     shift
+    [ "$(git rev-parse --is-bare-repository)" = false ] || revision=${revision:-HEAD}
     [ -z "$revision" ] || [ "$(git rev-list --all -n 1)" ] || exit 47
     case $revision in
     "")
@@ -59,7 +66,7 @@ diff) # a revision, a range or nothing; then paths
         ;;
     *..*) difference --end-of-options "$revision" -- "$@" ;;
     *)
-        stable show --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \
+        stable show -O/dev/null --no-ext-diff --no-textconv --no-color --date=short --first-parent -m \
             --format='commit %h, %an, %ad: %s' --end-of-options "$revision" -- "$@"
         ;;
     esac

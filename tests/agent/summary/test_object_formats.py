@@ -1,11 +1,13 @@
-"""Repositories whose object ids have 64 hexadecimal digits are summarised as others are."""
+"""Repositories of every form are summarised as others are, or git's reason is told."""
 
 import hashlib
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from agent.errors import NothingToDo
+from agent.errors import AgentError, NothingToDo
 from agent.summary.git_facts import (
     EMPTY_TREES,
     CommitRange,
@@ -52,3 +54,110 @@ async def test_since_the_last_summary(repository: Repository) -> None:
     assert span == CommitRange(base, head)
     assert (await collect(git, str(repository.path), span)).removed == 1
     assert len(await subjects(git, str(repository.path), span)) == 1
+
+
+CLONE = "git -C r config uploadpack.allowFilter true; git clone -q --no-checkout file://$PWD/r x"
+FORMS = {  # how it is made beside r, and which folder is summarised
+    "bare": ("git clone -q --bare r x", "x"),
+    "mirror": ("git clone -q --mirror r x", "x"),
+    "without blobs": (f"{CLONE} --filter=blob:none", "x"),
+    "shared objects": ("git clone -q --shared r x", "x"),
+    "bundle": ("git -C r bundle create -q ../b --all; git clone -q b x", "x"),
+    "worktree": ("git -C r worktree add -q ../x -b main2", "x"),
+    "worktree whose repository is bare": (
+        "git clone -q --bare r b; git -C b worktree add -q ../x main",
+        "x",
+    ),
+    "separate directory": ("git clone -q --separate-git-dir=g r x", "x"),
+    "relative gitfile": ("mv r/.git r/real; echo 'gitdir: real' > r/.git", "r"),
+    "linked HEAD": ("cd r/.git; rm HEAD; ln -s refs/heads/main HEAD", "r"),
+    "packed": ("cd r; git repack -adbq; git multi-pack-index write; git pack-refs --all", "r"),
+    "commit graph": ("git -C r commit-graph write --reachable --changed-paths", "r"),
+    "broken commit graph": (
+        "cd r; git commit-graph write --reachable; chmod u+w .git/objects/info/commit-graph; "
+        "echo broken > .git/objects/info/commit-graph",
+        "r",
+    ),
+    "sparse index": ("git -C r sparse-checkout set --cone --sparse-index src", "r"),
+    "split index": ("git -C r update-index --split-index", "r"),
+    "no index": ("rm r/.git/index", "r"),
+    "no config": ("rm r/.git/config", "r"),
+    "config of Windows": (
+        "(printf '\\357\\273\\277'; sed 's/$/\\r/' r/.git/config) > c; mv c r/.git/config",
+        "r",
+    ),
+    "an order of files that is missing": ("git -C r config diff.orderFile missing", "r"),
+    "relative": ("git -C r config diff.relative true", "r"),
+    "prefixes": ("git -C r config diff.noprefix true; git -C r config diff.srcPrefix X", "r"),
+    "external": ("git -C r config diff.external false; git -C r config core.pager false", "r"),
+    "colours": ("git -C r config color.ui always; git -C r config core.abbrev 4", "r"),
+    "signatures": ("git -C r config log.showSignature true; git -C r config gpg.program false", "r"),
+    "monitor": ("git -C r config core.fsmonitor /bin/false", "r"),
+    "format 1": (
+        "cd r; git config core.repositoryformatversion 1; git config extensions.preciousObjects true",
+        "r",
+    ),
+    "branch HEAD": ("git -C r update-ref refs/heads/HEAD HEAD~1", "r"),
+    "locked": ("touch r/.git/index.lock r/.git/HEAD.lock", "r"),
+    "bisection": ("cd r; git bisect start HEAD HEAD~1", "r"),
+}
+NO_GIT = "not a git repository"
+UNREADABLE = {  # how it is made of r, and git's words
+    "unknown extension": (
+        "git config core.repositoryformatversion 1; git config extensions.futureRefs tables",
+        "futurerefs",
+    ),
+    "unknown version": ("git config core.repositoryformatversion 2", "version"),
+    "broken config": ("echo '[core' >> .git/config", "bad config line"),
+    "broken HEAD": ("echo broken > .git/HEAD", NO_GIT),
+    "HEAD of zeros": ("printf '%040d' 0 > .git/refs/heads/main", "HEAD"),
+    "emptied branch": (": > .git/refs/heads/main", "broken"),
+    "no refs": ("git pack-refs --all; rm -r .git/refs", NO_GIT),
+    "no objects": ("rm -r .git/objects", NO_GIT),
+    "lost commit": ("rm -r .git/objects/*; mkdir .git/objects/pack", "bad object"),
+    "lost alternates": (
+        "mv .git/objects ../o; mkdir .git/objects{,/info}; echo /nowhere > .git/objects/info/alternates",
+        "bad object",
+    ),
+    "moved gitfile": ("rm -r .git; echo 'gitdir: /nowhere/r.git' > .git", "/nowhere/r.git"),
+    "dangling link": ("rm -r .git; ln -s /nowhere .git", NO_GIT),
+    "working tree elsewhere": ("git config core.worktree ../../nowhere", "nowhere"),
+    "no repository": ("rm -r .git", NO_GIT),
+    "no folder": ("rm -r ../r", "No such file"),
+    "lost content": ("rm .git/objects/$(git rev-parse HEAD:b | sed 's|..|&/|')", "unable to read"),
+}
+
+
+def shell(folder: Path, command: str) -> None:
+    """Run it without the settings of whoever runs the tests."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+    subprocess.run(["/bin/bash", "-ec", command], cwd=folder, env=env, check=True, capture_output=True)  # fmt: skip
+
+
+def two_commits(path: Path) -> Repository:
+    made = Repository(path)
+    made.commit("One", a="1\n")
+    made.commit("Two", at=10, a="1\n2\n", b="3\n")
+    return made
+
+
+@pytest.mark.parametrize("form", FORMS)
+async def test_every_form_of_repository(tmp_path: Path, form: str) -> None:
+    two_commits(tmp_path / "r")
+    command, folder = FORMS[form]
+    shell(tmp_path, command)
+    path = str(tmp_path / folder)
+    span = await commit_range(git, path, days=9000)
+    facts = await collect(git, path, span)
+    assert (facts.files, facts.added, facts.removed) == (2, 3, 0)
+    assert [line.split(": ")[1] for line in await subjects(git, path, span)][:2] == ["One", "Two"]
+    assert "+3" in await selected_diff(git, path, span, 4000)
+
+
+@pytest.mark.parametrize("form", UNREADABLE)
+async def test_what_git_cannot_read_is_told_in_its_words(tmp_path: Path, form: str) -> None:
+    made = two_commits(tmp_path / "r")
+    command, words = UNREADABLE[form]
+    shell(made.path, command)
+    with pytest.raises(AgentError, match=f"Git cannot read that repository: .*{words}"):
+        await collect(git, str(made.path), await commit_range(git, str(made.path), days=9000))

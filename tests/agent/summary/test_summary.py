@@ -100,7 +100,7 @@ async def test_facts_of_a_range(repository: Repository) -> None:
     assert "+# TODO: three" in await selected_diff(git, str(repository.path), span, 4000)
 
 
-async def test_nothing_new_and_nothing_there(repository: Repository, tmp_path: Path) -> None:
+async def test_nothing_new_and_nothing_there(repository: Repository) -> None:
     with pytest.raises(NothingToDo, match="has no commits yet"):
         await commit_range(git, str(repository.path))
     head = repository.commit("one")
@@ -108,11 +108,6 @@ async def test_nothing_new_and_nothing_there(repository: Repository, tmp_path: P
         await commit_range(git, str(repository.path), head)
     with pytest.raises(NothingToDo, match="in the last 7 days"):
         await commit_range(git, str(repository.path))
-    with pytest.raises(NothingToDo, match="no such folder"):
-        await commit_range(git, str(tmp_path / "absent"))
-    (tmp_path / "plain").mkdir()
-    with pytest.raises(NothingToDo, match="not a git repository"):
-        await commit_range(git, str(tmp_path / "plain"))
 
 
 async def test_first_commits_count_from_nothing(repository: Repository) -> None:

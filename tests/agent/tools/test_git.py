@@ -262,3 +262,51 @@ async def test_of_a_made_up_repository_the_names_of_those_there_are_told(box: Bo
     await box.use(bash, command="git init -q 'my site'; git init -q deep/er")
     told = await box.error(git_status, repo="/home/user/repo")
     assert told.endswith("There are: deep/er, my site.")
+
+
+WARNED = (  # what git warns of, or what another program of git would need
+    "echo broken > .git/objects/info/commit-graph",
+    "git rev-parse HEAD > .git/info/grafts",
+    "git update-ref refs/heads/HEAD HEAD",
+    "git update-index --force-untracked-cache",
+    "git config diff.orderFile missing",
+    "git config diff.renames nonsense; git config diff.renames true; git tag main",
+    "git config core.fsmonitor /missing",
+    "touch .git/index.lock",
+    "git config diff.external /missing; git config core.pager /missing",
+    "git config color.ui always",
+)
+
+
+@pytest.mark.parametrize("command", WARNED)
+async def test_a_warning_is_neither_a_branch_nor_a_change(box: Box, command: str) -> None:
+    made = "git init -q -b main p; cd p; echo one > a; git add a; git commit -qm start"
+    await box.use(bash, command=f"{made}; {command}")
+    assert await box.text(git_status, repo="p") == saying("branch main\nnothing to commit")
+    assert (await box.text(git_diff, repo="p", revision="HEAD")).startswith("commit ")
+    assert await box.text(git_diff, repo="p") == "no changes"
+
+
+async def test_a_repository_without_a_working_tree_has_commits(box: Box) -> None:
+    await _project(box)
+    await box.use(bash, command="git clone -q --bare p b")
+    for revision in ("", "HEAD", "main"):
+        assert "+1\n+2" in await box.text(git_diff, repo="b", revision=revision)
+    assert "work tree" in await box.error(git_status, repo="b")
+
+
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ("git config core.repositoryformatversion 7", "version"),
+        ("echo '[' >> .git/config", "bad config line"),
+        ("git config core.worktree ../../gone", "gone"),
+        ("mv .git ../g; echo gitdir: /gone/g > .git", "/gone/g"),
+        ("rm -r .git/refs", "not a git repository"),
+    ],
+)
+async def test_why_git_does_not_take_it_for_a_repository(
+    box: Box, command: str, reason: str
+) -> None:
+    await box.use(bash, command=f"git init -q p; cd p; {command}")
+    assert reason in await box.error(git_status, repo="p")
