@@ -91,7 +91,10 @@ FORMS = {  # how it is made beside r, and which folder is summarised
     "prefixes": ("git -C r config diff.noprefix true; git -C r config diff.srcPrefix X", "r"),
     "external": ("git -C r config diff.external false; git -C r config core.pager false", "r"),
     "colours": ("git -C r config color.ui always; git -C r config core.abbrev 4", "r"),
-    "signatures": ("git -C r config log.showSignature true; git -C r config gpg.program false", "r"),
+    "signatures": (
+        "git -C r config log.showSignature true; git -C r config gpg.program false",
+        "r",
+    ),
     "monitor": ("git -C r config core.fsmonitor /bin/false", "r"),
     "format 1": (
         "cd r; git config core.repositoryformatversion 1; git config extensions.preciousObjects true",
