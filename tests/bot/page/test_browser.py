@@ -421,6 +421,17 @@ async def test_no_tab_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -
         await expect(tabs.nth(n)).to_be_in_viewport(ratio=1)
 
 
+async def test_no_day_of_the_jobs_is_cut_on_a_phone(browser: Browser, serving: ServedPage) -> None:
+    page = await browser.new_page(viewport={"width": 390, "height": 1600})
+    page.set_default_timeout(SECONDS * 1000)
+    await page.goto(serving.once)
+    await page.goto(f"{serving.origin}/#/jobs")
+    days = page.locator(".days > li")
+    await expect(days).to_have_count(7)
+    for n in range(7):
+        await expect(days.nth(n)).to_be_in_viewport(ratio=1)
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed (make test does)")
 @pytest.mark.parametrize(
     ("theme", "width", "height", "each"),
