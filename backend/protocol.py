@@ -25,6 +25,7 @@ IDLE: Final = 2
 PICTURE_PIXELS: Final = 1280 * 960  # the largest that Telegram sends; about 1,200 tokens in Qwen
 MOST_LENT: Final = 86_400  # seconds
 EVAL: Final = "eval"  # the chat name under which the task suite queues, at IDLE
+PREFIX: Final = "prefix"  # the chat name under which the fixed prefix is read in, at SCHEDULED
 
 
 Filling: TypeAlias = Union[str, int, float, "Phrase", Sequence["Phrase"]]

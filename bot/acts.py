@@ -109,7 +109,7 @@ async def jobs(holder: Holder, fields: JsonFields) -> list[JsonFields]:
 
 
 async def job_fields(store: Store, planner: "Planner", job: Job) -> JsonFields:
-    runs = await store.occurrences.of_job(job.id, 5)
+    runs, [newest, *_] = await store.occurrences.of_job(job.id, 5), await planner.history(job, 1)
     return {
         "id": job.id,
         "kind": job.spec.kind,
@@ -119,6 +119,7 @@ async def job_fields(store: Store, planner: "Planner", job: Job) -> JsonFields:
         "told": planner.describe(job),
         "next_at": iso(job.spec.next_at),
         "overdue": planner.overdue(job),
+        "last": newest.removeprefix("- ") if runs else "",
         "runs": [{"due_at": iso(r.due_at), "state": r.state, "detail": r.detail} for r in runs],
     }
 

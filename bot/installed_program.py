@@ -26,6 +26,7 @@ from zipfile import BadZipFile, ZipFile
 ROOT = Path(__file__).resolve().parents[1]
 STEP_SECONDS = 1800.0  # packages over a slow line
 CHANGELOG = "CHANGELOG.md"
+COMMITS = 20  # the newest that are told where the changelog has nothing new
 DISTRIBUTION = "voltaire-agent"
 RECEIPTS = ("uv-receipt.toml", "pipx_metadata.json")  # of the tool that made the environment
 MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # variables of a make that runs this program
@@ -41,7 +42,13 @@ class ProgramVersion:
 
     version: str
     origin: str
-    changes: str = ""  # in the changelog since the version that runs
+    changes: str = ""  # since the version that runs: in the changelog, else the commits
+
+    @property
+    def title(self) -> str:
+        """The version, with its commit in a checkout."""
+        commit = re.fullmatch("[0-9a-f]{40}", self.origin)
+        return f"{self.version} ({self.origin[:9]})" if commit else self.version
 
 
 class InstalledProgram(Protocol):
@@ -107,7 +114,10 @@ class Checkout:
             raise UpgradeError(f"{self.root} has changes that are not committed.")
         release = await self.release(commit)
         before, after = [await self.changelog(each) for each in (ours, commit)]
-        return ProgramVersion(release.version, commit, added_lines(before, after))
+        changes = added_lines(before, after)
+        if not changes:
+            changes = await self.git("log", "--format=- %s", f"-{COMMITS}", f"{ours}..{commit}")
+        return ProgramVersion(release.version, commit, changes)
 
     async def prepare(self, release: ProgramVersion, folder: Path) -> Path:
         await self.git("worktree", "prune")

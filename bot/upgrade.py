@@ -114,7 +114,7 @@ class Upgrade:
         try:
             saved, schema = await self.saved(fresh)
             with emptied(self.folder / "next") as place, emptied(self.folder / "trial") as trial:
-                self.say(f"Installing {release.version} beside {before.version}.")
+                self.say(f"Installing {release.title} beside {before.title}.")
                 command = await self.installation.prepare(release, place)
                 if schema and saved is None:
                     await self.ran(command, "backup", str(fresh))
@@ -147,7 +147,7 @@ class Upgrade:
 
     async def switched(self, record: UpgradeRecord) -> str:
         """Switch to the new program. Where that fails, roll back and return why; "" on success."""
-        before, after = record.before.version, record.after.version
+        before, after = record.before.title, record.after.title
         self.say(f"Switching to {after}.")
         try:
             await self.services.stop()
@@ -180,7 +180,7 @@ class Upgrade:
                     " that is not what is installed now."
                 )
             await complete(self.returned(record, program=taken))
-        self.say(f"{record.before.version} is back.")
+        self.say(f"{record.before.title} is back.")
 
     async def returned(self, record: UpgradeRecord, *, program: bool = True) -> None:
         """Return to the old program and, where the new one has migrated the database, to the old state."""

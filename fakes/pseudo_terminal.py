@@ -72,8 +72,12 @@ class PseudoTerminal:
             self.type(text if text in (CTRL_C, CTRL_D) else f"{text}\n")
 
     def _reads(self) -> bool:
-        """Whether the program waits for its standard input: Python may miss a Ctrl-C just before that."""
-        call = Path(f"/proc/{self.process.pid}/syscall").read_text("ascii").split()
+        """Whether the program waits for what is typed: Python may miss a Ctrl-C just before that."""
+        process = Path(f"/proc/{self.process.pid}")
+        call = process.joinpath("syscall").read_text("ascii").split()
+        if call[:1] == ["0"] and call[1] != "0x0":  # read(n, ...), of a secret
+            with suppress(OSError):
+                return process.joinpath("fd", str(int(call[1], 16))).readlink() == Path("/dev/tty")
         return call[1:2] in (["0x0"], ["0x1"])  # read(0, ...), or select(1, ...)
 
     async def ended(self) -> int:

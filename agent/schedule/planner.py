@@ -401,7 +401,8 @@ class Planner:
     def describe_spec(self, spec: JobSpec, times: int) -> str:
         rule, zone = load(spec.timing), ZoneInfo(self.zone)
         form, task = translated("{task}, {when}"), describe_task(spec.kind, spec.task)
-        what = form.format(task=task, when=describe(rule, self.zone))
+        when = translated("at night") if spec.kind == NIGHT else describe(rule, self.zone)
+        what = form.format(task=task, when=when)
         if isinstance(rule, Once) or not times:
             return what
         due = next_times(rule, self.now(), times)

@@ -47,7 +47,7 @@ file)
     fi | matching
     ;;
 commits)
-    cd -- "$subject" && head=$(git rev-parse --quiet --verify 'HEAD^{commit}' 2>/dev/null) || { echo "There are no commits in $subject."; exit 1; }
+    cd -- "$subject" 2>/dev/null && head=$(git rev-parse --quiet --verify 'HEAD^{commit}' 2>/dev/null) || { echo "There are no commits in $subject."; exit 1; }
     echo "$head"
     if [ -n "$last" ] && ! git log -n 200 --no-show-signature --format='%h %aN: %s' "$head" --not "$last" 2>/dev/null; then
         git log -n 10 --no-show-signature --format='%h %aN: %s' "$head" # the last one is gone

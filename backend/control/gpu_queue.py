@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 
-from backend.protocol import EVAL, IDLE, PERSON, Phrase, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, PREFIX, Phrase, QueueState
 
 AGED_SECONDS = 120.0
 REMEMBERED = 1000  # chats
@@ -190,7 +190,8 @@ class GpuRequestQueue:
             ticket.held_since = self._now()
             ticket.granted.set()
             ticket.show(QueueState(state="held"))
-        served = sum(holder.priority < IDLE for holder in self.holders)  # idle work gives way
+        # Idle work gives way, and reading the prefix in is no other person's call.
+        served = sum(each.priority < IDLE and each.chat != PREFIX for each in self.holders)
         for ahead, ticket in enumerate(sorted(self.waiters, key=self._rank), served):
             ticket.show(QueueState(state="waiting", ahead=ahead, reason=self.reason))
         urgent = any(waiter.priority < IDLE for waiter in self.waiters)

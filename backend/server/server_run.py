@@ -12,7 +12,7 @@ from typing import NoReturn
 from backend import proc
 from backend.aio import set_within
 from backend.models.profile import Profile
-from backend.protocol import SCHEDULED, Phrase, Restored
+from backend.protocol import PREFIX, SCHEDULED, Phrase, Restored
 from backend.server.canary import Canary
 from backend.server.chat_states import NOTHING_SHARED, PART, ChatStates
 from backend.server.diagnosis import Cause, diagnose, on_cpu
@@ -229,7 +229,7 @@ class ServerRun:
         """Warm a prefix that is registered while the server serves."""
         while True:
             await self.new_prefix.wait()
-            async with self.state.gpu_queue.acquire("prefix", SCHEDULED):
+            async with self.state.gpu_queue.acquire(PREFIX, SCHEDULED):
                 await self._warm(warmer)
                 self.state.status.set(state="ready", done=None, total=None)
 

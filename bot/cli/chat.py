@@ -20,7 +20,7 @@ from agent.approvals import ApprovalRequest
 from agent.errors import AgentError
 from agent.events import ApprovalAsked, Event, TurnFinished, from_wire
 from backend.aio import first_of
-from backend.client import BackendClient
+from backend.client import BackendClient, BackendUnavailable
 from bot.approval_question import approval_keyboard, decision, question, send_whole
 from bot.channel import Button, ChannelError, OutgoingMessage, send
 from bot.cli.ask import new_update
@@ -28,6 +28,7 @@ from bot.cli.command import Options, chat_option, model_option, runs
 from bot.cli.connect import running_backend, telling_what_keeps
 from bot.cli.holder_client import HolderClient, HolderGone, Terminal, with_holder
 from bot.commands.changes import ANYWAY
+from bot.commands.people import TOY_PROFILE
 from bot.commands.trust import TRUST
 from bot.replies import LiveReply, ReadingSpeed, TurnViewBuilder
 from bot.settings import Settings
@@ -35,8 +36,9 @@ from bot.terminal import FILES_FOLDER, InputLines
 from bot.terminal import Terminal as Screen
 from bot.texts import TEXTS
 
-HELP = "/new a fresh conversation · /retry the last answer once more · /changes what turns changed · /undo takes it back · /memory the notes · /trust what strangers wrote · /model what answers · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
-GREETING = "Voltaire, in the terminal. Write something, or /help; /exit ends."
+HELP = "/new a fresh conversation · /retry the last answer once more · /changes what turns changed · /undo takes it back · /memory the notes · /trust what strangers wrote · /model what answers · jobs: voltaire jobs list · /help this · Ctrl-C stops an answer · /exit or Ctrl-D ends"
+GREETING = "Voltaire, in the terminal. Write something, or /help; /exit ends. Its files are in a folder of their own, not in this one."
+TOY_SERVES = "The model is Pocket, a toy of 5 MB. A real one: voltaire model fit"
 PROMPT = "[bold]›[/bold] "
 
 
@@ -58,6 +60,9 @@ async def converse(
     assert command
     screen.console.print(GREETING)
     async with running_backend(settings, model) as backend, telling_what_keeps(backend):
+        with suppress(BackendUnavailable):
+            if (await backend.status()).backend.profile == TOY_PROFILE:
+                screen.console.print(TOY_SERVES)
         conversation = Conversation(chat, screen, lines, command, backend)
         await with_holder(settings, backend, conversation.run, jobs=True)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from agent.errors import AgentError
 from bot.acts import MOST_DATA, TERMINAL_CHAT
 from bot.channel import APP_PREFIXES, OUTGOING
 from bot.cli.command import (
@@ -23,6 +24,7 @@ from bot.cli.command import (
     chat_option,
     checked_chat,
     confirmed,
+    interruptible,
     json_option,
     runs,
 )
@@ -38,13 +40,13 @@ command = click.Group(
 @json_option
 @runs
 async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
-    """Every job with its next times and how its last runs ended."""
+    """Every job that has times to come, with these and how its last run ended."""
     jobs: list[dict[str, Any]] = await change(options.settings, "jobs", chat=chat)
     if as_json:
         click.echo(json.dumps(jobs, ensure_ascii=False))
         return
     for job in jobs:
-        last = next((f" [last {run['due_at']}: {said(run)}]" for run in job["runs"]), "")
+        last = f" [last {job['last']}]" if job["last"] else ""
         click.echo(f"{job['id']}  {job['told']}{last}")
     if not jobs:
         click.echo(f"No jobs in {chat_title(chat)}.")
@@ -52,11 +54,6 @@ async def list_jobs(options: Options, chat: str, as_json: bool) -> None:
 
 def chat_title(chat: str) -> str:
     return "cli, the chat of this terminal" if chat == TERMINAL_CHAT else chat
-
-
-def said(run: dict[str, Any]) -> str:
-    """Describe how a run ended, and why."""
-    return ", ".join(filter(None, (run["state"], run["detail"])))
 
 
 @command.command("add")
@@ -75,7 +72,16 @@ async def add(options: Options, words: str, chat: str, watch: str, yes: bool) ->
     from agent.schedule.planner import NOTHING_RUNS
 
     settings = options.settings
-    proposal = await change(settings, "job-propose", chat=chat, words=words, watch=watch)
+    while True:
+        try:
+            proposal = await change(settings, "job-propose", chat=chat, words=words, watch=watch)
+            break
+        except (AgentError, Failed) as error:
+            if "?" not in str(error) or yes or not sys.stdin.isatty():
+                raise
+            click.echo(str(error))
+            with interruptible():
+                words = click.prompt("The job once more, in clearer words")
     if watch and proposal["spec"]["kind"] != "watch":
         raise Failed("A watch looks again and again: say how often, such as every hour.")
     click.echo(proposal["description"])

@@ -273,7 +273,7 @@ async def print_selftest(settings: Settings, profile: Profile) -> None:
     """Print whether the model can call tools; if that was never tested, test it now."""
     told = (await selftests(settings, [profile])).get(profile.name)
     if told is None:
-        click.echo("Whether it calls tools is being tried, once.", err=True)
+        click.echo("Trying once whether it calls tools; Ctrl-C leaves that out.", err=True)
         try:
             async with running_agent(settings) as agent:
                 with sign_of_life("asking it"):

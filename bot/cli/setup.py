@@ -55,7 +55,7 @@ from bot.settings import (
     machine_timezone,
 )
 from bot.setup import SetupError, matrix, telegram, units
-from bot.state import make_private
+from bot.state import DATABASE, make_private
 
 TOKEN = re.compile(r"\d+:\S+")
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
@@ -141,7 +141,7 @@ async def command(
                 await (greet(wizard, READY) if started else serve_meanwhile(wizard))
             if not started:
                 click.echo("It is not running as a service here. Start it with: voltaire run")
-            click.echo(f"Configuration: {config}")
+            click.echo(f"Configuration: {config}\nState: {state}{earlier_state(state)}")
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
             await record_setup(state, did="configured", file=str(config))
@@ -186,7 +186,8 @@ async def uninstall(
         if told := await matrix.log_out(state):
             click.echo(told)
         gone = await asyncio.to_thread(units.purge, scope, config, state)
-        click.echo(f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}.")
+        told = f"Deleted: {', '.join(gone) or 'nothing'}. The program stays in {sys.prefix}."
+        click.echo(told + earlier_state(state))
     else:
         await record_setup(state, did="units removed")
         left = await asyncio.to_thread(units.leftovers, scope, config, state)
@@ -201,6 +202,13 @@ def state_folder(config: Path) -> Path:
             if known != Path():
                 return known
     return Path("/var/lib/voltaire") if config.is_relative_to("/etc") else default_state_dir()
+
+
+def earlier_state(state: Path) -> str:
+    """A sentence about the state that this user had before `setup` chose another; "" if there is none."""
+    own = default_state_dir()
+    there = own.resolve() != state.resolve() and (own / DATABASE).exists()
+    return f" (what was said before setup is in {own}, and stays there)" if there else ""
 
 
 def own_program() -> Path:
@@ -396,7 +404,7 @@ class Wizard:
             if not token and self.yes:
                 raise SetupError("A bot token is needed: --token, from @BotFather.")
             while not token:
-                given = ask("Bot token, from @BotFather (/newbot)")
+                given = ask("Bot token, from @BotFather (/newbot)", hidden=True)
                 if given == LATER:
                     self.apps.discard(TELEGRAM)
                     return
@@ -705,10 +713,13 @@ class Wizard:
             )
 
 
-def ask(question: str, default: str = "") -> str:
-    """Ask for an answer, which is empty for Return alone where there is no default."""
+def ask(question: str, default: str = "", *, hidden: bool = False) -> str:
+    """Ask for an answer, which is empty for Return alone where there is no default; on a terminal what is `hidden` is
+    not shown while it is typed."""
+    shown, hide = bool(default), hidden and sys.stdin.isatty()
+    question += " (it is not shown)" * hide
     with interruptible():
-        return str(click.prompt(question, default=default, show_default=bool(default))).strip()
+        return str(click.prompt(question, default, hide, show_default=shown)).strip()
 
 
 def valid_zone(name: str) -> None:

@@ -4,12 +4,15 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
+from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import click
 
+from agent.schedule.times.rule import date_words
 from backend.client import PUBLIC_SOCKET, BackendClient, BackendUnavailable
 from backend.protocol import Restart, ServerStatus, Speed, Status
 from backend.state import RESTARTS, RestartHistory
@@ -36,9 +39,10 @@ SPEEDS = {"decode_tok_s", "prefill_tok_s", "ttft_ms", "cache_hit", "draft_accept
 @json_option
 @runs
 async def command(options: Options, as_json: bool) -> None:
-    restarts: list[Restart] = []
+    restarts, zone = list[Restart](), ""
     try:
         facts = await own_facts(options.settings)
+        zone = options.settings.agent.timezone
         restarts = RestartHistory(options.settings.state_dir / RESTARTS).read()[-SHOWN_RESTARTS:]
     except (NotTheOwner, ConfigurationError):
         # The bot of another user may share its facts with the group.
@@ -49,7 +53,7 @@ async def command(options: Options, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
-        click.echo("\n".join(status_lines(facts, restarts)))
+        click.echo("\n".join(status_lines(facts, restarts, zone)))
 
 
 async def own_facts(settings: Settings) -> dict[str, Any]:
@@ -117,10 +121,14 @@ def next_model(settings: Settings) -> dict[str, str]:
     return {}
 
 
-def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> list[str]:
-    """The status for a person. `restarts`: the newest of the model server and the backend, oldest first."""
+def status_lines(facts: dict[str, Any], restarts: Sequence[Restart], zone: str) -> list[str]:
+    """The status for a person, times in `zone`, or the machine's. `restarts`: the newest of the model server and the backend, oldest first."""
     server, bot = facts["backend"], facts["bot"]
-    frozen = facts.get("frozen_since")
+
+    def moment(at: str) -> str:
+        return date_words(datetime.fromisoformat(at).astimezone(ZoneInfo(zone) if zone else None))
+
+    frozen = (since := facts.get("frozen_since")) and moment(since)
     lines = [f"frozen since {frozen} (voltaire thaw)"] if frozen else []
     lines.append(f"backend: {server['state']}{in_brackets(server['reason'])}")
     if server["held"]:
@@ -146,8 +154,8 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
     if last := server["last_restart"]:
         restarts = restarts or [Restart.model_validate(last)]
     if restarts:
-        lines.append("last starts:")
-        lines += [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in restarts]
+        lines.append("last starts and failures:")
+        lines += [f"  {moment(each.at.isoformat())}  {each.cause}" for each in restarts]
     for gpu in facts["gpus"]:
         seen = [gpu["name"]]
         seen += [f"{gpu['temperature_c']:.0f} °C"] if gpu["temperature_c"] is not None else []
@@ -169,7 +177,7 @@ def status_lines(facts: dict[str, Any], restarts: Sequence[Restart] = ()) -> lis
     )
     jobs = facts["jobs"]
     when = "overdue since" if jobs["overdue"] else "next"
-    upcoming = f", {when} {jobs['next_at']}" if jobs["next_at"] else ""
+    upcoming = f", {when} {moment(jobs['next_at'])}" if jobs["next_at"] else ""
     lines.append(f"jobs: {jobs['active']} active{upcoming}")
     if running := facts.get("mcp", {}).get("running"):
         lines.append(f"MCP servers: {running} running")
@@ -246,7 +254,7 @@ async def config(options: Options) -> None:
         click.echo(f"{key} = {json.dumps(value, ensure_ascii=False)}  ({note})")
     chosen = settings.backend
     if chosen.kind == "managed" and (name := next_name(settings)) != chosen.profile:
-        click.echo(f"The next start serves {name}, by voltaire model use or backend.schedule.")
+        click.echo(f"The next start serves {name}: model use or backend.schedule goes first.")
     click.echo(f"The state is in {settings.state_dir}. All keys: docs/configuration.md")
 
 

@@ -43,9 +43,9 @@ async def command(options: Options, check: bool, rollback: bool, wheel: Path | N
     with sign_of_life("looking for a newer version"):
         before, release = await installation.current(), await installation.newest()
     if release is None:
-        click.echo(f"Nothing new: {before.version} is the newest.")
+        click.echo(f"Nothing new: {before.title} is the newest.")
         return
-    click.echo(f"{before.version} → {release.version}")
+    click.echo(f"{before.title} → {release.title}")
     if release.changes:
         click.echo(f"\n{release.changes}\n")
     if not check:

@@ -83,7 +83,7 @@ async def do_tonight(context: HandlerContext, chat: str, words: str, turn: OpenT
     stranger = "; ".join(row.incoming.stranger for row in rows if row.incoming.stranger)
     planner = await planner_of(context, chat)
     job = await planner.work_tonight(words, turn, stranger)
-    await context.send(chat, planned(planner, job))
+    await context.send(chat, planned(planner, job), [[Button(f"{JOB}:rm:{job.id}", f"✕ {job.id}")]])
 
 
 async def press_job(context: HandlerContext, press: ButtonPress) -> PressResult:

@@ -19,7 +19,7 @@ from agent.store import open_store
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
-from bot.cli.setup import READY_TO_RUN, Given, Wizard
+from bot.cli.setup import READY_TO_RUN, Given, Wizard, uninstall
 from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError, units
@@ -38,6 +38,7 @@ from bot.setup.units import (
     run_systemctl,
     transient_unit,
 )
+from bot.state import DATABASE
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
 from fakes.hub import Hub
@@ -223,6 +224,26 @@ async def test_removed_and_purged(gram: Localgram, tmp_path: Path) -> None:
     assert purge(scope, config, state) == left
     assert leftovers(scope, config, state) == [] and not config.parent.exists()
     assert list((tmp_path / "s").iterdir()) == []
+
+
+async def test_a_state_of_before_setup_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As root's own, where the services' state is /var/lib/voltaire."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "s"))
+    before, state = tmp_path / "s" / "voltaire", tmp_path / "d"
+    for folder in (before, state):
+        async with open_store(folder / DATABASE):
+            pass
+    config = tmp_path / "c" / "voltaire" / "config.toml"
+    config.parent.mkdir(parents=True)
+    config.write_text(f'[state]\ndir = "{state}"\n')
+    _, out, err = await ended(await voltaire(tmp_path, "--yes"))
+    assert f"State: {state} (what was said before setup is in {before}" in out, err
+    scope = SystemdScope(False, tmp_path / "units")
+    await uninstall(scope, config, state, everything=True, ask_first=False)
+    assert f"(what was said before setup is in {before}" in capsys.readouterr().out
+    assert before.exists() and not state.exists()
 
 
 def test_a_state_behind_a_link_is_purged(tmp_path: Path) -> None:

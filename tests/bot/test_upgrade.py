@@ -339,6 +339,7 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     release(remote, "1.2")  # not released: only tagged ones are taken, where there are tags
     found = await checkout.newest()
     assert found == ProgramVersion("1.1", second, "- new in 1.1")
+    assert (await checkout.current()).title == f"1.0 ({first[:9]})"
 
     (clone / "Makefile").write_text("mine")
     with pytest.raises(UpgradeError, match="not committed"):
@@ -362,6 +363,18 @@ async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:
     )
     await upgrade.rollback()
     assert "# 1.0" in checkout.command.read_text() and git(clone, "rev-parse", "HEAD") == first
+
+
+async def test_commits_without_a_line_in_the_changelog_are_told(tmp_path: Path) -> None:
+    remote, clone = tmp_path / "remote", tmp_path / "clone"
+    remote.mkdir()
+    git(remote, "init", "-q")
+    release(remote, "1.0")
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    git(remote, "commit", "-q", "--allow-empty", "-m", "Mend the roof")
+    found = await Checkout(clone).newest()
+    assert found
+    assert (found.title, found.changes) == (f"1.0 ({found.origin[:9]})", "- Mend the roof")
 
 
 def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: str) -> Environment:

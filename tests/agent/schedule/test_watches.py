@@ -176,6 +176,12 @@ async def test_a_watch_speaks_at_most_once_in_its_least_interval(
     assert Watch(**fast.spec.options[WATCH]).least == 600
 
 
+async def test_a_folder_that_is_not_there_is_told_in_words(place: Place, clock: Clock) -> None:
+    job = await place.watch("commits in nowhere")
+    await place.told(clock)
+    assert (await place.last(job))[1].startswith("There are no commits in /workspace/nowhere.")
+
+
 async def test_a_lasting_failure_is_told_once_and_not_again(place: Place, clock: Clock) -> None:
     job = await place.watch("commits in site")
     (place.site / ".git").rename(place.site / "gone")

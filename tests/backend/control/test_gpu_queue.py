@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from backend.control.gpu_queue import HEAT, GpuRequestQueue
-from backend.protocol import EVAL, IDLE, PERSON, SCHEDULED, Phrase, QueueState
+from backend.protocol import EVAL, IDLE, PERSON, PREFIX, SCHEDULED, Phrase, QueueState
 from fakes.patience import SECONDS
 
 
@@ -228,6 +228,12 @@ def test_idle_work_is_nobody_ahead() -> None:
         queue.enqueue("b", IDLE, ignored),
         queue.enqueue("a", PERSON, heard.append),
     ):
+        assert heard == [QueueState(state="waiting", ahead=0)]
+
+
+def test_reading_the_prefix_in_is_nobody_ahead() -> None:
+    queue, heard = GpuRequestQueue(now=Clock()), list[QueueState]()
+    with queue.enqueue(PREFIX, SCHEDULED, ignored), queue.enqueue("a", PERSON, heard.append):
         assert heard == [QueueState(state="waiting", ahead=0)]
 
 

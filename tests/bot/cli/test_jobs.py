@@ -5,9 +5,12 @@ import json
 from pathlib import Path
 
 from agent.schedule.planner import NOTHING_RUNS
+from agent.schedule.times.rule import date_words
 from agent.store import open_store
+from agent.timezones import local_time
 from bot.state import DATABASE
-from fakes.command_line import voltaire
+from fakes.command_line import VOLTAIRE, folders, own_environment, voltaire
+from fakes.pseudo_terminal import typing_at
 from fakes.words import saying
 
 
@@ -38,6 +41,29 @@ def test_a_job_that_is_declined_is_not_made(tmp_path: Path) -> None:
     code, out, _ = voltaire(tmp_path, "jobs", "add", "every day at 9 stretch", stdin="n\n")
     assert (code, out) == (1, saying("task “stretch”", "every day at 09:00", "next: "))
     assert voltaire(tmp_path, "jobs", "list")[1] == "No jobs in cli, the chat of this terminal.\n"
+
+
+async def test_a_question_is_answered_on_the_terminal(tmp_path: Path) -> None:
+    add = ("jobs", "add", "at 8 buy milk")
+    environment = {**own_environment(), **folders(tmp_path)}
+    async with typing_at([VOLTAIRE, *add], environment) as terminal:
+        await terminal.answer((", or .*\n.*in clearer words:", "tomorrow at 8 buy milk"))
+        await terminal.answer(("Task “buy milk”.*\n.*Make this job.*:", "y"))
+        assert await terminal.ended() == 0, terminal.output
+    code, _, err = voltaire(tmp_path, *add)
+    assert (code, ", or " in err) == (1, True), "nobody can be asked"
+
+
+async def test_the_last_run_is_told_in_the_zone_of_the_chat(tmp_path: Path) -> None:
+    config = '[agent]\ntimezone = "Asia/Tokyo"\n'
+    words = ("jobs", "add", "--yes", "every day at 9 look")
+    assert voltaire(tmp_path, *words, config=config)[0] == 0
+    async with open_store(tmp_path / "s" / "voltaire" / DATABASE) as store:
+        await store.occurrences.trigger(1, "")
+        [run] = await store.occurrences.of_job(1, 1)
+    at = date_words(local_time(run.due_at, "Asia/Tokyo"))
+    out = voltaire(tmp_path, "jobs", "list", config=config)[1]
+    assert f" [last {at}: {run.state}" in out
 
 
 async def open_chat(database: Path, name: str) -> None:

@@ -2,7 +2,9 @@
 
 import json
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
+from agent.schedule.times.rule import date_words
 from backend.client import BackendClient
 from backend.protocol import Phrase
 from backend.state import RESTARTS, RestartHistory
@@ -16,8 +18,10 @@ def test_restarts_are_named_with_times_and_causes(tmp_path: Path) -> None:
     history = RestartHistory(tmp_path / "s" / "voltaire" / RESTARTS)
     history.path.parent.mkdir(0o700, parents=True)
     added = [history.add(Phrase(f"Cause {number}.")) for number in range(SHOWN_RESTARTS + 1)]
-    code, out, _ = voltaire(tmp_path, "status")
-    wanted = [f"  {each.at.astimezone():%Y-%m-%d %H:%M:%S}  {each.cause}" for each in added[1:]]
+    zone = "Asia/Tokyo"
+    code, out, _ = voltaire(tmp_path, "status", config=f'[agent]\ntimezone = "{zone}"\n')
+    times = [date_words(each.at.astimezone(ZoneInfo(zone))) for each in added[1:]]
+    wanted = [f"  {at}  {each.cause}" for at, each in zip(times, added[1:], strict=True)]
     lines = out.splitlines()
     assert code == 0 and [line for line in lines if "Cause" in line] == wanted
 

@@ -127,7 +127,7 @@ async def test_the_night_shift_is_asked_for_by_a_command_or_a_moon(
         assert await jobs() == []
         await react(owner, answer, "🌚")
         told = await owner.next_message()
-        assert told.text.startswith("Job 1: Night shift “how many birds?”, cron ")
+        assert told.text.startswith("Job 1: Night shift “how many birds?”, at night; next: ")
         await react(owner, question, "🌚")
         assert (await owner.next_message()).text == told.text
         assert await said(owner, "/tonight") == told.text
@@ -136,5 +136,8 @@ async def test_the_night_shift_is_asked_for_by_a_command_or_a_moon(
             "Job 2: Night shift “count"
         )
         assert len(await jobs()) == 2
+        await owner.press(told, "✕ 1")
+        await owner.until(told, lambda message: "count all fish" in message.text)
+        assert await jobs() == [("night", "count all fish")]
         first = await run.store.jobs.get(1)
         assert first and first.spec.options["turn"] and first.spec.next_at
