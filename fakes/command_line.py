@@ -37,6 +37,7 @@ for code in languages()[1:]:
     catalogue(code)  # tests/conftest.py has what it reads kept: a bot that is forked finds it
 
 VOLTAIRE = Path(sys.executable).with_name("voltaire")
+WAITING: set[asyncio.Task[None]] = set()  # a loop alone would lose them
 Ended = tuple[int, str, str]  # exit code, standard output, standard error
 
 
@@ -93,13 +94,26 @@ async def voltaire_beside(
 async def start_voltaire(
     *words: str | Path, env: Mapping[str, str] | None = None, **more: Any
 ) -> asyncio.subprocess.Process:
-    """Start a command; `more` is create_subprocess_exec's."""
-    return await asyncio.create_subprocess_exec(
+    """Start a command, which ends with the event loop at the latest; `more` is create_subprocess_exec's."""
+    process = await asyncio.create_subprocess_exec(
         VOLTAIRE,
         *words,
         preexec_fn=_becoming([str(word) for word in words], env or os.environ),
         **more,
     )
+    waiting = asyncio.create_task(_end_with_loop(process))
+    WAITING.add(waiting)
+    waiting.add_done_callback(WAITING.discard)
+    return process
+
+
+async def _end_with_loop(process: asyncio.subprocess.Process) -> None:
+    try:
+        await process.wait()
+    finally:
+        if process.returncode is None:  # a test has failed, and would leave an open transport to another
+            process.kill()
+            await process.wait()
 
 
 def _becoming(words: list[str], env: Mapping[str, str]) -> Callable[[], NoReturn]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from nio import (
     MegolmEvent,
     RoomCreateResponse,
     RoomSendResponse,
+    SyncResponse,
 )
 from nio.client.async_client import AsyncClient, AsyncClientConfig
 from nio.store.database import SqliteStore
@@ -58,9 +59,26 @@ class SeenEvent:
 
 
 class PersonClient(AsyncClient):
+    _changed: Set[str] = frozenset()  # users whose devices changed since the last query began
+
     async def keys_query(self) -> Any:
-        """Nothing where a message on its way has asked meanwhile: nio would raise that, and its syncs would end."""
-        return await super().keys_query() if self.should_query_keys else KeysQueryResponse({}, {})
+        """Nothing where a message on its way has asked meanwhile: nio would raise that, and its syncs would end.
+
+        Asked again for whoever changed during the query, whom nio would take for known.
+        """
+        answer: Any = KeysQueryResponse({}, {})
+        while self.should_query_keys:
+            self._changed = set()
+            answer = await super().keys_query()
+            if not self._changed:
+                break
+            self.users_for_key_query.update(self._changed)
+        return answer
+
+    async def receive_response(self, response: Any) -> None:
+        await super().receive_response(response)
+        if isinstance(response, SyncResponse):
+            self._changed |= set(response.device_list.changed)
 
 
 @dataclass
