@@ -82,8 +82,64 @@ async def record(holder: Holder, fields: JsonFields) -> None:
     await holder.store.ledger.record("admin", by=BY, **fields)
 
 
+async def fact(holder: Holder, fields: JsonFields) -> Any:
+    return await holder.store.key_values.get(fields["key"], object)
+
+
+async def put_fact(holder: Holder, fields: JsonFields) -> None:
+    """Store a value; where `old` is given only if the stored value is still that one."""
+    if "old" in fields:
+        await holder.store.key_values.replace(fields["key"], fields["old"], fields["value"])
+    else:
+        await holder.store.key_values.put(fields["key"], fields["value"])
+
+
 async def forget_fact(holder: Holder, fields: JsonFields) -> None:
     await holder.store.key_values.remove(fields["key"])
+
+
+async def mcp_test(holder: Holder, fields: JsonFields) -> JsonFields:
+    """Start a server that is in the configuration file now, and list its tools.
+
+    What is new or changed is pinned if `allowed` is True or the text `asked` that was returned before;
+    else `tools` is None.
+    """
+    from agent.mcp.config import SignInFirst
+    from agent.mcp.listed import listed_tools
+    from agent.mcp.servers import open_servers
+    from agent.mcp.tools import question
+    from agent.sandbox.output_buffer import visible
+    from agent.tools.registry import chosen
+    from bot.agent_config import agent_config
+    from bot.settings import load
+
+    assert holder.agent
+    name, settings = fields["name"], load(holder.settings.path)
+    configs, state = agent_config(settings).mcp, holder.settings.state_dir
+    async with open_servers(configs, holder.agent.sandboxes, state, holder.store) as servers:
+        if name not in servers.configs:
+            raise AgentError(f"There is no server named {visible(name)}: voltaire mcp list")
+        config = servers.named(name)
+        try:
+            if not fields["signed_in"] and await servers.lacking(name):
+                return {"sign_in": True}
+            async with servers.session(name, "mcp-test") as running:
+                seen = running.tools
+        except SignInFirst:
+            if fields["signed_in"]:
+                raise
+            return {"sign_in": True}
+        pins = await servers.pins(name)
+        new = [tool for tool in seen if not pins.seen(tool)]
+        asked = visible(question(config.source, pins, new)) if new else ""
+        found = {"sign_in": False, "asked": asked, "new": len(new), "tools": None, "problem": ""}
+        if not asked or fields["allowed"] in (True, asked):
+            await servers.pin(name, [t for t in seen if t in new or t.name in config.tools])
+            found["tools"] = [tool.line for tool in seen]
+            if config.tools:
+                listed = await listed_tools(servers, chosen(settings.agent.tools))
+                found["problem"] = listed.problem
+        return found
 
 
 async def freeze(holder: Holder, _: JsonFields) -> tuple[int, int]:
@@ -240,7 +296,10 @@ ACTS: dict[str, Act] = {
     "posted": posted,
     "page": page,
     "record": record,
+    "fact": fact,
+    "put-fact": put_fact,
     "forget-fact": forget_fact,
+    "mcp-test": mcp_test,
     "freeze": freeze,
     "thaw": thaw,
     "thaw-code": thaw_code,

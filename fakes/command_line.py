@@ -111,7 +111,9 @@ async def _end_with_loop(process: asyncio.subprocess.Process) -> None:
     try:
         await process.wait()
     finally:
-        if process.returncode is None:  # a test has failed, and would leave an open transport to another
+        if (
+            process.returncode is None
+        ):  # a test has failed, and would leave an open transport to another
             process.kill()
             await process.wait()
 

@@ -493,4 +493,7 @@ async def open_servers(
             named, sandboxes.config, *places, table, tasks, channels=channels or NoChannels()
         )
         store.freeze.on_freeze.append(servers.stop_all)
-        yield servers
+        try:
+            yield servers
+        finally:
+            store.freeze.on_freeze.remove(servers.stop_all)

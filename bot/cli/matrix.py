@@ -3,14 +3,16 @@
 import asyncio
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
 
 from bot.backup import copy_keys
 from bot.cli.command import Failed, Misused, Options, interruptible, runs
+from bot.cli.holder_client import change
 from bot.settings import Settings
-from bot.state import MATRIX, open_state, read_presence
+from bot.state import MATRIX, read_presence
 
 VERIFY_SECONDS = 600.0
 HOW = """In your Matrix app open the bot's profile, choose its device and verify it (the app calls that
@@ -36,10 +38,8 @@ async def verify_in_terminal(settings: Settings) -> None:
     from bot.matrix.verification import verified_in_terminal
 
     click.echo(HOW)
-    async with open_state(settings) as store:
-        keys = store.key_values
-        why = await verified_in_terminal(keys, VERIFY_SECONDS, click.echo, click.confirm)
-    if why:
+    act = partial(change, settings)
+    if why := await verified_in_terminal(act, VERIFY_SECONDS, click.echo, click.confirm):
         raise Failed(f"Not verified: {why}.")
 
 

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,26 +14,23 @@ from pydantic import ValidationError
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.files import give
-from agent.mcp.config import SignInFirst
 from agent.mcp.install import install
-from agent.mcp.listed import listed_tools
-from agent.mcp.servers import SIGN_INS, ToolServers
-from agent.mcp.tools import question
+from agent.mcp.servers import SIGN_INS, imported_module
 from agent.sandbox.output_buffer import visible
-from agent.tools.registry import chosen
 from bot import config_file
+from bot.agent_config import agent_config
 from bot.cli.command import Failed, Misused, Options, chat_option, json_option, runs
 from bot.cli.connect import chat_sandboxes, configured_servers
-from bot.cli.holder_client import change, record_act
+from bot.cli.holder_client import JsonFields, change, record_act
 from bot.cli.progress import sign_of_life
-from bot.settings import find_file
+from bot.cli.tool import call_holder
+from bot.settings import Settings, find_file
 from bot.state import DATABASE, make_private, open_state, open_state_read_only
 
 if TYPE_CHECKING:
     from agent.mcp.oauth import SignIn
     from bot.terminal import InputLines
 
-CHAT = "mcp-test"
 LATER = "A bot that runs takes that up at its next start."
 
 
@@ -86,27 +81,36 @@ async def test(options: Options, name: str, yes: bool) -> int:
     """Start a server, list its tools; what is new or changed is shown whole and allowed, or not."""
     from bot.terminal import InputLines
 
-    settings = options.settings
-    async with (
-        open_state(settings) as store,
-        chat_sandboxes(settings, store) as sandboxes,
-        configured_servers(settings, store, sandboxes) as servers,
-    ):
-        if name not in servers.configs:
-            raise Failed(f"There is no server named {visible(name)}: voltaire mcp list")
-        lines = InputLines(sys.stdin)
-        answers = None if yes else lines
-        try:
-            if await servers.lacking(name):
-                await sign_in(servers, name, lines)
-            return await look(servers, name, answers, settings.agent.tools)
-        except SignInFirst:
-            await sign_in(servers, name, lines)
-            return await look(servers, name, answers, settings.agent.tools)
+    settings, lines = options.settings, InputLines(sys.stdin)
+
+    async def look(**more: Any) -> JsonFields:
+        fields = {"name": name, "allowed": yes, "signed_in": False, **more}
+        return await call_holder(settings, "mcp-test", fields, f"starting {name}")
+
+    found = await look()
+    if found["sign_in"]:
+        await sign_in(settings, name, lines)
+        found = await look(signed_in=True)
+    if found["asked"]:
+        click.echo(found["asked"] + "\n")
+    if found["tools"] is None:
+        if not await confirmed(lines, f"Allow these {found['new']} tools, as they are now?"):
+            return 1
+        found = await look(allowed=found["asked"], signed_in=True)
+    if found["tools"] is None:
+        raise Failed(
+            f"What {name} says of its tools changes each time it starts: nothing is allowed."
+        )
+    for line in found["tools"]:
+        click.echo(line)
+    if found["problem"]:
+        raise Failed(found["problem"])
+    return 0
 
 
-async def sign_in(servers: ToolServers, name: str, lines: "InputLines") -> None:
+async def sign_in(settings: Settings, name: str, lines: "InputLines") -> None:
     """Show the link, and wait until the redirect arrives at our listener or its address is pasted."""
+    (server,) = [each for each in agent_config(settings).mcp if each.name == name]
 
     async def paste(waiting: "SignIn") -> None:
         while not waiting.answered.done():
@@ -128,36 +132,10 @@ async def sign_in(servers: ToolServers, name: str, lines: "InputLines") -> None:
         )
         pasting.start(paste(waiting), "reading what is pasted")
 
+    oauth = await imported_module("agent.mcp.oauth")
     async with BackgroundTasks() as pasting:
-        await servers.sign_in(name, show)
+        await oauth.sign_in(server, settings.state_dir / SIGN_INS / f"{name}.json", show)
     click.echo(f"You are signed in to {name}.\n")
-
-
-async def look(
-    servers: ToolServers, name: str, lines: "InputLines | None", others: Sequence[str]
-) -> int:
-    """Show new and changed tools and pin what the owner allows; exit code 1 where they do not.
-
-    `lines` has the owner's answers; None allows everything.
-    """
-    async with AsyncExitStack() as stack:
-        with sign_of_life(f"starting {name}"):
-            running = await stack.enter_async_context(servers.session(name, CHAT))
-        pins = await servers.pins(name)
-        new = [tool for tool in running.tools if not pins.seen(tool)]
-        if new:
-            click.echo(visible(question(servers.named(name).source, pins, new)) + "\n")
-            if lines and not await confirmed(
-                lines, f"Allow these {len(new)} tools, as they are now?"
-            ):
-                return 1
-        config = servers.named(name)
-        await servers.pin(name, [t for t in running.tools if t in new or t.name in config.tools])
-        for tool in running.tools:
-            click.echo(tool.line)
-    if config.tools and (problem := (await listed_tools(servers, chosen(others))).problem):
-        raise Failed(problem)
-    return 0
 
 
 async def confirmed(lines: "InputLines", what: str) -> bool:

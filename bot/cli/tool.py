@@ -46,11 +46,15 @@ async def command(options: Options, name: str, arguments: str, chat: str, as_jso
     return 0 if ran["ok"] else 1
 
 
-async def call_holder(settings: Settings, act: str, fields: JsonFields) -> JsonFields:
+async def call_holder(
+    settings: Settings, act: str, fields: JsonFields, doing: str = "running"
+) -> JsonFields:
+    """Return the result of an act that needs the agent."""
+
     async def call(client: HolderClient) -> JsonFields:
         return dict(await client.call(act, **fields))
 
-    with sign_of_life("running"):
+    with sign_of_life(doing):
         async with backend_client(settings) as backend:
             return await with_holder(settings, backend, call)
 

@@ -1,19 +1,18 @@
 """Devices verified by emoji: begun in an owner's app while `voltaire matrix verify` waits in a terminal.
 
-The terminal and the bot are two processes, which exchange one value in the database. nio's Sas does the
-cryptography. Single devices verify each other; nio has no cross-signing.
+The terminal and the bot are two processes, which exchange one value of the bot's state, the terminal by the
+bot's control socket. nio's Sas does the cryptography. Single devices verify each other; nio has no cross-signing.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, NamedTuple
 
 from nio.crypto.sas import Sas
 from nio.exceptions import LocalProtocolError
 
-from agent.store.key_values import KeyValueTable
 from bot.commands.context import HandlerContext
 from bot.matrix.encryption import FAULTS, Encryption
 from bot.matrix.homeserver import HomeserverError, MatrixJson
@@ -162,23 +161,27 @@ class DeviceVerification:
 
 
 async def verified_in_terminal(
-    key_values: KeyValueTable,
+    act: Callable[..., Awaitable[Any]],
     seconds: float,
     say: Callable[[str], None],
     confirm: Callable[[str], bool],
 ) -> str:
-    """Wait for a verification and have the person compare; "" once it is done, else why it failed."""
-    await key_values.put(VERIFICATION, VerificationTalk(time.time() + seconds))
+    """Wait for a verification and have the person compare; "" once it is done, else why it failed.
+
+    `act` calls a function of bot.acts in the process of the bot.
+    """
+    await act("put-fact", key=VERIFICATION, value=VerificationTalk(time.time() + seconds))
     try:
         async with asyncio.timeout(seconds):
-            while talk := await key_values.get(VERIFICATION, VerificationTalk):
+            while found := await act("fact", key=VERIFICATION):
+                talk = VerificationTalk(*found)
                 match talk.stage:
                     case "shown":
                         say(f"The device {talk.device} shows:\n\n    {talk.told}\n")
                         same = await asyncio.to_thread(confirm, "Does your app show the same?")
                         answer: Literal["same", "different"] = "same" if same else "different"
                         answered = talk._replace(stage=answer)
-                        await key_values.replace(VERIFICATION, talk, answered)
+                        await act("put-fact", key=VERIFICATION, old=talk, value=answered)
                     case "verified":
                         say(f"Verified: the device {talk.device}.")
                         return ""
@@ -188,5 +191,5 @@ async def verified_in_terminal(
     except TimeoutError:
         pass
     finally:
-        await key_values.remove(VERIFICATION)
+        await act("forget-fact", key=VERIFICATION)
     return "nobody has begun it in time"

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
@@ -22,6 +23,7 @@ from bot.cli.holder_client import LOCK, Patience, change, holder_socket, holding
 from bot.cli.setup import settings_at
 from bot.localgram import Localgram, Person
 from bot.setup import telegram
+from fakes import mcp_server
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
 from fakes.command_line import start_voltaire
@@ -163,6 +165,48 @@ async def test_beside_the_bot_a_command_is_its_client(house: House) -> None:
         assert (await house.run("thaw"))[0] == 0
         code, out, err = await house.run("tool", "bash", '{"command": "echo $((6 * 7))"}')
         assert (code, out) == (0, "42\n"), err
+
+
+def opens_the_state(command: Typed) -> bool:
+    held = Path(f"/proc/{command.process.pid}/fd").iterdir()
+    return any("voltaire.db" in os.readlink(each) for each in held)
+
+
+async def test_beside_the_bot_a_server_of_tools_is_started_by_it(house: House) -> None:
+    """Also one that was added since the bot began."""
+    program = house.folder / "mcp" / "tea" / "program"
+    program.mkdir(parents=True)
+    shutil.copy(mcp_server.__file__, program / "server.py")
+    async with house.bot.running():
+        await house.listening()
+        given = ("mcp", "add", "tea", "--", "python3", "/program/server.py")
+        assert (await house.run(*given))[0] == 0
+        test = await house.start("mcp", "test", "tea")
+        await test.says("as they are now?")
+        assert not opens_the_state(test)
+        test.type("y")
+        assert (await test.ended(), test.err) == (0, "")
+        assert "add a b [unit]" in test.out
+        assert house.rows("SELECT 1 FROM facts WHERE key = 'mcp:tea'")
+
+
+async def test_beside_the_bot_a_device_is_verified_by_it(house: House) -> None:
+    async with house.bot.running():
+        await house.listening()
+        house.bot.configure(MATRIX__HOMESERVER="http://127.0.0.1:9", MATRIX__USER="@v:x")
+        verify = await house.start("matrix", "verify")
+        place = "FROM facts WHERE key = 'matrix-verification'"
+        await soon(lambda: house.rows(f"SELECT 1 {place}"))
+        assert not opens_the_state(verify)
+        talk = json.loads(house.rows(f"SELECT value {place}")[0][0])
+        told = json.dumps([talk[0], "failed", "", "the app has ended it"])
+        with closing(sqlite3.connect(house.bot.database)) as database:  # as the bot writes it
+            database.execute(
+                "UPDATE facts SET value = ? WHERE key = 'matrix-verification'", (told,)
+            )
+            database.commit()
+        assert await verify.ended() == 1 and "the app has ended it" in verify.err
+        assert not house.rows(f"SELECT 1 {place}")
 
 
 async def test_nobody_can_be_asked_behind_ask_and_whoever_is_at_chat_can(house: House) -> None:

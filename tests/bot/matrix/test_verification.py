@@ -1,6 +1,7 @@
 """Devices verified by emoji in the owner's terminal, and the keys as a file that Matrix apps import."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -13,7 +14,9 @@ from nio.crypto.sas import Sas, SasState
 from nio.event_builders import ToDeviceMessage
 from nio.events import KeyVerificationEvent
 
+from bot.acts import ACTS
 from bot.cli.matrix import export_copy
+from bot.holder import Holder
 from bot.matrix.verification import MAC_V2, VERIFICATION, verified_in_terminal
 from fakes.bot_running import RunningBot
 from fakes.command_line import voltaire
@@ -80,9 +83,11 @@ class Terminal:
         def confirm(question: str) -> bool:
             return asyncio.run_coroutine_threadsafe(answered(), loop).result()
 
-        values = run.store.key_values
+        async def act(name: str, /, **fields: Any) -> Any:
+            return await ACTS[name](cast(Holder, run), json.loads(json.dumps(fields)))
+
         self.task = asyncio.create_task(
-            verified_in_terminal(values, SECONDS, self.said.append, confirm)
+            verified_in_terminal(act, SECONDS, self.said.append, confirm)
         )
 
     async def ended(self) -> str:
