@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from agent.context.compaction_plan import clip
 from agent.language import translated
 from agent.tools.registry import default_names
 from agent.turn import texts
@@ -42,6 +43,16 @@ FILE_NAME = re.compile(r"\b(?!(?:e\.g|i\.e|a\.m|p\.m|z\.b|d\.h)\b)\w[\w-]*\.[a-z
 LINE_NUMBER = re.compile(r"^[^\s:]+:\d+:", re.MULTILINE)  # before a line that was found in a file
 REFUSED = re.compile(
     r"\bI(?:'m| am) (?:sorry|unable)\b|\bI (?:can't|cannot|can not)\b", re.IGNORECASE
+)
+AMOUNT = re.compile(
+    r"\bhow (?:much|many|big|large|long|old|full|far|often)\b|\bwhat(?: is|'s) the (?:size|number|total|sum|age)\b"
+    r"|\bwie ?(?:viel|groß|lang|alt|voll|weit|oft)|\bcombien\b|\bcuánt|\bсколько\b|多少|几|多大",
+    re.IGNORECASE,
+)
+NUMBER = re.compile(
+    r"\d|\b(?:none?|zero|one|two|three|four|five|six|seven|eight|nine|ten|kein\w*|zwei|drei|vier|fünf"
+    r"|aucune?|deux|trois|quatre|cinq|ning[uú]n\w*|dos|tres|cuatro|cinco)\b",
+    re.IGNORECASE,
 )
 # A file's name, soon followed by a number.
 CITATION = re.compile(r"\.\w{1,8}\b.{0,40}\d", re.DOTALL)
@@ -145,7 +156,8 @@ def echoes(text: str, message: str, part: float = 0.5) -> bool:
 
 
 def tells(text: str, results: str, message: str) -> bool:
-    """Whether a short answer says something of the results that the message does not, and no number of its own.
+    """Whether a short answer says something of the results that the message does not, the amount if that was asked
+    for, and no number of its own.
 
     One word is enough only where it is a line of them: any number stands somewhere in a list.
     """
@@ -154,7 +166,7 @@ def tells(text: str, results: str, message: str) -> bool:
     numbers = {word for word in said if any(c.isdigit() for c in word)}
     lines = {line.strip().lower() for line in results.splitlines()}
     grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers | lines for w in new)
-    enough = len(said) > 1 or said <= lines
+    enough = (len(said) > 1 or said <= lines) and not lacks_amount(text, results, message)
     return grounded and enough and len(text) <= SHORT and not instructs(text)
 
 
@@ -191,14 +203,24 @@ def unknown_files(text: str, known: str) -> bool:
     return bool(set(FILE_NAME.findall(text)) - set(FILE_NAME.findall(known)))
 
 
+def lacks_amount(text: str, found: str, message: str) -> bool:
+    """Whether an answer to the question how much or how many has no number, though one was found."""
+    told = NUMBER.search(text) or not any(map(str.isdigit, found))
+    return not told and bool(AMOUNT.search(message))
+
+
 def figure(found: str) -> str:
     """What was found, where it is one short line with a number; else nothing."""
     return found if len(found) <= SHOWN and re.fullmatch(r"[^\n`]*\d[^\n`]*", found) else ""
 
 
-def with_figure(text: str, shown: str, message: str) -> str:
-    """An answer, with the figure below it if it has no word of it."""
+def with_figure(text: str, found: str, message: str) -> str:
+    """An answer, with what was found below it if that is a figure of which it has no word, or if it lacks the
+    amount that was asked for."""
+    shown = figure(found)
     new = words_of(shown) - words_of(message)
+    if lacks_amount(text, found, message):
+        shown, new = clip(found, SHORT), {""}
     return f"{text}\n\n```\n{shown}\n```" if new and not new & words_of(text) else text
 
 

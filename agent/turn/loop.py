@@ -198,9 +198,10 @@ class TurnLoop:
             step = await self.ask(tool_choice="none", results=self.tools.results())
             if written := await self.tools.drafted(step.text):
                 return written
-            shown = figure(self.tools.read())
-            text = with_figure(step.text, shown, words)
-            stands = not instructs(step.text) or (shown and (self.shelled or text == step.text))
+            read = self.tools.read()
+            text = with_figure(step.text, read, words)
+            known = figure(read) and (self.shelled or text == step.text)
+            stands = known or not instructs(step.text)
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
         elif not (again or self.tools.outcomes or self._missed_call(step.text)):

@@ -3,7 +3,7 @@
 import pytest
 
 from agent.turn import texts
-from agent.turn.answer_checks import false_claim, tells
+from agent.turn.answer_checks import false_claim, tells, with_figure
 
 SAVED, SCHEDULED, DONE = texts.CLAIM_SAVED, texts.CLAIM_SCHEDULED, texts.CLAIM_DONE
 
@@ -83,7 +83,39 @@ def test_a_tool_makes_it_true(text: str, tool: str) -> None:
         ("```python\nprint(7431)\n```", "port = 7431", "which port?", False),
         ("harbour " * 60, "the harbour", "which word?", False),
         ("", "111", "run it", False),
+        *(
+            ("The space is on the root filesystem.", "Filesystem Size\nroot 81G", message, taken)
+            for message, taken in (
+                ("Where is the disk?", True),
+                ("how much disk is free?", False),
+                ("What's the size of the disk?", False),
+                ("Wie viel ist frei?", False),
+                ("Combien de place reste-t-il ?", False),
+                ("¿Cuánto espacio queda?", False),
+                ("Сколько места свободно?", False),
+                ("磁盘有多大", False),
+            )
+        ),
+        ("81G on the root filesystem.", "Filesystem Size\nroot 81G", "How much is free?", True),
+        ("Two files, plan.md and b.md", "plan.md (3 bytes)\nb.md (9 bytes)", "How many?", True),
+        ("Der Ordner hat keine Datei", "0 Datei ordner", "Wie viele?", True),
+        ("The folder has many files", "folder: many", "How many?", True),  # no number was found
     ],
 )
 def test_what_the_results_bear_out(text: str, results: str, message: str, taken: bool) -> None:
     assert tells(text, results, message) is taken
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "message", "below"),
+    [
+        ("It is done.", "17", "Which is it?", "17"),  # one short line, of which the answer has no word
+        ("It is 17.", "17", "Which is it?", ""),
+        ("The root has it.", "Size Free\nroot 81G 7G", "How much is free?", "Size Free\nroot 81G 7G"),
+        ("The root has it.", "Size Free\nroot 81G 7G", "Where is it?", ""),
+        ("The root has 7G.", "Size Free\nroot 81G 7G", "How much is free?", ""),
+        ("I do not know.", "root\nhome", "How much is free?", ""),
+    ],
+)
+def test_the_figure_stands_below(text: str, found: str, message: str, below: str) -> None:
+    assert with_figure(text, found, message) == (f"{text}\n\n```\n{below}\n```" if below else text)

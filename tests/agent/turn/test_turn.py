@@ -1067,8 +1067,8 @@ class TestAnswersOfSmallModels:
         bench.journal.messages[-1] = User("How many functions are in shapes.py?")
         look, count = calls("list_files", pattern="*.py"), calls("bash", command="grep -c def")
         lines = (count, says("")) if commands else ()
-        finished = await bench.run(look, says(listed if commands else ""), *lines, says("Some."))
-        assert (finished.text, len(dict(bench.ran)) - 1) == ("Some.", commands)
+        finished = await bench.run(look, says(listed if commands else ""), *lines, says("Three."))
+        assert (finished.text, len(dict(bench.ran)) - 1) == ("Three.", commands)
 
 
 class TestPoorAnswers:
