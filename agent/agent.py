@@ -188,7 +188,7 @@ class Agent:
             answer_now=assignment.answer_now,
             budgets=self.budgets,
             frozen="" if assignment.frozen is None else translated(texts.FROZEN),
-            constrain=await self.constrain(),
+            constrain=self.constrain,
             history=context.sandbox.history,
             time=limit,
         )
@@ -196,8 +196,9 @@ class Agent:
     async def constrain(self) -> Constrain:
         """Whether this model's calls are kept readable by a grammar, by its self-test where it was made."""
         with suppress(BackendAway):
-            if self.host.status and await self.model.shows_prompts():
-                known = await self.selftests.known(self.host.status.backend)
+            if await self.model.shows_prompts():
+                status = self.host.status or await self.refresh_status()
+                known = await self.selftests.known(status.backend) if status else None
                 return "always" if known and known.constrain else "once needed"
         return "never"
 

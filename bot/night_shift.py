@@ -95,7 +95,7 @@ async def make_attempt(
             thinking=known.thinking if known else None,
             ready=agent.ready,
             budgets=agent.budgets,
-            constrain=await agent.constrain(),
+            constrain=agent.constrain,
             history=box.history,
         )
         finished = await run_turn(turn, lambda event: None)

@@ -130,6 +130,9 @@ class ScriptedModel:
     async def window(self) -> int:
         return self.n_ctx
 
+    async def shows_prompts(self) -> bool:
+        return False
+
     async def count(self, request: Request) -> int:
         return sum(len(str(message)) for message in request.messages) // 4
 

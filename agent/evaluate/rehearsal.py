@@ -6,7 +6,7 @@ rehearsed = await rehearse(setup, recorded)
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
@@ -29,7 +29,7 @@ from agent.tools.tool import Call, Output, Tool
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
 from agent.turn.repetition import signature
-from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
+from agent.turn.turn import Constrain, Turn, TurnLimits, at_once, never
 from backend.protocol import EVAL, IDLE
 
 NOT_RECORDED = "This call is not on record, so there is no result. Answer with what you know."
@@ -88,7 +88,7 @@ class RehearsalSetup:
     power: Power
     limits: TurnLimits = field(default_factory=TurnLimits)
     ready: Any = at_once
-    constrain: Constrain = "never"
+    constrain: Callable[[], Awaitable[Constrain]] = never
 
 
 async def rehearse(setup: RehearsalSetup, recorded: RecordedTurn) -> Rehearsed:

@@ -24,7 +24,7 @@ from agent.tools.tool import Tool
 from agent.turn.conversation import TurnState
 from agent.turn.delegate import TransientJournal
 from agent.turn.loop import run_turn
-from agent.turn.turn import Constrain, Turn, TurnLimits, at_once
+from agent.turn.turn import Constrain, Turn, TurnLimits, at_once, never
 from backend.client import BackendClient, BackendUnavailable
 
 SETUP_SECONDS = 60.0
@@ -63,7 +63,7 @@ class EvalSetup:
     ready: Any = at_once
     power: Power = unmeasured
     listen: Emit = unwatched
-    constrain: Constrain = "never"
+    constrain: Callable[[], Awaitable[Constrain]] = never
 
 
 def opening_messages(prompt: Prompt, ask: str, now: datetime, zone: str) -> list[System | User]:

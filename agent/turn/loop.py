@@ -44,7 +44,7 @@ from agent.turn.model_caller import ModelCaller, thought_alone
 from agent.turn.repetition import without_repetition
 from agent.turn.step import Step, call_alone, read_step, with_words
 from agent.turn.tool_runner import LONGEST_LETTER, SPEAKS_OF_FILE, ToolRunner, described
-from agent.turn.turn import Ending, Turn
+from agent.turn.turn import Constrain, Ending, Turn
 from agent.turn.untrusted_reader import Reader
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,8 @@ class TurnLoop:
         )
         self.tools = ToolRunner(turn, self.transcript, emit, self.guard.withhold)
         self.checks = AnswerChecks(turn.context.documents)
-        self.constrained = turn.constrain == "always"
+        self.constrain: Constrain = "never"
+        self.constrained = False
         self.shelled = False  # whether a small model was asked for a command of the shell
         self.swapped = False  # and for a call of another tool than the last
         self.window = 0  # tokens
@@ -125,7 +126,9 @@ class TurnLoop:
 
     async def run(self) -> Ending:
         await self.resume()
-        if self.turn.constrain != "never" and not self.transcript.results():
+        self.constrain = await self.turn.constrain()
+        self.constrained = self.constrain == "always"
+        if self.constrain != "never" and not self.transcript.results():
             await self.tools.note_files()
         if self.constrained and not self.transcript.results():
             await self.tools.read_pages(self.transcript.words())
@@ -200,8 +203,8 @@ class TurnLoop:
                 return written
             read = self.tools.read()
             text = with_figure(step.text, read, words)
-            known = figure(read) and (self.shelled or text == step.text)
-            stands = known or not instructs(step.text)
+            told = figure(read) and (self.shelled or text == step.text)
+            stands = told or not instructs(step.text)
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
         elif not (again or self.tools.outcomes or self._missed_call(step.text)):
@@ -349,7 +352,7 @@ class TurnLoop:
                     continue
                 taken = {call.id for call in calls_of(self.transcript.messages)}
                 step = read_step(completion, parser, self.caller.known, taken, self.turn.new_id)
-                if not step.calls or completion.calls or self.turn.constrain == "never":
+                if not step.calls or completion.calls or self.constrain == "never":
                     return step
                 self.constrained = True
                 if request.constrained or self.tools.valid(step):

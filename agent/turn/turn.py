@@ -82,6 +82,11 @@ async def at_once() -> None:
     """The `ready` of a backend that is not supervised."""
 
 
+async def never() -> Constrain:
+    """The `constrain` of a server that decodes under no grammar."""
+    return "never"
+
+
 @dataclass(frozen=True)
 class Turn:
     """What one turn works with.
@@ -93,7 +98,8 @@ class Turn:
     ends the thought under way, and the rest of the turn goes without thought. With a
     `frozen` sentence no tool is called, and the sentence precedes the reply. `constrain`: whether
     calls are kept readable by a grammar (agent.model.Request.constrained): never, as the server
-    cannot; once the model has written a call as text; or always, as it is known to do that.
+    cannot; once the model has written a call as text; or always, as it is known to do that. It is
+    asked once the backend has answered.
     """
 
     model: Model
@@ -110,7 +116,7 @@ class Turn:
     new_id: NewId = new_call_id
     budgets: DailyBudgets | None = None  # None: nothing is counted
     frozen: str = ""
-    constrain: Constrain = "never"
+    constrain: Callable[[], Awaitable[Constrain]] = never
     history: WorkspaceHistory | None = None  # None: what the turn changes is not recorded
     time: TurnTime = field(default_factory=TurnTime)
 

@@ -27,7 +27,6 @@ from agent.llm.openai import message_json
 from agent.messages import Message, System, User
 from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text
-from agent.turn.turn import Constrain
 from backend.protocol import EVAL, IDLE
 from bench.real_models.weights import CACHE
 from bot.agent_config import open_agent
@@ -134,7 +133,6 @@ class Bench:
     name: str
     agent: Agent
     stage: Stage
-    constrain: Constrain = "never"
 
     @property
     def setup(self) -> EvalSetup:
@@ -149,7 +147,7 @@ class Bench:
             zone=agent.config.zone,
             limits=limits,
             ready=agent.ready,
-            constrain=self.constrain,
+            constrain=agent.constrain,
         )
 
 
@@ -175,7 +173,7 @@ async def open_bench(name: str, model: Path, state: Path, context: int = 0) -> A
         await agent.ready()
         await agent.refresh_status()
         await agent.selftests.of((await backend.status()).backend)
-        yield Bench(name, agent, stage, await agent.constrain())
+        yield Bench(name, agent, stage)
 
 
 async def cold_seconds(bench: Bench) -> float:

@@ -121,7 +121,7 @@ async def run_missing(
         limits=agent.config.limits,
         ready=agent.ready,
         power=partial(gpu_power, agent.backend),
-        constrain=await agent.constrain(),
+        constrain=agent.constrain,
     )
     done = {score.key for score in load_scores(path)}
     todo = [(task, prompt) for task, prompt in wanted if (task.name, prompt) not in done]

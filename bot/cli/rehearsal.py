@@ -95,7 +95,7 @@ async def command(
             power=partial(gpu_power, agent.backend),
             limits=agent.config.limits,
             ready=agent.ready,
-            constrain=await agent.constrain(),
+            constrain=agent.constrain,
         )
         for turn in recorded:
             with sign_of_life(f"turn {len(done) + 1} of {len(recorded)}"):

@@ -15,6 +15,7 @@ from agent.evaluate.stage import open_stage
 from agent.evaluate.tasks import TurnRecorder, missing_effect, suite
 from agent.messages import ToolResult
 from agent.tools.registry import chosen
+from agent.turn.turn import Constrain
 from fakes.journal_memory import MemoryApprovals
 from fakes.model_scripted import Line, ScriptedModel, calls, says
 from fakes.sandbox_box import LIMITS
@@ -79,9 +80,13 @@ async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -
         (over, over, calls("bash", command="echo eggs >> *.txt")),
     ):
         model = ScriptedModel.of(*steps, says(""), says("Added."))
-        setup = replace(stage(model), constrain="always")
+        setup = replace(stage(model), constrain=always)
         score = await run_task(setup, task)
         assert (score.fault, score.reason) == ("", "done"), steps
+
+
+async def always() -> Constrain:
+    return "always"
 
 
 async def test_the_made_up_web_has_what_a_task_says_and_nothing_else(stage: Any) -> None:

@@ -43,6 +43,9 @@ class Bench:
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
+    async def constraint(self) -> Constrain:
+        return self.constrain
+
     @property
     def files(self) -> "Bench":
         """In place of a sandbox's."""
@@ -119,7 +122,7 @@ class Bench:
             ready=self.ready,
             stop=self.stop,
             new_id=lambda: f"call{next(numbers)}",
-            constrain=self.constrain,
+            constrain=self.constraint,
         )
 
     async def run(self, *lines: Line) -> TurnFinished:

@@ -109,9 +109,19 @@ def test_what_the_results_bear_out(text: str, results: str, message: str, taken:
 @pytest.mark.parametrize(
     ("text", "found", "message", "below"),
     [
-        ("It is done.", "17", "Which is it?", "17"),  # one short line, of which the answer has no word
+        (
+            "It is done.",
+            "17",
+            "Which is it?",
+            "17",
+        ),  # one short line, of which the answer has no word
         ("It is 17.", "17", "Which is it?", ""),
-        ("The root has it.", "Size Free\nroot 81G 7G", "How much is free?", "Size Free\nroot 81G 7G"),
+        (
+            "The root has it.",
+            "Size Free\nroot 81G 7G",
+            "How much is free?",
+            "Size Free\nroot 81G 7G",
+        ),
         ("The root has it.", "Size Free\nroot 81G 7G", "Where is it?", ""),
         ("The root has 7G.", "Size Free\nroot 81G 7G", "How much is free?", ""),
         ("I do not know.", "root\nhome", "How much is free?", ""),

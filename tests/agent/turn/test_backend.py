@@ -1,6 +1,7 @@
 """A turn whose model server is away, full, refusing or breaking off."""
 
 import asyncio
+from dataclasses import dataclass
 
 import pytest
 
@@ -11,7 +12,7 @@ from agent.model import ModelRefused
 from agent.plan import PlanStep
 from agent.turn import texts
 from agent.turn.turn import TurnLimits
-from fakes.model_scripted import calls, refused, says
+from fakes.model_scripted import ScriptedModel, calls, refused, says
 from fakes.words import saying
 from tests.agent.turn.conftest import Bench
 
@@ -166,3 +167,21 @@ async def test_the_plan_stands_behind_what_a_compaction_left(bench: Bench) -> No
 async def test_a_window_that_cannot_be_compacted_is_said(bench: Bench) -> None:
     finished = await bench.run(ContextFull("The conversation needs 9000 tokens."))
     assert (finished.text, finished.reason) == ("The conversation needs 9000 tokens.", "context")
+
+
+async def test_how_calls_are_kept_readable_is_asked_once_the_server_answers(bench: Bench) -> None:
+    @dataclass
+    class Loading(ScriptedModel):
+        async def window(self) -> int:
+            if bench.constrain == "never":  # as it is while nothing is known of the server
+                raise BackendAway("The model server is loading.")
+            return self.n_ctx
+
+    async def ready() -> None:
+        bench.constrain = "always"
+
+    bench.ready = ready
+    model = Loading.of(calls("bash", command="ls"), says("2 files."))
+    bench.results["ls"] = "2 files"
+    await bench.run_with(model)
+    assert [request.constrained for request in model.requests] == [True, True]
