@@ -52,7 +52,9 @@ log = logging.getLogger(__name__)
 LAST_WORD_TOKENS = 1024  # of the budget, kept for the answer at a limit
 COMPACTIONS = 2  # of one model call that its server finds too long
 SOON = 0.9  # of the turn's seconds: no new step begins after that
+LONG_CALL = 600  # characters of a small model's call, where no file is spoken of
 ANSWERED = ("done", "loop", "tool_limit")  # endings with an answer of the model's, cut or not
+NO_REPETITION = {"dry_multiplier": 0.8}  # of llama.cpp: a small model's letters have an end
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
 
@@ -128,6 +130,9 @@ class TurnLoop:
         await self.resume()
         self.constrain = await self.turn.constrain()
         self.constrained = self.constrain == "always"
+        words = self.transcript.words()
+        if self.constrained and not SPEAKS_OF_FILE.search(words):
+            self.caller.longest_call = max(LONG_CALL, 2 * len(words))
         if self.constrain != "never" and not self.transcript.results():
             await self.tools.note_files()
         if self.constrained and not self.transcript.results():
@@ -328,7 +333,10 @@ class TurnLoop:
             asked = User(told, self.transcript.pictures())
             system = System(texts.ANSWER_FROM if results else texts.TALK)
             messages = (system, *self.transcript.last_exchange(), asked)
-            request = replace(request, messages=messages, tools=(), constrained=False)
+            sampling = NO_REPETITION if talk and request.constrained else {}
+            request = replace(
+                request, messages=messages, tools=(), constrained=False, sampling=sampling
+            )
         elif afresh:
             request = replace(request, messages=self.transcript.asked(), only=frozenset({"bash"}))
         while True:

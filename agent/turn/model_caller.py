@@ -1,6 +1,7 @@
 """One completion, whatever the server does meanwhile: away, full, or refusing."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,8 @@ _PAUSES = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)  # seconds
 class ModelCaller:
     """Asks the model; remembers over a turn what its server has refused.
 
-    `ready` waits for a backend that is away. Setting `answer_now` ends a thought under way.
+    `ready` waits for a backend that is away. Setting `answer_now` ends a thought under way. A call that
+    grows longer than `longest_call` characters is cut.
     """
 
     model: Model
@@ -45,6 +47,7 @@ class ModelCaller:
     emit: Emit
     answer_now: asyncio.Event = field(default_factory=asyncio.Event)
     time: TurnTime = field(default_factory=TurnTime)
+    longest_call: float = math.inf
     _without_tools_shown: bool = False
     _failed: bool = False  # the server has failed with a request in every form
     _breaks: int = 0
@@ -111,7 +114,7 @@ class ModelCaller:
         self._parser = parser = ToolCallParser(self.known)
         detector = RepeatedTextDetector()
         call_detector = RepeatedTextDetector(2) if request.constrained else RepeatedTextDetector()
-        thought_detector, thought = RepeatedTextDetector(), ""
+        thought_detector, thought, called = RepeatedTextDetector(), "", 0
         completion = None
         async with aclosing(self.model.stream(request)) as pieces:
             async for piece in pieces:
@@ -133,7 +136,8 @@ class ModelCaller:
                             completion = Completion(parser.generated, (), "", "stop")
                             break
                         in_call = "" if shown or new_thought else text.replace("\\n", "\n")
-                        if call_detector.feed(in_call):
+                        called += len(in_call)
+                        if call_detector.feed(in_call) or called > self.longest_call:
                             completion = Completion(parser.generated, (), "", "length")
                             break
                     case ReasoningPiece(text):

@@ -1,5 +1,6 @@
 """What a turn does with what a model says."""
 
+import json
 from dataclasses import replace
 from typing import Any, cast
 
@@ -591,6 +592,27 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(says(endless), says("Happy birthday, Anna!"))
         assert (finished.text, bench.ran) == ("Happy birthday, Anna!", [])
         assert [bool(request.tools) for request in bench.model.requests] == [True, False]
+
+    @pytest.mark.parametrize(
+        ("words", "cut"),
+        [
+            ("Write two lines for Anna's birthday card.", True),
+            ("Write two lines for Anna to the file card.txt.", False),
+            ("Write a script that greets Anna", False),
+            (f"Keep in mind: {'Anna likes tea, and cake. ' * 20}", False),
+        ],
+    )
+    async def test_a_call_is_no_letter_unless_a_file_is_spoken_of(
+        self, bench: Bench, words: str, cut: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        letter = " ".join(f"May wish {number} of this year be granted." for number in range(20))
+        call = {"name": "write_file", "arguments": {"path": "card.txt", "content": letter}}
+        finished = await bench.run(says(json.dumps(call)), says("Happy birthday, Anna!"))
+        assert ("Happy birthday" in finished.text, bool(bench.ran)) == (True, not cut)
+        sampling = bench.model.requests[-1].sampling
+        assert bool(sampling.get("dry_multiplier")) is cut
 
     async def test_a_model_that_would_only_echo_says_its_own_words(self, bench: Bench) -> None:
         bench.constrain = "always"
