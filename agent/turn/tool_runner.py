@@ -51,6 +51,12 @@ WANTS_LESS = re.compile(
 WANTS_FILE = re.compile(
     r"\b(?:write|create|make|generate|save|schreib|erstell|écri|crée|escrib|crea)\w*", re.IGNORECASE
 )
+QUESTION = re.compile(
+    r"\s*(?:what|which|who|whose|where|when|why|how (?!about)|is|are|was|were|does|did|wie|welch|wer|wo|wann|warum"
+    r"|que|qui|où|comment|combien|pourquoi|¿).*\?\s*",
+    re.IGNORECASE | re.DOTALL,
+)
+ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
 TWICE = re.compile(r"\A(.{40,})\s+\1\Z", re.DOTALL)  # a letter that a small model wrote over again
@@ -376,21 +382,25 @@ class ToolRunner:
         return all(posixpath.basename(name) in words for name in names)
 
     async def _check_hasty(self, tool: Tool, call: Call, arguments: dict[str, Any]) -> None:
-        """Refuse what a small model does where it is to add to a file: to replace the file, unread, by the addition;
-        where it is to show a part: to leave that alone in the file; and where it is to remind: to keep a note."""
+        """Refuse what a small model does where it is asked of a file: to write to it; where it is to add to a file: to
+        replace the file, unread, by the addition; where it is to show a part: to leave that alone in the file; and
+        where it is to remind: to keep a note."""
         if self.careful and tool.name == "remember":
             if asks_for_reminder(self.transcript.words(), datetime.now().astimezone()):
                 raise ToolError(texts.REMINDER)
             return
-        path = arguments.get("path", "")
-        if not self.careful or tool.name != "write_file" or arguments.get("append"):
+        if not self.careful or tool.name not in ("write_file", "edit_file"):
             return
-        name = posixpath.basename(path)
+        path, words = arguments.get("path", ""), self.transcript.words()
+        name, held = posixpath.basename(path), await self._held(path)
+        wanted = WANTS_CHANGE.search(words) or WANTS_LESS.search(words)
+        if held and QUESTION.fullmatch(words) and not (wanted or ALSO_WRITE.search(words)):
+            raise ToolError(texts.ONLY_ASKED.format(path=path))
         ran = [earlier for earlier, _ in self.transcript.results() if self.outcomes.get(earlier.id)]
-        seen, words = any(name in earlier.arguments for earlier in ran), self.transcript.words()
-        if seen and (WANTS_CHANGE.search(words) or WANTS_LESS.search(words)):
+        seen = any(name in earlier.arguments for earlier in ran)
+        if tool.name == "edit_file" or arguments.get("append") or (seen and wanted):
             return
-        held, content = await self._held(path), str(arguments.get("content", ""))
+        content = str(arguments.get("content", ""))
         kept = content.splitlines()
         if seen and len(kept) < len(held) and set(kept) <= set(held):
             raise ToolError(texts.UNASKED.format(path=path))

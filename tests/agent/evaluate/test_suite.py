@@ -12,7 +12,7 @@ import pytest
 from agent.errors import ToolError
 from agent.evaluate.runner import EvalSetup, run_task
 from agent.evaluate.stage import open_stage
-from agent.evaluate.tasks import TurnRecorder, missing_effect, suite
+from agent.evaluate.tasks import EvalTask, TurnRecorder, missing_effect, suite
 from agent.messages import ToolResult
 from agent.tools.registry import chosen
 from agent.turn.turn import Constrain
@@ -83,6 +83,38 @@ async def test_a_small_model_replaces_no_file_that_it_has_not_seen(stage: Any) -
         setup = replace(stage(model), constrain=always)
         score = await run_task(setup, task)
         assert (score.fault, score.reason) == ("", "done"), steps
+
+
+@pytest.mark.parametrize(
+    ("ask", "kept"),
+    [
+        ("What is the code in parcel.txt, as we write it?", True),
+        ("Who sent parcel.txt?", True),
+        ("how heavy is it, by parcel.txt?", True),
+        ("Wie schwer ist das Paket in parcel.txt?", True),
+        ("¿Qué número está en parcel.txt?", True),
+        ("Add the street to parcel.txt.", False),
+        ("Could you put the street into parcel.txt?", False),
+        ("What is in parcel.txt? Replace it by what I told you.", False),
+        ("What is its street, and can you write it to parcel.txt?", False),
+        ("Is parcel.txt there? Please add the street, will you?", False),
+    ],
+)
+async def test_a_small_model_that_is_asked_of_a_file_does_not_write_to_it(
+    stage: Any, ask: str, kept: bool
+) -> None:
+    same = "printf 'number 42\\n' | cmp -s - parcel.txt"
+    fields = {"files": {"parcel.txt": "number 42\n"}, "verify": same}
+    task = EvalTask(name="parcel", kind="own", ask=ask, **fields)
+    read = calls("read_file", path="parcel.txt")
+    for write in (
+        calls("write_file", path="parcel.txt", content="street 1\n"),
+        calls("write_file", path="/workspace/parcel.txt", content="number 42, street", append=True),
+        calls("edit_file", path="parcel.txt", old="number 42", new="street 1"),
+    ):
+        model = ScriptedModel.of(read, write, says("Number 42."), says("Number 42."))
+        score = await run_task(replace(stage(model), constrain=always), task)
+        assert (score.fault == "") is kept, write
 
 
 async def always() -> Constrain:
