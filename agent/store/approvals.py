@@ -122,6 +122,11 @@ class ApprovalTable:
         )
         return [ApprovalRequest(*row) for row in rows]
 
+    async def first_asked_at(self, turn: str) -> float:
+        """When the turn first asked an owner; infinity if it has not."""
+        sql = "SELECT coalesce(min(asked_at), 9e999) FROM approvals WHERE turn = ?"
+        return float(await self.database.value(sql, turn))
+
     async def get(self, id: str) -> ApprovalRequest | None:
         row = await self.database.one(f"SELECT {_COLUMNS} FROM approvals WHERE id = ?", id)
         return ApprovalRequest(*row) if row else None

@@ -303,15 +303,18 @@ class StoredJournal:
     async def steer(self) -> Sequence[User]:
         """What people wrote meanwhile in the same app, unless the chat has moved on to another conversation.
 
-        Each question of a terminal has its own turn.
+        Each question of a terminal has its own turn, and so has what is written once the turn has asked an owner.
         """
         source = self.open_turn.source
         if self.open_turn.kind == "job" or source == CLI:
             return ()
+        asked_at = await self.store.approvals.first_asked_at(self.turn)
         waiting = [
             row
             for row in await self.store.inbox.waiting(self.chat)
-            if row.incoming.source == source and row.incoming.kind != "job"
+            if row.incoming.source == source
+            and row.incoming.kind != "job"
+            and row.received_at < asked_at
         ]
         if not waiting:
             return ()

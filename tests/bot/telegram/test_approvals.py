@@ -1,5 +1,6 @@
 """Approvals: asked with buttons, answered once, by owners alone."""
 
+import asyncio
 import re
 from typing import Annotated
 
@@ -57,6 +58,20 @@ async def test_allowed_once_then_asked_again(scenario: TelegramScenario) -> None
     assert decided.text == saying("push A\n\n✓", "once", "Olga Owner")
     assert denied.text == saying("push B\n\n✗", "Olga Owner")
     assert results == [saying("denied", "without it")]
+
+
+async def test_a_message_beside_a_question_has_its_own_answer(scenario: TelegramScenario) -> None:
+    scenario.tools = [push]
+    scenario.script = in_order([calls("push", what="A"), says("Pushed."), says("Four.")])
+    async with scenario.open() as run:
+        await scenario.owner.send("push")
+        question = await scenario.owner.next_message(where=is_question)
+        await scenario.owner.send("what is 2 + 2?")
+        while await run.store.inbox.count_waiting() != 1:
+            await asyncio.sleep(0.003)
+        await scenario.owner.press(question, "Allow once")
+        answers = [(await scenario.owner.next_message(where=is_final)).text for _ in range(2)]
+    assert answers == ["Pushed.", "Four."]
 
 
 async def test_allowed_for_the_chat_until_taken_back(scenario: TelegramScenario) -> None:
