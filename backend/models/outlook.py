@@ -202,7 +202,7 @@ def profile_headers(
         path = locate(source, models)
         if path.is_file() or source.repo is None:
             return read_header(path)
-        say(f"{path.name} is not here; its header is read at the hub.")
+        say(f"{path.name} is not here; its header is read at Hugging Face.")
         return read_remote_header(source)
 
     draft = header(profile.draft) if profile.draft else None
@@ -224,7 +224,7 @@ def expected_outlook(
             lacks = f"{size_text(size)} of RAM, and {size_text(machine.host)} are free"
             line = f"{profile.name} does not fit: its files alone take {lacks}."
             return Outlook(profile.name, False, line)
-        why = Phrase("it needs no card, and {size} of memory", size=size_text(size))
+        why = Phrase("it needs no card, and more than {size} of memory", size=size_text(size))
         return Outlook(profile.name, True, sentence(profile, profile.context, why))
     bytes = profile.vram_mib * MIB if profile.vram_mib else size
     if profile.needs_two_cards and len(machine.cards) == 1:

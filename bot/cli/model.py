@@ -114,16 +114,17 @@ async def list_profiles(options: Options, embedding: bool, every: bool, as_json:
             continue
         mark = "*" if row["current"] else " "
         missing = "" if row["here"] else " to download"
-        known = f"{size_text(row['bytes'])}{missing}" if row["bytes"] else "size not known"
-        click.echo(f"{mark} {each.name}: {each.title} ({known}; {room[row['fits']]})")
+        size = f"{size_text(row['bytes'])}{missing}" if row["bytes"] else "size not known"
+        click.echo(f"{mark} {each.name}: {each.title} ({size}; {room[row['fits']]})")
         told = {"good": each.good, "bad": each.bad, "tried": row["selftest"]}
         for name, text in told.items():
             if text:
                 click.echo(f"    {name + ':':<7}{text}")
         if each.mmproj:
             click.echo(f"    sees pictures{projector_missing(each, here)}")
-        if each.reference.decode_tok_s:
-            click.echo(f"    {each.reference.decode_tok_s:g} tokens/s ({each.reference.source})")
+        known = each.for_machine(gpu=bool(here.cards)).reference
+        if known.decode_tok_s:
+            click.echo(f"    {known.decode_tok_s:g} tokens/s ({known.source})")
     if left_out:
         click.echo(f"\nDo not fit this machine (--all describes them): {', '.join(left_out)}.")
 
@@ -187,7 +188,7 @@ def fields(profile: Profile, settings: Settings, machine: Machine) -> dict[str, 
 @click.argument("model")
 @runs
 async def pull(options: Options, model: str) -> None:
-    """Download a profile's model, REPO/FILE from the hub, or of speech: whisper-base (or -tiny, -small,
+    """Download a profile's model, REPO/FILE of Hugging Face, or of speech: whisper-base (or -tiny, -small,
     -large-v3-turbo) hears, piper-en_US-lessac-medium is a voice. Resumes where it was cut."""
     config = backend_config(options.settings)
     if speech := speech_sources(model):
@@ -317,6 +318,11 @@ async def fit(
     if not model:
         with sign_of_life("looking at this machine's models"):
             listed = await asyncio.to_thread(all_candidates, machine)
+            with suppress(ProfileError):
+                used = await profile_in_use(settings)
+                if settings.backend.kind == "managed" and used.name not in {o.name for o in listed}:
+                    own = await asyncio.to_thread(profile_candidate, used, machine)
+                    listed.insert(0, replace(own, place="this configuration"))
         print_candidates(listed, machine, as_json=as_json)
         return 0
     profile = profile_of(model).for_machine(gpu=bool(machine.cards))
@@ -328,7 +334,9 @@ async def fit(
     except FileNotFoundError as error:
         raise Failed(f"{error.filename} is not here.") from None
     except PullError as error:
-        unread = f"{profile.name} is not here, and what it needs cannot be read at the hub. {error}"
+        unread = (
+            f"{profile.name} is not here, and what it needs cannot be read at Hugging Face. {error}"
+        )
         known = expected_outlook(profile, machine).line if machine.cards else ""
         raise Failed(f"{unread} {known}".strip()) from None
     reports = [(free, fit_report(profile, target, draft, free)) for free in machine.free(profile)]

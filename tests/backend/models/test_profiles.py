@@ -73,6 +73,7 @@ def test_a_profile_for_processors_says_what_is_downloaded(name: str, tmp_path: P
     machine = Machine((), 8 * GIB, tmp_path)
     here = profile_candidate(profile, machine)
     assert here.runs and "no speed reported" in here.line, "what is known is of cards"
+    assert "more than " in here.line, "a window takes memory beside the file"
     assert not profile_candidate(profile, replace(machine, host=GIB // 2)).runs
 
 

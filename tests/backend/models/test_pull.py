@@ -102,7 +102,7 @@ async def test_what_fits_is_known_before_the_download(hub: Hub, tmp_path: Path) 
     path = gguf_kinds.make(tmp_path / "m.gguf", "llama")
     hub.content, hub.size = path.read_bytes(), path.stat().st_size
     code, out, err = await fits(hub, tmp_path, "--vram", "2")
-    assert (code, err) == (0, saying("m.gguf is not here", "hub"))
+    assert (code, err) == (0, saying("m.gguf is not here", "Hugging Face"))
     *rows, said = out.splitlines()
     assert [row.split()[1:3] for row in rows if row.startswith("*")] == [["8192", "f16"]]
     assert said == saying("8,192 tokens", "f16", "50 tokens/s", "a write-up")

@@ -105,6 +105,8 @@ def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["pocket"]["fits"] is True and 4 << 20 < rows["pocket"]["bytes"] < 8 << 20
     assert rows["gpt-oss-20b"]["bytes"] > 10 << 30 and rows["coder-draft"]["bytes"] is None
     assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
+    code, out, _ = voltaire(tmp_path, "model", "list")
+    assert "qwen2.5-3b: " in out and "T1200" not in out, "a card's speed, and there is none"
 
 
 def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:
@@ -124,6 +126,8 @@ def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> 
     assert (server["state"], server["profile"], server["model"]) == ("stopped", "mine", "mine.gguf")
     _, out, _ = voltaire(tmp_path, "status")
     assert "model when it starts: mine.gguf, profile mine" in out.splitlines()
+    _, out, _ = voltaire(tmp_path, "model", "fit")
+    assert f"make demo MODEL={model}" in out and "from this configuration" in out
     _, out, _ = voltaire(tmp_path, "config")
     assert saying("The next start serves", str(model)) in out.splitlines()
     code, out, err = voltaire(tmp_path, "ask", "hi")
