@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.service import VOLTAIRE, environment
-from bot.localgram import Localgram, Person
+from bot.localgram import Person
+from fakes.localgram import Localgram
 
 TOKEN = "1000001:bench"
 OWNER = 7

@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
-from bot.localgram import Localgram
 from bot.state import resident_mib
 from fakes.command_line import start_voltaire
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 
 

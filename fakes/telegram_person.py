@@ -4,21 +4,22 @@ blocking the bot."""
 from bot.localgram import Chat, Message, Person
 from bot.localgram.chat import Topic
 from bot.localgram.person import begun
+from fakes import localgram
 
 
 async def create_topic(person: Person, name: str, *, chat: Chat | int | None = None) -> Topic:
     place = begun(person.chat(chat))
-    topic, told = person.world.create_topic(place, person.account, name)
+    topic, told = localgram.create_topic(person.world, place, person.account, name)
     person.tell("message", place, told)
     return topic
 
 
 async def block(person: Person) -> None:
-    person.world.set_standing(person.chat(), person.account, "kicked")
+    localgram.set_standing(person.world, person.chat(), person.account, "kicked")
 
 
 async def unblock(person: Person) -> None:
-    person.world.set_standing(person.chat(), person.account, "member")
+    localgram.set_standing(person.world, person.chat(), person.account, "member")
 
 
 async def forward(person: Person, message: Message, *, chat: Chat | int | None = None) -> Message:

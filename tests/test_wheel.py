@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 
 from bot.cli.setup import READY
-from bot.localgram import Localgram
 from bot.setup.units import UNITS
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS
 
 ROOT = Path(__file__).parent.parent

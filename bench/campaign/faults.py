@@ -13,7 +13,7 @@ from random import Random
 
 from bench.campaign.whole import Whole
 from bench.service import Service
-from bot.localgram.faults import Kind
+from fakes.localgram_faults import Kind
 
 Fault = Callable[[Whole, float], Awaitable[bool]]
 HOUR = 3600.0
@@ -115,7 +115,7 @@ def _misbehaving(whole: Whole, kind: Kind) -> Iterator[None]:
     try:
         yield
     finally:
-        whole.gram.world.faults.list.remove(fault)
+        whole.gram.faults.list.remove(fault)
 
 
 PROCESSES: Mapping[str, Fault] = {

@@ -13,8 +13,9 @@ from backend.protocol import Status
 from bench.campaign.clock import Clock
 from bench.campaign.line import Line
 from bench.service import Service, environment
-from bot.localgram import Localgram, Person
+from bot.localgram import Person
 from bot.localgram.chat import Chat
+from fakes.localgram import Localgram
 from fakes.small_disk import Disk
 
 TOKEN = "1000001:campaign"
@@ -65,7 +66,7 @@ class Whole:
 
     def heal(self) -> None:
         """What a fault that was cut off may have left behind."""
-        self.gram.world.faults.list.clear()
+        self.gram.faults.list.clear()
         self.line.speak()
         self.disk.empty()
         self.clock.set(0)

@@ -10,7 +10,6 @@ world.py chat.py message.py updates.py
                      the server's state, and the queue behind getUpdates
 person.py feed.py    what people do and see, for tests and for the page
 page.py              the chat page and its requests
-faults.py            faults on demand
 """
 
 from bot.localgram.chat import Chat, Topic

@@ -25,7 +25,6 @@ class Chat:
     type: str
     title: str
     peer: Account | None = None
-    forum: bool = False
     status: str = "member"
     migrated_to: int | None = None
     members: dict[int, Account] = field(default_factory=dict)
@@ -43,8 +42,7 @@ class Chat:
     def json(self) -> Json:
         if self.peer is not None:
             return {"id": self.id, "type": "private", **self.peer.names()}
-        forum = given(is_forum=self.forum or None)
-        return {"id": self.id, "type": self.type, "title": self.title, **forum}
+        return {"id": self.id, "type": self.type, "title": self.title}
 
 
 def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
@@ -62,7 +60,6 @@ def message_json(message: Message, chat: Chat, *, nested: bool = False) -> Json:
             edit_date=message.edited,
             media_group_id=message.album,
             forward_origin=message.forward,
-            link_preview_options=message.preview,
             reply_markup={"inline_keyboard": keyboard} if keyboard else None,
             **{text: message.text, entities: list(message.entities)},
         ),

@@ -267,23 +267,6 @@ def answer_callback_query(world: World, call: Call) -> bool:
     return True
 
 
-def answer_inline_query(world: World, call: Call) -> bool:
-    world.close(call.text("inline_query_id")).results = _inline(call.sequence("results"))
-    return True
-
-
-def answer_guest_query(world: World, call: Call) -> Json:
-    query = call.text("guest_query_id")
-    world.close(query).results = _inline([call.mapping("result")])
-    return {"inline_message_id": f"guest{query}"}
-
-
-def _inline(results: list[Json]) -> list[Json]:
-    if not all(each.get("title") and each.get("input_message_content") for each in results):
-        raise bad_request("can't parse inline query result: Can't find field \"title\"")
-    return results
-
-
 # -- the bot about itself, and its updates -------------------------------------
 
 
@@ -321,15 +304,6 @@ async def get_updates(world: World, call: Call) -> list[Json]:
     return await world.updates.take(call.integer("offset"), limit, seconds, allowed_of(call))
 
 
-def set_webhook(world: World, call: Call) -> bool:
-    """Set the webhook; unlike Telegram it accepts http, as the URL is on loopback."""
-    if call.flag("drop_pending_updates"):
-        world.updates.pending().clear()
-    world.updates.allow(allowed_of(call))
-    world.updates.set_webhook(call.text("url"), call.text("secret_token"))
-    return True
-
-
 TABLE: dict[str, Method] = {
     "sendMessage": send_message,
     "sendRichMessage": send_rich_message,
@@ -345,14 +319,10 @@ TABLE: dict[str, Method] = {
     "sendChatAction": send_chat_action,
     "setMessageReaction": set_message_reaction,
     "answerCallbackQuery": answer_callback_query,
-    "answerInlineQuery": answer_inline_query,
-    "answerGuestQuery": answer_guest_query,
     "getMe": lambda world, call: world.bot_json(),
     "getChat": get_chat,
     "setMyCommands": set_my_commands,
     "setMyDescription": partial(set_my_text, "description"),
     "setMyShortDescription": partial(set_my_text, "short_description"),
     "getUpdates": get_updates,
-    "setWebhook": set_webhook,
-    "deleteWebhook": set_webhook,
 }

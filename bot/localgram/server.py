@@ -1,29 +1,26 @@
-"""The HTTP server, on loopback only: /bot<TOKEN>/<method>, through faults, and /file/bot<TOKEN>/<path>."""
+"""The HTTP server, on loopback only: /bot<TOKEN>/<method> and /file/bot<TOKEN>/<path>."""
 
-import asyncio
 import inspect
 import json
 import re
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from typing import cast
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from bot.localgram.faults import Fault
 from bot.localgram.message import UPLOAD_LIMIT
 from bot.localgram.methods import TABLE, Method
-from bot.localgram.wire import ApiError, Call, bad_request, flooded, read_call
+from bot.localgram.wire import ApiError, Call, read_call
 from bot.localgram.world import Made, World
 
 NAMES = frozenset({"127.0.0.1", "localhost"})
 OWN_SITE = frozenset({"same-origin", "none"})
 ROOM = 1 << 20  # for the other fields of an upload
 CLOSING_SECONDS = 1.0
-BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 
 @web.middleware
@@ -67,6 +64,8 @@ def only_with(key: str) -> Middleware:
 class BotApi:
     """Routes of the Bot API for one World."""
 
+    methods: Mapping[str, Method] = TABLE
+
     def __init__(self, world: World, token: str) -> None:
         self._world = world
         self._token = token
@@ -81,9 +80,9 @@ class BotApi:
         try:
             self._check(request)
             call = await read_call(request)
-            if (method := TABLE.get(call.method)) is None:
+            if (method := self.methods.get(call.method)) is None:
                 raise ApiError(404, "method not found")
-            return await self._answer(request, call, method)
+            return await self.answered(request, call, method)
         except ApiError as error:
             return refused(error)
         except web.HTTPRequestEntityTooLarge:
@@ -105,45 +104,13 @@ class BotApi:
         if token != self._token:
             raise ApiError(401)
 
-    async def _answer(self, request: web.Request, call: Call, method: Method) -> web.StreamResponse:
-        faults = self._world.faults
-        fault = faults.take(call)
-        await faults.pause(call, executed=False)
-        match fault:
-            case Fault(kind="drop"):
-                return cut(request)
-            case Fault(kind="bad_gateway"):
-                return web.Response(status=502, text=BAD_GATEWAY, content_type="text/html")
-            case Fault(kind="unauthorized"):
-                raise ApiError(401)
-            case Fault(kind="voice_forbidden"):
-                raise bad_request("VOICE_MESSAGES_FORBIDDEN")
-            case Fault(kind="flood", seconds=seconds, chat=chat):
-                if chat is not None:
-                    faults.punish(chat, seconds)
-                raise flooded(int(seconds))
-        result = await self._carried_out(call, method)
-        await faults.pause(call, executed=True)
-        body = json.dumps({"ok": True, "result": result})
-        match fault:
-            case Fault(kind="execute_then_drop"):
-                return cut(request)
-            case Fault(kind="truncate"):
-                body = body[: len(body) // 2]
-            case Fault(kind="delay", seconds=seconds):
-                await asyncio.sleep(seconds)
-            case Fault(kind="duplicate"):
-                for update in cast(list[dict[str, int]], result):
-                    self._world.updates.repeat(update["update_id"])
-            case Fault(kind="stale_link"):
-                self._world.files.links.clear()
+    async def answered(self, request: web.Request, call: Call, method: Method) -> web.Response:
+        body = json.dumps({"ok": True, "result": await self.carried_out(call, method)})
         return web.Response(text=body, content_type="application/json")
 
-    async def _carried_out(self, call: Call, method: Method) -> object:
+    async def carried_out(self, call: Call, method: Method) -> object:
         error = ""
         try:
-            if wait := self._world.faults.punished(call.integer("chat_id")):
-                raise flooded(wait)
             result = method(self._world, call)
             return await cast(Awaitable[object], result) if inspect.isawaitable(result) else result
         except ApiError as refusal:
@@ -159,13 +126,6 @@ def refused(error: ApiError) -> web.Response:
     retry = error.parameters.get("retry_after")
     headers = {} if retry is None else {"Retry-After": str(retry)}
     return web.json_response(error.json(), status=error.code, headers=headers)
-
-
-def cut(request: web.Request) -> web.Response:
-    """Close the connection without an answer."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response(status=502)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""The queue of updates: numbers, acknowledgement, redelivery, two pollers; or their delivery to a webhook.
+"""The queue of updates: numbers, acknowledgement, redelivery, two pollers.
 
 It behaves as tdlib/telegram-bot-api (`Client::do_get_updates`) does.
 """
@@ -8,17 +8,12 @@ import contextlib
 import random
 from dataclasses import dataclass
 
-import aiohttp
-
 from bot.localgram.feed import Feed
 from bot.localgram.wire import ApiError, Json
 
-WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 TWO_POLLERS = (
     "terminated by other getUpdates request; make sure that only one bot instance is running"
 )
-HEADER = "X-Telegram-Bot-Api-Secret-Token"
-WEBHOOK_PAUSE = 0.1  # s, after an update that was not taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +31,8 @@ class Updates:
         self._feed = feed
         self._next = random.randrange(2_000_001, 900_000_000)
         self._queue: list[Update] = []
-        self._again: list[Update] = []  # duplicates, by fault
         self._allowed: frozenset[str] = frozenset()
         self._poll: asyncio.Future[str] | None = None
-        self._came = asyncio.Event()
-        self.webhook, self._secret = "", ""
         self.polls = 0  # calls answered or waiting so far
 
     @property
@@ -65,10 +57,6 @@ class Updates:
         self.wake("")
         return number
 
-    def repeat(self, number: int) -> None:
-        """Deliver an update again, even if it was acknowledged (a fault)."""
-        self._again += [update for update in self._queue if update.id == number]
-
     def pending(self) -> list[Update]:
         return self._queue
 
@@ -81,7 +69,6 @@ class Updates:
 
     def wake(self, conflict: str) -> None:
         """End the waiting getUpdates call with the queued updates, or with a conflict's text."""
-        self._came.set()
         if self._poll is not None and not self._poll.done():
             self._poll.set_result(conflict)
 
@@ -89,17 +76,13 @@ class Updates:
         self, offset: int, limit: int, seconds: float, allowed: list[str] | None
     ) -> list[Json]:
         """Carry out a getUpdates call. Raises ApiError 409."""
-        if self.webhook:
-            raise ApiError(409, WEBHOOK_ACTIVE)
         self.allow(allowed)
         self.wake(TWO_POLLERS)
         self.polls += 1
         self.acknowledge(offset)
-        if not self._queue and not self._again and seconds > 0:
+        if not self._queue and seconds > 0:
             await self._wait(seconds)
-        again, self._again = self._again, []
-        ready = sorted([*again, *self._queue], key=lambda update: update.id)
-        return [update.json() for update in ready[:limit]]
+        return [update.json() for update in self._queue[:limit]]
 
     async def _wait(self, seconds: float) -> None:
         poll = self._poll = asyncio.get_running_loop().create_future()
@@ -114,27 +97,3 @@ class Updates:
                 self._poll = None
         if conflict:
             raise ApiError(409, conflict)
-
-    def set_webhook(self, url: str, secret: str) -> None:
-        """Send updates to this URL from now on; an empty one returns to getUpdates."""
-        self.webhook, self._secret = url, secret
-        self.wake("terminated by setWebhook request" if url else "")
-
-    async def deliver(self) -> None:
-        """Until cancelled, post updates to the webhook if one is set: one at a time, repeated until it is accepted."""
-        async with aiohttp.ClientSession() as http:
-            while True:
-                self._came.clear()
-                if not self.webhook or not self._queue:
-                    await self._came.wait()
-                elif await self._delivered(http, update := self._queue[0]):
-                    self.acknowledge(update.id + 1)
-                else:
-                    await asyncio.sleep(WEBHOOK_PAUSE)
-
-    async def _delivered(self, http: aiohttp.ClientSession, update: Update) -> bool:
-        headers = {HEADER: self._secret} if self._secret else {}
-        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-            async with http.post(self.webhook, json=update.json(), headers=headers) as response:
-                return response.ok
-        return False

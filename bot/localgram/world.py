@@ -7,14 +7,12 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bot.localgram.chat import Chat, Topic
-from bot.localgram.faults import Faults
+from bot.localgram.chat import Chat
 from bot.localgram.feed import Acted, Answered, Changed, Drafted, Event, Feed, Posted
 from bot.localgram.message import Account, Files, Message
 from bot.localgram.updates import Updates
 from bot.localgram.wire import ApiError, Json, bad_request, integer
 
-SUPERGROUPS = -1_000_000_000_000
 CALLS_KEPT = 20_000
 COMMAND = re.compile(r"[a-z0-9_]{1,32}")
 TEXTS = {"description": 512, "short_description": 120}  # the longest
@@ -55,7 +53,6 @@ class World:
         self.feed = Feed()
         self.files = Files()
         self.updates = Updates(self.feed)
-        self.faults = Faults()
         self.queries: dict[str, Query] = {}
         self.commands: dict[tuple[str, int, str], list[Json]] = {}  # by scope, chat, language
         self.texts: dict[tuple[str, str], str] = {}  # by kind, language
@@ -147,19 +144,6 @@ class World:
             self.end_draft(chat, message.thread)
         return posted
 
-    def create_topic(self, chat: Chat, by: Account, name: str) -> tuple[Topic, Message]:
-        """Create a topic, numbered by the service message that announces it."""
-        number = self.next_id(chat)
-        topic = chat.topics[number] = Topic(number, name)
-        service = {"forum_topic_created": {"name": name, "icon_color": 0x6FB9F0}}
-        told = Message(
-            sender=by, id=number, chat=chat.id, date=self.now(), thread=number, service=service
-        )
-        chat.messages[number] = told
-        self.publish(chat, Posted(told))
-        self.changed(chat)
-        return topic, told
-
     def change(self, chat: Chat, message: Message) -> Message:
         chat.messages[message.id] = message
         self.changed(chat)
@@ -187,16 +171,6 @@ class World:
     def act(self, chat: Chat, action: Acted) -> None:
         chat.action[action.thread] = action
         self.publish(chat, action)
-
-    def set_standing(self, chat: Chat, by: Account, status: str) -> None:
-        """Change the bot's status in a chat, and queue an update of that."""
-        before, chat.status = chat.status or "left", status
-        body: Json = {"chat": chat.json(), "from": by.json(), "date": self.now()}
-        for name, standing in (("old_chat_member", before), ("new_chat_member", status)):
-            until = {"until_date": 0} if standing == "kicked" else {}
-            body[name] = {"user": self.bot.json(), "status": standing, **until}
-        self.updates.put("my_chat_member", body)
-        self.changed(chat)
 
     def open(self, query: Query) -> Query:
         self.queries[query.id] = query

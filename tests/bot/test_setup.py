@@ -20,7 +20,6 @@ from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot import config_file
 from bot.cli.setup import READY_TO_RUN, Given, Wizard, uninstall
-from bot.localgram import Localgram
 from bot.settings import machine_timezone
 from bot.setup import SetupError, units
 from bot.setup.units import (
@@ -42,6 +41,7 @@ from bot.state import DATABASE
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
 from fakes.hub import Hub
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 from fakes.release_server import TAG, ReleaseServer
 from fakes.toolkits import cuda, gcc, program

@@ -10,10 +10,10 @@ import pytest
 from backend.build.build import VERSION
 from backend.build.release import RELEASES_VARIABLE
 from bot.cli.setup import READY_TO_RUN
-from bot.localgram import Localgram
 from fakes import gguf_maker
 from fakes.command_line import VOLTAIRE
 from fakes.hub import Hub
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS
 from fakes.pseudo_terminal import CTRL_C, CTRL_D, PseudoTerminal, typing_at
 from fakes.release_server import ReleaseServer

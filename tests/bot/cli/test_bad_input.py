@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import Localgram
 from fakes.command_line import (
     folders,
     own_environment,
@@ -17,6 +16,7 @@ from fakes.command_line import (
     voltaire,
     voltaire_beside,
 )
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
 

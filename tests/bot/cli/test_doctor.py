@@ -14,10 +14,10 @@ import pytest
 
 from agent.store import open_store
 from agent.store.database import migrations
-from bot.localgram import Localgram
 from fakes import gguf_maker
 from fakes.command_line import start_voltaire
 from fakes.llama_server_flags import LLAMA_SERVER_FLAGS
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS
 from fakes.toolkits import program
 from fakes.words import saying

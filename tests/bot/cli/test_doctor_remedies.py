@@ -20,9 +20,9 @@ import pytest
 from agent.store import open_store
 from bot.backup import rotate
 from bot.cli.doctor import CHECKS, findings_of
-from bot.localgram import Localgram
 from bot.settings import load
 from fakes.command_line import start_voltaire
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 
 CODE = Path(__file__).parents[3]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import Localgram
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS
 from fakes.words import saying
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.localgram import Localgram
 from bot.texts import Texts
 from fakes.command_line import start_voltaire
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 
 

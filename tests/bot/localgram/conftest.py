@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bot.localgram import Localgram, Person
+from bot.localgram import Person
+from fakes.localgram import Localgram
 
 TOKEN = "777:local-gram_Token"
 Result = dict[str, object]

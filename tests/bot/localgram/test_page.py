@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from bot.localgram import Localgram, Person
+from bot.localgram import Person
 from fakes.chromium import CHROMIUM, chromium
+from fakes.localgram import Localgram
 from fakes.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png
@@ -213,7 +214,7 @@ async def test_the_page_finds_a_new_server_in_the_old_ones_place(browser: Browse
     await page.get_by_label("Message", exact=True).fill("anybody?")
     await page.keyboard.press("Enter")
     await expect(page.locator("#toast")).to_contain_text("nothing was sent")
-    async with Localgram(TOKEN, old.port) as new:
+    async with Localgram(TOKEN, port=old.port) as new:
         await new.user("Bob", id=6, started=True).send("after")
         await expect(bubble(page, "after")).to_be_visible()
         await expect(bubble(page, "before")).to_have_count(0)

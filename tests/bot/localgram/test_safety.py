@@ -3,7 +3,8 @@
 import aiohttp
 import pytest
 
-from bot.localgram import Localgram, Person
+from bot.localgram import Person
+from fakes.localgram import Localgram
 from fakes.words import saying
 
 from .conftest import TOKEN, Raw, png

@@ -22,10 +22,10 @@ from bot.channel import (
     TurnView,
     send,
 )
-from bot.localgram import Localgram
 from bot.matrix.rooms import RoomKey
 from bot.terminal import InputLines, Terminal
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
+from fakes.localgram import Localgram
 from fakes.matrix_person import MatrixPerson, matrix_person
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import soon

@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 from bot.cli.setup import READY_TO_RUN
-from bot.localgram import Localgram
 from bot.matrix.session import only_process
 from bot.messaging_apps import AppUnavailable
 from bot.setup import SetupError, matrix
 from bot.setup.units import UNITS, Installation, SystemdScope, render
 from fakes.command_line import start_voltaire
 from fakes.homeserver_proxy import HomeserverProxy
+from fakes.localgram import Localgram
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 from fakes.patience import SECONDS

@@ -11,9 +11,9 @@ import aiohttp
 
 from agent.approvals import question_id
 from backend.server.launch import free_port
-from bot.localgram import Localgram
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
+from fakes.localgram import Localgram
 from fakes.patience import soon
 
 from .conftest import change_token

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import Localgram
 from bot.rate_limiter import Rate
 from bot.telegram import message_calls
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
+from fakes.localgram import Localgram
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import Localgram, is_final
+from bot.localgram import is_final
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
+from fakes.localgram import Localgram
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS, soon, within
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from bot.localgram import Localgram
 from fakes import recordings
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
+from fakes.localgram import Localgram
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import soon
 

@@ -1,4 +1,4 @@
-"""Connection faults, switched on by a test."""
+"""Connection faults of the local Bot API server, switched on by a test."""
 
 import asyncio
 import math
@@ -7,8 +7,14 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Literal, get_args
 
+from aiohttp import web
+
 from bot.localgram.feed import SECONDS
-from bot.localgram.wire import Call
+from bot.localgram.methods import Method
+from bot.localgram.server import BotApi
+from bot.localgram.wire import ApiError, Call, bad_request, flooded
+
+BAD_GATEWAY = "<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 Kind = Literal[
     "drop",  # the connection ends before the call is carried out
@@ -19,7 +25,6 @@ Kind = Literal[
     "truncate",  # carried out, answered with half a JSON text
     "unauthorized",  # 401, as after a revoked token
     "voice_forbidden",  # 400: the person takes no voice messages
-    "duplicate",  # getUpdates: an update is delivered once more after its acknowledgement
     "stale_link",  # getFile: the link it answers is dead already
 ]
 
@@ -115,3 +120,54 @@ class Faults:
     def release(self) -> None:
         for hold in self.holds:
             hold.release()
+
+
+class FaultyApi(BotApi):
+    """The Bot API through faults."""
+
+    faults: Faults
+
+    async def answered(self, request: web.Request, call: Call, method: Method) -> web.Response:
+        fault = self.faults.take(call)
+        await self.faults.pause(call, executed=False)
+        match fault:
+            case Fault(kind="drop"):
+                return cut(request)
+            case Fault(kind="bad_gateway"):
+                return web.Response(status=502, text=BAD_GATEWAY, content_type="text/html")
+            case Fault(kind="unauthorized"):
+                raise ApiError(401)
+            case Fault(kind="voice_forbidden"):
+                raise bad_request("VOICE_MESSAGES_FORBIDDEN")
+            case Fault(kind="flood", seconds=seconds, chat=chat):
+                if chat is not None:
+                    self.faults.punish(chat, seconds)
+                raise flooded(int(seconds))
+        answer = await super().answered(request, call, method)
+        await self.faults.pause(call, executed=True)
+        match fault:
+            case Fault(kind="execute_then_drop"):
+                return cut(request)
+            case Fault(kind="truncate"):
+                assert answer.text
+                answer.text = answer.text[: len(answer.text) // 2]
+            case Fault(kind="delay", seconds=seconds):
+                await asyncio.sleep(seconds)
+            case Fault(kind="stale_link"):
+                self._world.files.links.clear()
+        return answer
+
+    async def carried_out(self, call: Call, method: Method) -> object:
+        wait = self.faults.punished(call.integer("chat_id"))
+
+        def refuse(*_: object) -> object:
+            raise flooded(wait)
+
+        return await super().carried_out(call, refuse if wait else method)
+
+
+def cut(request: web.Request) -> web.Response:
+    """Close the connection without an answer."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=502)
