@@ -5,6 +5,7 @@ Part of the program extraction.py; standard library only. charset-normalizer 3.5
 """
 
 import re
+import unicodedata
 from contextlib import suppress
 from functools import cache
 
@@ -39,12 +40,17 @@ LETTERS = {
     "euc_jp": "のにはをたがでてとしれさいるなもんかあうりらきこっまくよえつすせそおけちどめみわやばだじ日本人年大十二国会中出三同時政事自行社見月分議後前民生連五発間対上部東者党地合市業内相方四定今回新場金員九入選立開手米力学問高代明実円関決子動京全目表戦経通外最言氏現理調体化田当八六約主題下首意法、。ー・「」",
     "cp949": "이다는의에을가고하지기로사도한리아시대나어자인를그일정서들해수전과보은라부스주으여제성장면마유게원상니오비조동구안공신우물무경미만개소연식화중모와분용생방선방차했있습요세김박최님년월일호명",
 }
+FREQUENT = set("".join(LETTERS.values()))
 NAMES = {"cp1252": "Windows-1252", "cp1250": "Windows-1250", "cp1251": "Windows-1251", "cp1253": "Windows-1253",
          "cp1254": "Windows-1254", "cp1255": "Windows-1255", "cp1256": "Windows-1256", "koi8-u": "KOI8-U", "iso8859-5": "ISO 8859-5", "iso8859-7": "ISO 8859-7", "mac_cyrillic": "Mac Cyrillic", "cp850": "CP850",
          "mac_roman": "Mac Roman", "iso8859-2": "ISO 8859-2", "cp852": "CP852", "cp1257": "Windows-1257", "cp874": "Windows-874",
          "cp866": "CP866", "gb18030": "GB18030", "big5": "Big5", "cp932": "Shift JIS", "euc_jp": "EUC-JP",
          "cp949": "EUC-KR"}  # fmt: skip
-MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
+MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe\xff", "utf-32-be"),
+         (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
+# Encodings that need no byte beyond ASCII, by what begins their letters; the name of one that ASCII may look like.
+SEVEN_BITS = ((b"\x1b$)C", "iso2022_kr", ""), (b"\x1b$", "iso2022_jp_2", ""), (b"~{", "hz", "HZ"), (b"+", "utf-7", "UTF-7"))  # fmt: skip
+UTF_8, ODD_BYTE = re.compile(r"[^\x00-\x7f\udc80-\udcff]"), re.compile(r"[\udc80-\udcff]")
 LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
 # Signs where they belong: prices, apostrophes, quotation marks, dashes, bullets.
@@ -62,24 +68,34 @@ def decoded(raw: bytes) -> tuple[str, str]:
     for mark, encoding in MARKS:
         if raw.startswith(mark):
             return raw[len(mark) :].decode(encoding, "replace"), ""
-    high = [
-        raw[at:SAMPLE:2].count(0) for at in (0, 1)
-    ]  # zeros, where the bytes of digits and line ends have them
-    if sum(high) * 32 > min(len(raw), SAMPLE):
-        with suppress(UnicodeDecodeError):
-            text = raw.decode("utf-16-be" if high[0] > high[1] else "utf-16-le")
-            if not re.search(r"[\0-\x08\x0e-\x1f]", text):
-                return text, ""
-    if b"\x1b$" in raw:
-        with suppress(UnicodeDecodeError):
-            return raw.decode("iso2022_jp"), ""
+    # In UTF-16 the first bytes of digits, line ends and most alphabets are these.
+    low = [sum(map(raw[at:SAMPLE:2].count, range(7))) for at in (0, 1)]
+    if sum(low) * 32 > min(len(raw), SAMPLE):
+        for encoding in ("utf-32-be", "utf-32-le", "utf-16-be" if low[0] > low[1] else "utf-16-le"):
+            with suppress(UnicodeDecodeError):
+                text = raw.decode(encoding)
+                if readable(text):
+                    return text, ""
+    for begins, encoding, name in SEVEN_BITS if raw.isascii() else ():
+        if begins in raw:
+            with suppress(UnicodeDecodeError):
+                text = raw.decode(encoding).removeprefix("\ufeff")
+                letters = {c for c in text.lower() if c > "\x7f"}
+                if not name or len(letters & FREQUENT) * 4 > len(letters):
+                    return text, name and f"Its encoding is not named in it; it was read as {name}."
     try:
         return raw.decode(), ""
     except UnicodeDecodeError as error:
         if error.end == len(raw) and not raw[: error.start].isascii():  # cut off
             return raw.decode("utf-8", "replace"), ""
-    encoding, sure = guess(raw)
-    if not sure:
+    sample = b"\n".join(line for line in raw.split(b"\n") if not line.isascii())[:SAMPLE]
+    text = sample.decode("utf-8", "surrogateescape")
+    if len(UTF_8.findall(text)) > 3 * len(ODD_BYTE.findall(text)):
+        text = raw.decode("utf-8", "surrogateescape")
+        mended = ODD_BYTE.sub(lambda odd: bytes([ord(odd[0]) & 0xFF]).decode("cp1252", "replace"), text)  # fmt: skip
+        return mended, "Some of its bytes are not UTF-8; they were read as Windows-1252."
+    encoding = max(LETTERS, key=lambda name: score(sample, name))
+    if score(sample, encoding) < SURE:
         unknown = "Its encoding is unknown: letters with accents, or all, may be wrong."
         return raw.decode("cp1252", "replace"), unknown
     said = f"Its encoding is not named in it; it was read as {NAMES[encoding]}."
@@ -88,11 +104,9 @@ def decoded(raw: bytes) -> tuple[str, str]:
     return raw.decode(encoding, "replace"), said
 
 
-def guess(raw: bytes) -> tuple[str, bool]:
-    """The likeliest encoding of bytes that are not UTF-8, and whether it is more than a guess."""
-    sample = b"\n".join(line for line in raw.split(b"\n") if not line.isascii())[:SAMPLE]
-    best = max(LETTERS, key=lambda name: score(sample, name))
-    return best, score(sample, best) >= SURE
+def readable(text: str) -> bool:
+    """Whether it holds only assigned characters, and no controls but those of lines."""
+    return {unicodedata.category(c) for c in set(text) - set("\t\n\v\f\r")}.isdisjoint(("Cc", "Cn"))
 
 
 @cache

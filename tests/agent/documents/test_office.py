@@ -535,9 +535,53 @@ def test_utf16_needs_no_mark(text: str, encoding: str) -> None:
     assert decoded(text.encode(encoding)) == (text, "")
 
 
-def test_japanese_of_old_letters_is_read() -> None:
-    text = "名前;年齢\n田中;5\n"
-    assert decoded(text.encode("iso2022_jp")) == (text, "")
+SEVEN_BITS = [
+    ("iso2022_jp", "名前;年齢\n田中;5\n"), ("iso2022_jp_2", "契約期間三年\n"), ("iso2022_kr", "계약기간 3년\n"),
+    ("iso2022_kr", "이름;나이\n김철수;5\n"), ("hz", "合同期限三年\n"), ("hz", "姓名;电话\n张三;5\n"), ("hz", "价格~ 5\n"),
+    ("utf-7", "Grüße aus Köln\n"), ("utf-7", "Milch;2 €\nBrot;3 €\n"), ("utf-7", "Привет, мир\n"), ("utf-7", "合同;1 + 1\n"),
+]  # fmt: skip
+MARKED = [
+    *[("utf-16-le", text) for text in ("a", "Hi", "5\n", "Ja;5\r\n", "日", "Ü\n", "😀\n")],
+    *[("utf-16-be", text) for text in ("a", "Hi", "5\n", "Ja;5\r\n", "日", "Ü\n", "😀\n")],
+    *[(encoding, text) for encoding in ("utf-32-le", "utf-32-be") for text in ("5\n", "日本;3\n")],
+]
+UNMARKED = ["5\n", "Hi", "Ja;5\r\n", "Ü\n", "→\n", "€5\n", "Привет", "да\n", "שלום", "Ώρα", "日本\n", "한국\n"]  # fmt: skip
+ASCII = [
+    "~/notes and ~{odd}\n", "see ~{not hz~} here\n", "C++ and a+b-c\n", "phone +49-171-5\n", "+AH4-\n", "1 + 1 = 2\n",
+    "+def f():\n+    return 1\n-old\n", "A+++B\n", "x@y+tag@z\n", "\x1b$ cost\n", "SGVs+bG8=\n", "+\n",
+]  # fmt: skip
+MIXED = ["caf\xe9", "\x8010", "Stra\xdfe", "\x93so\x94", "M\xfcller;K\xf6ln", "na\xefve", "\xa9 2020", "\xa75", "r\xf4le", "\xc4rger"]  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "text"), SEVEN_BITS)
+def test_letters_of_seven_bits_are_read(encoding: str, text: str) -> None:
+    names = {"hz": "HZ", "utf-7": "UTF-7"}
+    got, said = decoded(text.encode(encoding))
+    assert got == text and (said == saying(names[encoding]) if encoding in names else not said)
+
+
+@pytest.mark.parametrize(("encoding", "text"), MARKED)
+def test_a_mark_of_order_decides(encoding: str, text: str) -> None:
+    assert decoded(f"\ufeff{text}".encode(encoding)) == (text, "")
+
+
+@pytest.mark.parametrize("text", UNMARKED)
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_short_utf16_needs_no_mark(text: str, encoding: str) -> None:
+    assert decoded(text.encode(encoding)) == (text, "")
+
+
+@pytest.mark.parametrize("text", ASCII)
+def test_ascii_stays_what_it_is(text: str) -> None:
+    assert decoded(text.encode()) == (text, "")
+
+
+@pytest.mark.parametrize("line", MIXED)
+def test_one_line_in_another_encoding_leaves_the_rest_as_it_is(line: str) -> None:
+    rest = "Grüße aus Köln, schöne Straße\n" * 3
+    got, said = decoded(rest.encode() + line.encode("latin-1") + b"\n" + rest.encode())
+    assert got == f"{rest}{line.encode('latin-1').decode('cp1252')}\n{rest}"
+    assert said == saying("not UTF-8", "Windows-1252")
 
 
 SHORT = [
