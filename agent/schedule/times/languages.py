@@ -35,7 +35,8 @@ REMIND = {
 
 def in_english(phrase: str, language: str) -> str:
     """The phrase in lower case, with what it says of times in English."""
-    text = " ".join(phrase.lower().replace("’", "'").split())
+    text = re.sub(r"\b(?:ist|est|cet(?! apr))\b", "is", phrase)  # no zones, which have capitals
+    text = " ".join(text.lower().replace("’", "'").split())
     for pattern, replacement in rules(language):
         text = pattern.sub(replacement, text)
     return " ".join(text.split())
@@ -370,6 +371,7 @@ def russian() -> Iterator[Rewriting]:
             rf"(?<=[a-z:]\d\d) {word}\b|(?<=(?:ast| to) \d) {word}\b|(?<=(?:ast| to) \d\d) {word}\b",
             part,
         )
+    yield r"(?<!раз )\bв час\b(?! пик)", "at 1:00"
     yield r"\bв (\d{1,2}) час(?:а|ов)?(?: (\d{1,2}) минут\w?)?", at
     yield r"\bпослезавтра\b", "day after tomorrow"
     yield r"\bзавтра\b", "tomorrow"

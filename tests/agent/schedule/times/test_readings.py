@@ -302,6 +302,17 @@ def test_a_day_that_is_understood_in_part_is_asked_about(code: str, text: str) -
         ("es", "llamar a Ana mañana en una semana a las 9", "28 09:00"),
         ("ru", "позвонить Ане завтра через неделю в 9", "28 09:00"),
         ("zh", "明天9点前往机场", "21 09:00"),
+        ("de", "sag mir in 10 Minuten, dass die Sitzung um 16 Uhr ist", "20 15:10"),
+        ("de", "erinnere mich um 18 Uhr ist Müll", "20 18:00"),
+        ("de", "um 18 Uhr EST anrufen", "21 00:00"),
+        ("fr", "rappelle-moi demain à 9h cet examen", "21 09:00"),
+        ("fr", "rappelle-moi que le bureau est fermé demain à 9h", "21 09:00"),
+        ("fr", "cet après-midi à 4h appeler Anne", "20 16:00"),
+        ("fr", "à 18h CET appeler Anne", "20 18:00"),
+        ("ru", "завтра в час позвонить Ане", "21 01:00"),
+        ("ru", "каждый день в час кормить кота", "21 01:00"),
+        ("ru", "раз в час пить воду", "20 16:00"),
+        ("ru", "завтра в 9 не ехать в час пик", "21 09:00"),
     ],
 )
 def test_words_of_the_task_are_no_part_of_a_day(code: str, text: str, due: str) -> None:
