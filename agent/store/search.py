@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from agent.store.database import Database, Transaction
 from agent.store.people import LINKED
-from agent.store.terms import query_terms, term_expression
+from agent.store.terms import query_terms, term_expression, undivided
 
 CANDIDATES = 30
 RANKED = 2_000  # rows that one search ranks at most
@@ -67,28 +67,33 @@ async def best_matches(
     """{rowid: score}, best first: those of the `rows` that hold all terms of the query, then, when these are fewer than
     `limit`, those that hold any. A term that more than RANKED rows hold says little, so the second search
     uses it only when there is no rarer one."""
-    terms = [term_expression(term) for term in query_terms(query)]
+    terms = [*map(term_expression, {*query_terms(query), *query_terms(undivided(query))})]
     if not terms or not scopes:
         return {}
     mine = "scope : (" + " OR ".join(f'"{scope}"' for scope in scopes) + ")"
 
-    async def ranked(operator: str, among: Sequence[str]) -> dict[int, float]:
-        expression = f"{mine} AND - scope : ({operator.join(among)})"
+    async def ranked(among: str) -> dict[int, float]:
+        expression = f"{mine} AND - scope : ({among})"
         sql = _RANKED.format(table=index.table, weights=index.weights)
         return dict(await tx.all(sql, expression, *rows, RANKED, limit))
 
-    found = await ranked(" AND ", terms)
+    found = await ranked(all_terms(query))
     if len(found) < limit and len(terms) > 1:
         sql = f"SELECT count(*) FROM (SELECT 1 FROM {index.table} WHERE {index.table} MATCH ? LIMIT ?)"
         counts = await tx.batch(*((sql, (f"- scope : {term}", RANKED + 1)) for term in terms))
         rare = [term for term, [(n,)] in zip(terms, counts, strict=True) if n <= RANKED]
-        found |= {k: v for k, v in (await ranked(" OR ", rare or terms)).items() if k not in found}
+        found |= {
+            k: v for k, v in (await ranked(" OR ".join(rare or terms))).items() if k not in found
+        }
     return dict([*found.items()][:limit])
 
 
 def all_terms(query: str) -> str:
     """The FTS5 expression of texts that hold all terms of the query; "" when it has none."""
-    return " AND ".join(map(term_expression, query_terms(query)))
+    either = [query_terms(spelled) for spelled in dict.fromkeys([query, undivided(query)])]
+    return " OR ".join(
+        f"({' AND '.join(map(term_expression, terms))})" for terms in either if terms
+    )
 
 
 _NUMBERS = f"SELECT key, number FROM chats WHERE key IN {LINKED}"

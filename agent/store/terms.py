@@ -107,9 +107,7 @@ def parts(text: str) -> str:
     """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
     Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
     divides ("email" in E-Mail, "1299" in 1,299), and the pieces of letters and digits ("7231" in RFC7231)."""
-    found = dict.fromkeys(
-        fold(re.sub("[-'’‐‑.,\u00a0\u202f]", "", word)) for word in _DIVIDED.findall(text)
-    )
+    found = dict.fromkeys(fold(undivided(word)) for word in _DIVIDED.findall(text))
     found |= dict.fromkeys(joined_numbers(text))
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
@@ -118,6 +116,11 @@ def parts(text: str) -> str:
             first = 3 if word < "\u0590" else 1
             found |= dict.fromkeys(word[at:] for at in range(first, len(word) - PREFIX + 1))
     return " ".join(found)
+
+
+def undivided(text: str) -> str:
+    """The text without what divides words and figures."""
+    return _DIVIDED.sub(lambda word: re.sub("[-'’‐‑.,\u00a0\u202f]", "", word[0]), text)
 
 
 def joined_numbers(text: str) -> Iterator[str]:
