@@ -5,7 +5,6 @@ Part of the program extraction.py; standard library only. charset-normalizer 3.5
 """
 
 import re
-import unicodedata
 from contextlib import suppress
 from functools import cache
 
@@ -50,6 +49,7 @@ MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe\0\0", "utf-32-le"), (b"\0\0\xfe
          (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))  # fmt: skip
 # Encodings that need no byte beyond ASCII, by what begins their letters; the name of one that ASCII may look like.
 SEVEN_BITS = ((b"\x1b$)C", "iso2022_kr", ""), (b"\x1b$", "iso2022_jp_2", ""), (b"~{", "hz", "HZ"), (b"+", "utf-7", "UTF-7"))  # fmt: skip
+UNREADABLE = re.compile(r"[\0-\x08\x0e-\x1f\U00030000-\U0010ffff]")
 UTF_8, ODD_BYTE = re.compile(r"[^\x00-\x7f\udc80-\udcff]"), re.compile(r"[\udc80-\udcff]")
 LATIN = ("cp1252", "cp1250", "cp1254", "cp850", "mac_roman", "iso8859-2", "cp852", "cp1257")
 WORD = re.compile(r"[^\W\d_]+")
@@ -74,7 +74,7 @@ def decoded(raw: bytes) -> tuple[str, str]:
         for encoding in ("utf-32-be", "utf-32-le", "utf-16-be" if low[0] > low[1] else "utf-16-le"):
             with suppress(UnicodeDecodeError):
                 text = raw.decode(encoding)
-                if readable(text):
+                if not UNREADABLE.search(text):
                     return text, ""
     for begins, encoding, name in SEVEN_BITS if raw.isascii() else ():
         if begins in raw:
@@ -104,11 +104,6 @@ def decoded(raw: bytes) -> tuple[str, str]:
     return raw.decode(encoding, "replace"), said
 
 
-def readable(text: str) -> bool:
-    """Whether it holds only assigned characters, and no controls but those of lines."""
-    return {unicodedata.category(c) for c in set(text) - set("\t\n\v\f\r")}.isdisjoint(("Cc", "Cn"))
-
-
 @cache
 def score(sample: bytes, encoding: str) -> float:
     """How much the bytes beyond ASCII read like words in that encoding: 1 if all are frequent letters where these
@@ -127,23 +122,25 @@ def score(sample: bytes, encoding: str) -> float:
         rank = max(frequent.find(character), frequent.find(character.lower()))
         if rank >= 0:
             good += size * (1 - 0.4 * rank / len(frequent))
-        elif character.isalpha():
-            rare = character > "\u0400" and not "\uff61" <= character <= "\uff9f"
-            good += size / 2 if wide and rare else 0.0
+        elif (
+            wide
+            and character.isalpha()
+            and character > "\u0400"
+            and not "\uff61" <= character <= "\uff9f"
+        ):
+            good += 1
         elif re.match("[\x80-\x9f\u2500-\u259f\ue000-\uf8ff]", character):
             good -= size
     good += len(SIGNS.findall(text)) / 2
     good -= 2 * len(BEFORE_NO_LETTER.findall(text))
     for word in WORD.findall(text):
-        if not word.isascii():
-            good -= strange(word, latin=encoding in LATIN, wide=wide)
+        if not wide and not word.isascii():
+            good -= strange(word, latin=encoding in LATIN)
     return good / max(1, total)
 
 
-def strange(word: str, *, latin: bool, wide: bool) -> float:
+def strange(word: str, *, latin: bool) -> float:
     """The number of letters in a word that no language combines like this."""
-    if wide:
-        return 0.0
     foreign = sum(letter > "\x7f" for letter in word)
     mixed = foreign if word != word.upper() and word[1:] != word[1:].lower() else 0  # capitals
     if latin:

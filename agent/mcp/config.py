@@ -11,7 +11,7 @@ from agent.mcp.tools import LEAST_SECRET
 from agent.sandbox.hosts import listed_host
 from agent.sandbox.limits import HostRepo
 
-ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(.*?)\s*")
+ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][\w-]*)\s*=\s*(['\"]?)(.*?)\2\s*")
 
 
 def read_secret_file(path: str, what: str) -> str:
@@ -114,11 +114,7 @@ class ServerConfig:
             return {}
         text = read_secret_file(self.env_file, f"The env_file of {self.name}")
         lines = (ASSIGNMENT.fullmatch(line) for line in text.split("\n"))
-        return {line[1]: unquoted(line[2]) for line in lines if line}
-
-
-def unquoted(value: str) -> str:
-    return value[1:-1] if value[:1] in ("'", '"') and value[-1:] == value[:1] else value
+        return {line[1]: line[3] for line in lines if line}
 
 
 class BrokenServer(ToolError):

@@ -182,12 +182,9 @@ class EchoScrubber:
     def feed(self, piece: bytes, *, last: bool = False) -> bytes:
         raw = self._any.sub(lambda found: self._forms[found[0]], self._held + piece)
         lengths = range(0 if last else min(len(raw), self._longest - 1), 0, -1)
-        held = next((n for n in lengths if self._begins(raw[-n:])), 0)
+        held = next((n for n in lengths if any(f.startswith(raw[-n:]) for f in self._forms)), 0)
         self._held = raw[len(raw) - held :]
         return raw[: len(raw) - held]
-
-    def _begins(self, end: bytes) -> bool:
-        return any(form.startswith(end) for form in self._forms)
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,7 @@ _MARKS = re.compile(
 _PLAIN = str.maketrans(
     "łøđıħŧŀкךםןףץىیةکھ" + "".join(map(chr, range(0x30A1, 0x30F7))),
     "lodihtlкכמנפצييهكه" + "".join(map(chr, range(0x3041, 0x3097))),
-) | {"æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
-_PLAIN = {ord(key) if isinstance(key, str) else key: value for key, value in _PLAIN.items()}
+) | str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
 # Endings of English, German, French and Spanish, and of Russian. What is left is looked for as a prefix, so that
 # it need not be the stem of a grammar.
 _ENDINGS = tuple(
@@ -65,7 +64,7 @@ _ENDINGS = tuple(
     )
 )
 _SHORT = tuple(tuple(end for end in endings if len(end) < PREFIX) for endings in _ENDINGS)
-_UMLAUTS = {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"}
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe"})
 
 
 def fold(text: str) -> str:
@@ -160,7 +159,7 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
     """(words, prefixes of words) that count as this term."""
     if unspaced(term):
         return ([fold(term)], []) if len(term) > 1 else ([], [fold(term)])
-    spellings = dict.fromkeys([fold(term), fold(re.sub("[äöüåø]", _umlaut, term))])
+    spellings = dict.fromkeys([fold(term), fold(term.translate(_UMLAUTS))])
     spellings |= dict.fromkeys(re.sub("([aou])e", r"\1", spelling) for spelling in [*spellings])
     knives = [re.sub("(ve)s$|fe?$", lambda end: "f" if end[1] else "ve", s) for s in spellings]
     spellings |= dict.fromkeys(knives)
@@ -180,10 +179,6 @@ def forms(term: str) -> tuple[Sequence[str], Sequence[str]]:
             doubled_again = [stem + stem[-1] + end for end in ("ing", "ed", "er")]
             exact |= dict.fromkeys([stem, *(stem + end for end in short), *doubled_again])
     return list(exact), list(prefixes)
-
-
-def _umlaut(letter: re.Match[str]) -> str:
-    return _UMLAUTS[letter[0]]
 
 
 def _stem(word: str, endings: Sequence[str], least: int) -> str:

@@ -128,8 +128,8 @@ async def run_git(
         exact=exact,
     )
     if result.exit_code == ABSENT:
-        others = (name for name in call.sandbox.config.repos if name != place.repo)
-        names = [*others, *result.output.splitlines()]
+        names = [name for name in call.sandbox.config.repos if name != place.repo]
+        names += result.output.splitlines()
         known = f"There are: {', '.join(names)}." if names else "There is none."
         raise ToolError(f"There is no git repository at {folder}. {known}")
     if result.exit_code:

@@ -70,10 +70,6 @@ class _Call:
         except (ValueError, RecursionError):
             return False
 
-    def repeated_in(self, piece: str) -> bool:
-        """Whether `piece` begins with all arguments so far."""
-        return begins_object(piece) and piece.startswith("".join(self.arguments))
-
     def restart(self) -> None:
         self.arguments.clear()
         self.size = self._depth = 0
@@ -116,7 +112,7 @@ class StreamedCalls:
             self._calls.append(call)
         elif call.complete and begins_object(piece) and call.empty_object:
             call.restart()  # it stood for arguments that come only now
-        elif goes_on and call.repeated_in(piece):
+        elif goes_on and begins_object(piece) and piece.startswith("".join(call.arguments)):
             call.restart()  # each part has all arguments so far
         call.id = call.id or id
         if name.startswith(call.name):

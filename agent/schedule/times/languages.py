@@ -58,11 +58,6 @@ def numbers(words: str) -> Iterator[Rewriting]:
     return reversed([*named(words, tuple(map(str, [*range(1, 21), 30])))])
 
 
-def half_to(match: re.Match[str]) -> str:
-    """Half an hour before, as in "halb neun"; "halb eins" is 12:30."""
-    return f"at half past {(int(match[1]) - 1) % 24 or 12}"
-
-
 def at(match: re.Match[str]) -> str:
     return f"at {match[1]}:{int(match[2] or 0):02}"
 
@@ -90,7 +85,7 @@ def german() -> Iterator[Rewriting]:
         lambda m: f"{2 + 'zwei drei vier fünf'.split().index(m[1])}.5",
     )
     yield r"\b(\d{1,2})[:.](\d{2}) ?uhr\b", r"\1:\2"
-    yield r"\b(?:um |gegen )?halb (\d{1,2})\b(?: uhr)?", half_to
+    yield r"\b(?:um |gegen )?halb (\d{1,2})\b(?: uhr)?", lambda half: f"at half past {(int(half[1]) - 1) % 24 or 12}"  # fmt: skip
     yield r"\b(?:um |gegen )?viertel nach (\d{1,2})\b(?: uhr)?", QUARTER_PAST
     yield r"\b(?:um |gegen )?(?:viertel vor|dreiviertel) (\d{1,2})\b(?: uhr)?", QUARTER_TO
     yield r"\b(?:um |gegen )?(\d{1,2}) (?:minuten )?nach (\d{1,2})\b(?: uhr)?", r"at \1 past \2"
