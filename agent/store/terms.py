@@ -106,8 +106,8 @@ def parts(text: str) -> str:
     """The ends of its longer words, so that a part of a compound is found as a prefix: "protokoll" in
     Übergabeprotokoll, a word behind an article of Arabic or Hebrew. Also the whole of what a hyphen or an apostrophe
     divides ("email" in E-Mail, "1299" in 1,299), and the pieces of letters and digits ("7231" in RFC7231)."""
-    found = dict.fromkeys(fold(undivided(word)) for word in _DIVIDED.findall(text))
-    found |= dict.fromkeys(joined_numbers(text))
+    whole = map(fold, map(undivided, _DIVIDED.findall(text)))
+    found = dict.fromkeys([*whole, *joined_numbers(text)])
     for word in dict.fromkeys(_terms(text)):
         if _MIXED.fullmatch(word):
             found |= dict.fromkeys(_PIECES.findall(word))
@@ -117,9 +117,10 @@ def parts(text: str) -> str:
     return " ".join(found)
 
 
-def undivided(text: str) -> str:
-    """The text without what divides words and figures."""
-    return _DIVIDED.sub(lambda word: re.sub("[-'’‐‑.,\u00a0\u202f]", "", word[0]), text)
+def undivided(query: str) -> str:
+    """The beginning of a query, without what divides words and figures."""
+    dividers = "[-'’‐‑.,\u00a0\u202f]"
+    return _DIVIDED.sub(lambda word: re.sub(dividers, "", word[0]), query[:LONGEST_QUERY])
 
 
 def joined_numbers(text: str) -> Iterator[str]:

@@ -20,8 +20,7 @@ Git = Callable[[Sequence[str]], Awaitable[bytes]]
 """Runs an argument list in the sandbox, read-only, and returns its whole output."""
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for no files at all
-SHA256_TREE = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
-EMPTY_TREES = (EMPTY_TREE, SHA256_TREE)
+EMPTY_TREES = (EMPTY_TREE, "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321")
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,9 @@ async def run_git(
         exact=exact,
     )
     if result.exit_code == ABSENT:
-        names = [name for name in call.sandbox.config.repos if name != place.repo]
-        names += result.output.splitlines()
-        known = f"There are: {', '.join(names)}." if names else "There is none."
+        there = [*call.sandbox.config.repos, *result.output.splitlines()]
+        names = ", ".join(name for name in there if name != place.repo)
+        known = f"There are: {names}." if names else "There is none."
         raise ToolError(f"There is no git repository at {folder}. {known}")
     if result.exit_code:
         message, _ = truncate_middle(result.output.strip(), 1000)
