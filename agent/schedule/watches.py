@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
+from itertools import chain
 from typing import Literal, cast
 
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import plural, translated
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import bash_script
+from agent.schedule.watch_words import WORDS, begin_patterns, in_english
 from agent.store import Store
 from agent.store.errors import StoreError
 from agent.store.jobs import Job, LookResult, Occurrence
@@ -31,6 +32,7 @@ FAILURES = 3  # in a row, before they are told
 LEAST_SECONDS = 3600  # between two messages
 SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 AT_ONCE = 2  # looks; the other slots of the sandbox are for people
+MOST_CHARACTERS = 4096  # of its words
 MOST_BYTES = 256 << 10  # of what a look prints
 SHOWN_LINES, SHOWN_CHARACTERS = 40, 3000  # of a difference
 SHOWN_REASON = 300  # characters of what a look printed that failed
@@ -59,10 +61,11 @@ class Watch:
 
 PATH = r"(?P<subject>\"[^\"]+\"|'[^']+'|\S+)"
 PATTERN = r"(?: changes| (?:for|mentions|contains) (?P<pattern>.+))?"
-NUMBER = r"-?\d+(?:\.\d+)?"
+GROUPED = r"[1-9]\d{,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})"
+NUMBER = rf"-?(?:(?:{GROUPED}|\d+,\d+)(?!,?\d)|\d+(?:\.\d+)?)"
 UNIT = r"(?: ?(?:%|°C?|percent|degrees))?(?: full)?"
 LIMIT = (
-    rf"(?: is| rises| falls| gets| goes)? (?P<way>above|over|more than|below|under|less than|>|<) (?P<limit>{NUMBER}){UNIT}"
+    rf"(?: is| rises| falls| gets| goes)? (?P<way>above|over|exceeds|more than|below|under|less than|>|<) (?P<limit>{NUMBER}){UNIT}"
     rf"(?:,? (?:and )?back (?:at|above|below) (?P<back>{NUMBER}){UNIT})?"
 )
 MEASURES = {
@@ -82,7 +85,7 @@ FORMS = {
         "commits": rf"(?:new )?commits (?:in|of|to) {PATH}",
         "file": rf"(?:file|folder) {PATH}{PATTERN}",
         "value": rf"(?:value of (?P<subject>.+?)|(?P<measure>{'|'.join(MEASURES)})(?: use| usage)?){LIMIT}",
-        "age": rf"(?:file|folder) {PATH}(?: is| gets)? older than (?P<count>an?|\d+) (?P<unit>minute|hour|day)s?",
+        "age": rf"(?:file|folder) {PATH}(?: is| gets)? older than (?P<count>an? |\d+ ?|)(?P<unit>minute|hour|day)s?",
         "answers": rf"(?:url|port) {PATH}(?: {ANSWERS})?|(?:whether )?(?P<address>\S+) {ANSWERS}",
         "feed": rf"feed {PATH}{PATTERN}",
         "page": rf"(?:page |(?=https?://|(?:[\w-]+\.)+[a-z]{{2,}}/))(?P<subject>\S+){PATTERN}",
@@ -92,11 +95,10 @@ THEN = re.compile(r"[\s,;]+(?:and )?then (say|do):?\s+(.+)", re.IGNORECASE | re.
 AT_MOST = re.compile(
     r"[\s,;]+at most (?:once )?(?:every|an?) ?(\d*) ?(minute|hour|day)s?\b", re.IGNORECASE
 )
-BEGINS = re.compile(
-    r"(?:please )?(?:watch|(?:tell|warn|notify|alert) me (?:when|if)|let me know (?:when|if))\s+(?:there are )?",
+NAMED = re.compile(
+    r"(?<!\S)(?:the )?(?:(\S+) (?:file|folder)\b ?|(\S*[./]\S*) (?=(?:changes|mentions|contains)\b))",
     re.IGNORECASE,
 )
-NAMED = re.compile(r"(?:the )?(\S+) (?:(?:file|folder)\b ?|(?=changes$))", re.IGNORECASE)
 USUAL = "every 15 minutes"  # a watch looks, where nobody says how often
 HOW = "What should be watched? A task is, for instance, one of these: {forms}. {endings} may stand at its end."
 EXAMPLES = (
@@ -107,8 +109,9 @@ EXAMPLES = (
 ENDINGS = "“at most every 10 minutes”, “then say TEXT {change}”, “then do TASK”"
 
 
-def parse_watch(text: str) -> Watch:
-    """The watch that a text means, without its beginning. Raises ToolError with the question to ask back."""
+def parse_watch(text: str, asked: bool = False) -> Watch:
+    """The watch that a text means, without its beginning; `asked` to be told of it, it says of what. Raises ToolError
+    with the question to ask back."""
     subject, then, least = text.strip(), dict[str, str](), LEAST_SECONDS
     if found := THEN.search(subject):
         then = {found[1].lower(): found[2].strip()}
@@ -117,11 +120,14 @@ def parse_watch(text: str) -> Watch:
         least = int(found[1] or 1) * SECONDS[found[2].lower()]
         subject = subject[: found.start()] + subject[found.end() :]
     subject = subject.strip(" ,;\n")
-    named = NAMED.sub(r"file \1 ", subject, count=1).strip()  # "the build folder"
-    for words, (look, form) in product((subject, named), FORMS.items()):
-        if found := form.fullmatch(words):
-            watch = read_form(look, found.groupdict(""))
-            return replace(watch, least=least, say=then.get("say", ""), do=then.get("do", ""))
+    named = NAMED.sub(r"file \1\2 ", subject, count=1).strip()  # "the build folder"
+    for words in chain((subject, named), (in_english(subject, language) for language in WORDS)):
+        for look, form in FORMS.items():
+            found = form.fullmatch(words)
+            bare = look in ("file", "page", "feed") and found and words.endswith(found["subject"])
+            if found and not (asked and bare):
+                watch = read_form(look, found.groupdict(""))
+                return replace(watch, least=least, say=then.get("say", ""), do=then.get("do", ""))
     raise ToolError(translated(HOW).format(forms=EXAMPLES, endings=ENDINGS))
 
 
@@ -129,13 +135,13 @@ def read_form(look: str, words: dict[str, str]) -> Watch:
     """The watch of one of FORMS, by the named parts of the text."""
     subject = (words["subject"] or words.get("address", "")).strip(" \"'")
     if look == "age":
-        count = 1 if words["count"][0] in "aA" else int(words["count"])
-        limit = count * SECONDS[words["unit"].lower()] / 60
+        count = "".join(filter(str.isdecimal, words["count"])) or 1
+        limit = int(count) * SECONDS[words["unit"].lower()] / 60
         return Watch("value", AGE.format(path=shlex.quote(subject)), limit=limit, back=limit)
     if look == "value":
-        limit, below = float(words["limit"]), words["way"].lower() in ("below", "under", "<")
+        limit, below = figure(words["limit"]), words["way"].lower() in ("below", "under", "<")
         back = limit + (1 if below else -1) * HYSTERESIS * abs(limit)
-        back = float(words["back"]) if words["back"] else back
+        back = figure(words["back"]) if words["back"] else back
         command = MEASURES.get(words["measure"].lower(), words["subject"])
         return Watch("value", command, limit=limit, below=below, back=back)
     if look in ("command", "exit"):
@@ -145,15 +151,24 @@ def read_form(look: str, words: dict[str, str]) -> Watch:
     return Watch(cast(LookKind, look), subject, words.get("pattern", "").strip(" \"'"))
 
 
+def figure(text: str) -> float:
+    """The value of a NUMBER: 1,234 and 1.234,5 have thousands, 0,5 and 1.234 a fraction."""
+    if re.fullmatch(f"-?(?:{GROUPED})", text):
+        text = text.replace(next(filter(",.".count, text)), "")
+    return float(text.replace(",", "."))
+
+
 def watched(task: str) -> str:
     """What a task has watched, "" if it is none: one that begins with "watch", or asks to be told of what can be."""
-    if not (begin := BEGINS.match(task)):
-        return ""
-    subject = task[begin.end() :].strip()
-    with suppress(ToolError):
-        parse_watch(subject)
-        return subject
-    return subject if WATCH in begin[0].lower() else ""
+    patterns = begin_patterns() if len(task) <= MOST_CHARACTERS else ()
+    for found in filter(None, (pattern.fullmatch(task) for pattern in patterns)):
+        subject, order = found["rest"].strip(" ?\n"), found.groupdict().get("order")
+        with suppress(ToolError):
+            parse_watch(subject, asked=not order)
+            return subject
+        if order:
+            return subject
+    return ""
 
 
 # -- one look -----------------------------------------------------------------
@@ -208,7 +223,7 @@ def compare(watch: Watch, last: str | None, output: str) -> tuple[str, str]:
         change = shortened(new.splitlines()) or form.format(commit=head[:10])
         return head, "" if last in (None, head) else change
     if watch.look == "value":
-        return compare_figure(watch, last == OVER, float(FIGURE.findall(output)[0]))
+        return compare_figure(watch, last == OVER, figure(FIGURE.findall(output)[0]))
     if watch.look == "feed":
         entries = dict(line.partition("\t")[::2] for line in lines_of(output))
         known = dict.fromkeys((last or "").split("\n"))

@@ -25,12 +25,14 @@ from agent.sandbox.limits import HostRepo
 from agent.schedule.planner import JobClassifier, Planner
 from agent.schedule.scheduler import PASS_SECONDS, JobRunner, QuietHours, SubmitTask
 from agent.schedule.watches import (
+    FIGURE,
     MEASURES,
     WATCH,
     Seen,
     Watch,
     compare,
     decide,
+    figure,
     parse_watch,
     watched,
 )
@@ -312,6 +314,133 @@ def test_words(words: str, meant: Watch) -> None:
     assert parse_watch(watched(words)) == meant
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("Sag mir Bescheid, wenn der Ordner build älter als ein Tag ist", "folder build older than a day"),
+        ("Sag mir, wenn die Platte über 90 % voll ist", "disk above 90"),
+        ("Warne mich, wenn die Temperatur über 80 Grad steigt", "temperature above 80"),
+        ("überwache die Seite example.org/jobs auf 'python'", "page example.org/jobs for python"),
+        ("Gib Bescheid, sobald sich die Datei notes.txt ändert", "file notes.txt"),
+        ("benachrichtige mich, wenn https://a.b/health nicht mehr antwortet", "url https://a.b/health"),
+        ("Melde dich, wenn es neue Commits in site gibt", "commits in site"),
+        ("bitte überwache den Befehl df -h", "command df -h"),
+        ("Sag mir, wenn die Last unter 0,5 fällt", "load below 0.5"),
+        ("Wenn der Port db.lan:5432 nicht erreichbar ist, sag mir Bescheid", "port db.lan:5432"),
+        ("Informiere mich, falls der Feed https://a.b/feed.xml neue Einträge hat", "feed https://a.b/feed.xml"),
+        ("Sag mir, sobald die Datei todo.md TODO enthält", "file todo.md for TODO"),
+        ("Sag Bescheid, wenn die Festplatte voller als 85 Prozent wird", "disk above 85"),
+        ("Beobachte den Ordner downloads", "folder downloads"),
+        ("Könntest du mir sagen, wenn sich example.org/news ändert?", "page example.org/news"),
+        ("Warn mich bitte, wenn der Speicher mehr als 95 % belegt ist", "memory above 95"),
+        ("Sag mir, wenn der Ordner backup seit mehr als 2 Tagen nicht geändert wurde", "folder backup older than 2 days"),
+        ("gib mir Bescheid, wenn nas.lan:22 ausfällt", "port nas.lan:22"),
+        ("Schreib mir, wenn im Repository site neue Commits sind", "commits in site"),
+        ("Überwache den Exit-Code von make test", "exit code of make test"),
+        ("Sag mir, wenn auf example.org/jobs 'python' auftaucht", "page example.org/jobs for python"),
+        ("Informier mich, wenn der Wert von wc -l < log größer als 1000 ist", "value of wc -l < log above 1000"),
+        ("Falls die Temperatur 75 °C übersteigt, melde dich", "temperature above 75"),
+        ("Behalte https://a.b/rss.xml im Auge", "page https://a.b/rss.xml"),
+        ("Avísame cuando la carpeta build tenga más de un día", "folder build older than a day"),
+        ("Dime si el disco supera el 90 %", "disk above 90"),
+        ("vigila la página example.org/jobs por 'python'", "page example.org/jobs for python"),
+        ("Avísame cuando https://a.b/health deje de responder", "url https://a.b/health"),
+        ("Avisa si la temperatura sube por encima de 80 grados", "temperature above 80"),
+        ("Dime cuando cambie el archivo notes.txt", "file notes.txt"),
+        ("Si hay nuevos commits en site, avísame", "commits in site"),
+        ("avísame si el puerto db.lan:5432 no responde", "port db.lan:5432"),
+        ("Préviens-moi quand le dossier build a plus d'un jour", "folder build older than a day"),
+        ("Dis-moi si le disque dépasse 90 %", "disk above 90"),
+        ("surveille la page example.org/jobs pour 'python'", "page example.org/jobs for python"),
+        ("Avertis-moi si https://a.b/health ne répond plus", "url https://a.b/health"),
+        ("Préviens-moi si la température monte au-dessus de 80 degrés", "temperature above 80"),
+        ("Dis-moi quand le fichier notes.txt change", "file notes.txt"),
+        ("S'il y a de nouveaux commits dans site, préviens-moi", "commits in site"),
+        ("alerte-moi si le port db.lan:5432 ne répond pas", "port db.lan:5432"),
+        ("Сообщи, когда папка build станет старше дня", "folder build older than a day"),
+        ("Скажи мне, если диск заполнен больше чем на 90 %", "disk above 90"),
+        ("следи за страницей example.org/jobs на 'python'", "page example.org/jobs for python"),
+        ("Предупреди меня, если https://a.b/health перестанет отвечать", "url https://a.b/health"),
+        ("Скажи, если температура поднимется выше 80 градусов", "temperature above 80"),
+        ("Сообщи мне, когда изменится файл notes.txt", "file notes.txt"),
+        ("Если появятся новые коммиты в site, сообщи мне", "commits in site"),
+        ("предупреди, если порт db.lan:5432 не отвечает", "port db.lan:5432"),
+        ("当文件夹 build 超过一天没有更新时告诉我", "folder build older than a day"),
+        ("如果磁盘超过 90% 就告诉我", "disk above 90"),
+        ("监视页面 example.org/jobs 的 'python'", "page example.org/jobs for python"),
+        ("https://a.b/health 没有响应时通知我", "url https://a.b/health"),
+        ("温度高于80度时提醒我", "temperature above 80"),
+        ("文件 notes.txt 变化时告诉我", "file notes.txt"),
+        ("如果 site 有新的提交，请通知我", "commits in site"),
+        ("如果端口 db.lan:5432 无法访问，通知我", "port db.lan:5432"),
+        ("When the disk is above 90 %, tell me", "disk above 90"),
+        ("Could you let me know when the reports folder changes?", "folder reports"),
+        ("If https://a.b/health is down, warn me", "url https://a.b/health"),
+        ("Tell me as soon as notes.txt mentions TODO", "file notes.txt for TODO"),
+        ("keep an eye on the downloads folder", "folder downloads"),
+        ("ping me when the value of wc -l < log exceeds 1,234", "value of wc -l < log above 1234"),
+        ("Sag mir Bescheid, wenn das Verzeichnis logs sich verändert hat", "folder logs"),
+        ("Bitte warne mich, wenn der Arbeitsspeicher über 90 Prozent belegt ist", "memory above 90"),
+        ("Meld dich, sobald nas.lan:22 nicht erreichbar ist", "port nas.lan:22"),
+        ("Gib mir bitte Bescheid, wenn die Temperatur höher als 78,5 Grad ist", "temperature above 78.5"),
+        ("Kannst du mir sagen, ob https://a.b/health noch antwortet?", "url https://a.b/health"),
+        ("Überwach bitte den Port db.lan:5432", "port db.lan:5432"),
+        ("Schick mir eine Nachricht, wenn sich die Datei plan.txt ändert", "file plan.txt"),
+        ("Sag mir, wenn die Datei log.txt das Wort error enthält", "file log.txt for error"),
+        ("überwache die Festplatte über 80 %", "disk above 80"),
+        ("Beobachte neue Commits in site", "commits in site"),
+        ("Informiere mich, wenn die Seite example.org/jobs sich ändert", "page example.org/jobs"),
+        ("Wenn die Last größer als 4 ist, schreib mir", "load above 4"),
+        ("Surveille le dossier factures", "folder factures"),
+        ("Avísame si la carga es mayor que 4", "load above 4"),
+        ("Vigila el puerto db.lan:5432", "port db.lan:5432"),
+        ("Предупреди, если нагрузка больше 4", "load above 4"),
+        ("Следи за файлом notes.txt", "file notes.txt"),
+        ("当负载大于4时，请告诉我", "load above 4"),
+        ("请监控文件 notes.txt", "file notes.txt"),
+    ],
+)  # fmt: skip
+def test_a_watch_in_the_words_of_six_languages(said: str, meant: str) -> None:
+    assert parse_watch(watched(said)) == parse_watch(meant)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Sag mir, wenn der Kuchen fertig ist",
+        "Sag mir, ob 3 größer als 2 ist",
+        "Sag mir, wenn die Datei fertig ist",
+        "Sag mir, wenn die Temperatur draußen über 20 Grad steigt",
+        "Wenn du fertig bist, sag mir Bescheid",
+        "Dime si la página está bien",
+        "Préviens-moi quand tu as fini",
+        "Скажи мне, если я прав",
+        "如果下雨就告诉我",
+        "tell me when the weather changes",
+        "tell me if this is right: changes file x",
+        "Sag mir, wenn " + "die datei " * 20_000,
+    ],
+)
+def test_what_asks_for_no_watch(said: str) -> None:
+    assert watched(said) == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("1,234", 1234), ("-1.234,5", -1234.5), ("1,234,567.8", 1234567.8), ("1.234.567", 1234567), ("12,345 files", 12345),
+        ("0,5", 0.5), ("1.234", 1.234), ("0,123", 0.123), ("1234,567", 1234.567), ("0.52, 0.58", 0.52), ("1,2,3", 1), ("v1.2.3", 1.2),
+    ],
+)  # fmt: skip
+def test_figures_with_thousands_or_a_fraction(words: str, value: float) -> None:
+    assert figure(FIGURE.findall(words)[0]) == value
+
+
+def test_a_limit_with_thousands() -> None:
+    watch = parse_watch("value of cat n above 1,234.5, back at 1.000,5")
+    assert (watch.limit, watch.back) == (1234.5, 1000.5)
+
+
 async def test_a_watch_by_a_persons_words(place: Place) -> None:
     """Without a time it looks every 15 minutes. What a model makes of a message that asks for one alone is not needed."""
     planner, said = place.planner(), "Tell me when the build folder is older than a day"
@@ -386,8 +515,8 @@ async def test_a_figure_that_rises_above_its_limit_and_comes_back(
     place.write("n", "queue: 3 of 9\n")
     await place.watch("value of cat n above 10, back at 5, at most every 1 minute")
     said = []
-    for figure in (10, 11, 12, 6, 11, 5, 10, 11):
-        place.write("n", f"queue: {figure} of 9\n")
+    for length in (10, 11, 12, 6, 11, 5, 10, 11):
+        place.write("n", f"queue: {length} of 9\n")
         said.append("".join(await place.told(clock)))
     assert ["is above 10." in text for text in said] == [False, True, *5 * [False], True]
     assert ["5: back to normal." in text for text in said] == [*5 * [False], True, False, False]
