@@ -104,7 +104,7 @@ async def _pause(over: asyncio.Event, seconds: float) -> None:
 class Terminal:
     """Somebody who asks by `voltaire ask`, beside the bot or without it, and sometimes closes the terminal.
 
-    `refused` questions got a sentence (a full disk), `killed` ones nobody waits for.
+    `refused` questions got a sentence (a full disk, a turn given up), `killed` ones nobody waits for.
     """
 
     whole: Whole
@@ -140,9 +140,10 @@ class Terminal:
                 self.killed += 1
             out, err = await reading
         last = out.decode().splitlines()[-1:]
+        given_up = last and '"reason": "error"' in last[0]
         if process.returncode == 0 and last and '"turn.finished"' in last[0]:
             self.answered += 1
-        elif process.returncode in (1, 3) and err and b"Traceback" not in err:
+        elif process.returncode in (1, 3) and (err or given_up) and b"Traceback" not in err:
             self.refused += 1
         elif process.returncode != -9:
             told = err.decode()[-200:]
