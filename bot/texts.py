@@ -292,6 +292,7 @@ class Texts(NamedTuple):
     files: Plural = Plural("{count} file", "{count} files")
     taken_back: str = "taken back"
     undone: str = "Turn {number} is taken back: {files}."
+    undone_already: str = "Turn {number} was taken back already."
     undo_older: str = "/undo {number} takes back the one before."
     not_undone: str = "Nothing was taken back."
     undo_conflicts: str = "Nothing was taken back yet, because of this:\n\n{conflicts}"

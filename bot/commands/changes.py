@@ -59,7 +59,7 @@ class ChatChanges:
             return await self.report()
         number = whole_number(argument) if argument else records[0].number
         if any(each.number == number and each.undone for each in records):
-            return await self.report(str(number))
+            return TEXTS.undone_already.format(number=number), ()
         result = await complete(asyncio.to_thread(history.undo, number, anyway=anyway))
         await self.sandbox.quota.measure()
         if not result.done:
