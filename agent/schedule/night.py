@@ -162,7 +162,7 @@ class NightShift:
                 made = await self.attempt(job, occurrence, count + 1, left)
             except StoreError:
                 raise
-            except AgentError as error:
+            except (AgentError, OSError) as error:  # a full disk, say
                 made = Attempt(str(error), "error")
             attempts = *attempts, made
             detail = translated("attempt {count}").format(count=count + 1)

@@ -73,7 +73,7 @@ class House:
         async with asyncio.TaskGroup() as tasks:
             await self.runner.run_pass(tasks)
         jobs = await self.store.jobs.of_chat(CHAT)
-        runs = await self.store.occurrences.of_job(jobs[-1].id, 1)
+        runs = await self.store.occurrences.of_job(jobs[-1].id, 1) if jobs else []
         return f"{runs[0].state}: {runs[0].detail}" if runs else ""
 
     async def told(self) -> list[str]:
@@ -267,6 +267,36 @@ async def test_it_gives_way_to_people_at_once(tmp_path: Path) -> None:
         assert await looking == "done: attempt 1"
         await house.look(10)
         assert "\n\nwhole\n\n" in (await house.told())[0]
+
+
+async def test_a_wish_that_is_cancelled_in_an_attempt_tells_nothing(tmp_path: Path) -> None:
+    begun, goes_on = asyncio.Event(), asyncio.Event()
+
+    async def hold() -> None:
+        begun.set()
+        await goes_on.wait()
+
+    async with opened(tmp_path, lambda request: says("late", hold=hold)) as house:
+        job = await house.plan("Count")
+        looking = asyncio.create_task(house.look(5.01))
+        await asyncio.wait_for(begun.wait(), SECONDS)
+        await (await house.agent.planner(CHAT, "UTC")).remove(job.id)
+        goes_on.set()
+        await looking
+        for hour in (5.2, 5.4, 10):
+            await house.look(hour)
+        assert await house.told() == [] and len(house.model.requests) == 1
+
+
+async def test_an_attempt_that_has_no_room_for_its_files_is_told_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, in_turn(), attempts=2) as house:
+        work = (await house.agent.sandboxes.of(CHAT)).workspace
+        job = await house.plan("Count")
+        (work.parents[1] / f"night-{job.id}").write_text("in the way")
+        for hour in (5.01, 5.1, 5.2, 10):
+            await house.look(hour)
+        (told,) = await house.told()
+        assert "Not a directory" in told and house.model.requests == []
 
 
 def run_until_killed(tmp: Path, at: float, write: int) -> None:
