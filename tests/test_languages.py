@@ -167,6 +167,8 @@ NOT_IN_A_CHAT = {
     "bot/acts.py: Nobody has a chat named",
     "bot/acts.py: , so nobody would read it.",
     "bot/acts.py: This needs the model.",
+    "bot/acts.py: There is no server named",
+    "bot/acts.py: : voltaire mcp list",
     "bot/service.py: agent.quiet_hours must look like",
     "bot/metrics.py: The figures cannot be served at metrics.listen",
 }
