@@ -32,7 +32,8 @@ class SearchTable:
     database: Database
 
     async def candidates(self, chat: str, query: str) -> list[SearchHit]:
-        """The notes (of linked chats, too) and messages of that chat that match best, best first."""
+        """The notes (of linked chats, too) and messages of that chat that match best, best first; not those of a turn
+        that runs, which are what it is asked."""
         async with self.database.read() as tx:
             numbers: dict[str, int] = dict(await tx.all(_NUMBERS, chat))
             if chat not in numbers:
@@ -99,7 +100,8 @@ def all_terms(query: str) -> str:
 _NUMBERS = f"SELECT key, number FROM chats WHERE key IN {LINKED}"
 _HITS = """
 SELECT found.value, t.role, t.id, t.text, t.at, t.stranger FROM json_each(?1) found
-JOIN transcript t ON t.id = found.value
+JOIN transcript t ON t.id = found.value LEFT JOIN turns ON turns.id = t.turn
+WHERE coalesce(turns.state, 'done') = 'done'
 UNION ALL
 SELECT found.value, 'note', n.id, n.text, n.saved_at, n.stranger FROM json_each(?1) found
 JOIN notes n ON n.id = found.value - (1 << 40) AND n.deleted_at IS NULL

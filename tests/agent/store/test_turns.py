@@ -165,6 +165,15 @@ async def test_a_migrated_group_keeps_everything(store: Store) -> None:
     assert [f.text for f in await store.search.candidates("tg:-100", "hello")] == ["hello"]
 
 
+async def test_a_question_does_not_find_itself(store: Store) -> None:
+    turn = await begin(store, words="what did I note about wifi?")
+    await store.notes.add("cli", "the wifi password is tulip42")
+    found = await store.search.candidates("cli", "wifi")
+    assert [hit.text for hit in found] == ["the wifi password is tulip42"]
+    await store.turns.end(turn, ended("tulip42", "1"))
+    assert len(await store.search.candidates("cli", "wifi")) == 2, "as what was said before"
+
+
 async def test_a_forgotten_chat_is_gone_from_everywhere(store: Store) -> None:
     turn = await begin(store, chat="tg:1", words="my secret is plum")
     await store.turns.end(turn, ended("plum it is", "1"))
