@@ -60,7 +60,7 @@ class Watch:
 # -- in words -----------------------------------------------------------------
 
 PATH = r"(?P<subject>\"[^\"]+\"|'[^']+'|\S+)"
-PATTERN = r"(?: changes| (?:for|mentions|contains) (?P<pattern>.+))?"
+PATTERN = r"(?: changes| exists| appears| is there| (?:for|mentions|contains) (?P<pattern>.+))?"
 GROUPED = r"[1-9]\d{,2}(?:(?:,\d{3})+(?:\.\d+)?|(?:\.\d{3})+,\d+|(?:\.\d{3}){2,})"
 NUMBER = rf"-?(?:(?:{GROUPED}|\d+,\d+)(?!,?\d)|\d+(?:\.\d+)?)"
 UNIT = r"(?: ?(?:%|°C?|percent|degrees))?(?: full)?"

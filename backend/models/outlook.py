@@ -137,7 +137,7 @@ def profile_candidate(profile: Profile, machine: Machine) -> Outlook:
         found = outlook(profile, machine)
     else:
         found = expected_outlook(profile, machine, Phrase("it is not here yet"), size)
-    known = here or profile.vram_mib or size or not machine.cards
+    known = here or profile.vram_mib or size or (profile.gpu and not machine.cards)
     runs, path = found.runs if known else None, paths[0] if here else None
     return replace(found, runs=runs, size=size, path=path)
 

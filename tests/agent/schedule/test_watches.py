@@ -308,6 +308,7 @@ async def test_a_watch_that_the_model_planned_does_what_the_chat_may(
         ("notify me when there are new commits in site", Watch("commits", "site")),
         ("tell me when example.org/jobs mentions 'python'", Watch("page", "https://example.org/jobs", "python")),
         ("tell me when the page http://a.b/c changes", Watch("page", "http://a.b/c")),
+        ("tell me when the file /workspace/done.txt exists", Watch("file", "/workspace/done.txt")),
     ],
 )  # fmt: skip
 def test_words(words: str, meant: Watch) -> None:
