@@ -265,7 +265,6 @@ suscríbete al canal
 grazie per la visione
 obrigado por assistir
 bedankt voor het kijken
-dziękuję za oglądanie
 спасибо за просмотр
 продолжение следует
 подписывайтесь на канал
@@ -290,9 +289,9 @@ cảm ơn các bạn đã theo dõi
 )
 # The same, in their variants.
 VARIANTS = re.compile(
-    "(bye)?thank(s|you)(somuch)?forwatching(thisvideo|andseeyouinthenextvideo)?|(ill)?seeyouinthenextvideo"
+    "(bye)?thank(s|you)(somuch)?forwatching(thisvideo)?(and(ill)?seeyou(inthenextvideo|nexttime))?|(ill)?seeyouinthenextvideo|you"
     "|(please|dontforgetto)?likeandsubscribe|pleasesubscribe(to(my|the)channel)?"
-    "|(vielendank|danke)fürszuschauen|mercidavoirregardé((cette|la)vidéo)?|graciasporver(elv[ií]deo)?"
+    "|dziękujęza(oglądanie|uwagę)|(vielendank|danke)fürszuschauen|mercidavoirregardé((cette|la)vidéo)?|graciasporver(elv[ií]deo)?"
 )
 CREDITS = re.compile(
     r"(?:subtit|subtít|untertit|undertext|tekst|titulky|altyaz|sous-titr|sottotit|legendas|ondertit|napisy|(?:редактор )?субтитр|字幕)"

@@ -48,6 +48,12 @@ NOBODY = [
     "ترجمة نانسي قنقر",
     "Transcription by CastingWords",
     "Subs by www.zeoranger.co.uk",
+    "Thanks for watching, and I'll see you next time.",
+    "Thank you for watching this video and see you next time!",
+    "Dziękuję za oglądanie.",
+    "Dziękuję za uwagę.",
+    "You",
+    "You. You. You.",
 ]
 
 
@@ -63,6 +69,8 @@ def test_what_whisper_writes_of_silence_is_nobodys_words(text: str) -> None:
         "Yes.",
         "Danke!",
         "Write 'thanks for watching' under the film.",
+        "I'll see you next time you are in town.",
+        "You and me at nine.",
         "Tell them: thanks for watching. Then close the shop.",
         "Продолжение следует в понедельник.",
         "Buy milk (two litres).",
