@@ -418,7 +418,7 @@ def covered(regions: list[Region], count: int) -> list[bool]:
 
 def unescaped(raw: str) -> str:
     """The text with its entities; `html` fails for the number of one that has thousands of digits."""
-    return unescape(re.sub(r"&#0*(\d{1,9})\d*", r"&#\1", raw))
+    return unescape(re.sub(r"&#0*(\d{1,9})\d*", r"&#\1", raw)) if "&" in raw else raw
 
 
 def attributes_of(tag: str) -> dict[str, str]:
