@@ -89,9 +89,8 @@ class Checkout:
         return await self.release("HEAD")
 
     async def newest(self) -> ProgramVersion | None:
-        if not os.access(
-            self.root / ".git", os.W_OK, effective_ids=True
-        ):  # fetch writes, and git's error names no way on
+        # `git fetch` writes, and its error names no way on.
+        if not os.access(self.root / ".git", os.W_OK, effective_ids=True):
             owner = (self.root / ".git").owner()
             raise UpgradeError(f"{self.root} is {owner}'s: run `voltaire upgrade` as {owner}.")
         try:

@@ -61,9 +61,8 @@ class Maintenance:
     saves: Callable[[], Awaitable[str]] = nothing_saved
     forget: Callable[[str], Awaitable[bool]] = forgotten
     warmed: Hashable | None = None  # the run of the server that has prefilled the recent chats
-    saved: dict[str, Hashable] = field(
-        default_factory=dict
-    )  # run of the server and time of use, by chat
+    # Run of the server and time of use, by chat.
+    saved: dict[str, Hashable] = field(default_factory=dict)
 
     async def run(self) -> None:
         while True:

@@ -343,9 +343,8 @@ class WordLists:
     def __init__(self, files: zipfile.ZipFile) -> None:
         self.numbers = Numbers()
         self._levels: dict[str, dict[int, Level]] = {}  # by definition
-        self._by_style: dict[
-            str, tuple[str, int]
-        ] = {}  # (definition, level) by style of paragraphs
+        # (definition, level) by style of paragraphs
+        self._by_style: dict[str, tuple[str, int]] = {}
         self._definition: dict[str, str] = {}  # by list
         self._starts: dict[str, dict[int, int]] = {}  # of a list that begins anew
         self._own: dict[str, dict[int, Level]] = {}  # levels that a list defines otherwise

@@ -52,9 +52,8 @@ class ChatStates:
     on_restored: Callable[[Restored], None]
     # Tokens that the server has, by chat.
     live: OrderedDict[str, int] = field(default_factory=OrderedDict)
-    unsaved: set[str] = field(
-        default_factory=set
-    )  # those of them whose clients have not had them saved
+    # Those of them whose clients have not had them saved.
+    unsaved: set[str] = field(default_factory=set)
     _identity: str = ""
     _prefix: int = 0  # tokens that are warm without a file
     _token_bytes: float = 0.0

@@ -11,9 +11,8 @@ from backend.models.profile import Profile
 from backend.proc import output_of
 from backend.server.launch import HELP_SECONDS, Binary
 
-BUILD = re.compile(
-    r"\b\d{4,6}\b(?!\.)"
-)  # in "version: 11434 (abc)", "version: xllamacpp 2026.10.11549"
+# In "version: 11434 (abc)", "version: xllamacpp 2026.10.11549".
+BUILD = re.compile(r"\b\d{4,6}\b(?!\.)")
 
 
 @dataclass(frozen=True, slots=True)

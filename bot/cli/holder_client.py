@@ -48,9 +48,8 @@ def holding_state(state: Path) -> Iterator[None]:
     lock = state / LOCK
     for folder in (state, lock.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if (
-        folder := holder_socket(state).parent
-    ) != lock.parent:  # the state's own path is too long for one
+    folder = holder_socket(state).parent
+    if folder != lock.parent:  # the state's own path is too long for one
         private_folder(folder)
     with exclusive_lock(lock):
         lock.write_text(str(os.getpid()), "ascii")

@@ -41,10 +41,8 @@ class MachineModels:
 
         free, models = int(proc.available_mib() * MIB), backend_config(self.settings).models_folder
         sizes = [free / MIB if gpu.unified else gpu.memory_total_mib or 0 for gpu in report.gpus]
-        cards, unified = (
-            tuple(size / 1024 for size in sizes if size),
-            any(g.unified for g in report.gpus),
-        )
+        cards = tuple(size / 1024 for size in sizes if size)
+        unified = any(gpu.unified for gpu in report.gpus)
         machine = Machine(cards, free, models, unified)
         found = await asyncio.to_thread(all_candidates, machine)
         serves = "make demo MODEL=" if self.demo else "voltaire run --model "

@@ -541,10 +541,8 @@ class Wizard:
             default = proposal.name
             click.echo(proposal.line)
         question = "Model profile (`voltaire model list`)"
-        name, download = (
-            self.answer(key, question, default, self.given.profile, profile_here),
-            "yes",
-        )
+        name = self.answer(key, question, default, self.given.profile, profile_here)
+        download = "yes"
         while True:
             profile = profile_of(name)
             if name != default:

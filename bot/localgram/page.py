@@ -116,10 +116,8 @@ class Page:
             if part.filename is None:
                 fields[part.name] = await part.text()
                 continue
-            content, mime = (
-                bytes(await part.read(decode=True)),
-                part.headers.get("Content-Type", ""),
-            )
+            content = bytes(await part.read(decode=True))
+            mime = part.headers.get("Content-Type", "")
             if not content:
                 raise web.HTTPBadRequest(text="an empty file")
             kind = "photo" if fields.get("kind") == "photo" else "document"

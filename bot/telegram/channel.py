@@ -117,9 +117,7 @@ class TelegramChannel(Channel):
     ) -> tuple[str, OutgoingMessage | None]:
         refuse_secret(self._leaks, message.text)
         if message.sound is not None:
-            with suppress(
-                MessageRefused
-            ):  # a person may forbid voice messages: then it comes as text
+            with suppress(MessageRefused):  # who forbids voice messages gets the text
                 return await self._send_voice(chat, message, message.sound)
         rich = self._rich and not message.keyboard and not message.part
         if rich and (id := await self._send_rich(chat, message)):

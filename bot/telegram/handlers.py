@@ -301,10 +301,8 @@ def on_wait(context: HandlerContext, update: Update, error: StoreError) -> None:
         return
     sender = Sender(str(user.id), user.full_name, str(chat.id) if chat.id < 0 else None)
     if context.access.level(sender) != "stranger":
-        key, notice = (
-            str(ChatKey(chat.id)),
-            OutgoingMessage(TEXTS.not_kept.format(why=error)),
-        )
+        key = str(ChatKey(chat.id))
+        notice = OutgoingMessage(TEXTS.not_kept.format(why=error))
 
         async def tell() -> None:
             with suppress(ChannelError):

@@ -60,10 +60,8 @@ async def hear(
         await listening.end()
     why, at = heard.problem, clock(heard.seconds)
     if heard.words and why:
-        note, problem = (
-            f"; transcribed up to {at}. {why}",
-            TEXTS.heard_partly.format(at=at, why=why),
-        )
+        note = f"; transcribed up to {at}. {why}"
+        problem = TEXTS.heard_partly.format(at=at, why=why)
     elif why:
         note, problem = f"; not transcribed: {why}", TEXTS.not_heard.format(why=why)
     elif heard.words:

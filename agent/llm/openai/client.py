@@ -188,9 +188,7 @@ class OpenAIModel:
                     return Ahead(text_read, endpoint.keeps_prompts) if text_read else None
                 tokens = [await self._tokens(endpoint, prompt) for prompt in prompts]
                 same = takewhile(lambda pair: pair[0] == pair[1], zip(*tokens, strict=False))
-            except (
-                ModelRefused
-            ):  # the template takes no such message, or the server lacks the routes
+            except ModelRefused:  # no such message in the template, or no such route
                 return None
             read = tuple(token for token, _ in same)
             return Ahead(read, endpoint.keeps_prompts)
@@ -329,9 +327,7 @@ class OpenAIModel:
                 self._forget()
             raise away_error(error) from None
         answer.close()
-        if (
-            endpoint.api_key
-        ):  # some servers repeat the key that they refuse, in a text that people read
+        if endpoint.api_key:  # some servers repeat a refused key in a text that people read
             body = body.replace(endpoint.api_key.encode(), b"[key]")
         raise error_of_answer(answer.status, body)
 

@@ -195,9 +195,8 @@ class TimeInText:
         """Raise NotUnderstood if words before a time that names no day speak of one: "vendredi 13 à 9h"."""
         if "span" in draft.said or ("day" in draft.said and not draft.same_time):
             return
-        lone = draft.said == [
-            "time"
-        ]  # "about Friday every day at 9" is rarer than "from Friday every day at 9"
+        # "about Friday every day at 9" is rarer than "from Friday every day at 9"
+        lone = draft.said == ["time"]
         for start in range(max(1, cut - LONGEST_OF_DAY), cut):
             phrase = "".join(self.words[start:cut]).strip(AROUND)
             day = "day" in self.slots(phrase) and "'s" not in self.words[start]
