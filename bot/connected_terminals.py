@@ -50,8 +50,8 @@ class SessionEnded(Exception):
 
 @dataclass(eq=False)
 class Session:
-    """One terminal; `interactive` where a person sits at it. `send` queues a message to it. `client` names the
-    program behind the owner's page that it is, for which the owners are asked."""
+    """One connected terminal; `interactive` where a person sits at it. `send` queues a message to it. `client` is
+    "", or the program at the owner's page that asks through it; approvals then go to the owners."""
 
     chat: str
     interactive: bool
@@ -85,8 +85,8 @@ class Session:
                 reply.set_exception(SessionEnded())
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
-        """agent.approvals.AskOwners: whoever is at the terminal is the owner. None once the terminal is gone: the turn
-        is stopped, or continued by the next holder."""
+        """Ask for an approval at the terminal: whoever sits there is the owner. None once the terminal is gone: the
+        turn is stopped, or continued by the next holder."""
         asked = {"type": "question", "request": asdict(request)}
         try:
             answer = await self.request(asked, request.id)
@@ -95,7 +95,7 @@ class Session:
         return answer if answer in ("once", "chat") else "denied"
 
     async def send_files(self, files: Sequence[NamedFile], caption: str) -> None:
-        """Send files to the terminal's folder (agent.tools.context.FileSender)."""
+        """Send files to the terminal, which writes them to its folder. Raises ToolError if it cannot."""
         try:
             problem = await self.show_files(files, caption)
         except SessionEnded:
@@ -114,7 +114,8 @@ class Session:
 
 
 class Sessions:
-    """All terminals. A chat that no messaging app has (`apps`, None without a bot) is theirs."""
+    """The connected terminals. `apps` are the bot's messaging apps, None where no bot runs; every chat that
+    belongs to none of them is a terminal's."""
 
     def __init__(self, store: Store, apps: "Apps | None") -> None:
         self._store = store
@@ -240,7 +241,7 @@ class Sessions:
 
 @dataclass(frozen=True)
 class BotChannels(Channels, TurnListener):
-    """What the agent knows of apps and terminals: passes each call to those of the chat.
+    """Messaging apps and terminals as the agent sees them: each call goes to the app or terminals of its chat.
 
     `attachments` come with the messages of apps; `listeners` are shown the turns that no terminal asked for.
     """

@@ -80,7 +80,7 @@ class Screen:
     why: Callable[[], str] = str  # it wants a sign-in (SignInNeeded)
 
     def renew(self, longest: int) -> None:
-        """A request begins, which messages of at most `longest` bytes answer; 0: as long as any."""
+        """Begin to count for a new request. Its answers have at most `longest` bytes each (0: LONGEST_MESSAGE)."""
         self.count = self.size = 0
         self.longest = longest or LONGEST_MESSAGE
 
@@ -108,7 +108,7 @@ class Screen:
         self.lost = response.status_code == 404 and SESSION in request.headers
 
     def check_status(self, name: str) -> None:
-        """SignInNeeded or BrokenServer where its last answer refused the request in this session."""
+        """Raise SignInNeeded or BrokenServer if the server's last answer had the status 401, 403 or 404."""
         if self.unauthorized or self.forbidden:
             raise SignInNeeded(name, forbidden=self.forbidden, why=self.why()) from None
         if self.lost:
@@ -177,7 +177,7 @@ class ServerConnection:
 
     @property
     def offers(self) -> list[str]:
-        """Which of tools, resources and prompts it says that it has."""
+        """Which of tools, resources and prompts the server says that it has."""
         said = self.session.server_capabilities
         kinds = ("tools", "resources", "prompts")
         return [kind for kind in kinds if said and getattr(said, kind, None) is not None]
@@ -201,8 +201,8 @@ class ServerConnection:
         told: OnToolProgress | None = None,
         longest: int = 0,
     ) -> dict[str, Any]:
-        """The result of a request. BrokenServer where the server hangs, is gone or answers nonsense; ToolError with
-        the error that it answers."""
+        """The result of a request. Raises BrokenServer if the server hangs, is gone or answers nonsense, and ToolError
+        with an error that it answers."""
         loop = asyncio.get_running_loop()
         self.screen.renew(longest)
 
@@ -288,7 +288,7 @@ TOO_MANY = f"sent a message of more than {MOST_VALUES:,} values"
 
 
 def signs(text: bytes) -> int:
-    """Punctuation in JSON; there is at least as much of it as there are values."""
+    """Count the punctuation in JSON, an upper bound of the number of its values."""
     return sum(map(text.count, (b",", b":", b"[", b"{")))
 
 
@@ -300,7 +300,7 @@ class ValueCount:
     open: bytes = b""  # the beginning of a string that goes on in the next piece
 
     def add(self, piece: bytes) -> bool:
-        """Count a piece. Whether there are too many values."""
+        """Count the values in a piece; True once there are too many."""
         text, last = self.open + piece, None
 
         def found(string: re.Match[bytes]) -> bytes:
@@ -321,14 +321,14 @@ def too_many(line: bytes) -> bool:
 
 
 def entries(value: object) -> int:
-    """The entries of all lists in a message, but for those of free form."""
+    """Count the entries of all lists in a message, without those in FREE_FORM fields."""
     if isinstance(value, dict):
         return sum(entries(each) for name, each in value.items() if name not in FREE_FORM)
     return len(value) + sum(map(entries, value)) if isinstance(value, list) else 0
 
 
 def parsed(line: bytes) -> list[SessionMessage]:
-    """The messages of a line, none in one that a server printed beside the protocol, JSON or not."""
+    """Parse the messages of a line; none if the server printed it beside the protocol."""
     try:
         return [SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))]
     except ValueError:
@@ -339,7 +339,7 @@ def parsed(line: bytes) -> list[SessionMessage]:
 
 
 def accepted(value: dict[str, Any]) -> types.JSONRPCMessage | None:
-    """The object as a message, a broken answer as an error, None for what is neither."""
+    """Validate an object as a message; a broken answer becomes an error, anything else None."""
     accept = types.jsonrpc_message_adapter.validate_python
     try:
         return accept(repaired(value), by_name=False)
@@ -353,8 +353,8 @@ def accepted(value: dict[str, Any]) -> types.JSONRPCMessage | None:
 
 
 def leading_values(line: bytes) -> list[dict[str, Any]]:
-    """The objects with which a line begins, or those of a batch, behind a mark of the encoding or a colour. What stands
-    before or behind them is noise: a log of the traffic must not be taken for it."""
+    """Parse the JSON objects, or batch, that a line begins with, after a byte order mark or a colour code. A line
+    with text in front has none: a log that quotes messages must not be taken for them."""
     text = MARK.sub("", line.decode("utf-8", "replace")).rstrip()
     found: list[Any] = []
     end = 0
@@ -370,8 +370,8 @@ def leading_values(line: bytes) -> list[dict[str, Any]]:
 
 
 def repaired(value: dict[str, Any]) -> dict[str, Any]:
-    """A message with what servers get wrong in it put right: the version, a number as 1.0, no result, an error without
-    its code, half an emoji."""
+    """Correct what servers get wrong in a message: its version, an id such as 1.0, no result, an error without
+    code, half an emoji."""
     value = {**value, "jsonrpc": "2.0"}
     if isinstance(id := value.get("id"), float) and id.is_integer():
         value["id"] = int(id)

@@ -40,7 +40,7 @@ TRUE, FALSE = ("true", "yes", "1"), ("false", "no", "0")
 
 @dataclass(frozen=True)
 class ServerTool:
-    """`descriptor` is all that the server says of it, as JSON."""
+    """A tool of an MCP server. `descriptor` is all that the server says of it, as JSON."""
 
     server: str
     name: str
@@ -81,7 +81,7 @@ class ServerTool:
 
     @cached_property
     def required(self) -> dict[str, None]:
-        """Names of arguments, in order."""
+        """The names of the arguments that a call must have, in the schema's order."""
         names = self.schema.get("required")
         wanted = {n for n in names if isinstance(n, str)} if isinstance(names, list) else set()
         return dict.fromkeys(name for name in self.parameters if name in wanted)
@@ -96,7 +96,7 @@ class ServerTool:
 
     @property
     def line(self) -> str:
-        """Its line in a list."""
+        """The tool in a list: name, arguments ([optional]) and description, cut to LINE characters."""
         shown = islice(self.parameters, LINE)  # no line has room for more
         names = [visible(n) if n in self.required else f"[{visible(n)}]" for n in shown]
         about = " ".join(self.description.split())
@@ -267,7 +267,7 @@ def question(source: str, pins: Pins, tools: Sequence[ServerTool]) -> str:
 
 
 def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
-    """The arguments in key=value words; UsageError says what is wrong with them."""
+    """Parse arguments given as key=value. Raises UsageError with what is wrong."""
     if len(words) > MOST_WORDS:
         raise UsageError(f"more than {MOST_WORDS:,} words: give JSON on standard input, behind -")
     given: dict[str, Any] = {}
@@ -286,7 +286,7 @@ def arguments(tool: ServerTool, words: Sequence[str]) -> dict[str, Any]:
 
 
 def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
-    """The arguments in JSON; UsageError where it is not an object with the tool's arguments."""
+    """Parse arguments given as JSON. Raises UsageError unless it is an object with the tool's arguments."""
     try:
         given = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -299,7 +299,7 @@ def from_json(tool: ServerTool, text: str) -> dict[str, Any]:
 
 
 def checked(tool: ServerTool, given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments; UsageError where a required one is missing."""
+    """Return the arguments. Raises UsageError if a required one is missing."""
     missing = [visible(name) for name in tool.required if name not in given]
     if missing:
         raise UsageError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing")
@@ -320,7 +320,7 @@ def known(tool: ServerTool, name: str) -> dict[str, Any]:
 
 
 def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
-    """A word as the type that the schema wants."""
+    """Convert an argument's text to the type that its schema wants."""
     if options := choices(schema):
         for option in options:
             if plain(option) == text:
@@ -339,7 +339,7 @@ def converted(name: str, schema: Mapping[str, Any], text: str) -> Any:
 
 
 def as_type(kind: str, schema: Mapping[str, Any], name: str, text: str) -> Any:
-    """The text as a value of that type; None where it is none."""
+    """Parse a text as a value of that JSON type; None if it is not one."""
     if kind == "string":
         return text
     if kind == "boolean":

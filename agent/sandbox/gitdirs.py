@@ -92,7 +92,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A directory before a call: its `stamp`, which of GIT_NAMES it has, the directories in it."""
+    """What was read of a directory before a call: its `stamp`, its entries in GIT_NAMES, its subdirectories."""
 
     stamp: tuple[int, int]
     names: frozenset[str]
@@ -106,8 +106,8 @@ def stamp(found: os.stat_result) -> tuple[int, int]:
 
 
 def find_guard(top: Path, earlier: Guard | None = None) -> Guard:
-    """The guard of a repository as it is now; UnguardedError where it must not be written to. What has not
-    changed since `earlier` is not read again."""
+    """Find what to protect in a repository; directories that have not changed since `earlier` are not read again.
+    Raises UnguardedError where commands must not write to it."""
     try:
         return GuardScan(top, earlier.unchanging if earlier else {}).run()
     except OSError as error:
@@ -153,7 +153,7 @@ class GuardScan:
         )
 
     def directories(self) -> Iterator[tuple[str, frozenset[str]]]:
-        """Every directory with those of GIT_NAMES that it has; neither links nor git directories are entered."""
+        """Yield each directory's path with its entries in GIT_NAMES; enters neither links nor git directories."""
         unread, looked = [""], 0
         # The kernel's clock has steps: what changed just now could change again with the same time.
         settled = time.time_ns() - SETTLED_NS
@@ -199,7 +199,7 @@ class GuardScan:
             self.add_git_directory(resolve(self.top, path, gitfile_target(git)))
 
     def add_git_directory(self, path: str | None) -> None:
-        """Add it, with those to which it leads and those within it."""
+        """Close a git directory, those to which it leads and those within it."""
         if path is None or path in self.git_directories or not (self.top / path).is_dir():
             return
         self.git_directories.add(path)
@@ -217,7 +217,7 @@ class GuardScan:
                     self.add_git_directory(str(head.parent.relative_to(self.top)))
 
     def add_submodules(self) -> None:
-        """Close the submodules, and theirs, whether or not they exist: git enters them."""
+        """Close all submodules at any depth, also those that do not exist yet: git enters them."""
         unread = ["", *self.working_trees]
         known = set(unread)
         while unread:
@@ -235,7 +235,7 @@ class GuardScan:
                 raise UnguardedError(f"{self.top} names too many submodules")
 
     def check_mount_point(self, path: str) -> None:
-        """UnguardedError unless the path is real, and on the filesystem of the top."""
+        """Raise UnguardedError unless the path exists, free of symbolic links, on the filesystem of the top."""
         steps = [self.top, *(self.top / way for way in reversed(parents(path))), self.top / path]
         if any(step.is_symlink() for step in steps[1:]) or not steps[-1].exists():
             raise UnguardedError(f"{self.top / path}, a submodule, is no directory")
@@ -245,7 +245,7 @@ class GuardScan:
 
 
 def disable_new(top: Path, known: Guard, *, commit: bool = False) -> list[str]:
-    """Remove what a call has made that the owner's git would run; the paths of it.
+    """Remove what a call has made that the owner's git would run; return its paths.
 
     `commit`: the call could write to the git directories in `known`.
     """
@@ -254,8 +254,8 @@ def disable_new(top: Path, known: Guard, *, commit: bool = False) -> list[str]:
 
 
 class AfterCall:
-    """Looks through a repository after a call, by descriptors beneath the top: another call may put links
-    in the way."""
+    """Looks through a repository after a call. It opens everything by descriptors from the top, as another call
+    may put symbolic links in the way."""
 
     def __init__(self, root: int, top: Path, known: Guard, *, commit: bool) -> None:
         self.root = root
@@ -305,7 +305,7 @@ class AfterCall:
                 self.take_away(fd, path, "HEAD")
 
     def leads_to_harmless(self, path: str) -> bool:
-        """Whether a file .git leads to a git directory that was known, or was found harmless."""
+        """Whether the file .git in `path` leads to a git directory that was known, or was found harmless."""
         try:
             target = resolve(self.top, path, gitfile_target(self.top / path / ".git"))
         except (UnguardedError, OSError):
@@ -319,7 +319,7 @@ class AfterCall:
 
     @contextmanager
     def directory(self, path: str) -> Iterator[int | None]:
-        """A descriptor, also of a directory that was made unreadable to hide its content; None where it is gone."""
+        """Open a directory, made readable where a command hid its content; None where it is gone."""
         fd = None
         with suppress(OSError):
             try:

@@ -33,7 +33,7 @@ COPIED_GLOBS = ("python3*", "java-*", "ImageMagick-*")
 
 @dataclass(frozen=True, slots=True)
 class Rootfs:
-    """Paths on the host. `system` are directories to mount beside /usr."""
+    """The sandbox's / and /etc, as paths on the host. `system` are directories to mount beside /usr."""
 
     root: Path
     etc: Path
@@ -41,8 +41,8 @@ class Rootfs:
 
 
 def prepare(directory: Path, zone: str, programs: Mapping[str, str]) -> Rootfs:
-    """Make or refresh both below `directory`; safe beside a running sandbox. `programs` are the scripts of
-    /commands."""
+    """Make or refresh / and /etc below `directory`, also while a sandbox runs. `programs` are the scripts of
+    /commands, by name."""
     root, etc = directory / "root", directory / "etc"
     make_etc(etc, zone)
     system = make_root(root)
@@ -58,7 +58,7 @@ def refresh(rootfs: Rootfs) -> None:
 
 
 def make_root(root: Path) -> tuple[str, ...]:
-    """Make `/`; the directories of an unmerged host, which have to be mounted beside /usr."""
+    """Make `/`. Returns those of /bin, /lib, ... that are no links into /usr here, and are to be mounted, too."""
     for name in DIRECTORIES:
         make_directory(root / name)
     for path in (REPORT, LISTING):

@@ -48,7 +48,8 @@ INNER_AT_ONCE = 2  # concurrent calls that another one waits for
 
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
-    """`report` gives the text of /host.txt, fresh at each call; `sockets` holds the calls' sockets."""
+    """What the sandboxes of all chats share. `report` makes the text of /host.txt, fresh at each call; `sockets` is
+    the folder of the calls' sockets."""
 
     user: ToolUser
     rootfs: Rootfs
@@ -151,8 +152,8 @@ class SandboxConfig:
         proxy: EgressProxy | None = None,
         interval: float = INTERVAL,
     ) -> AsyncIterator[BackgroundTasks]:
-        """Let a command start once its mounts are verified and its proxy listens, and watch what it uses
-        (limits.watch_usage); the work beside it."""
+        """Let a command start once its mounts are verified and its proxy listens, and watch what it uses.
+        Yields the tasks that end with the block; more can be started there."""
         async with BackgroundTasks() as beside, AsyncExitStack() as stack:
             watch = watch_usage(process, quota, memory=memory, interval=interval)
             beside.start(watch, "the watch over a command")

@@ -63,7 +63,8 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """Bytes. `weights`, `kv`, `compute`, `draft` and `overhead` are on the GPU, or in host memory without one.
+    """What a model takes, in bytes: `weights`, `kv`, `compute`, `draft` and `overhead` on the GPU, or in host
+    memory without one.
 
     `draft` is everything that a draft model takes, `projector` that of a picture projector.
     `checkpoints` are copies of recurrent states and sliding windows, with which a long chat fills
@@ -154,7 +155,7 @@ def blocks(model: Header) -> int:
 
 
 def loaded_weights(model: Header, options: RunOptions) -> int:
-    """All tensors, without the drafting head's if it is not used."""
+    """Bytes of all tensors, without those of a drafting head that is not used."""
     if options.mtp_tokens:
         return model.weights
     own = blocks(model)

@@ -55,7 +55,7 @@ async def command(
 
 
 def instant(text: str, now: float) -> float:
-    """Seconds since the epoch; 0 for an empty text."""
+    """Parse the value of --since, such as 2026-11-22 or 12h, to seconds since the epoch; "" is 0."""
     if ago := re.fullmatch(r"(\d{1,9})([mhd])", text):
         return now - int(ago[1]) * SECONDS[ago[2]]
     try:

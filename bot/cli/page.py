@@ -25,7 +25,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 async def make_change(settings: Settings, name: str, pressed: dict[str, Any]) -> str:
-    """Make a change in the process that holds the state (bot.page.server.MakeChange)."""
+    """Make a change that the page requests, in the process that holds the state."""
     try:
         return str(await change(settings, "page", change=name, pressed=pressed))
     except Failed as error:
@@ -41,7 +41,7 @@ async def talk(
     update: str,
     show: Callable[[Event], None],
 ) -> TurnFinished:
-    """Run a turn for a client of the page (bot.page.completions.Talk)."""
+    """Run a turn for a program that uses the page's API in OpenAI's form."""
     try:
         return await turn_at_holder(
             settings, backend, chat, text, update, show, client=f"client {client}"
