@@ -3,6 +3,7 @@
 sandbox.py               one chat's sandbox: run a command; those of all chats; doctor's check from inside
 files.py                 a chat's files, by the paths that commands see, and whose text they may hold
 sandbox_config.py        what all sandboxes share; puts a call together and watches it
+history.py               what turns changed in a workspace, and taking it back
 limits.py                how much disk, memory and time; ends a call that uses more
 
 bwrap_process.py         one running bubblewrap; the socket on which its commands are answered outside

@@ -11,6 +11,5 @@ leak_guard.py        no secrets in what is shown and answered
 repetition.py        words, and calls with the same results, over and over
 untrusted_reader.py  a stranger's text to an extract, by a model call without tools
 delegate.py          a sub-task in an inner turn
-replay.py            a recorded turn once more, dry
 texts.py             the fixed sentences
 """
