@@ -3,12 +3,13 @@ voltaire freeze and thaw."""
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 
 import click
 
 from agent.sandbox.output_buffer import visible
 from agent.store.ledger import LedgerRow, Verification, parsed
+from agent.timezones import local_time
 from bot.cli.command import Failed, Misused, Options, json_option, runs
 from bot.cli.holder_client import change
 from bot.state import DATABASE, open_state_read_only
@@ -46,7 +47,7 @@ async def command(
         click.echo(json.dumps([fields(row) for row in rows] if head is None else summary(found)))
     else:
         for row in rows:
-            click.echo(line(row))
+            click.echo(line(row, settings.agent.timezone))
         if head is not None and not found.problem:
             click.echo(f"The ledger is whole: {found.rows:,} rows. Its head: {found.head}")
     if found.problem:
@@ -64,11 +65,8 @@ def instant(text: str, now: float) -> float:
         raise Misused("--since is a day (2026-11-22), an instant, or 30m, 12h, 7d ago.") from None
 
 
-def line(row: LedgerRow) -> str:
-    try:
-        at = f"{datetime.fromtimestamp(row.at, UTC).astimezone():%Y-%m-%d %H:%M:%S}"
-    except (ValueError, OverflowError, OSError):  # the row was tampered with
-        at = str(row.at)
+def line(row: LedgerRow, zone: str) -> str:
+    at = f"{local_time(row.at, zone):%Y-%m-%d %H:%M:%S}"
     told = " ".join(f"{name}={value}" for name, value in facts(row).items() if value != "")
     return visible(f"{row.number} {at} {row.kind} {row.chat or '-'} {told}").replace("\n", " ")
 
@@ -82,10 +80,7 @@ def facts(row: LedgerRow) -> dict[str, object]:
 
 
 def fields(row: LedgerRow) -> dict[str, object]:
-    try:
-        at = datetime.fromtimestamp(row.at, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        at = str(row.at)
+    at = local_time(row.at, "UTC").isoformat()
     of_row = {"number": row.number, "at": at, "kind": row.kind, "chat": row.chat}
     return {**of_row, "facts": facts(row), "hash": row.hash}
 

@@ -386,7 +386,7 @@ async def telegram(settings: Settings) -> list[Finding]:
     if not token:
         if settings.matrix.homeserver:
             return []  # Matrix alone
-        return [warning("telegram", "No token is set.", "voltaire setup telegram")]
+        return [passed("telegram", "No messaging app; `voltaire setup telegram` adds one.")]
     found = await get_me(settings.telegram.base_url, token)
     if isinstance(found, NoAccount):
         remedy = "voltaire setup --token NEW, from @BotFather." if found.refused else AWAY

@@ -238,21 +238,14 @@ async def use_embedder(options: Options, settings: Settings, name: str) -> None:
         profile = load_embedder(name, profiles_folder())
         if not model_path(settings, profile).is_file():
             raise Failed(f"{name} is not downloaded yet: voltaire model pull {name}")
-    if not kept(options, "backend.embedding", "" if name == "none" else name):
-        raise Failed("There is no configuration file to keep it in: run `voltaire setup`.")
-    await record_act(settings, act="embedding", to=name)
-    click.echo("Kept. It begins when the backend and the bot are started again.")
-
-
-def kept(options: Options, key: str, value: str) -> bool:
-    """Write a value to the configuration file; False if there is none."""
     config = find_file(options.config)
     if not config or not config.exists():
-        return False
+        raise Failed("There is no configuration file to keep it in: run `voltaire setup`.")
     values = config_file.read(config)
-    config_file.put(values, key, value)
+    config_file.put(values, "backend.embedding", "" if name == "none" else name)
     config_file.write(config, values)
-    return True
+    await record_act(settings, act="embedding", to=name)
+    click.echo("Kept. It begins when the backend and the bot are started again.")
 
 
 async def switch(backend: BackendClient, name: str) -> None:

@@ -501,8 +501,7 @@ class Wizard:
                 if self.yes:
                     how = "--matrix-password, or --matrix-token"
                     raise SetupError(f"The password of {user} is needed: {how}.")
-                with interruptible():
-                    password = click.prompt(f"Password of {user}", hide_input=sys.stdin.isatty())
+                password = ask(f"Password of {user}", hidden=True)
             try:
                 with sign_of_life(ASKING_HOMESERVER):
                     await matrix.make_session(self.state, url, user, password, token)

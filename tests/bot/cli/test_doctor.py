@@ -56,7 +56,7 @@ async def test_a_new_installation_lacks_a_backend_and_a_token(tmp_path: Path) ->
     code, found = await doctor(tmp_path)
     here = ("units", "documents", "voice")  # by what this machine has
     missing = {check: status for check, status in trouble(found).items() if check not in here}
-    assert (code, missing) == (0, {"backend": "warn", "telegram": "warn"})
+    assert (code, missing) == (0, {"backend": "warn"})
     assert set(found) == {
         *("python", "sandbox", "gpu", "server", "model", "fit", "backend", "database"),
         *("telegram", "disk", "clock", "secrets", "units", "font", "documents", "voice"),
