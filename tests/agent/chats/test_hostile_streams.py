@@ -11,7 +11,7 @@ from agent.turn.turn import TurnLimits
 from fakes.hostile_streams import HostileModelServer
 from tests.agent.chats.conftest import Bench, said
 
-AT_ONCE = 20  # hostile turns before the next ordinary one
+AT_ONCE = 10  # hostile turns before the next ordinary one
 LIMITS = TurnLimits(
     max_tool_calls=2, seconds=20, away_seconds=0.01, trouble_seconds=0.001, max_repairs=1
 )
@@ -26,7 +26,7 @@ async def echo(call: Call, words: str) -> Output:
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("count", "seed"),
-    [(20, 20), *(pytest.param(100, seed, marks=pytest.mark.slow) for seed in range(10))],
+    [(10, 20), *(pytest.param(100, seed, marks=pytest.mark.slow) for seed in range(10))],
 )
 async def test_after_hostile_streams_an_ordinary_message_is_answered(
     bench: Bench, count: int, seed: int

@@ -67,7 +67,7 @@ def sound(bench: Bench) -> bool:
     return calls == results and len(set(calls)) == len(calls)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(LINES, min_size=1, max_size=12))
 async def test_a_turn_ends_once_within_its_budgets(lines: list[Line]) -> None:
     bench = Bench(limits=LIMITS)
@@ -146,7 +146,7 @@ def _noise(events: list[Any], chance: random.Random) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("count", [120, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(1000, marks=pytest.mark.slow)])
 async def test_fuzzed_replies_run_nothing_but_whole_calls(count: int) -> None:
     chance = random.Random(6)  # the same ones each time
     ends: dict[str, int] = {}

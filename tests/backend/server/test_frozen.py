@@ -19,7 +19,8 @@ from fakes.backend_running import QUICK, Running
 from fakes.patience import SECONDS, within
 from tests.backend.conftest import running
 
-FROZEN = 11.0  # seconds, more than a silence that counts as a fault
+# Seconds, each more than the silence that counts as a fault in that state.
+FROZEN = {"busy": 4.0, "ready": 4.0, "loading": 11.0}
 BRIEF = replace(QUICK, stall=1.5, stopped=0.5, load_stall=10.0, longest_load=40.0, wake=1.0)
 WAKING = 10.0  # seconds after waking within which it serves, on a busy machine
 BACKEND = """
@@ -145,7 +146,7 @@ async def test_a_backend_that_stood_still_with_its_server_goes_on_with_it(
             answering = group.create_task(it.ask("a", "hello " * 1000))
         pid = await it.at(doing)
         async with frozen(it.process.pid, pid):
-            await asyncio.sleep(FROZEN)
+            await asyncio.sleep(FROZEN[doing])
             assert proc.state(pid) == proc.state(it.process.pid) == "T"
         with within(WAKING):
             answer = await (answering or it.ask("a", "hello"))
@@ -162,7 +163,7 @@ async def test_a_server_that_did_not_outlive_the_sleep_is_replaced_and_told_once
         pid = await it.at("ready")
         async with frozen(it.process.pid, pid):
             os.killpg(pid, signal.SIGKILL)
-            await asyncio.sleep(FROZEN)
+            await asyncio.sleep(FROZEN["ready"])
         with within(WAKING):
             answer = await it.ask("a", "hello")
     alerts = alerts_in(config)
