@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.service import VOLTAIRE, environment
-from bot.localgram import Person
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 
 TOKEN = "1000001:bench"
 OWNER = 7

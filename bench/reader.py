@@ -5,8 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from bot.localgram import Message, Person
+from bot.localgram import Message
 from bot.localgram.chat import Chat
+from fakes.localgram import Person
 
 GRACE_SECONDS = 2.0  # how long a person looks for the text before pressing the button
 LOOK_SECONDS = 5.0

@@ -24,8 +24,8 @@ from typing import Any
 from backend.pictures import gpu_svg, rasterize
 from backend.protocol import GpuMinute
 from bench.installation import READING_SECONDS, Installation, installation
-from bot.localgram import Person
 from bot.state import resident_mib
+from fakes.localgram import Person
 from fakes.model_scripted import ModelServer, Reply, says
 
 ROOT = Path(__file__).parent.parent

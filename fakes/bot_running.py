@@ -39,12 +39,11 @@ from backend.client import BackendClient
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
 from bot.connected_terminals import BotChannels, Sessions
-from bot.localgram import Person
 from bot.messaging_apps import Apps, MessagingApp
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies
 from fakes.gpu_queue_local import LocalGpuQueue
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.model_scripted import Script, ScriptedModel, says
 
 TOKEN = "4242:secret"

@@ -6,18 +6,20 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import aiohttp
 
-from bot.localgram import Chat, Message, Person, Topic
+from bot.localgram import Chat, Message, Topic
 from bot.localgram import Localgram as DemoLocalgram
+from bot.localgram import Person as DemoPerson
 from bot.localgram.feed import SECONDS, Feed, Posted
-from bot.localgram.message import Account
+from bot.localgram.message import Account, formatted
 from bot.localgram.methods import TABLE, allowed_of
 from bot.localgram.updates import Update, Updates
 from bot.localgram.wire import ApiError, Call, Json, bad_request
-from bot.localgram.world import Made, World
+from bot.localgram.world import Made, Query, World
 from fakes.localgram_faults import Fault, Faults, FaultyApi, Hold, Kind
 
 Found = TypeVar("Found")
@@ -25,7 +27,67 @@ Found = TypeVar("Found")
 SUPERGROUPS = -1_000_000_000_000
 WEBHOOK_ACTIVE = "can't use getUpdates method while webhook is active; use deleteWebhook to delete the webhook first"
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
+UNDO = "chg:"  # the bot's button under the answer of a turn that changed files
 WEBHOOK_PAUSE = 0.1  # s, after an update that was not taken
+
+
+class Person(DemoPerson):
+    """A person who also edits, presses buttons by their labels, and waits for answers."""
+
+    async def edit(self, message: Message, text: str) -> Message:
+        chat, (kept, entities) = self.chat(message.chat), formatted(text, [])
+        before, now = chat.messages[message.id], self.world.now()
+        edited = replace(before, text=kept, entities=entities, edited=now)
+        self.world.change(chat, edited)
+        self.tell("edited_message", chat, edited)
+        return edited
+
+    async def press(self, message: Message, label: str) -> Query:
+        """Press the button with this text under the current version of the message.
+
+        Raises: LookupError when there is no such button.
+        """
+        current = self.now(message)
+        buttons = [] if current is None else [button for row in current.keyboard for button in row]
+        for button in buttons:
+            if button["text"] == label and current is not None:
+                return self.press_button(current, button)
+        shown = ", ".join(repr(button["text"]) for button in buttons) or "none"
+        raise LookupError(f"no button {label!r} under message {message.id}; there are: {shown}")
+
+    def now(self, message: Message) -> Message | None:
+        """Return the message as it is now; None if it was deleted."""
+        return self.world.chats[message.chat].messages.get(message.id)
+
+    async def until(
+        self, message: Message, look: Callable[[Message], object], *, seconds: float = SECONDS
+    ) -> Message:
+        """Wait until the message satisfies the condition, and return it."""
+
+        def settled() -> Message | None:
+            current = self.now(message)
+            return current if current is not None and look(current) else None
+
+        return await self.world.chats[message.chat].feed.until(settled, seconds)
+
+    def messages(self, *, chat: Chat | int | None = None) -> list[Message]:
+        """Return the chat's messages, oldest first."""
+        return list(self.chat(chat).messages.values())
+
+    async def ask(
+        self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0
+    ) -> Message:
+        """Send a message and wait for its final answer (is_final)."""
+        place = self.chat(chat)
+        self._read[place.id] = place.feed.last
+        await self.send(text, chat=place)
+        return await self.next_message(chat=place, where=is_final, seconds=seconds)
+
+
+def is_final(message: Message) -> bool:
+    """Whether the message is an answer: progress and tool lines are silent, and but for [Undo] no answer has buttons."""
+    keys = (button.get("callback_data", "") for row in message.keyboard for button in row)
+    return not message.silent and all(key.startswith(UNDO) for key in keys)
 
 
 class Localgram(DemoLocalgram):
@@ -37,6 +99,9 @@ class Localgram(DemoLocalgram):
         self.world.updates = self.updates = WebhookUpdates(self.world.feed)
         self.faults = Faults()
         self._group_ids = itertools.count(1)
+
+    def user(self, name: str, **more: Any) -> Person:
+        return Person(self.world, super().user(name, **more).account)
 
     def api(self) -> FaultyApi:
         api = FaultyApi(self.world, self.token)

@@ -23,11 +23,11 @@ from agent.messages import ToolCall
 from agent.sandbox.output_buffer import visible
 from agent.sandbox.privileges import UNPRIVILEGED_UID
 from agent.tools.registry import default_names
-from bot.localgram import Message, Person, is_final
+from bot.localgram import Message
 from bot.texts import Texts
 from fakes import mcp_server
 from fakes.bot_process import Process
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person, is_final
 from fakes.model_scripted import Json, Line, ModelServer, Reply, says
 from fakes.obedient_chat import ORDER, README
 from fakes.sandbox_box import git, repository

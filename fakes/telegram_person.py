@@ -1,10 +1,11 @@
 """What a person does in Telegram that the demo's page cannot do: topics, forwarding, reactions,
 blocking the bot."""
 
-from bot.localgram import Chat, Message, Person
+from bot.localgram import Chat, Message
 from bot.localgram.chat import Topic
 from bot.localgram.person import begun
 from fakes import localgram
+from fakes.localgram import Person
 
 
 async def create_topic(person: Person, name: str, *, chat: Chat | int | None = None) -> Topic:

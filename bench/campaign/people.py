@@ -12,7 +12,8 @@ from random import Random
 from bench.campaign.whole import Whole
 from bench.reader import Reader
 from bench.service import VOLTAIRE
-from bot.localgram import Message, is_final
+from bot.localgram import Message
+from fakes.localgram import is_final
 
 QUESTIONS = (
     "hello",

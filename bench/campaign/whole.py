@@ -13,9 +13,8 @@ from backend.protocol import Status
 from bench.campaign.clock import Clock
 from bench.campaign.line import Line
 from bench.service import Service, environment
-from bot.localgram import Person
 from bot.localgram.chat import Chat
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.small_disk import Disk
 
 TOKEN = "1000001:campaign"

@@ -15,6 +15,6 @@ page.py              the chat page and its requests
 from bot.localgram.chat import Chat, Topic
 from bot.localgram.gram import Localgram
 from bot.localgram.message import Message
-from bot.localgram.person import Person, is_final
+from bot.localgram.person import Person
 
-__all__ = ["Chat", "Localgram", "Message", "Person", "Topic", "is_final"]
+__all__ = ["Chat", "Localgram", "Message", "Person", "Topic"]

@@ -12,9 +12,6 @@ class Topic:
     thread: int
     name: str
 
-    def json(self) -> Json:
-        return {"message_thread_id": self.thread, "name": self.name, "icon_color": 0x6FB9F0}
-
 
 @dataclass(slots=True, eq=False)
 class Chat:

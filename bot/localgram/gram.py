@@ -25,18 +25,11 @@ class Localgram:
             reply = await alice.next_message()
     """
 
-    def __init__(
-        self,
-        token: str,
-        port: int = 0,
-        *,
-        key: str = "",
-        username: str = "voltaire_bot",
-        name: str = "Voltaire",
-    ) -> None:
+    def __init__(self, token: str, port: int = 0, *, key: str = "") -> None:
         self.token = token
         self.key = key
-        self.world = World(Account(int(token.partition(":")[0]), name, username, is_bot=True))
+        number = int(token.partition(":")[0])
+        self.world = World(Account(number, "Voltaire", "voltaire_bot", is_bot=True))
         self.port = port
         self._user_ids = itertools.count(1001)
 

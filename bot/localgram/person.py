@@ -1,8 +1,7 @@
-"""A person with a phone, for tests, benches and the demo."""
+"""A person with a phone."""
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from bot.localgram.chat import Chat, message_json
@@ -14,7 +13,6 @@ from bot.localgram.world import Query, World
 MIMES = {"photo": "image/jpeg", "voice": "audio/ogg", "video_note": "video/mp4"}
 NAMES = {"photo": "photo.jpg", "voice": "voice.ogg", "video_note": "round.mp4"}
 Found = TypeVar("Found")
-UNDO = "chg:"  # the bot's button under the answer of a turn that changed files
 
 
 class Person:
@@ -100,27 +98,6 @@ class Person:
         body = {"chat": place.json(), **topic, "draft_id": draft.id}
         self.world.updates.put("stopped_message_generation", body)
 
-    async def edit(self, message: Message, text: str) -> Message:
-        chat, (kept, entities) = self.chat(message.chat), formatted(text, [])
-        before, now = chat.messages[message.id], self.world.now()
-        edited = replace(before, text=kept, entities=entities, edited=now)
-        self.world.change(chat, edited)
-        self.tell("edited_message", chat, edited)
-        return edited
-
-    async def press(self, message: Message, label: str) -> Query:
-        """Press the button with this text under the current version of the message.
-
-        Raises: LookupError when there is no such button.
-        """
-        current = self.now(message)
-        buttons = [] if current is None else [button for row in current.keyboard for button in row]
-        for button in buttons:
-            if button["text"] == label and current is not None:
-                return self.press_button(current, button)
-        shown = ", ".join(repr(button["text"]) for button in buttons) or "none"
-        raise LookupError(f"no button {label!r} under message {message.id}; there are: {shown}")
-
     def press_button(self, message: Message, button: Json) -> Query:
         """Press a button; one without callback data (a link, a text to copy) sends no update."""
         chat = self.chat(message.chat)
@@ -140,21 +117,6 @@ class Person:
         """Wait for the bot's answer to a press."""
         chat = self.world.chats[query.chat]
         return await chat.feed.until(lambda: query.answer, seconds)
-
-    def now(self, message: Message) -> Message | None:
-        """Return the message as it is now; None if it was deleted."""
-        return self.world.chats[message.chat].messages.get(message.id)
-
-    async def until(
-        self, message: Message, look: Callable[[Message], object], *, seconds: float = SECONDS
-    ) -> Message:
-        """Wait until the message satisfies the condition, and return it."""
-
-        def settled() -> Message | None:
-            current = self.now(message)
-            return current if current is not None and look(current) else None
-
-        return await self.world.chats[message.chat].feed.until(settled, seconds)
 
     async def event(
         self,
@@ -191,29 +153,10 @@ class Person:
 
         return await self.event(pick, chat=chat, seconds=seconds)
 
-    def messages(self, *, chat: Chat | int | None = None) -> list[Message]:
-        """Return the chat's messages, oldest first."""
-        return list(self.chat(chat).messages.values())
-
     def draft(self, *, chat: Chat | int | None = None, thread: int | None = None) -> Drafted | None:
         """Return the bot's current draft."""
         draft = self.chat(chat).draft.get(thread)
         return draft if draft is not None and time.time() < draft.until else None
-
-    async def ask(
-        self, text: str, *, chat: Chat | int | None = None, seconds: float = 600.0
-    ) -> Message:
-        """Send a message and wait for its final answer (is_final)."""
-        place = self.chat(chat)
-        self._read[place.id] = place.feed.last
-        await self.send(text, chat=place)
-        return await self.next_message(chat=place, where=is_final, seconds=seconds)
-
-
-def is_final(message: Message) -> bool:
-    """Whether the message is an answer: progress and tool lines are silent, and but for [Undo] no answer has buttons."""
-    keys = (button.get("callback_data", "") for row in message.keyboard for button in row)
-    return not message.silent and all(key.startswith(UNDO) for key in keys)
 
 
 def media_details(kind: str, content: bytes, seconds: int) -> Json:
@@ -228,8 +171,6 @@ def media_details(kind: str, content: bytes, seconds: int) -> Json:
             return {"duration": seconds}
         case "video_note":
             return {"length": 384, "duration": seconds}
-        case "video" | "animation":
-            return {"width": 640, "height": 360, "duration": seconds}
     return {}
 
 

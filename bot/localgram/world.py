@@ -70,7 +70,6 @@ class World:
             "can_read_all_group_messages": True,
             "supports_inline_queries": True,
             "can_connect_to_business": False,
-            "has_main_web_app": False,
             "has_topics_enabled": self.topics_in_private,
             "allows_users_to_create_topics": self.topics_in_private,
         }

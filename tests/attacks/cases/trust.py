@@ -15,7 +15,8 @@ from pathlib import Path
 
 from aiohttp import web
 
-from bot.localgram import Message, Person
+from bot.localgram import Message
+from fakes.localgram import Person
 from fakes.obedient_bot import LONG, TOKEN, ObedientBot, Owner, obedient_bot, orders, written
 from fakes.obedient_chat import order
 from fakes.searxng import result

@@ -21,13 +21,12 @@ from bot.cli import holder_client
 from bot.cli.command import Failed
 from bot.cli.holder_client import LOCK, Patience, change, holder_socket, holding_state
 from bot.cli.setup import settings_at
-from bot.localgram import Person
 from bot.setup import telegram
 from fakes import mcp_server
 from fakes.bot_process import Process
 from fakes.bot_running import TOKEN
 from fakes.command_line import start_voltaire
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.model_scripted import ModelServer, Reply, calls, says
 from fakes.patience import SECONDS, soon
 

@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from bot.localgram import Person
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 
 TOKEN = "777:local-gram_Token"
 Result = dict[str, object]

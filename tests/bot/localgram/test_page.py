@@ -10,9 +10,8 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from bot.localgram import Person
 from fakes.chromium import CHROMIUM, chromium
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.patience import SECONDS
 
 from .conftest import TOKEN, Raw, png

@@ -3,8 +3,7 @@
 import aiohttp
 import pytest
 
-from bot.localgram import Person
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.words import saying
 
 from .conftest import TOKEN, Raw, png

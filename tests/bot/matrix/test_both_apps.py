@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from bot.cli.doctor_machine import matrix as check_matrix
-from bot.localgram import is_final
 from bot.settings import MatrixSection, Settings, StateSection
 from fakes.bot_process import Process
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.matrix_person import MatrixPerson
 from fakes.model_scripted import ModelServer, says
 from fakes.synapse import PASSWORD, Synapse

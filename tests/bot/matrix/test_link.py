@@ -11,13 +11,12 @@ import pytest
 
 from agent.store import open_store
 from bot.channel import OutgoingMessage
-from bot.localgram import Person
 from bot.matrix.app import matrix_app
 from bot.matrix.rooms import RoomKey
 from bot.messaging_apps import Apps
 from bot.telegram.app import telegram_app
 from fakes.bot_running import OWNER, TOKEN, RunningBot, TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.matrix_person import MatrixPerson
 from fakes.matrix_running import MatrixScenario
 

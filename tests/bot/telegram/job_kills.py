@@ -27,9 +27,9 @@ from agent.schedule.times.rule import Every, Once, dump
 from agent.store import open_store
 from agent.store.jobs import JobSpec
 from agent.turn import texts
-from bot.localgram import Message, Person
+from bot.localgram import Message
 from fakes.bot_process import Process
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 from fakes.model_scripted import Json, Line, ModelServer, says
 from fakes.patience import soon
 

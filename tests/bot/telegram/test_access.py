@@ -6,10 +6,10 @@ from pathlib import Path
 
 from agent.store import open_store
 from bot.access import BURST, MOST_GUARDED, Access, Sender
-from bot.localgram import Person, is_final
 from bot.localgram.feed import Answered
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import Person, is_final
 from fakes.model_scripted import says
 from fakes.telegram_person import react
 from fakes.words import saying

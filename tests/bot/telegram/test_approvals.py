@@ -10,9 +10,10 @@ from pydantic import Field
 from agent.approvals import ApprovalRequest
 from agent.tools.tool import Call, Output, tool
 from bot.approval_question import question
-from bot.localgram import Message, is_final
+from bot.localgram import Message
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import soon
 from fakes.words import saying

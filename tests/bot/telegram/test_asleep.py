@@ -15,10 +15,9 @@ import pytest
 from agent.schedule.times.rule import Calendar, Once, dump
 from agent.store import open_store
 from agent.store.jobs import JobSpec
-from bot.localgram import Person, is_final
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person, is_final
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS, soon
 

@@ -12,9 +12,10 @@ from agent.language import languages, name_of
 from agent.schedule.planner import Planner
 from agent.store.jobs import JobSpec
 from bot.commands.table import BUTTONS, COMMANDS
-from bot.localgram import Message, is_final
+from bot.localgram import Message
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import says
 from fakes.patience import soon
 from fakes.words import saying

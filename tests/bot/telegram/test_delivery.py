@@ -8,10 +8,10 @@ import pytest
 
 from agent.store import open_store
 from bot.channel import OutgoingMessage
-from bot.localgram import is_final
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import says
 from fakes.patience import SECONDS, soon
 from fakes.telegram_person import block, unblock

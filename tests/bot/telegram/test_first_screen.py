@@ -6,10 +6,9 @@ import pytest
 
 from backend.protocol import Endpoint, ServerStatus, Speed, Status
 from bot.commands.table import COMMANDS
-from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.patience import soon
 
 TEXTS = Texts()

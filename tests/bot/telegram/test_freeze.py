@@ -9,9 +9,9 @@ from agent.budgets import WORDS, DailyBudgets
 from agent.turn import texts as turn_texts
 from bot import totp
 from bot.cli import exit_code
-from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import calls, says
 from fakes.patience import soon
 from tests.bot.telegram.test_approvals import is_question, push

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import is_final
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.model_scripted import ModelServer, says
 from fakes.patience import SECONDS, soon, within
 

@@ -3,9 +3,9 @@
 import asyncio
 
 from agent.store import Store
-from bot.localgram import Person
 from bot.texts import TEXTS
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import Person
 from fakes.patience import soon
 from fakes.words import saying
 

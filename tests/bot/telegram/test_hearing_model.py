@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.localgram import is_final
 from fakes import gguf_chain, gguf_projector, recordings
 from fakes.bot_running import OWNER
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from tests.bot.telegram.test_pictures import process
 
 SAID = "Is it raining?"

@@ -11,10 +11,10 @@ from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot import attachments
 from bot.attachments import NAME_CHARACTERS, safe_name
-from bot.localgram import is_final
 from fakes import documents
 from fakes.bot_running import TelegramScenario
 from fakes.hostile_files import FILES, HostileFile
+from fakes.localgram import is_final
 
 CHAT = "tg:111"
 

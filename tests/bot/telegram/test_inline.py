@@ -5,11 +5,11 @@ from pathlib import Path
 from agent.language import languages, speaking
 from agent.sandbox.host_report import HostReport
 from backend.protocol import Gpu, Phrase, ServerStatus, Speed, Status
-from bot.localgram import Person
 from bot.localgram.world import Query
 from bot.telegram.inline import facts
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import Person
 from fakes.patience import soon
 from fakes.words import saying
 

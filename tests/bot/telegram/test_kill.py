@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from agent.chats.chats import RESUMES
-from bot.localgram import Person, is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person, is_final
 from fakes.model_scripted import Json, Line, ModelServer, calls, says
 from fakes.patience import SECONDS, soon
 from fakes.words import saying

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from agent.sandbox.sandbox import folder_name
 from agent.turn.texts import INTERRUPTED
-from bot.localgram import Person
+from fakes.localgram import Person
 from fakes.model_scripted import Json, Line, calls
 from fakes.obedient_bot import QUESTION, ObedientBot, obedient_bot
 from fakes.obedient_chat import order

@@ -6,10 +6,10 @@ from typing import Any
 
 from agent.language import catalogue, languages, speaking
 from agent.model import Request
-from bot.localgram import Message, Person, is_final
+from bot.localgram import Message
 from bot.texts import TEXTS, Texts
 from fakes.bot_running import TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person, is_final
 from fakes.model_scripted import calls, says
 from fakes.patience import SECONDS, soon
 from tests.bot.telegram.test_approvals import push

@@ -10,9 +10,9 @@ from agent.schedule.times.rule import Once, dump
 from agent.store import Store
 from agent.store.jobs import JobSpec
 from agent.store.ledger import digest
-from bot.localgram import is_final
 from bot.texts import TEXTS
 from fakes.bot_running import TOKEN, RunningBot, TelegramScenario
+from fakes.localgram import is_final
 from fakes.telegram_person import forward
 from tests.bot.telegram.test_approvals import is_question, pushing
 from tests.bot.telegram.test_trust import noting

@@ -17,10 +17,10 @@ from agent.sandbox.sandbox import Sandboxes
 from agent.tools.files import read_file
 from agent.tools.tool import Call, Output, tool
 from bot import attachments
-from bot.localgram import is_final
 from bot.telegram import app
 from fakes import documents
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.localgram_faults import Kind
 from fakes.model_scripted import calls, in_order, says
 from fakes.words import saying

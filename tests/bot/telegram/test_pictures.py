@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bot.localgram import Person
 from fakes import gguf_chain, gguf_projector
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER
 from fakes.llama_embedded import serve
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, Person
 
 SAID = "A red square."
 REREAD = 32  # tokens

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from agent.schedule.planner import JobClassifier, Planner
-from bot.localgram import Person
 from bot.telegram.app import TelegramApp
 from bot.texts import Texts
 from fakes.bot_running import RunningBot, TelegramScenario
+from fakes.localgram import Person
 from fakes.telegram_person import react
 from fakes.words import saying
 

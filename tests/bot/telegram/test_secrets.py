@@ -5,8 +5,8 @@ import pytest
 from agent.approvals import ApprovalRequest
 from agent.leaks import LeakDetector
 from bot.channel import OutgoingMessage
-from bot.localgram import Person
 from fakes.bot_running import OWNER, TelegramScenario
+from fakes.localgram import Person
 from fakes.words import saying
 
 SECRET = "7311804495:AAHk3-9xTqLr_0vBwZyE2mNcD8sUuPfGa1o"

@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from bot.localgram import is_final
 from bot.messaging_apps import AppHealth, AppUnavailable
 from bot.telegram.updates import POLL_SECONDS
 from fakes.bot_running import TOKEN, TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.patience import SECONDS, soon
 from fakes.words import saying
 

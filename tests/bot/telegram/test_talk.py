@@ -11,10 +11,11 @@ from telegram import Message as TelegramMessage
 from telegram import User
 
 from agent.tools.tool import Call, Output, tool
-from bot.localgram import Message, is_final
+from bot.localgram import Message
 from bot.localgram.feed import Acted, Drafted, Posted
 from bot.telegram.incoming_message import message_text, strangers_text
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import calls, in_order, says
 from fakes.patience import SECONDS, soon, within
 from fakes.telegram_person import react

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from bot import replies
-from bot.localgram import is_final
 from bot.localgram.feed import Drafted
 from fakes.bot_process import Process
 from fakes.bot_running import OWNER, TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.model_scripted import ModelServer, Reply, says
 from fakes.patience import soon
 from fakes.words import saying

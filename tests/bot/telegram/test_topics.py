@@ -8,9 +8,9 @@ import pytest
 
 from agent.messages import User
 from agent.model import Request
-from bot.localgram import Message, Topic, is_final
+from bot.localgram import Message, Topic
 from fakes.bot_running import OWNER, TOKEN, TelegramScenario
-from fakes.localgram import Localgram
+from fakes.localgram import Localgram, is_final
 from fakes.model_scripted import says
 from fakes.patience import SECONDS
 from fakes.telegram_person import create_topic

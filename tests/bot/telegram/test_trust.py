@@ -5,9 +5,9 @@ import pytest
 from agent.sandbox.sandbox import Sandboxes
 from agent.tools.tool import Call, Output, tool
 from bot.commands.trust import VOUCHING
-from bot.localgram import is_final
 from bot.texts import Texts
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 from fakes.model_scripted import calls, says
 from fakes.telegram_person import forward
 from tests.bot.telegram.test_approvals import is_question

@@ -11,10 +11,10 @@ from agent.pictures import VisionLimits
 from agent.sandbox.sandbox import Sandboxes
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.intake import CUT, LONGEST
-from bot.localgram import is_final
 from bot.telegram.incoming_message import message_text, quotation, strangers_text
 from fakes import recordings
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import is_final
 
 from .test_media import PNG, images, told
 
