@@ -37,8 +37,8 @@ from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.language import translate_phrase, translated
 from agent.leaks import LeakDetector
-from agent.llm.gpu_queue import OnWait, QueuedModel, backend_queue, profile_held
 from agent.llm.openai import OpenAIModel, message_json
+from agent.llm.queued_model import OnWait, QueuedModel, backend_queue, profile_held
 from agent.llm.selftest import SelftestStore
 from agent.memory.notes import ChatMemory
 from agent.memory.search import Embedder, SemanticSearch

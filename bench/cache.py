@@ -34,8 +34,8 @@ from agent.chats.chats import Chats
 from agent.context.cache_audit import kept
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
-from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
+from agent.llm.queued_model import QueuedModel
 from agent.messages import Assistant, Message, System, User
 from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text

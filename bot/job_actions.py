@@ -11,7 +11,7 @@ from agent.approvals import GuardedCall
 from agent.budgets import CallBudget
 from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import translate_phrase, translated
-from agent.llm.gpu_queue import QueuedModel
+from agent.llm.queued_model import QueuedModel
 from agent.sandbox.hosts import HostRequest
 from agent.schedule.scheduler import SubmitTask, tell_change
 from agent.schedule.watches import RunWatch, Watch, look

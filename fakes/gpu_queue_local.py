@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from agent.llm.gpu_queue import GpuHold
+from agent.llm.queued_model import GpuHold
 from backend.protocol import Priority
 
 
@@ -20,7 +20,7 @@ class _Place:
 
 
 class LocalGpuQueue:
-    """agent.llm.gpu_queue.GpuQueue. Nobody is ever kept waiting by heat."""
+    """agent.llm.queued_model.GpuQueue. Nobody is ever kept waiting by heat."""
 
     def __init__(self) -> None:
         self._waiting: list[_Place] = []

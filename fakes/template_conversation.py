@@ -41,8 +41,8 @@ from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
-from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
+from agent.llm.queued_model import QueuedModel
 from agent.model import Ahead, Completion, ModelRefused, Piece, Request
 from agent.store import Incoming, open_store
 from agent.tools.context import ToolContext

@@ -28,7 +28,7 @@ from agent.context.compaction_plan import (
     without_summary,
 )
 from agent.errors import AgentError, BackendAway, ContextFull
-from agent.llm.gpu_queue import GpuQueue, QueuedModel
+from agent.llm.queued_model import GpuQueue, QueuedModel
 from agent.messages import Message, System, ToolResult, User
 from agent.model import Completion, Model, ModelRefused, Request
 from agent.store import Store

@@ -17,7 +17,7 @@ from agent.aio import move_on_when
 from agent.approvals import ApprovalRows, Approvals
 from agent.evaluate.runner import Power, measured_energy
 from agent.events import CallRefused, Event, ModelFinished, Reason, ToolCalled
-from agent.llm.gpu_queue import GpuQueue
+from agent.llm.queued_model import GpuQueue
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import Assistant, Message, System, ToolResult
 from agent.model import Model, Piece, Request, WrappedModel

@@ -2,6 +2,6 @@
 
 openai/            chat completions over HTTP, the wire form
 tool_call_parser/  tool calls that came as text
-gpu_queue.py       the queue for the GPU, and models whose calls wait in it
+queued_model.py    models whose calls wait for the GPU, in the queue of the backend
 selftest.py        whether a model calls tools here
 """

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any, Literal, Protocol
 
 from agent.language import translated
-from agent.llm.gpu_queue import GpuQueue
+from agent.llm.queued_model import GpuQueue
 from agent.llm.tool_call_parser import KnownTools, ToolCallParser
 from agent.messages import Assistant, Message, System, ToolCall, ToolResult, User
 from agent.model import Model, ModelRefused, Request, completion_of

@@ -22,8 +22,8 @@ from agent.evaluate.runner import EvalSetup, Prompt, run_task
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
 from agent.events import Event, ModelFinished, TurnFinished
-from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import message_json
+from agent.llm.queued_model import QueuedModel
 from agent.messages import Message, System, User
 from agent.model import Completion, Piece, Request, WrappedModel
 from agent.prompt import system_text

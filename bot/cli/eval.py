@@ -18,7 +18,7 @@ from agent.evaluate.runner import PROMPTS, EvalSetup, Prompt, gpu_power, run_tas
 from agent.evaluate.scores import Rates, Score, append_score, load_scores, rates_by
 from agent.evaluate.stage import Stage, open_stage
 from agent.evaluate.tasks import EvalTask, suite
-from agent.llm.gpu_queue import QueuedModel
+from agent.llm.queued_model import QueuedModel
 from agent.store import Store, open_store
 from backend.protocol import EVAL, IDLE
 from bot.cli.bench import number, share

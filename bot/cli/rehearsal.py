@@ -19,7 +19,7 @@ from rich.table import Table
 from agent.agent import Agent
 from agent.evaluate.rehearsal import RehearsalSetup, Rehearsed, Summary, rehearse, summary
 from agent.evaluate.runner import gpu_power
-from agent.llm.gpu_queue import GpuQueue, backend_queue
+from agent.llm.queued_model import GpuQueue, backend_queue
 from agent.sandbox.output_buffer import visible
 from agent.store.turns import RecordedTurn
 from backend.client import BackendUnavailable

@@ -15,7 +15,7 @@ from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, Event, TurnFinished
 from agent.leaks import LeakDetector
-from agent.llm.gpu_queue import QueuedModel
+from agent.llm.queued_model import QueuedModel
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.store import Incoming, Store, open_store

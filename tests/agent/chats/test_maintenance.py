@@ -10,7 +10,7 @@ from agent.chats.chats import Chats
 from agent.chats.maintenance import HOUR, PRUNE, QUIET_SECONDS, VACUUM, Maintenance
 from agent.context.window import ModelWindow
 from agent.errors import BackendAway
-from agent.llm.gpu_queue import GpuHold
+from agent.llm.queued_model import GpuHold
 from agent.memory.search import Embedder, SemanticSearch
 from agent.model import Completion, ModelRefused, Request
 from agent.store.backup import SNAPSHOT

@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from agent.errors import BackendAway
-from agent.llm.gpu_queue import GpuHold, QueuedModel, ReportingHold
+from agent.llm.queued_model import GpuHold, QueuedModel, ReportingHold
 from agent.messages import User
 from agent.model import ModelRefused, Request
 from backend.client import GpuLease

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import web
 
 from agent.events import Event, ModelFinished, Notice, TextDelta
-from agent.llm.gpu_queue import QueuedModel, backend_queue
 from agent.llm.openai import OpenAIModel
+from agent.llm.queued_model import QueuedModel, backend_queue
 from agent.llm.tool_call_parser import KnownTools
 from agent.messages import System, User
 from agent.model import Completion, Request, TextPiece

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from agent.llm.gpu_queue import backend_queue, profile_held
 from agent.llm.openai import OpenAIModel
+from agent.llm.queued_model import backend_queue, profile_held
 from agent.llm.selftest import SelftestStore
 from agent.tools.registry import chosen
 from backend.config import BackendConfig

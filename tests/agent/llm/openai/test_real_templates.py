@@ -16,8 +16,8 @@ from agent.channels import Assignment, NoChannels
 from agent.chats.chats import Chats
 from agent.context.window import ModelWindow
 from agent.events import Emit, TurnFinished
-from agent.llm.gpu_queue import QueuedModel
 from agent.llm.openai import OpenAIModel
+from agent.llm.queued_model import QueuedModel
 from agent.store import Incoming, open_store
 from agent.tools.context import ToolContext
 from agent.tools.registry import chosen

@@ -1,4 +1,4 @@
-"""The queue for the GPU, and models whose calls wait in it.
+"""Models whose calls wait in the queue for the GPU.
 
 The GPU is held for one model call at a time, so that a long-running tool or a
 question to the owner delays no other chat. The queue itself is in the backend,

@@ -1,6 +1,6 @@
 import asyncio
 
-from agent.llm.gpu_queue import QueuedModel
+from agent.llm.queued_model import QueuedModel
 from agent.messages import Assistant, User
 from agent.model import Request
 from backend.protocol import IDLE, PERSON, SCHEDULED, Priority
