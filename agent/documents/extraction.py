@@ -182,7 +182,7 @@ def pdf(document: Document) -> Iterator[Block]:
     if unread:
         named = "its pages" if unread == len(pages) else f"{unread} of its {len(pages)} pages"
         why = "" if ocr else "; with tesseract-ocr on this computer, scans can be read"
-        document.notes.append(f"No text was found on {named}{why}.")
+        document.notes.append(f"Little or no text was found on {named}{why}.")
 
 
 def has_words(text: str) -> bool:
