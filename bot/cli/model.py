@@ -404,12 +404,7 @@ def report_fields(profile: Profile, free: FreeMemory, report: FitReport) -> dict
         {
             "context": row.options.context,
             "cache": row.options.cache_k,
-            "weights": row.need.weights,
-            "host_weights": row.need.host_weights,
-            "kv": row.need.kv,
-            "compute": row.need.compute,
-            "draft": row.need.draft,
-            "projector": row.need.projector,
+            **asdict(row.need),
             "experts_in_ram": row.options.cpu_experts,
             "fits": row.fits,
         }
