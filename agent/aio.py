@@ -4,11 +4,12 @@ BackgroundTasks   work beside a block, cancelled and awaited at its end
 move_on_when      a block that is cancelled when an event is set
 complete          work that is completed even if its caller is cancelled
 set_within        waits for an event, for a number of seconds
+output_of         a program that is run to its end
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
@@ -99,3 +100,25 @@ async def set_within(event: asyncio.Event, seconds: float) -> bool:
     except TimeoutError:
         return event.is_set()
     return True
+
+
+async def output_of(
+    *command: str, seconds: float, stdin: bytes = b"", env: Mapping[str, str] | None = None
+) -> tuple[int, bytes]:
+    """Run a program to its end; its exit code and standard output. It does not outlive this call.
+
+    Raises TimeoutError.
+    """
+    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=pipe, stdout=pipe, stderr=null, env=env, start_new_session=True
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            output, _ = await process.communicate(stdin)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await complete(process.wait())
+    assert process.returncode is not None
+    return process.returncode, output

@@ -4,7 +4,6 @@ Sizes are read here, from the first bytes; pixels are decoded by resvg (Rust) in
 limits on memory and time, so that no server decodes a file that somebody else made.
 """
 
-import asyncio
 import base64
 import struct
 import sys
@@ -13,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from math import sqrt
 
-from agent.aio import complete
+from agent.aio import output_of
 from agent.errors import ToolError
 from agent.language import translated
 from agent.messages import User
@@ -181,25 +180,14 @@ def upright(content: bytes, facts: PictureFacts) -> str:
 
 async def drawn_by_another(frame: str, picture: str) -> bytes:
     """The PNG of a picture in its frame, drawn by a child process. ToolError where that fails."""
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-I", "-c", DRAW, str(MEMORY), str(SECONDS)),
-        stdin=pipe,
-        stdout=pipe,
-        stderr=null,
-        env={},
-        start_new_session=True,
-    )
+    command = (sys.executable, "-I", "-c", DRAW, str(MEMORY), str(SECONDS))
     try:
-        async with asyncio.timeout(SECONDS):
-            drawn, _ = await process.communicate(f"{frame}\0{picture}".encode())
+        code, drawn = await output_of(
+            *command, seconds=SECONDS, stdin=f"{frame}\0{picture}".encode(), env={}
+        )
     except TimeoutError:
         raise ToolError("the picture takes too long to read") from None
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await complete(process.wait())
-    if process.returncode:
+    if code:
         raise ToolError(DAMAGED)
     return drawn
 

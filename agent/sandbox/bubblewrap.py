@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from agent.aio import output_of
 from agent.errors import ToolError
 from agent.sandbox import seccomp
 
@@ -177,11 +178,7 @@ async def problem_of(path: str) -> str:
         return "bubblewrap is not installed; install the package bubblewrap."
     if Path(path).stat().st_mode & stat.S_ISUID:
         return f"{path} is setuid root, which widens an attack; remove the bit with chmod u-s."
-    process = await asyncio.create_subprocess_exec(
-        path, "--version", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    async with asyncio.timeout(VERSION_SECONDS):
-        output, _ = await process.communicate()
+    _, output = await output_of(path, "--version", seconds=VERSION_SECONDS)
     version = tuple(int(n) for n in re.findall(rb"\d+", output)[:2])
     if version < OLDEST:
         name = ".".join(map(str, version)) or "of unknown version"

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from agent.aio import complete
+from agent.aio import output_of
 from agent.errors import ToolError
 from agent.sandbox.hosts import HostRefused, HostRequest, Hosts, Permit, WholeWeb
 from agent.sandbox.observer import Observer
@@ -241,23 +241,14 @@ async def page_text(
     known = charset if CHARSET.fullmatch(charset) else ""
     kind = "html" if html else "feed" if feed else "plain" if grep is None else "grep"
     argv = ["-I", "-S", "-c", READ_PAGE, str(CODE), *limits, known, kind, grep or address]
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, *argv, stdin=pipe, stdout=pipe, stderr=null, env={}, start_new_session=True
-    )
     try:
-        async with asyncio.timeout(seconds):
-            text, _ = await process.communicate(page)
+        code, text = await output_of(sys.executable, *argv, seconds=seconds, stdin=page, env={})
     except TimeoutError:
-        text = b""
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await complete(process.wait())
-    if process.returncode == NO_EXPRESSION:
+        code, text = -1, b""
+    if code == NO_EXPRESSION:
         raise ToolError(f"{grep} is not a regular expression.")
-    if process.returncode == NO_FEED:
+    if code == NO_FEED:
         raise ToolError("The page is no RSS or Atom feed.")
-    if process.returncode:
+    if code:
         raise ToolError("The page takes too much time or memory to read.")
     return text.decode()

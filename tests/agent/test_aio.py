@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from agent.aio import BackgroundTasks, complete, move_on_when, set_within
+from agent.aio import BackgroundTasks, complete, move_on_when, output_of, set_within
+from fakes.patience import SECONDS, soon
 
 
 async def forever() -> None:
@@ -156,3 +158,14 @@ async def test_background_tasks_end_with_their_block_and_their_failures_are_logg
             await steps()
     assert [record.getMessage() for record in caplog.records] == ["the failing one failed"]
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_program_does_not_outlive_whoever_waits_for_it(tmp_path: Path) -> None:
+    written = tmp_path / "pid"
+    words = ("sh", "-c", f"echo $$ > {written}.new; mv {written}.new {written}; exec sleep 600")
+    waiting = asyncio.create_task(output_of(*words, seconds=SECONDS))
+    await soon(written.exists)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not Path("/proc", written.read_text().strip()).exists()
