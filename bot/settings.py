@@ -106,7 +106,7 @@ class TelegramSection(Section):
     token_file: Path | None = None
     """A file that holds the token and nothing else."""
     base_url: str = "https://api.telegram.org"
-    """Any Bot API server; your own one lifts the limits on file sizes."""
+    """Any Bot API server; your own one lifts the limits on file sizes, and speaks to Telegram like the usual one."""
     owners: list[int] = []
     """Numeric Telegram ids of those who may approve, pair others and configure."""
     allow: list[int] = []
