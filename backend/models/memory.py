@@ -63,8 +63,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class MemoryNeed:
-    """What a model takes, in bytes: `weights`, `kv`, `compute`, `draft` and `overhead` on the GPU, or in host
-    memory without one.
+    """What a model takes, in bytes: `weights`, `kv`, `compute`, `draft`, `overhead` on the GPU if there is one.
 
     `draft` is everything that a draft model takes, `projector` that of a picture projector.
     `checkpoints` are copies of recurrent states and sliding windows, with which a long chat fills
