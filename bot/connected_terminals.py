@@ -44,12 +44,12 @@ UPLOAD_LIMIT = 50 << 20  # bytes of a file for a terminal, which is one message
 JsonFields = dict[str, Any]
 
 
-class SessionEnded(Exception):
+class TerminalGone(Exception):
     """The terminal's connection ended before it replied."""
 
 
 @dataclass(eq=False)
-class Session:
+class ConnectedTerminal:
     """One connected terminal; `interactive` where a person sits at it. `send` queues a message to it. `client` is
     "", or the program at the owner's page that asks through it; approvals then go to the owners."""
 
@@ -63,9 +63,9 @@ class Session:
     _ended: bool = False
 
     async def request(self, message: JsonFields, id: str) -> Any:
-        """Send a message and wait for the reply to it. Raises SessionEnded."""
+        """Send a message and wait for the reply to it. Raises TerminalGone."""
         if self._ended:
-            raise SessionEnded
+            raise TerminalGone
         reply = self._replies[id] = asyncio.get_running_loop().create_future()
         self.send({**message, "id": id})
         try:
@@ -82,7 +82,7 @@ class Session:
         self._ended = True
         for reply in self._replies.values():
             if not reply.done():
-                reply.set_exception(SessionEnded())
+                reply.set_exception(TerminalGone())
 
     async def ask(self, request: ApprovalRequest) -> Decision | None:
         """Ask for an approval at the terminal: whoever sits there is the owner. None once the terminal is gone: the
@@ -90,7 +90,7 @@ class Session:
         asked = {"type": "question", "request": asdict(request)}
         try:
             answer = await self.request(asked, request.id)
-        except SessionEnded:
+        except TerminalGone:
             return None
         return answer if answer in ("once", "chat") else "denied"
 
@@ -98,13 +98,13 @@ class Session:
         """Send files to the terminal, which writes them to its folder. Raises ToolError if it cannot."""
         try:
             problem = await self.show_files(files, caption)
-        except SessionEnded:
+        except TerminalGone:
             problem = "the terminal is gone"
         if problem:
             raise ToolError(f"{', '.join(name for _, name in files)} was not sent: {problem}")
 
     async def show_files(self, files: Sequence[NamedFile], caption: str) -> str:
-        """Have the terminal write the files; return why it could not, or "". Raises SessionEnded."""
+        """Have the terminal write the files; return why it could not, or "". Raises TerminalGone."""
         content = [
             {"name": name, "base64": base64.b64encode(await asyncio.to_thread(file.read)).decode()}
             for file, name in files
@@ -113,111 +113,111 @@ class Session:
         return str(await self.request(message, f"files-{id(message)}") or "")
 
 
-class Sessions:
+class ConnectedTerminals:
     """The connected terminals. `apps` are the bot's messaging apps, None where no bot runs; every chat that
     belongs to none of them is a terminal's."""
 
     def __init__(self, store: Store, apps: "Apps | None") -> None:
         self._store = store
         self.apps = apps
-        self._open: list[Session] = []
+        self._open: list[ConnectedTerminal] = []
         self.closing = False  # the holder ends, and the next one continues their turns
 
-    def in_chat(self, chat: str) -> list[Session]:
+    def in_chat(self, chat: str) -> list[ConnectedTerminal]:
         return [each for each in self._open if each.chat == chat]
 
-    def person_at(self, chat: str) -> Session | None:
+    def person_at(self, chat: str) -> ConnectedTerminal | None:
         """The first terminal at which a person has that chat open."""
         return next((each for each in self.in_chat(chat) if each.interactive), None)
 
-    def senders(self, answers: Sequence[Incoming]) -> list[Session]:
+    def senders(self, answers: Sequence[Incoming]) -> list[ConnectedTerminal]:
         """The connected terminals that sent the first of the messages that a turn answers."""
         if not answers or answers[0].source != CLI:
             return []
         return [each for each in self._open if own_update(answers[0]) in each.updates]
 
-    def enter(self, session: Session) -> None:
+    def enter(self, terminal: ConnectedTerminal) -> None:
         """Register a terminal, which is shown the events of its turns from now on."""
-        self._open.append(session)
+        self._open.append(terminal)
 
-    async def leave(self, session: Session, chats: Chats) -> None:
+    async def leave(self, terminal: ConnectedTerminal, chats: Chats) -> None:
         """Remove a terminal and stop its turn, unless the next holder is to continue it."""
-        self._open.remove(session)
-        session.end()
+        self._open.remove(terminal)
+        terminal.end()
         if self.closing:
             return
-        running = chats.assignment(session.chat)
-        if running and first_update(running.answers) in session.updates:
+        running = chats.assignment(terminal.chat)
+        if running and first_update(running.answers) in terminal.updates:
             with suppress(StoreError):
-                await chats.stop(session.chat)
-        elif session.updates:
-            chats.wake(session.chat)  # drops what waits
+                await chats.stop(terminal.chat)
+        elif terminal.updates:
+            chats.wake(terminal.chat)  # drops what waits
 
     async def say(
-        self, session: Session, chats: Chats, text: str, update: str, stranger: str = ""
+        self, terminal: ConnectedTerminal, chats: Chats, text: str, update: str, stranger: str = ""
     ) -> None:
         """Submit a terminal's message, once even if it was already sent to a holder that is gone."""
-        session.updates.add(update)
-        running = chats.assignment(session.chat)
+        terminal.updates.add(update)
+        running = chats.assignment(terminal.chat)
         if running and first_update(running.answers) != update:
-            session.send(wire_form(Notice(self._busy(running))))
-        origin: Origin = "person" if session.client else "owner"
-        incoming = Incoming(session.chat, CLI, update, text, origin=origin, stranger=stranger)
+            terminal.send(wire_form(Notice(self._busy(running))))
+        origin: Origin = "person" if terminal.client else "owner"
+        incoming = Incoming(terminal.chat, CLI, update, text, origin=origin, stranger=stranger)
         if await chats.submit(incoming):
-            by = session.client or "terminal"
-            await self._store.ledger.record("message", session.chat, by=by, text=digest(text))
+            by = terminal.client or "terminal"
+            await self._store.ledger.record("message", terminal.chat, by=by, text=digest(text))
             return
         ended = await self._store.turns.ended(CLI, update)
         words, reason = ended or ("", None)
         if not words and reason in (None, "cancelled"):
             if ended:  # dropped by a holder to which this terminal came too late
                 await self._store.inbox.wait_again(CLI, update)
-            chats.wake(session.chat)
+            chats.wake(terminal.chat)
             return
         told = TurnFinished(words or translated(texts.STOPPED), reason or "cancelled", 0)
-        session.send(wire_form(told))
+        terminal.send(wire_form(told))
 
-    async def retry(self, session: Session, chats: Chats) -> bool:
+    async def retry(self, terminal: ConnectedTerminal, chats: Chats) -> bool:
         """Answer the terminal's last question again; False where there is none."""
-        last = await self._store.turns.last(session.chat)
+        last = await self._store.turns.last(terminal.chat)
         if last is None or last[0].source != CLI:
             return False
         rows = await self._store.inbox.of_turn(last[0].id)
-        session.updates |= {own_update(row.incoming) for row in rows}
-        return await chats.retry(session.chat)
+        terminal.updates |= {own_update(row.incoming) for row in rows}
+        return await chats.retry(terminal.chat)
 
-    async def deliver(self, session: Session) -> None:
+    async def deliver(self, terminal: ConnectedTerminal) -> None:
         """Show what jobs post to the terminal's chat, until cancelled."""
-        if self.app(session.chat) or session.chat.startswith(APP_PREFIXES):
+        if self.app(terminal.chat) or terminal.chat.startswith(APP_PREFIXES):
             return
         outbox, woken = self._store.outbox, asyncio.Event()
         outbox.on_wake.append(woken.set)
         try:
-            if self.person_at(session.chat) is session:
-                await outbox.requeue(session.chat)
+            if self.person_at(terminal.chat) is terminal:
+                await outbox.requeue(terminal.chat)
             while True:
                 woken.clear()
                 try:
-                    while row := await outbox.claim(session.chat):
-                        await self._show(session, row)
+                    while row := await outbox.claim(terminal.chat):
+                        await self._show(terminal, row)
                     await woken.wait()
                 except StoreError as error:
-                    log.warning("%s waits: %s", session.chat, error)
+                    log.warning("%s waits: %s", terminal.chat, error)
                     await set_within(woken, AGAIN_SECONDS)
         finally:
             outbox.on_wake.remove(woken.set)
 
-    async def _show(self, session: Session, row: OutboxRow) -> None:
+    async def _show(self, terminal: ConnectedTerminal, row: OutboxRow) -> None:
         try:
             message = OutgoingMessage.from_json(row.payload)
             if message.file:
                 path = Path(message.file)
                 with await asyncio.to_thread(path.open, "rb") as file:
-                    if problem := await session.show_files([(file, path.name)], message.text):
+                    if problem := await terminal.show_files([(file, path.name)], message.text):
                         raise ValueError(problem)
             else:
                 shown = {"type": "message", "text": message.text}
-                await session.request(shown, f"message-{row.id}")
+                await terminal.request(shown, f"message-{row.id}")
         except (ValueError, OSError) as error:
             await self._store.outbox.failed(row.id, str(error))
         except BaseException:
@@ -246,7 +246,7 @@ class BotChannels(Channels, TurnListener):
     `attachments` come with the messages of apps; `listeners` are shown the turns that no terminal asked for.
     """
 
-    terminals: Sessions
+    terminals: ConnectedTerminals
     attachments: "AttachmentFetcher | None" = None
     listeners: Sequence[TurnListener] = ()
 
@@ -274,13 +274,13 @@ class BotChannels(Channels, TurnListener):
 
     def asker(self, assignment: Assignment) -> AskOwners | None:
         if assignment.turn.source == CLI:
-            session = next(iter(self.terminals.senders(assignment.answers)), None)
-            if session is None or not session.client:
-                return session.ask if session and session.interactive else None
+            terminal = next(iter(self.terminals.senders(assignment.answers)), None)
+            if terminal is None or not terminal.client:
+                return terminal.ask if terminal and terminal.interactive else None
         if app := self.terminals.app(assignment.chat):
             return app.approvals.ask
-        if session := self.terminals.person_at(assignment.chat):
-            return session.ask
+        if terminal := self.terminals.person_at(assignment.chat):
+            return terminal.ask
         return self._apps.ask if self._apps else None
 
     def file_sender(self, chat: str) -> FileSender | None:
@@ -293,15 +293,15 @@ class BotChannels(Channels, TurnListener):
         return self._apps is not None
 
     async def event(self, assignment: Assignment, event: Event) -> None:
-        for session in self.terminals.senders(assignment.answers):
-            session.send(wire_form(event))
+        for terminal in self.terminals.senders(assignment.answers):
+            terminal.send(wire_form(event))
         if assignment.turn.source != CLI:
             for listener in self.listeners:
                 await listener.event(assignment, event)
 
     async def waiting(self, chat: str, why: str) -> None:
-        for session in self.terminals.in_chat(chat):
-            session.send(wire_form(Notice(why)))
+        for terminal in self.terminals.in_chat(chat):
+            terminal.send(wire_form(Notice(why)))
         for listener in self.listeners:
             await listener.waiting(chat, why)
 

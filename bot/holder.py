@@ -13,12 +13,12 @@ if TYPE_CHECKING:  # a command that makes a single change needs none of it
     from agent.agent import Agent
     from agent.chats.chats import Chats
     from agent.schedule.planner import Planner
-    from bot.connected_terminals import Sessions
+    from bot.connected_terminals import ConnectedTerminals
 
 
 @dataclass(frozen=True)
 class Holder:
-    """The running parts that clients' requests need. `agent`, `chats` and `sessions` are None in a command that
+    """The running parts that clients' requests need. `agent`, `chats` and `terminals` are None in a command that
     makes a single change; `profiles` then gives the names of all profiles where no backend runs."""
 
     settings: Settings
@@ -26,7 +26,7 @@ class Holder:
     store: Store
     agent: "Agent | None" = None
     chats: "Chats | None" = None
-    sessions: "Sessions | None" = None
+    terminals: "ConnectedTerminals | None" = None
     runs_jobs: bool = False
     profiles: Callable[[], Collection[str]] = tuple
 

@@ -45,7 +45,7 @@ from bot.attachments import AttachmentFetcher
 from bot.channel import OutgoingMessage
 from bot.commands.context import ModelSource, Services
 from bot.commands.people import TOY
-from bot.connected_terminals import BotChannels, Sessions
+from bot.connected_terminals import BotChannels, ConnectedTerminals
 from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries, run_watch
 from bot.messaging_apps import Apps
@@ -90,8 +90,8 @@ async def serve_bot(
     """
     leaks = leak_detector(settings)
     async with open_checked_state(settings) as store, open_apps(settings, store, leaks) as apps:
-        sessions = Sessions(store, apps)
-        channels = BotChannels(sessions)
+        terminals = ConnectedTerminals(store, apps)
+        channels = BotChannels(terminals)
         async with (
             open_agent(settings, backend, store, channels, leaks=leaks, jobs_note="") as agent,
             SpokenReplies(agent.sandboxes.of, voice_models(settings.state_dir)) as voice,
@@ -105,7 +105,7 @@ async def serve_bot(
             ) as chats,
             open_scheduler(settings, agent, chats),
             background_work(settings, agent, apps, chats, notify),
-            serve_holder(Holder(settings, backend, store, agent, chats, sessions, runs_jobs=True)),
+            serve_holder(Holder(settings, backend, store, agent, chats, terminals, runs_jobs=True)),
         ):
             await record_configuration(settings, store)
             await apps.serve(

@@ -38,7 +38,7 @@ from agent.voice.speech_to_text import SpeechToText
 from backend.client import BackendClient
 from bot.attachments import AttachmentFetcher
 from bot.commands.context import Services
-from bot.connected_terminals import BotChannels, Sessions
+from bot.connected_terminals import BotChannels, ConnectedTerminals
 from bot.messaging_apps import Apps, MessagingApp
 from bot.telegram.app import TelegramApp, TelegramConfig, telegram_app
 from bot.voice.replies import SpokenReplies
@@ -137,7 +137,7 @@ class ScriptedAgent:
             turn = replace(turn, stop=stop, answer_now=answer_now, history=history)
             return await run_turn(turn, emit)
 
-        channels = BotChannels(Sessions(store, apps), listeners=(apps,))
+        channels = BotChannels(ConnectedTerminals(store, apps), listeners=(apps,))
         if self.sandbox:
             library = partial(self.library, store) if self.library else lambda chat: NoDocuments()
             agent = SimpleNamespace(

@@ -93,7 +93,7 @@ async def turn_at_holder(
     stranger: str = "",
     client: str = "",
 ) -> TurnFinished:
-    """Run one turn in the process that holds the state. `client` is that of bot.connected_terminals.Session."""
+    """Run one turn in the process that holds the state. `client` is that of bot.connected_terminals.ConnectedTerminal."""
 
     async def turn(holder: HolderClient) -> TurnFinished:
         async with holder.terminal(chat, interactive=False, client=client) as terminal:

@@ -30,7 +30,7 @@ from bot.agent_config import open_agent
 from bot.cli.command import Failed, for_person
 from bot.cli.holder_client import holder_socket
 from bot.cli.tool import TOOL_ACTS
-from bot.connected_terminals import BotChannels, JsonFields, Session, Sessions
+from bot.connected_terminals import BotChannels, ConnectedTerminal, ConnectedTerminals, JsonFields
 from bot.holder import Holder
 from bot.settings import Settings
 from bot.state import open_state
@@ -103,22 +103,22 @@ class HolderApi:
 
     async def close(self, app: web.Application) -> None:
         """End the terminals' connections: the next holder continues their turns."""
-        assert self.holder.sessions
-        self.holder.sessions.closing = True
+        assert self.holder.terminals
+        self.holder.terminals.closing = True
         for socket in list(self._sockets):
             await socket.close()
 
     async def terminal(self, request: web.Request) -> web.WebSocketResponse:
-        sessions, chats, agent = self.holder.sessions, self.holder.chats, self.holder.agent
-        assert sessions and chats and agent
+        terminals, chats, agent = self.holder.terminals, self.holder.chats, self.holder.agent
+        assert terminals and chats and agent
         sent: asyncio.Queue[JsonFields] = asyncio.Queue()
         query = request.query
         interactive, client = query["interactive"] == "1", query["client"]
-        session = Session(query["chat"], interactive, sent.put_nowait, client)
+        terminal = ConnectedTerminal(query["chat"], interactive, sent.put_nowait, client)
         socket = web.WebSocketResponse(timeout=CLOSING_SECONDS, max_msg_size=0)
         await socket.prepare(request)
         self._sockets.add(socket)
-        sessions.enter(session)
+        terminals.enter(terminal)
 
         async def forward() -> None:
             with suppress(ConnectionError):
@@ -129,10 +129,10 @@ class HolderApi:
             work = [tasks.create_task(forward())]
             try:
                 await serving_model(agent)
-                if session.interactive:
-                    work.append(tasks.create_task(sessions.deliver(session)))
+                if terminal.interactive:
+                    work.append(tasks.create_task(terminals.deliver(terminal)))
                 async for message in socket:
-                    await self.receive(session, FromTerminal.model_validate_json(message.data))
+                    await self.receive(terminal, FromTerminal.model_validate_json(message.data))
             except Exception as error:  # noqa: BLE001 - where a connection ends
                 with suppress(ConnectionError):
                     await socket.send_json({"type": "failed", **as_failure(error)})
@@ -140,20 +140,20 @@ class HolderApi:
                 self._sockets.discard(socket)
                 for task in work:
                     task.cancel()
-                await complete(sessions.leave(session, chats))
+                await complete(terminals.leave(terminal, chats))
         return socket
 
-    async def receive(self, session: Session, message: FromTerminal) -> None:
-        sessions, chats = self.holder.sessions, self.holder.chats
-        assert sessions and chats
+    async def receive(self, terminal: ConnectedTerminal, message: FromTerminal) -> None:
+        terminals, chats = self.holder.terminals, self.holder.chats
+        assert terminals and chats
         if message.say is not None:
-            await sessions.say(session, chats, message.say, message.update, message.stranger)
+            await terminals.say(terminal, chats, message.say, message.update, message.stranger)
         elif message.reply is not None:
-            session.replied(message.reply, message.value)
+            terminal.replied(message.reply, message.value)
         elif message.stop:
-            await chats.stop(session.chat)
+            await chats.stop(terminal.chat)
         elif message.retry:
-            session.send({"type": "retried", "done": await sessions.retry(session, chats)})
+            terminal.send({"type": "retried", "done": await terminals.retry(terminal, chats)})
 
 
 async def serving_model(agent: Agent) -> None:
@@ -205,8 +205,8 @@ async def serve_command(
     released = asyncio.Event()
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_state(settings))
-        sessions = Sessions(store, None)
-        channels, note = BotChannels(sessions), WHILE_OPEN if jobs else NOTHING_RUNS
+        terminals = ConnectedTerminals(store, None)
+        channels, note = BotChannels(terminals), WHILE_OPEN if jobs else NOTHING_RUNS
         opened = open_agent(settings, backend, store, channels, jobs_note=note)
         agent = await stack.enter_async_context(opened)
         zone = settings.agent.timezone
@@ -217,7 +217,7 @@ async def serve_command(
             from bot.service import open_scheduler
 
             await stack.enter_async_context(open_scheduler(settings, agent, chats))
-        holder = Holder(settings, backend, store, agent, chats, sessions, runs_jobs=jobs)
+        holder = Holder(settings, backend, store, agent, chats, terminals, runs_jobs=jobs)
         api = HolderApi(holder, released)
         await stack.enter_async_context(serving(api))
         yield released

@@ -5,7 +5,7 @@ from agent.messages import Assistant, User
 from agent.model import Request
 from agent.store import Incoming
 from agent.store.inbox import CLI
-from bot.connected_terminals import BotChannels, JsonFields, Session, Sessions
+from bot.connected_terminals import BotChannels, ConnectedTerminal, ConnectedTerminals, JsonFields
 from tests.agent.chats.conftest import Bench, Gate, bench, calling
 
 __all__ = ["bench"]
@@ -26,19 +26,19 @@ async def test_whoever_comes_late_to_the_next_holder_is_answered(bench: Bench) -
 
     class Terminals(NoChannels):
         def attends(self, incoming: Incoming) -> bool:
-            return BotChannels(sessions).attends(incoming)
+            return BotChannels(terminals).attends(incoming)
 
     again = Bench(bench.path, channels=Terminals())
     again.model.answer = answer
     async with again.running() as chats:
-        sessions = Sessions(chats.store, None)
+        terminals = ConnectedTerminals(chats.store, None)
         told: list[JsonFields] = []
         for number, (update, text) in enumerate(
             (("new", "three"), ("waiting", "two"), ("begun", "one"))
         ):
-            session = Session("cli", False, told.append)
-            sessions.enter(session)
-            await sessions.say(session, chats, text, update)
+            terminal = ConnectedTerminal("cli", False, told.append)
+            terminals.enter(terminal)
+            await terminals.say(terminal, chats, text, update)
             replies = await again.heard.replies("cli", number + 1)
             assert text in replies[-1]
             assert "turn.finished" not in [each["type"] for each in told]

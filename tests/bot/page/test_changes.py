@@ -20,7 +20,7 @@ from backend.client import BackendClient
 from backend.config import BackendConfig
 from bot.cli.holder_api import serve_as_bot
 from bot.cli.holder_client import holding_state
-from bot.connected_terminals import Sessions
+from bot.connected_terminals import ConnectedTerminals
 from bot.holder import Holder
 from fakes import gguf_maker
 from fakes.backend_running import running
@@ -117,7 +117,9 @@ async def test_a_bot_that_waits_takes_the_answer_of_the_page(tmp_path: Path) -> 
         approvals = Approvals(store.approvals, ask)
         agent = cast(Agent, SimpleNamespace(approvals=approvals))
         stack.enter_context(holding_state(tmp_path))
-        holder = Holder(settings_of(tmp_path), backend, store, agent, None, Sessions(store, None))
+        holder = Holder(
+            settings_of(tmp_path), backend, store, agent, None, ConnectedTerminals(store, None)
+        )
         await stack.enter_async_context(serve_as_bot(holder))
         waiting = group.create_task(approvals.settle(call, "rm -r old", "run"))
         await asked.wait()
