@@ -16,7 +16,7 @@ from bot.localgram import Localgram as DemoLocalgram
 from bot.localgram import Person as DemoPerson
 from bot.localgram.feed import SECONDS, Feed, Posted
 from bot.localgram.message import Account, formatted
-from bot.localgram.methods import TABLE, allowed_of
+from bot.localgram.methods import TABLE, Method, allowed_of
 from bot.localgram.updates import Update, Updates
 from bot.localgram.wire import ApiError, Call, Json, bad_request
 from bot.localgram.world import Made, Query, World
@@ -106,13 +106,7 @@ class Localgram(DemoLocalgram):
     def api(self) -> FaultyApi:
         api = FaultyApi(self.world, self.token)
         api.faults = self.faults
-        api.methods = {
-            **TABLE,
-            "answerInlineQuery": answer_inline_query,
-            "answerGuestQuery": answer_guest_query,
-            "setWebhook": set_webhook,
-            "deleteWebhook": set_webhook,
-        }
+        api.methods = METHODS
         return api
 
     @asynccontextmanager
@@ -296,3 +290,12 @@ def _inline(results: list[Json]) -> list[Json]:
     if not all(each.get("title") and each.get("input_message_content") for each in results):
         raise bad_request("can't parse inline query result: Can't find field \"title\"")
     return results
+
+
+METHODS: dict[str, Method] = {
+    **TABLE,
+    "answerInlineQuery": answer_inline_query,
+    "answerGuestQuery": answer_guest_query,
+    "setWebhook": set_webhook,
+    "deleteWebhook": set_webhook,
+}

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from bot.localgram import methods
 from bot.telegram.channel import rich_html
 from fakes.bot_running import TelegramScenario
+from fakes.localgram import METHODS
 from fakes.model_scripted import in_order, says
 
 TABLE = "# Birds\n\n| bird | count |\n|---|--:|\n| wren | 3 |\n\nSee [it](https://x.org)."
@@ -67,7 +67,7 @@ async def test_a_table_goes_out_as_one_and_words_as_ever(scenario: TelegramScena
 async def test_a_server_without_them_is_asked_once(
     scenario: TelegramScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(methods.TABLE, "sendRichMessage")
+    monkeypatch.delitem(METHODS, "sendRichMessage")
     scenario.config = {"rich_messages": True}
     scenario.script = lambda request: says(TABLE)
     async with scenario.open():
