@@ -76,7 +76,7 @@ class ApprovalRows(Protocol):
     async def find(
         self, turn: str, call: str, what: str
     ) -> tuple[ApprovalRequest, Decision | None] | None:
-        """The request of that step, with its decision if there is one."""
+        """The request of that call for exactly `what`, with its decision if there is one."""
         ...
 
     async def open(self, request: ApprovalRequest, *, running: bool) -> None:
@@ -238,7 +238,7 @@ class CallApprover:
 
 
 def asked_midway(scope: str) -> bool:
-    """Whether a call can have had effects before it asks for this, as a command of a shell script can."""
+    """Whether a call may already have had effects when it asks for this, as a shell script's later command can."""
     act, _, of = scope.partition(":")
     if act == "budget":
         return of in ("bytes", "hosts")

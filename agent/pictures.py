@@ -206,12 +206,12 @@ def blind_answer(message: str, told: str) -> str:
 
 @dataclass(frozen=True)
 class FixedAnswers(WrappedModel):
-    """A model that is asked only where `answer` returns "" for the person's message."""
+    """A model whose answer is `answer` of the person's message, and which is asked only where that is empty."""
 
     answer: Callable[[str], str]
 
     def completion(self, request: Request) -> Completion | None:
-        """The program's own answer, if it has one."""
+        """The answer that needs no model, if there is one."""
         last = request.messages[-1]
         text = self.answer(last.text) if isinstance(last, User) and request.tools else ""
         return Completion(text, (), "", "stop") if text else None

@@ -18,19 +18,19 @@ class Observer:
     chat: str = ""
 
     async def connection(self, host: str, refused: str = "") -> None:
-        """Called before a connection to "name:port", and after one was refused, with the reason."""
+        """Record a connection to `host` ("name:port") before it is made, or why it was `refused`."""
         with recorded_first():
             if self.ledger:
                 await self.ledger.connection(self.chat, host, refused)
 
     async def tainted(self, source: str) -> None:
-        """The workspace now holds a stranger's text that came from `source`."""
+        """Record that the workspace now holds untrusted text that came from `source`."""
         with recorded_first():
             if self.ledger:
                 await self.ledger.record("taint", self.chat, what="files", source=source)
 
     async def secret(self, name: str, where: str) -> None:
-        """Called before a configured secret goes to that address or program."""
+        """Record that a configured secret is about to go to an address or a program (`where`)."""
         with recorded_first():
             if self.ledger:
                 await self.ledger.secret_used(name, where)

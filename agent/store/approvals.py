@@ -25,14 +25,14 @@ class Grant:
 
 @dataclass(frozen=True)
 class ApprovalTable:
-    """Implements agent.approvals.ApprovalRows, and what the owners' buttons need."""
+    """The stored approval requests (agent.approvals.ApprovalRows), and what the owners' buttons need."""
 
     database: Database
 
     async def find(
         self, turn: str, call: str, what: str
     ) -> tuple[ApprovalRequest, Decision | None] | None:
-        """The newest request of that step, with its decision if there is one."""
+        """The newest request of that call for exactly `what`, with its decision if there is one."""
         row = await self.database.one(
             f"SELECT {_COLUMNS}, state FROM approvals WHERE turn = ? AND call = ? AND what = ?"
             " ORDER BY asked_at DESC LIMIT 1",
@@ -76,7 +76,7 @@ class ApprovalTable:
     async def decide(
         self, id: str, decision: Decision, at: float, by: str = ""
     ) -> ApprovalRequest | None:
-        """As agent.approvals.ApprovalRows has it: "chat" is "once" where strangers' text has touched the chat."""
+        """Record the first decision; "chat" becomes "once" for a request that names untrusted text (`because`)."""
         async with self.database.write() as tx:
             sql = f"SELECT {_COLUMNS} FROM approvals WHERE id = ? AND state = 'asked'"
             row = await tx.one(sql, id)

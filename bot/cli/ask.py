@@ -73,8 +73,8 @@ async def run_one_turn(
     say: Callable[[str], None] = tell_on_stderr,
     shown: AbstractAsyncContextManager[object] | None = None,
 ) -> TurnFinished:
-    """Run one turn of a chat, within `shown`. `stranger` names the source of a text that the user did not write; `say`
-    gets what the model server does before it is ready."""
+    """Run one turn of a chat. `stranger` names the source of a text that the user did not write; `say` is called with
+    what the model server does before it is ready; `shown` is entered meanwhile and left at the end."""
     async with (
         running_backend(settings, model) as backend,
         shown or nullcontext(),
@@ -93,7 +93,7 @@ async def turn_at_holder(
     stranger: str = "",
     client: str = "",
 ) -> TurnFinished:
-    """Run one turn in the process that holds the state. `client` is that of bot.connected_terminals.ConnectedTerminal."""
+    """Run one turn in the process that holds the state. `client` names the program at the owner's page that asks."""
 
     async def turn(holder: HolderClient) -> TurnFinished:
         async with holder.terminal(chat, interactive=False, client=client) as terminal:
@@ -113,7 +113,7 @@ def new_update() -> str:
 
 
 def print_json(event: Event) -> None:
-    """One JSON object a line."""
+    """Print an event as a line of JSON, if it has that form."""
     fields = as_json(event)
     if fields is not None:
         click.echo(json.dumps(fields, ensure_ascii=False))

@@ -486,7 +486,7 @@ def zone_of_city(name: str) -> str:
 
 @cache
 def clauses() -> list[tuple[re.Pattern[str], str, Clause]]:
-    """The clauses that are tried in this order, each with the slot that it fills and what it says of the draft."""
+    """The patterns of clauses, in the order of trial, each with the slot that it fills and what it adds to a draft."""
     on = r"(?:on |from |starting )?(?:the )?"
     each = (
         r"(?P<each>(?: days?)? of (?:the|every|each|a) months?| every month| each month| monthly)?"
