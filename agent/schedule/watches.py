@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from itertools import chain
 from typing import Literal, cast
 
@@ -20,6 +21,8 @@ from agent.errors import AgentError, NothingToDo, ToolError
 from agent.language import plural, translated
 from agent.sandbox.output_buffer import clean
 from agent.sandbox.sandbox import bash_script
+from agent.schedule.times.draft import NotUnderstood
+from agent.schedule.times.task_text import parse_with_task
 from agent.schedule.watch_words import WORDS, begin_patterns, in_english
 from agent.store import Store
 from agent.store.errors import StoreError
@@ -169,6 +172,15 @@ def watched(task: str) -> str:
         if order:
             return subject
     return ""
+
+
+def orders_watch(message: str, now: datetime) -> bool:
+    """Whether a message orders a watch in words that are understood without a model."""
+    with suppress(NotUnderstood):
+        message = parse_with_task(message, now)[1]
+    with suppress(ToolError):
+        return bool(parse_watch(watched(message)))
+    return False
 
 
 # -- one look -----------------------------------------------------------------

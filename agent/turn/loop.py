@@ -136,7 +136,9 @@ class TurnLoop:
         if self.constrain != "never" and not self.transcript.results():
             await self.tools.note_files()
         if self.constrained and not self.transcript.results():
-            await self.tools.read_pages(self.transcript.words())
+            if planned := await self.tools.plan_watch(words):
+                return Ending.said(planned, "done")
+            await self.tools.read_pages(words)
         while not (limit := self.limit_reached()):
             astray = self.constrained and self.tools.astray and not self.shelled
             step = await (self.command() if astray else self.ask())

@@ -22,6 +22,7 @@ from agent.language import translated
 from agent.llm.tool_call_parser import arguments_of
 from agent.messages import Assistant, ToolCall
 from agent.schedule.times.task_text import asks_for_reminder
+from agent.schedule.watches import orders_watch
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
@@ -114,6 +115,19 @@ class ToolRunner:
             call = ToolCall(self.turn.new_id(), "bash", json.dumps({"command": command}))
             await self.transcript.add(Assistant("", (call,)))
             await self.run((call,))
+
+    async def plan_watch(self, words: str) -> str:
+        """Plan the watch that a message orders, as if the model had called for it: small ones look once instead.
+
+        Returns what was planned, for the person; "" where nothing was.
+        """
+        if self.turn.frozen or not orders_watch(words, datetime.now().astimezone()):
+            return ""
+        fields = json.dumps({"when": "", "task": words}, ensure_ascii=False)
+        call = ToolCall(self.turn.new_id(), "schedule", fields)
+        await self.transcript.add(Assistant("", (call,)))
+        await self.run((call,))
+        return self.closed
 
     async def named_files(self, words: str) -> dict[str, int | None]:
         """The files that a message names, each with a hash of its beginning; None: it is not there."""

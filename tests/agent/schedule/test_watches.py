@@ -5,9 +5,10 @@ import json
 import os
 import random
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from time import process_time, time
@@ -33,11 +34,13 @@ from agent.schedule.watches import (
     compare,
     decide,
     figure,
+    orders_watch,
     parse_watch,
     watched,
 )
 from agent.store import Store, open_store
 from agent.store.jobs import Job
+from agent.trust import Taint
 from backend.client import BackendClient
 from bot.job_actions import run_watch
 from fakes.sandbox_box import git, repository
@@ -403,6 +406,7 @@ def test_words(words: str, meant: Watch) -> None:
 )  # fmt: skip
 def test_a_watch_in_the_words_of_six_languages(said: str, meant: str) -> None:
     assert parse_watch(watched(said)) == parse_watch(meant)
+    assert orders_watch(said, datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -424,6 +428,7 @@ def test_a_watch_in_the_words_of_six_languages(said: str, meant: str) -> None:
 )
 def test_what_asks_for_no_watch(said: str) -> None:
     assert watched(said) == ""
+    assert not orders_watch(said, datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -442,6 +447,10 @@ def test_a_limit_with_thousands() -> None:
     assert (watch.limit, watch.back) == (1234.5, 1000.5)
 
 
+async def approved(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
+    """Allow it."""
+
+
 async def test_a_watch_by_a_persons_words(place: Place) -> None:
     """Without a time it looks every 15 minutes. What a model makes of a message that asks for one alone is not needed."""
     planner, said = place.planner(), "Tell me when the build folder is older than a day"
@@ -457,6 +466,13 @@ async def test_a_watch_by_a_persons_words(place: Place) -> None:
     daily = "watch example.org/jobs for 'python', daily at nine"
     wrong = await planner.propose("every hour", "read the page", "task", asked=daily)
     assert wrong.description.startswith("Watch “example.org/jobs for 'python'”, every day at 09:00")
+    shown = [
+        (await planner.schedule("", each, "", approved, "", each))[1] for each in (said, daily)
+    ]
+    assert [each.partition(";")[0] for each in shown] == [
+        "Watch “the build folder is older than a day”, every 15 minutes",
+        "Watch “example.org/jobs for 'python'”, every day at 09:00",
+    ]
     for other in ("tell me when the cake is ready", "watch disk above 90 in UTC", ""):
         asked = await planner.propose("every hour", "look at the oven", "task", asked=other)
         assert asked.spec.kind == "task", other

@@ -40,6 +40,7 @@ class Bench:
     browser: Any = None
     files_there: frozenset[str] = frozenset()
     contents: dict[str, bytes] = field(default_factory=dict)
+    refused: str = ""  # why nothing can be planned
     began: asyncio.Event = field(default_factory=asyncio.Event)
     release: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -80,6 +81,8 @@ class Bench:
         async def schedule(call: Call, when: str, task: str) -> Output:
             """Plan."""
             self.ran.append(("schedule", {"asked": call.asked}))
+            if self.refused:
+                raise ToolError(self.refused)
             return Output(f"Planned as job 1: {task}, {when}", shown=f"Reminder “{task}”, {when}")
 
         async def git_commit(call: Call, repo: str, message: str) -> Output:

@@ -334,6 +334,34 @@ class TestRepetition:
         await bench.run(says("A page."), says("A page."))
         assert bench.ran == [("bash", {"command": f"web read '{page}'"})]
 
+    @pytest.mark.parametrize(
+        ("words", "planned"),
+        [
+            ("tell me when the build folder is older than a day", True),
+            ("Watch example.org/jobs for 'python', daily at nine", True),
+            ("Sag mir, wenn die Platte über 90 % voll ist", True),
+            ("tell me when the meeting is", False),
+            ("watch a film with me", False),
+            ("tell me how full the disk is", False),
+            ("remind me at nine to watch the pot", False),
+        ],
+    )
+    async def test_a_watch_in_plain_words_is_planned_before_the_model_is_asked(
+        self, bench: Bench, words: str, planned: bool
+    ) -> None:
+        bench.journal.messages[-1] = User(words)
+        bench.constrain = "always"
+        finished = await bench.run(says("I do not know."))
+        ran = [("schedule", {"asked": words})] if planned else []
+        assert (bench.ran, bool(bench.model.requests)) == (ran, not planned)
+        assert finished.text.startswith("Reminder “") is planned
+
+    async def test_a_watch_that_is_refused_is_the_models_to_tell(self, bench: Bench) -> None:
+        bench.journal.messages[-1] = User("watch disk above 90")
+        bench.constrain, bench.refused = "always", "The chat has too many jobs."
+        finished = await bench.run(says("The chat has too many jobs."))
+        assert finished.text == "The chat has too many jobs."
+
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))
         assert (finished.reason, finished.tool_calls, len(bench.model.requests)) == ("loop", 1, 4)
