@@ -156,13 +156,13 @@ def echoes(text: str, message: str, part: float = 0.5) -> bool:
 
 
 def tells(text: str, results: str, message: str) -> bool:
-    """Whether a short answer says something of the results that the message does not, the amount if that was asked
-    for, and no number of its own.
+    """Whether a short answer says something of the results that the message does not (in the singular or plural),
+    the amount if that was asked for, and no number of its own.
 
     One word is enough only where it is a line of them: any number stands somewhere in a list.
     """
     said, known, asked = map(words_of, (text, results, message))
-    new = (said & known) - asked
+    new = {word for word in said & known if word.rstrip("s") not in {a.rstrip("s") for a in asked}}
     numbers = {word for word in said if any(c.isdigit() for c in word)}
     lines = {line.strip().lower() for line in results.splitlines()}
     grounded = numbers <= known | asked and any(len(w) > 3 or w in numbers | lines for w in new)

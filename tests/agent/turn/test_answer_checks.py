@@ -96,6 +96,9 @@ def test_a_tool_makes_it_true(text: str, tool: str) -> None:
                 ("磁盘有多大", False),
             )
         ),
+        ("I have listed all the files.", "2 files:\na (1 bytes)", "the biggest file here?", False),
+        ("I counted the commit.", "a commit by Ada", "who made these commits?", False),
+        ("It was Grace Hopper.", "a commit by Grace", "who made these commits?", True),
         ("81G on the root filesystem.", "Filesystem Size\nroot 81G", "How much is free?", True),
         ("Two files, plan.md and b.md", "plan.md (3 bytes)\nb.md (9 bytes)", "How many?", True),
         ("Der Ordner hat keine Datei", "0 Datei ordner", "Wie viele?", True),
