@@ -282,7 +282,7 @@ class TurnLoop:
 
     def _reports(self, text: str) -> bool:
         """Whether an answer tells something of the results, or comes after a call that only did something."""
-        if self._missed_call(text) or false_claim(text, self.tools.done):
+        if not text or self._missed_call(text) or false_claim(text, self.tools.done):
             return False
         confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
         return confirms or tells(text, self.tools.results(), self.transcript.words())

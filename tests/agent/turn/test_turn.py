@@ -521,6 +521,12 @@ class TestAnswersOfSmallModels:
         assert texts.DONE in bench.model.requests[-1].messages[-1].text
         assert (finished.reason, finished.tool_calls) == ("done", 1)
 
+    async def test_of_what_was_done_without_a_word_the_results_are_told(self, bench: Bench) -> None:
+        bench.constrain, bench.results["touch a"] = "always", NO_OUTPUT
+        finished = await bench.run(calls("bash", command="touch a"), says(""), says("Made."))
+        assert (finished.text, len(bench.model.requests)) == ("Made.", 3)
+        assert bench.model.requests[-1].messages[0] == System(texts.ANSWER_FROM)
+
     @pytest.mark.parametrize("words", ["I cannot help with that.", "the key hangs in the hall", ""])
     async def test_without_a_word_of_its_own_the_note_is_the_answer(
         self, bench: Bench, words: str
