@@ -53,8 +53,8 @@ WANTS_FILE = re.compile(
     r"\b(?:write|create|make|generate|save|schreib|erstell|écri|crée|escrib|crea)\w*", re.IGNORECASE
 )
 QUESTION = re.compile(
-    r"\s*(?:what|which|who|whose|where|when|why|how (?!about)|is|are|was|were|does|did|wie|welch|wer|wo|wann|warum"
-    r"|que|qui|où|comment|combien|pourquoi|¿).*\?\s*",
+    r"\s*(?:(?:what|which|who|whose|where|when|why|how(?! about)|is|are|was|were|does|did|wie|welche\w?|wer|wo|wann"
+    r"|warum|que|quel\w*|qui|où|comment|combien|pourquoi)\b|¿).*\?\s*",
     re.IGNORECASE | re.DOTALL,
 )
 ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
