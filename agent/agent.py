@@ -199,7 +199,9 @@ class Agent:
             if await self.model.shows_prompts():
                 status = self.host.status or await self.refresh_status()
                 known = await self.selftests.known(status.backend) if status else None
-                return "always" if known and known.constrain else "once needed"
+                if known and known.constrain:
+                    return "always"
+                return "text call" if known and known.verdict == "structured" else "missed call"
         return "never"
 
     async def tool_context(self, chat: str, zone: str | None = None) -> ToolContext:

@@ -133,6 +133,11 @@ def instructs(text: str) -> bool:
     return any(sign.search(text) for sign in (CODE_BLOCK, ADVISED, TOOL_NAMES))
 
 
+def shows_code(text: str) -> bool:
+    """Whether an answer has a whole block of code."""
+    return text.count("```") > 1 and bool(CODE_BLOCK.search(text))
+
+
 def promises(text: str) -> bool:
     """Whether an answer says what is to be done next, though nothing comes after it."""
     return bool(PROMISED.search(text.replace("\u2019", "'")))

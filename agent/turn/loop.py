@@ -8,6 +8,7 @@ off anywhere is taken up again by running it once more with the same journal.
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -32,6 +33,7 @@ from agent.turn.answer_checks import (
     promises,
     quotes,
     refuses,
+    shows_code,
     tells,
     unknown_files,
     with_figure,
@@ -142,6 +144,8 @@ class TurnLoop:
         while not (limit := self.limit_reached()):
             astray = self.constrained and self.tools.astray and not self.shelled
             step = await (self.command() if astray else self.ask())
+            if self.constrain == "missed call" and not (step.calls or self.tools.outcomes):
+                self.constrained |= self._missed_call(step.text)
             self.tools.careful = self.constrained
             if self.constrained:
                 step = await self.settled(step)
@@ -280,9 +284,16 @@ class TurnLoop:
         """Whether an answer before any call instructs, promises, or is JSON that nobody asked for."""
         return instructs(text) or promises(text) or is_json(text, self.transcript.words())
 
+    def _enough(self, request: Request) -> Callable[[str], bool] | None:
+        """Whether words are no answer to come: a whole block of code, where a small model has to call first."""
+        small = self.constrained or self.constrain == "missed call"
+        wanted = small and request.tools and request.tool_choice == "auto"
+        return shows_code if wanted and not self.tools.outcomes else None
+
     def _reports(self, text: str) -> bool:
         """Whether an answer tells something of the results, or comes after a call that only did something."""
-        if not text or self._missed_call(text) or false_claim(text, self.tools.done):
+        done = self.tools.done if self.tools.acted else self.tools.done - {"bash"}
+        if not text or self._missed_call(text) or false_claim(text, done):
             return False
         confirms = self.tools.acted and not (refuses(text) or self._groundless(text))
         return confirms or tells(text, self.tools.results(), self.transcript.words())
@@ -344,7 +355,9 @@ class TurnLoop:
         while True:
             try:
                 draft = self.constrained and bool(self.tools.outcomes) and tool_choice == "auto"
-                completion, parser = await self.caller.complete(request, shown=not draft)
+                completion, parser = await self.caller.complete(
+                    request, shown=not draft, enough=self._enough(request)
+                )
             except ContextFull:
                 if (
                     results

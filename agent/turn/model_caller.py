@@ -54,6 +54,7 @@ class ModelCaller:
     _away_since: float | None = None
     _waits: int = 0
     _shown: bool = True
+    _enough: Callable[[str], bool] | None = None
     _already_shown: str = ""  # of an answer that its server could not parse
 
     def __post_init__(self) -> None:
@@ -80,13 +81,17 @@ class ModelCaller:
                 await self._wait(str(error))
 
     async def complete(
-        self, request: Request, *, shown: bool = True
+        self,
+        request: Request,
+        *,
+        shown: bool = True,
+        enough: Callable[[str], bool] | None = None,
     ) -> tuple[Completion, ToolCallParser]:
         """The completion, and the parser that has read its text; `shown`: to the person, as it comes.
 
-        Raises ContextFull, BackendLost, TurnError.
+        The words end where `enough` of them are there. Raises ContextFull, BackendLost, TurnError.
         """
-        self._shown = shown
+        self._shown, self._enough = shown, enough
         while True:
             try:
                 completion = await self._stream(self._fallback.of(request))
@@ -132,7 +137,8 @@ class ModelCaller:
                             self.emit(Notice(translated(texts.CIRCLING)))
                             completion = Completion(parser.generated, (), "", "repeats")
                             break
-                        if not self._shown and len(parser.visible) > HIDDEN_CHARACTERS:
+                        hidden = not self._shown and len(parser.visible) > HIDDEN_CHARACTERS
+                        if hidden or (shown and self._enough and self._enough(parser.visible)):
                             completion = Completion(parser.generated, (), "", "stop")
                             break
                         in_call = "" if shown or new_thought else text.replace("\\n", "\n")

@@ -42,7 +42,7 @@ class TurnLimits:
         return max(256, min(self.reply_tokens, window // 5))
 
 
-Constrain = Literal["never", "once needed", "always"]
+Constrain = Literal["never", "text call", "missed call", "always"]
 
 
 @dataclass(slots=True)
@@ -98,8 +98,8 @@ class Turn:
     ends the thought under way, and the rest of the turn goes without thought. With a
     `frozen` sentence no tool is called, and the sentence precedes the reply. `constrain`: whether
     calls are kept readable by a grammar (agent.model.Request.constrained): never, as the server
-    cannot; once the model has written a call as text; or always, as it is known to do that. It is
-    asked once the backend has answered.
+    cannot; once the model has written a call as text; also once it has shown a command in place of
+    calling; or always, as it is known to do so. It is asked once the backend has answered.
     """
 
     model: Model

@@ -306,10 +306,48 @@ class TestRepetition:
         assert afresh.messages == bench.model.requests[0].messages  # nothing that it could repeat
         assert (afresh.tool_choice, afresh.only) == ("required", frozenset({"bash"}))
 
+    @pytest.mark.parametrize(
+        "missed", ["```bash\ngrep version a.json\n```", '```json\n{"name": "box"}\n```']
+    )
+    async def test_a_model_that_is_not_trusted_is_asked_for_the_command_that_it_shows(
+        self, bench: Bench, missed: str
+    ) -> None:
+        bench.constrain, bench.results["hostname"] = "missed call", "box"
+        call = calls("bash", command="hostname")
+        finished = await bench.run(says(missed), call, says("It is box."))
+        assert finished.text == "It is box."
+        afresh = bench.model.requests[1]
+        assert (afresh.constrained, afresh.tool_choice) == (True, "required")
+
+    async def test_one_that_calls_as_its_template_does_may_show_a_command(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "text call"
+        shown = says("```bash\nls\n```")
+        finished = await bench.run(shown, shown)
+        assert finished.text == "```bash\nls\n```"
+        assert bench.model.requests[1].messages[-1].text.count(texts.INSTRUCTED)
+
+    async def test_words_after_a_command_that_is_shown_are_not_waited_for(
+        self, bench: Bench
+    ) -> None:
+        bench.constrain = "always"
+        shown = says(f"Use this:\n\n```bash\nls\n```\n\n{'Then read on. ' * 20}")
+        await bench.run(shown, calls("bash", command="ls"), says("ran ls"))
+        told = "".join(event.text for event in bench.events if isinstance(event, TextDelta))
+        assert "Then read on. Then" not in told
+
     async def test_a_short_answer_that_the_results_bear_out_is_taken(self, bench: Bench) -> None:
         bench.constrain, bench.results["wc"] = "always", "7 lines"
         finished = await bench.run(calls("bash", command="wc"), says("7 lines."))
         assert (finished.text, len(bench.model.requests)) == ("7 lines.", 2)
+
+    async def test_a_note_that_was_not_made_is_no_answer(self, bench: Bench) -> None:
+        bench.constrain, bench.results["cat a.json"] = "always", '{"version": "3.17.2"}'
+        read = calls("bash", command="cat a.json")
+        claim = says('I have saved the note "The version is 3.17.2" in my memory.')
+        finished = await bench.run(read, claim, says("The version is 3.17.2."))
+        assert finished.text == "The version is 3.17.2."
 
     @pytest.mark.parametrize("draft", ["1", "7", "a.txt"])
     async def test_one_word_alone_is_asked_for_again(self, bench: Bench, draft: str) -> None:
