@@ -1,6 +1,7 @@
 """The self-test on the real server, with models that say a given text."""
 
 import json
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from backend.protocol import Endpoint
 from fakes.gguf_chain import make_chain
 from fakes.gguf_maker import TEMPLATE
 from fakes.llama_embedded import serve
-from fakes.model_scripted import ModelServer, Reply, calls, says
+from fakes.model_scripted import ModelServer, Reply, ScriptedModel, calls, says
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text("utf-8"))
 CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>'
@@ -85,6 +86,29 @@ async def test_the_verdict_is_what_the_model_does(
     async with server, OpenAIModel(server.endpoint) as model:
         found = await self_test(model, TOOLS)
     assert (found.verdict, found.points, found.constrain) == (verdict, points, False)
+
+
+@pytest.mark.parametrize(
+    ("under_grammar", "constrain"),
+    [
+        ((written("bash", **LISTED), says("No idea."), written("remember", **NOTED), SAVED, WELCOME), True),
+        ((written("bash", **LISTED), says("No idea."), WELCOME), False),
+    ],
+)  # fmt: skip
+async def test_calls_that_come_as_text_get_a_grammar_unless_it_is_much_worse(
+    under_grammar: tuple[Reply, ...], constrain: bool
+) -> None:
+    @dataclass
+    class Rendering(ScriptedModel):
+        async def shows_prompts(self) -> bool:
+            return True
+
+        async def rendered(self, _: Request) -> str | None:
+            return None
+
+    good = (written("bash", **LISTED), HARBOUR, written("remember", **NOTED), SAVED, WELCOME)
+    found = await self_test(Rendering.of(*good, *under_grammar), TOOLS)
+    assert found.constrain is constrain
 
 
 async def test_the_model_that_ships_calls_tools() -> None:
