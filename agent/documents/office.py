@@ -829,7 +829,11 @@ def excel(files: zipfile.ZipFile, notes: list[str]) -> list[Block]:
     strings, forms = shared_strings(files), cell_forms(files)
     for name, part in sheets:
         blocks.append(("heading", 1, name))
-        blocks += [("text", 0, line) for line in sheet_rows(files, part, strings, forms, epoch)]
+        concealed = list[int]()
+        lines = sheet_rows(files, part, strings, forms, epoch, concealed)
+        blocks += [("text", 0, line) for line in lines]
+        if concealed:
+            notes.append(f"Hidden rows are read too: {len(concealed)} of the sheet {name[:100]}.")
     return blocks
 
 
@@ -906,8 +910,15 @@ def number_form(code: str) -> str:
 
 
 def sheet_rows(
-    files: zipfile.ZipFile, part: str, strings: Sequence[str], forms: Sequence[str], epoch: datetime
+    files: zipfile.ZipFile,
+    part: str,
+    strings: Sequence[str],
+    forms: Sequence[str],
+    epoch: datetime,
+    concealed: list[int],
 ) -> Iterator[str]:
+    """Yield a line for each row with text. `concealed` gets the numbers of those that are hidden."""
+    hidden = set[int]()
     rows: dict[int, dict[int, str]] = {}
     number = column = 0
     kind = style = ""
@@ -924,6 +935,8 @@ def sheet_rows(
                 in_formula = edge == "start"
             case "start", "row":
                 number, column = whole(given.get("r"), number + 1), 0
+                if given.get("hidden") in ("1", "true"):
+                    hidden.add(number)
             case "start", "c":
                 place = re.match(r"([A-Z]{1,3})", given.get("r", ""))
                 column = column_number(place[1]) if place else column + 1
@@ -939,6 +952,7 @@ def sheet_rows(
                     rows.setdefault(number, {})[column] = text
             case "start", "mergeCell":
                 repeat_below(rows, given.get("ref", ""))
+    concealed.extend(hidden & rows.keys())
     for _, cells in sorted(rows.items()):
         width = min(max(cells), 16_384)
         yield joined_cells([" ".join(cells.get(n, "").split()) for n in range(1, width + 1)])

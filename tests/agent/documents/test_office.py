@@ -447,6 +447,10 @@ async def test_hidden_sheets_are_named(shelf: Shelf) -> None:
     await shelf.file("a.ods", OPEN_PARTS["a hidden sheet"][0])
     _, facts = await shelf.reader.read("cli", "", "a.ods")
     assert facts.notes == [saying("Hidden sheets", "B")]
+    rows = f"<row r='1'>{v('A1', '1')}</row><row r='2' hidden='1'>{v('A2', '2')}</row><row r='3' hidden='1'/>"
+    await shelf.file("b.xlsx", xlsx(rows))
+    _, facts = await shelf.reader.read("cli", "", "b.xlsx")
+    assert facts.notes[1:] == ["Hidden rows are read too: 1 of the sheet One."]
 
 
 async def test_a_sheet_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
