@@ -362,7 +362,8 @@ def exposure(settings: Settings, host: str) -> str:
 # -- other programs run a job, with data ---------------------------------------
 #
 # A hook has a secret of its own, which a request names (`Authorization: Bearer`, `X-Gitlab-Token`) or has
-# signed its body with (`X-Hub-Signature-256`, `X-Gitea-Signature`: HMAC-SHA256 in hexadecimal).
+# signed its body with (`X-Hub-Signature-256`, `X-Gitea-Signature`, `X-Grafana-Alerting-Signature`: HMAC-SHA256 in
+# hexadecimal).
 
 MOST_A_MINUTE = 10
 
@@ -383,6 +384,7 @@ class Hook:
             (headers.get("X-Gitlab-Token", ""), self.secret),
             (headers.get("X-Hub-Signature-256", "").removeprefix("sha256="), signed),
             (headers.get("X-Gitea-Signature", ""), signed),
+            (headers.get("X-Grafana-Alerting-Signature", ""), signed),
         )
         matches = [hmac.compare_digest(a.encode("utf-8", "replace"), b.encode()) for a, b in pairs]
         return any(matches)
