@@ -148,7 +148,7 @@ class SandboxSection(Section):
     network: bool = False
     """Let tools reach HTTP(S) through a proxy that knows only `allow_hosts`."""
     allow_hosts: HostEntries = []
-    """Hosts that the proxy lets through, for reading (GET and HEAD): "docs.python.org", "*.lan:8443". A method and a path give more, or less: "POST api.example.org/v1/", "* api.example.org". Of TLS the proxy sees no more than the host, so a host without a path is open to what a command sends by TLS."""
+    """Hosts that the proxy lets through, for reading (GET and HEAD): "docs.python.org", "*.example.org:8443"; a host with a private address stays refused. A method and a path give more, or less: "POST api.example.org/v1/", "* api.example.org". Of TLS the proxy sees no more than the host, so a host without a path is open to what a command sends by TLS."""
     memory_mib: int = Field(2048, ge=64)
     """Memory of one call, in MiB."""
     pids: int = Field(256, ge=16)

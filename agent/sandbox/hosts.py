@@ -102,7 +102,7 @@ class ListedHost:
         found = ENTRY.fullmatch(entry.strip())
         if found is None:
             raise ValueError(
-                f"{entry!r} is no host such as docs.python.org, git.lan:8443 or "
+                f"{entry!r} is no host such as docs.python.org, git.example.org:8443 or "
                 "POST api.example.org/v1/, without http://"
             )
         method, pattern, port, path = found.groups("")

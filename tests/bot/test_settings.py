@@ -52,7 +52,7 @@ WRONG = {
     "wrong kind": ("[agent]\nmax_tool_calls = 'x'", "agent.max_tool_calls in FILE: Input should be a valid integer, unable to parse string as an integer (it is 'x')."),
     "zone": ("[agent]\ntimezone = 'Mars'", "agent.timezone in FILE: not a time zone of this machine, such as Europe/Paris (it is 'Mars')."),
     "secret of a wrong kind": ("[telegram]\ntoken = 5551234", "telegram.token in FILE: Input should be a valid string."),
-    "host": ("[agent.sandbox]\nallow_hosts = ['https://a.org']", "agent.sandbox.allow_hosts in FILE: 'https://a.org' is no host such as docs.python.org, git.lan:8443 or POST api.example.org/v1/, without http:// (it is ['https://a.org'])."),
+    "host": ("[agent.sandbox]\nallow_hosts = ['https://a.org']", "agent.sandbox.allow_hosts in FILE: 'https://a.org' is no host such as docs.python.org, git.example.org:8443 or POST api.example.org/v1/, without http:// (it is ['https://a.org'])."),
     "language": ("[telegram]\nlanguage = 'tlh'", "telegram.language in FILE: not one of en, de, es, fr, ru, zh (it is 'tlh')."),
     "language in Matrix": ("[matrix]\nlanguage = 'auto'", "matrix.language in FILE: not one of en, de, es, fr, ru, zh (it is 'auto')."),
     "time": ("[[backend.schedule]]\nat = '25:00'\nprofile = 'a'", "backend.schedule.0.at in FILE: String should match pattern '^([01]\\d|2[0-3]):[0-5]\\d$' (it is '25:00')."),
