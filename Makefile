@@ -51,8 +51,10 @@ $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 		&& $(BIN)/python -m compileall -q bot agent backend'
 	@touch $@
 
-$(STAMP)-dev: requirements-dev.lock $(STAMP)
-	@./with-dots.sh "Installing what the tests need" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-dev.lock
+EXTRAS := matrix mcp voice
+LOCKS := requirements.lock $(EXTRAS:%=requirements-%.lock) requirements-dev.lock
+$(STAMP)-dev: $(LOCKS) $(STAMP)
+	@./with-dots.sh "Installing what the tests need" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCKS:%=-r %)
 	@touch $@
 
 # Chat templates of real models, out of llama.cpp's own sources: for tests alone.
@@ -104,13 +106,13 @@ endif
 dev: system-test $(STAMP)-dev compiled
 
 matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-matrix.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-matrix.lock
 
 mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-mcp.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-mcp.lock
 
 voice: install  ## what hears voice messages here: whisper.cpp, with a model that is pulled (docs/voice.md)
-	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements-voice.lock
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-voice.lock
 
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install
@@ -166,14 +168,15 @@ format: dev
 lock:  ## compile the lock files anew from pyproject.toml
 	@$(BIN)/uv pip compile $(LOCK) --group build -o requirements-build.lock
 	@$(BIN)/uv pip compile $(LOCK) pyproject.toml -o requirements.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix -c requirements.lock -o requirements-matrix.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra matrix --extra mcp --extra voice --group dev -c requirements-matrix.lock -o requirements-dev.lock
+	@$(foreach extra,$(EXTRAS),$(call ADDED,requirements-$(extra).lock,--extra $(extra),requirements.lock) &&) true
+	@$(call ADDED,requirements-dev.lock,$(EXTRAS:%=--extra %) --group dev,$(filter-out requirements-dev.lock,$(LOCKS)))
 	@printf 'mcp-server-time\nmcp-server-git\nmcp-server-fetch\n' | $(BIN)/uv pip compile $(LOCK) - -o requirements-mcp-servers.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra mcp -c requirements-dev.lock -o requirements-mcp.lock
-	@$(BIN)/uv pip compile $(LOCK) pyproject.toml --extra voice -c requirements-dev.lock -o requirements-voice.lock
 	@$(BIN)/uv pip compile $(LOCK) --group synapse -o requirements-synapse.lock
 LOCK := --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --no-emit-find-links
+# A lock file (1) of parts (2) holds what they add to other lock files (3), with which it is installed.
+ADDED = $(BIN)/uv pip compile $(LOCK) pyproject.toml $(2) $(patsubst %,-c %,$(filter-out $(1),$(LOCKS))) \
+	$$(sed -n 's/^\([^ ]*\)==.*/--no-emit-package \1/p' $(3)) -o $(1) && sed -i '/^\#/d;/^$$/d' $(1)
 
 # Where the README's pictures and links lead on the package index.
 dist: export VOLTAIRE_REPOSITORY ?= $(shell git config --get remote.origin.url)

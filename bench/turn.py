@@ -183,7 +183,8 @@ async def _until(look: Any) -> None:
 
 def installed() -> dict[str, Any]:
     """Packages and their size on disk, with our own; and with those for Matrix (docs/matrix.md)."""
-    plain, with_matrix = _locked("requirements.lock"), _locked("requirements-matrix.lock")
+    plain = _locked("requirements.lock")
+    with_matrix = plain | _locked("requirements-matrix.lock")
     return {
         "packages": len(plain) + 1,
         "installed_mb": _megabytes(plain),

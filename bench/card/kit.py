@@ -31,7 +31,7 @@ PYTHONS = ("3.11", "3.12", "3.13")
 PLATFORM = "x86_64-manylinux_2_28"
 PROGRAMS = ("ninja", "bwrap")
 LEFT_OUT = frozenset({"xllamacpp"})  # the server that is compiled here instead
-MORE = frozenset({"gguf", "numpy", "pyyaml", "tqdm"})  # of requirements-dev.lock, for the models
+MORE = frozenset({"gguf", "numpy"})  # of requirements-dev.lock, for the models
 BACKENDS = re.compile(r"ggml/src/ggml-(?!cpu/|cuda/)[\w-]+/")
 KEPT = re.compile(
     r"CMakeLists\.txt|LICENSE|AUTHORS|(cmake|common|ggml|include|src|tools|vendor|licenses)/.*"
