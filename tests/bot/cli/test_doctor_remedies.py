@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -26,7 +27,15 @@ from fakes.localgram import Localgram
 from fakes.patience import SECONDS, soon
 
 CODE = Path(__file__).parents[3]
-VOLTAIRE = str(Path(sys.executable).with_name("voltaire"))
+# Prints the findings of one check, as `voltaire doctor --json` does those of all.
+ONE_CHECK = """
+import asyncio, json, sys
+from dataclasses import asdict
+from bot.cli.doctor import CHECKS, findings_of
+from bot.settings import load
+[check] = [each for each in CHECKS if each.__name__ == sys.argv[1]]
+print(json.dumps([asdict(each) for each in asyncio.run(findings_of(check, load()))]))
+"""
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make it")
 
 Finding = tuple[str, str]  # status, remedy
@@ -68,6 +77,11 @@ async def doctor(env: dict[str, str], check: str, config: Path | None = None) ->
     return worst(json.dumps(rows), check)
 
 
+def checking(check: str) -> str:
+    """The shell command that prints the findings of one check."""
+    return shlex.join([sys.executable, "-c", ONE_CHECK, check])
+
+
 def carry_out(command: str) -> None:
     subprocess.run(["sh", "-c", command.replace("sudo ", "")], check=True, capture_output=True)
 
@@ -93,7 +107,7 @@ async def test_a_damaged_pocket(tmp_path: Path) -> None:
         file.seek(3_000_000)
         file.write(b"damaged here")
     env = environment(tmp_path, BACKEND__KIND="managed") | {"PYTHONPATH": str(copy)}
-    command = (sys.executable, "-c", "from bot.cli import main; main()", "doctor", "--json")
+    command = (sys.executable, "-c", ONE_CHECK, "model")
     status, remedy = worst((await ran(*command, env=env, cwd=copy))[1], "model")
     assert status == "fail"
     carry_out(remedy)
@@ -102,9 +116,7 @@ async def test_a_damaged_pocket(tmp_path: Path) -> None:
 
 @needs_root
 async def test_blocked_namespaces(tmp_path: Path) -> None:
-    script = (
-        f"{VOLTAIRE} doctor --json; read remedy; eval $remedy >/dev/null; {VOLTAIRE} doctor --json"
-    )
+    script = f"{checking('sandbox')}; read remedy; eval $remedy >/dev/null; {checking('sandbox')}"
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "fakes.no_namespaces", "sysctl", "/bin/sh", "-c", script),
         env=environment(tmp_path),
@@ -129,7 +141,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
     state.mkdir()
     script = (
         f"mount -t tmpfs -o size=32m none {state} && cp -a {tmp_path}/elsewhere/. {state} &&"
-        f"{VOLTAIRE} doctor --json; cp -a {state} {moved} && VOLTAIRE_STATE__DIR={moved} {VOLTAIRE} doctor --json"
+        f"{checking('disk')}; cp -a {state} {moved} && VOLTAIRE_STATE__DIR={moved} {checking('disk')}"
     )
     _, out, _ = await ran("unshare", "-m", "sh", "-c", script, env=environment(tmp_path))
     before, after = out.splitlines()

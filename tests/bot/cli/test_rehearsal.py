@@ -108,8 +108,16 @@ async def test_another_model_runs_beside_and_leaves_nothing(tmp_path: Path) -> N
     assert use == f"To use it: voltaire model use {model}"
     assert rows(tmp_path) == before
     assert not list((tmp_path / "s" / "voltaire").glob("trial-*"))
-    turn = before["turns"][0][0]
-    code, out, _ = await voltaire(tmp_path, "model", "try", str(model), "--turn", str(turn))
+
+
+async def test_one_turn_is_compared_line_by_line(tmp_path: Path) -> None:
+    await a_turn(tmp_path)
+    turn = str(rows(tmp_path)["turns"][0][0])
+    async with ModelServer(says("Plenty.")) as model:
+        config = f'[backend]\nkind = "external"\nurl = "{model.url}"\n'
+        words = ("model", "try", "--turn", turn)
+        code, out, err = await voltaire(tmp_path, *words, config=config)
+    assert code == 0, err
     lines = out.splitlines()
     assert (lines[:2], lines[-1]) == (["--- then", "+++ now"], "+Plenty.")
 
