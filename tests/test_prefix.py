@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rs_bpe.bpe import openai
 
+from agent.context.compaction_plan import WindowBudget
 from agent.prompt import system_text
 
 TOOLS = json.loads(files("agent").joinpath("prefix/tools.json").read_text())
@@ -35,6 +36,7 @@ def test_prefix_is_within_its_budget_of_tokens_and_bytes() -> None:
     assert o200k(system_text()) + o200k(COMPACT) <= 1300
     assert len((system_text() + COMPACT).encode()) <= 6000
     assert o200k(hermes()) <= 1700
+    assert WindowBudget(4096, o200k(hermes())).least <= 4096  # what small cards are given
 
 
 def test_readme_has_the_size_of_the_prefix() -> None:

@@ -54,7 +54,7 @@ class WindowBudget:
     @property
     def least(self) -> int:
         """The smallest window in which this prefix leaves enough for a conversation."""
-        return self.prefix + 2_560
+        return self.prefix + 2_048
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,7 @@ def test_thresholds_in_a_small_and_a_large_window() -> None:
         6553,
         7372,
         512,
-        3860,
+        3348,
     )
     assert (large.low, large.high, large.hard, large.summary) == (26214, 52428, 58982, 1000)
     assert WindowBudget(4096, 2000).low == 2524  # a quarter of what is free
