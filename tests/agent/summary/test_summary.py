@@ -168,7 +168,7 @@ async def test_prose_is_written_in_stages() -> None:
         return f"- point {len(asked)}"
 
     commits = [f"abc{n} Ada: change number {n}" for n in range(100)]
-    assert await write_prose(ask, "r", "facts", commits, 1000) == "- point 4"
+    assert await write_prose(ask, "r", commits, 1000) == "- point 4"
     assert len(asked) == len(set(asked)) == 4 and all(len(q) < 1600 for q in asked)
     assert "- point 1\n- point 2\n- point 3" in asked[3]
 
@@ -200,6 +200,12 @@ def test_sentences_with_invented_counts_or_people_are_left_out(sentence: str, ke
         sentence if kept else "",
         int(not kept),
     )
+
+
+def test_a_sentence_stands_once() -> None:
+    text = "Login keeps its session. Mail waits.\nLogin keeps its session. Search is quick."
+    kept = "Login keeps its session. Mail waits.\nSearch is quick."
+    assert without_unsupported(text, RepoFacts(), "") == (kept, 1)
 
 
 def test_what_is_left_keeps_its_lines() -> None:
