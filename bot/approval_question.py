@@ -85,7 +85,7 @@ class OwnerApprovals:
             where = await asked_in(self.channel, request, chat)
             text = question(request, where)
             keyboard = approval_keyboard(request)
-            message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}")
+            message = OutgoingMessage(text, keyboard, transaction=f"approval-{request.id}-{chat}")
             for attempt in range(1, ATTEMPTS + 1):
                 try:
                     await send_whole(self.channel, chat, request)

@@ -24,6 +24,21 @@ from fakes.patience import SECONDS
 PYTHON = Path(__file__).parent.parent / ".cache" / "synapse" / "bin" / "python"
 SERVER = "voltaire.test"
 PASSWORD = "a password of seventeen"
+AS_TOKEN, GHOSTS = "of-a-bridge", "whatsapp_"  # fakes/matrix_bridge.py
+BRIDGE = {
+    "id": "whatsapp",
+    "url": None,  # nothing is pushed to it
+    "as_token": AS_TOKEN,
+    "hs_token": "of-the-homeserver",
+    "sender_localpart": f"{GHOSTS}bot",
+    "rate_limited": False,
+    "namespaces": {
+        "users": [
+            {"exclusive": True, "regex": f"@{GHOSTS}.*"},
+            {"exclusive": False, "regex": "@olga-.*"},
+        ]
+    },
+}
 CONFIG = """
 server_name: {name}
 pid_file: {folder}/pid
@@ -51,6 +66,7 @@ rc_media_create: *free
 rc_delayed_event_mgmt: *free
 caches: {{global_factor: 0.1}}
 presence: {{enabled: false}}
+app_service_config_files: [{folder}/bridge.yaml]
 """
 LOG = """
 version: 1
@@ -70,6 +86,7 @@ class Synapse:
         values = {"name": SERVER, "folder": folder, "port": self.port}
         config = CONFIG.format(**values, rate=rate, burst=burst)
         (folder / "homeserver.yaml").write_text(config)
+        (folder / "bridge.yaml").write_text(json.dumps(BRIDGE))
         seed = base64.b64encode(secrets.token_bytes(32)).decode().rstrip("=")
         (folder / "signing.key").write_text(f"ed25519 a_test {seed}\n")
         (folder / "log.yaml").write_text(LOG.format(folder=folder))
