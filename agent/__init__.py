@@ -30,6 +30,7 @@ skills.py     what an owner teaches the agent: folders with a SKILL.md
 budgets.py    what a chat may use in a day
 trust.py      whose text a chat holds, and which acts therefore ask
 leaks.py      finds secrets and keys in what is about to be sent
+other_agents.py what OpenClaw, Hermes agent and nanobot keep, as notes, jobs and skills
 aio.py        waiting, cancelling and background work
 bounded_json.py the JSON answer of an untrusted server
 files.py      files that are replaced atomically

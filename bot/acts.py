@@ -27,6 +27,7 @@ Act = Callable[[Holder, JsonFields], Awaitable[Any]]
 BY = "terminal"
 MOST_DATA = 64 << 10  # bytes of data for a job that is triggered
 TERMINAL_CHAT = "cli"  # of commands without --chat; it needs no row
+IMPORTED = "imported"  # the keys of what was taken over from other agents
 
 
 async def owners(holder: Holder, _: JsonFields) -> list[int]:
@@ -47,12 +48,18 @@ async def post(holder: Holder, fields: JsonFields) -> int:
 
 async def send(holder: Holder, fields: JsonFields) -> str:
     """Put a script's message into a chat's outbox, once for each `key`; return the chat."""
-    chat = fields["chat"] or await first_owner_chat(holder)
-    if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
-        raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
+    chat = await known_chat(holder, fields["chat"])
     payload = OutgoingMessage(fields["text"], file=fields["file"]).to_json()
     await holder.store.outbox.add_once(fields["key"], [chat], payload, silent=fields["silent"])
-    return str(chat)
+    return chat
+
+
+async def known_chat(holder: Holder, chat: str | None) -> str:
+    """The chat, or the first owner's where none is named. Raises AgentError where nobody has it."""
+    chat = chat or await first_owner_chat(holder)
+    if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
+        raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
+    return chat
 
 
 async def first_owner_chat(holder: Holder) -> str:
@@ -186,10 +193,8 @@ def iso(at: int | None) -> str | None:
 
 async def job_propose(holder: Holder, fields: JsonFields) -> JsonFields:
     """Parse a job in words; return the job, for `job_add`, and its description."""
-    chat = fields["chat"]
-    if chat != TERMINAL_CHAT and await holder.store.chats.get(chat) is None:
-        raise AgentError(f"Nobody has a chat named {chat}, so nobody would read it.")
-    planner, words = await planner_of(holder, chat), fields["words"]
+    planner = await planner_of(holder, await known_chat(holder, fields["chat"]))
+    words = fields["words"]
     if watch := fields["watch"]:
         proposal = await planner.propose(words, f"watch {watch}", made_by="person")
     else:
@@ -202,6 +207,33 @@ async def job_add(holder: Holder, fields: JsonFields) -> tuple[int, bool]:
     spec = JobSpec(**fields["spec"])
     job = await (await planner_of(holder, spec.chat)).add(spec)
     return job.id, holder.runs_jobs
+
+
+async def take_over(holder: Holder, fields: JsonFields) -> JsonFields:
+    """Add notes and jobs of another agent to a chat, each key once ever; return the chat, its zone, and the keys that were
+    added by now. Raises ToolError where the chat is full."""
+    from agent.memory.notes import ChatMemory
+
+    store, chat = holder.store, await known_chat(holder, fields["chat"])
+    planner = await planner_of(holder, chat)
+    keys, memory = (
+        await store.key_values.get(IMPORTED, list[str]) or [],
+        ChatMemory(store, chat, ""),
+    )
+    before = len(keys)
+    try:
+        for key in fields["jobs"]:
+            planner.check_room(await planner.jobs(), "person")
+            await planner.add(JobSpec(**fields["jobs"][key]))
+            keys.append(key)
+        for key in fields["notes"]:
+            await memory.remember(fields["notes"][key], "")
+            keys.append(key)
+    finally:
+        if count := len(keys) - before:
+            await store.key_values.put(IMPORTED, keys)
+            await store.ledger.record("admin", chat, act="import", taken=count, by=BY)
+    return {"chat": chat, "zone": planner.zone, "taken": keys}
 
 
 async def job_edit(holder: Holder, fields: JsonFields) -> list[str]:
@@ -306,6 +338,7 @@ ACTS: dict[str, Act] = {
     "jobs": jobs,
     "job-propose": job_propose,
     "job-add": job_add,
+    "import": take_over,
     "job-edit": job_edit,
     "job-pause": job_pause,
     "recall": recall,

@@ -54,6 +54,7 @@ COMMANDS = {
     "upgrade": "install the next version after a trial; --rollback returns",
     "backup": "write the whole state into one file, while running",
     "restore": "replace the state by a backup",
+    "import": "move in from OpenClaw, Hermes agent or nanobot",
 }
 # Module and attribute of commands that have no module of their own.
 MODULES = {
@@ -61,6 +62,7 @@ MODULES = {
     "sandbox": ("tool", "sandbox"),
     "context": ("status", "context"),
     "restore": ("backup", "restore_command"),
+    "import": ("moving", "command"),
     "freeze": ("audit", "freeze"),
     "thaw": ("audit", "thaw"),
     "config": ("status", "config"),

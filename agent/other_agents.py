@@ -1,0 +1,243 @@
+"""What OpenClaw, Hermes agent and nanobot keep in their home folders, read as notes, jobs and skills of a chat.
+
+All three keep memory as Markdown (MEMORY.md, USER.md, a file a day), skills as folders with a SKILL.md, and jobs
+in cron/jobs.json; OpenClaw since 2026.6.1 in state/openclaw.sqlite. Nothing there is changed or run, links are
+not followed, and what holds a secret is left out.
+"""
+
+import json
+import os
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+from pydantic import AliasChoices, AliasPath, BaseModel, Field, ValidationError
+
+from agent.leaks import LeakDetector
+from agent.sandbox.output_buffer import clean
+from agent.schedule.due_times import next_due
+from agent.schedule.times.rule import Cron, Every, Once, Rule, dump
+from agent.skills import GUIDE, Skill, SkillError, read_plain_file, read_skill
+from agent.store.jobs import JobSpec
+from agent.store.notes import NOTE_CHARACTERS
+
+MOST_BYTES = 4 << 20  # of a file
+TASK_CHARACTERS = 8_000
+MEMORY = ("MEMORY.md", "memory.md", "USER.md", "memory/MEMORY.md", "memories/MEMORY.md", "memories/USER.md")  # fmt: skip
+DAY = re.compile(r"\d{4}-\d\d-\d\d")  # the name of a file in memory/
+STANDING = ("SOUL.md", "AGENTS.md", "IDENTITY.md", "TOOLS.md")
+JOBS = ("cron/jobs.json", "state/openclaw.sqlite")
+NEVER = {
+    "settings and secrets": (".env", "auth.json", "config.json", "config.yaml", "openclaw.json", "credentials", "identity"),
+    "conversations": ("sessions", "agents", "state.db", "workspace/sessions", "workspace/memory/history.jsonl"),
+    "tasks of a heartbeat": ("HEARTBEAT.md", "workspace/HEARTBEAT.md"),
+}  # fmt: skip
+SECRET = re.compile(
+    r"""(?i)["']?\w*(?:token|key|secret|passw|credential)\w*["']?\s*[:=]\s*["']?"""
+    r"""(?=[^\s"',}]*\d)(?=[^\s"',}]*[a-z])([^\s"',}]{8,})"""
+)
+HELD = "it holds what looks like a secret"
+# What a template has where nothing was filled in.
+BLANK = re.compile(
+    r"(?:This file stores|Information about the user to).*|_?\(.*\)_?|[*_].*[*_]|\[ \].*|[^:]{1,40}:\s*(?:_?\(.*\)_?)?|"
+)
+ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s+(.*)")
+
+
+def at(*paths: str, default: Any = None) -> Any:
+    """A field that stands at the first of these paths which is there, such as "schedule.kind"."""
+    return Field(default, validation_alias=AliasChoices(*(AliasPath(*p.split(".")) for p in paths)))
+
+
+class ForeignJob(BaseModel):
+    """A job of one of the three: in a jobs.json, or as a row of OpenClaw's database."""
+
+    id: str = at("id", "job_id", default="")
+    name: str | None = None
+    enabled: bool = True
+    when: str = at("schedule.kind", "schedule_kind", default="")
+    once: int | str | None = at("schedule.atMs", "schedule.at", "schedule.run_at", "at")
+    every_ms: int | None = at("schedule.everyMs", "every_ms")
+    minutes: int = at("schedule.minutes", default=0)
+    expression: str | None = at("schedule.expr", "schedule_expr")
+    zone: str | None = at("schedule.tz", "schedule_tz")
+    kind: str = at("payload.kind", "payload_kind", default="agentTurn")
+    text: str | None = at("payload.message", "payload.text", "payload_message", "prompt")
+    delivery: str | None = at("delivery.mode", "delivery_mode")
+    script: str | None = at("script", "trigger.script", "trigger_script")
+    skills: Sequence[str] | None = None
+    times: int | None = at("repeat.times")
+
+    @property
+    def task(self) -> str:
+        named = [f"Follow the skill {name}." for name in self.skills or ()]
+        return clean("\n".join([self.text or "", *named])).strip()
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Reads a home folder or workspace for a chat in a time zone; `leaks` learns the secrets in it. What can be taken:
+    notes (text: file), jobs by a key that stays theirs, skills, standing texts with their bytes; `left_out` says why the rest
+    is not."""
+
+    folder: Path
+    chat: str
+    zone: str
+    now: datetime
+    leaks: LeakDetector
+    notes: dict[str, str] = field(default_factory=dict)
+    jobs: dict[str, JobSpec] = field(default_factory=dict)
+    skills: list[Skill] = field(default_factory=list)
+    standing: dict[Path, int] = field(default_factory=dict)
+    left_out: list[str] = field(default_factory=list)
+
+    def read(self) -> None:
+        for what, names in NEVER.items():
+            for path in filter(Path.exists, map(self.folder.joinpath, names)):
+                self.leave_out(path, f"{what} are never taken")
+                for value in [] if path.is_dir() else SECRET.findall(self.text(path)):
+                    self.leaks.watch(path.name, value)
+        for place in (self.folder, *sorted(self.folder.glob("workspace*/"))):
+            self.read_memory(place)
+            self.read_jobs(place)
+            self.read_skills(place)
+            for path in map(place.joinpath, STANDING):
+                if (text := self.text(path).strip()) and self.is_secret(text):
+                    self.leave_out(path, HELD)
+                elif text:
+                    self.standing[path] = len(text.encode())
+
+    def leave_out(self, path: Path, why: object) -> None:
+        self.left_out.append(f"{path.relative_to(self.folder)}: {why}")
+
+    def is_secret(self, text: str) -> bool:
+        return bool(self.leaks.find(text) or SECRET.search(text))
+
+    def text(self, path: Path) -> str:
+        """A file's text; "" for one that is not there, or that cannot be read, which is told."""
+        try:
+            return read_plain_file(path, MOST_BYTES).decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self.leave_out(path, "it is not UTF-8 text")
+        except OSError as error:
+            if os.path.lexists(path):
+                self.leave_out(path, "it is a link" if path.is_symlink() else error.strerror)
+        return ""
+
+    def read_memory(self, place: Path) -> None:
+        days = [path for path in place.glob("memory/*.md") if DAY.match(path.name)]
+        for path in (*map(place.joinpath, MEMORY), *sorted(days, reverse=True)):
+            text, held = self.text(path), 0
+            day = f"{path.stem}: " if path in days else ""
+            of_hermes = path.parent.name == "memories"
+            for entry in text.split("\n§\n") if of_hermes else entries(text):
+                if self.is_secret(entry):
+                    held += 1
+                elif entry.strip():
+                    for part in wrap(day + clean(entry), NOTE_CHARACTERS):
+                        self.notes.setdefault(part, str(path.relative_to(self.folder)))
+            if held:
+                self.leave_out(path, f"{held} × what looks like a secret")
+
+    def read_jobs(self, place: Path) -> None:
+        for path in filter(Path.is_file, map(place.joinpath, JOBS)):
+            try:
+                rows = (
+                    rows_of(path)
+                    if path.suffix == ".sqlite"
+                    else json.loads(self.text(path), strict=False)
+                )
+                rows = list(rows["jobs"] if isinstance(rows, dict) else rows)
+            except (ValueError, TypeError, LookupError, sqlite3.Error):
+                self.leave_out(path, "it holds no list of jobs")
+                continue
+            for number, row in enumerate(rows, 1):
+                try:
+                    job = ForeignJob.model_validate(row)
+                except ValidationError:
+                    self.leave_out(path, f"job {number} is not in a known form")
+                    continue
+                secret = self.is_secret(job.task)
+                spec = HELD if secret else spec_of(job, self.chat, self.zone, self.now)
+                if isinstance(spec, str):
+                    self.leave_out(path, f"“{clean(job.name or job.id)}”: {spec}")
+                else:
+                    self.jobs[job.id or f"{job.task} {spec.when}"] = spec
+
+    def read_skills(self, place: Path) -> None:
+        manifest = self.text(place / "skills" / ".bundled_manifest").splitlines()
+        bundled = {line.partition(":")[0] for line in manifest}
+        for guide in sorted([*place.glob(f"skills/*/{GUIDE}"), *place.glob(f"skills/*/*/{GUIDE}")]):
+            try:
+                skill = read_skill(guide.parent)
+            except SkillError as error:
+                self.leave_out(guide.parent, error)
+                continue
+            held = [name for name, (raw, _) in skill.files.items() if self.leaks.find(raw)]
+            if skill.name in bundled:
+                self.leave_out(guide.parent, "it comes with Hermes agent")
+            elif held:
+                self.leave_out(guide.parent / held[0], HELD)
+            else:
+                self.skills.append(skill)
+
+
+def entries(text: str) -> Iterator[str]:
+    """The items and paragraphs of a Markdown text, each behind its section's heading, without a template's blanks."""
+    heading, parts = "", list[str]()
+    for line in [*re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).splitlines(), ""]:
+        bare, item = line.strip(), ITEM.fullmatch(line)
+        if not item and bare and bare[0] != "#" and not set(bare) <= set("-*_="):
+            parts.append(bare)
+            continue
+        entry = " ".join(parts).replace("**", "").removeprefix("[x] ")
+        if not BLANK.fullmatch(entry):
+            yield f"{heading}: {entry}" if heading else entry
+        parts = [item[1]] if item else []
+        if bare.startswith("#"):  # one alone is the title of the file
+            heading = bare.lstrip("#").strip() if bare.startswith("##") else ""
+
+
+def rows_of(path: Path) -> list[Any]:
+    """The jobs in OpenClaw's database. Raises sqlite3.Error."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+        database.row_factory = sqlite3.Row
+        return [dict(row) for row in database.execute("SELECT * FROM cron_jobs ORDER BY job_id")]
+
+
+def spec_of(job: ForeignJob, chat: str, zone: str, now: datetime) -> JobSpec | str:
+    """The job as one of a chat, or why it has no counterpart. A time without a zone is in UTC, as OpenClaw has it."""
+    hindrances = {
+        "it runs a script": job.script or job.kind in ("command", "script"),
+        "its program made it for itself": job.kind
+        not in ("agentTurn", "agent_turn", "systemEvent"),
+        "it sends to a webhook": job.delivery == "webhook",
+        f"it ends after {job.times} times": (job.times or 1) > 1,
+        "it has no task, or a very long one": not 0 < len(job.task) <= TASK_CHARACTERS,
+    }
+    if why := next((why for why, holds in hindrances.items() if holds), ""):
+        return why
+    try:
+        rule: Rule = Cron((job.expression or "").strip(), job.zone or zone)
+        if isinstance(job.once, int):
+            rule = Once(datetime.fromtimestamp(job.once / 1000, UTC))
+        elif job.once:
+            once = datetime.fromisoformat(job.once)
+            rule = Once(once.replace(tzinfo=once.tzinfo or UTC).astimezone(UTC))
+        elif (seconds := (job.every_ms or 0) // 1000 or job.minutes * 60) > 0:
+            rule = Every(seconds, now)
+        due = next_due(rule, now)
+    except (ValueError, LookupError, OverflowError, OSError):
+        return f"its time is not understood: {job.when} {job.expression or job.once or ''} {job.zone or ''}".strip()
+    if due is None:
+        return "its time has passed"
+    kind = "remind" if job.task.lower().startswith("remind") else "task"
+    when = job.expression or job.when
+    spec = JobSpec(chat, kind, when, dump(rule), zone, job.task, {}, next_at=due)
+    return spec if job.enabled else replace(spec, state="paused", next_at=None)

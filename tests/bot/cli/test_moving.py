@@ -1,0 +1,393 @@
+"""voltaire import: what OpenClaw, Hermes agent and nanobot write, as they write it; shown, taken once, no secret."""
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.memory.notes import NOTES_MOST
+from agent.other_agents import entries
+from agent.skills import SkillShelf
+from agent.store import open_store
+from bot.state import DATABASE
+from fakes.command_line import Ended, voltaire
+from fakes.words import saying
+
+TOKEN = "123456789:AAF3f9x-0123456789abcdefghijklmnopq"  # of no bot
+LATER, EARLIER = 4_102_444_800_000, 1_700_000_000_000  # in milliseconds: 2100, 2023
+ZONE = '[agent]\ntimezone = "Europe/Paris"\n'
+
+
+def write(folder: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def skill(name: str, text: str = "Boil water.") -> str:
+    return f"---\nname: {name}\ndescription: Makes {name}.\n---\n{text}\n"
+
+
+def moved(home: Path, folder: Path, *words: str, stdin: str = "") -> Ended:
+    return voltaire(home, "import", str(folder), *words, config=ZONE, stdin=stdin)
+
+
+async def notes_of(home: Path, chat: str = "cli") -> list[str]:
+    async with open_store(home / "s" / "voltaire" / DATABASE) as store:
+        return [note.text for note in await store.notes.all(chat)]
+
+
+def jobs_of(home: Path) -> dict[str, dict[str, Any]]:
+    code, out, err = voltaire(home, "jobs", "list", "--json", config=ZONE)
+    assert code == 0, err
+    return {job["task"]: job for job in json.loads(out)}
+
+
+# -- nanobot ------------------------------------------------------------------
+
+
+def nanobot_job(id: str, schedule: Mapping[str, Any], **payload: Any) -> dict[str, Any]:
+    """A job as nanobot 0.3.5 stores it."""
+    empty = {"kind": None, "atMs": None, "everyMs": None, "expr": None, "tz": None}
+    return {
+        "id": id,
+        "name": f"name of {id}",
+        "enabled": True,
+        "schedule": {**empty, **schedule},
+        "payload": {"kind": "agent_turn", "message": "", "deliver": False, "channel": "telegram", "to": "5", "channelMeta": {}, "sessionKey": "telegram:5", "originChannel": None, "originChatId": None, "originMetadata": {}, **payload},
+        "state": {"nextRunAtMs": LATER, "lastRunAtMs": None, "lastStatus": None, "lastError": None, "runHistory": []},
+        "createdAtMs": EARLIER,
+        "updatedAtMs": EARLIER,
+        "deleteAfterRun": False,
+    }  # fmt: skip
+
+
+MEMORY = """# Long-term Memory
+
+This file stores important information.
+
+## Preferences
+
+- Tea without **sugar**,
+  never coffee
+1. [x] Trains, no planes
+
+## Project Context
+
+(Information about ongoing projects)
+
+---
+
+*This file is automatically updated by nanobot.*
+"""
+USER = """# User Profile
+
+## Basic Information
+
+- **Name**: Ada
+- **Timezone**: (your timezone, e.g., UTC+8)
+
+### Response Length
+
+- [ ] Brief and concise
+
+<!-- nobody
+reads this -->
+"""
+
+
+@pytest.fixture
+def nanobot(tmp_path: Path) -> Path:
+    """~/.nanobot, with a workspace."""
+    schedules: Sequence[tuple[dict[str, Any], dict[str, Any]]] = (
+        ({"kind": "cron", "expr": "0 7 * * 1-5", "tz": "Asia/Tokyo"}, {"message": "Sum up the news."}),
+        ({"kind": "every", "everyMs": 5_400_000}, {"message": "Look at the oven."}),
+        ({"kind": "at", "atMs": LATER}, {"message": "remind me of the century"}),
+        ({"kind": "at", "atMs": EARLIER}, {"message": "Too late."}),
+        ({"kind": "cron", "expr": "0 7 * * 1-5", "tz": "Mars/Base"}, {"message": "Nowhere."}),
+        ({"kind": "every", "everyMs": 1_800_000}, {"kind": "system_event", "message": "heartbeat"}),
+    )  # fmt: skip
+    jobs = [nanobot_job(f"j{at}", when, **what) for at, (when, what) in enumerate(schedules)]
+    return write(
+        tmp_path / ".nanobot",
+        {
+            "config.json": json.dumps({"channels": {"telegram": {"token": TOKEN}}}),
+            "workspace/memory/MEMORY.md": MEMORY,
+            "workspace/USER.md": USER,
+            "workspace/HEARTBEAT.md": "- look",
+            "workspace/SOUL.md": "# Soul\n\nI am brief.\n",
+            "workspace/AGENTS.md": "x" * 1201,
+            "workspace/memory/history.jsonl": "{}\n",
+            "workspace/cron/jobs.json": json.dumps({"version": 1, "jobs": jobs}),
+            "workspace/skills/tea/SKILL.md": skill("tea"),
+        },
+    )
+
+
+NANOBOT_NOTES = [
+    "Preferences: Tea without sugar, never coffee",
+    "Preferences: Trains, no planes",
+    "Basic Information: Name: Ada",
+]
+
+
+async def test_what_nanobot_keeps_is_shown_and_taken_once(nanobot: Path, tmp_path: Path) -> None:
+    code, shown, err = moved(tmp_path, nanobot)
+    assert (code, err) == (0, "")
+    assert shown == saying(
+        "Notes for cli (3)",
+        "workspace/USER.md: Basic Information: Name: Ada",
+        "Jobs for cli (3)",
+        "Task “Sum up the news.”, cron 0 7 * * 1-5 (Asia/Tokyo)",
+        "Task “Look at the oven.”, every 90 minutes",
+        "Reminder “remind me of the century”, once, on Fri 2100-01-01 01:00",
+        "Skills (1)",
+        "tea: Makes tea.",
+        "Not taken",
+        "config.json: settings and secrets are never taken",
+        "workspace/HEARTBEAT.md: tasks of a heartbeat are never taken",
+        "workspace/memory/history.jsonl: conversations are never taken",
+        "“name of j3”: its time has passed",
+        "“name of j4”: its time is not understood: cron 0 7 * * 1-5 Mars/Base",
+        "“name of j5”: its program made it for itself",
+        "SOUL.md: it may become [agent] instructions, 19 of 1,200 bytes",
+        "AGENTS.md: it is too long for [agent] instructions, 1,201 of 1,200 bytes",
+        "Nothing was taken.",
+    )
+    assert TOKEN not in shown
+    assert (await notes_of(tmp_path), jobs_of(tmp_path)) == ([], {})
+
+    assert moved(tmp_path, nanobot, "--apply", "all", "--yes")[:2] == (
+        0,
+        saying("=== SKILL.md", "Boil water.", "Taken: notes 3, jobs 3, skills 1."),
+    )
+    assert sorted(await notes_of(tmp_path)) == sorted(NANOBOT_NOTES)
+    jobs = jobs_of(tmp_path)
+    assert {task: (job["kind"], job["state"]) for task, job in jobs.items()} == {
+        "Sum up the news.": ("task", "active"),
+        "Look at the oven.": ("task", "active"),
+        "remind me of the century": ("remind", "active"),
+    }
+    assert jobs["remind me of the century"]["next_at"] == "2100-01-01T00:00:00+00:00"
+    assert [pin.name for pin in SkillShelf(tmp_path / "s" / "voltaire").pins()] == ["tea"]
+
+    for number in (1, 2, 3):  # what was deleted since does not come back
+        assert voltaire(tmp_path, "jobs", "rm", str(number), config=ZONE)[0] == 0
+    again = moved(tmp_path, nanobot, "--apply", "all", "--yes")
+    assert again[:2] == (
+        0,
+        saying("Notes for cli (0)", "tea was added before", "Taken: notes 0, jobs 0, skills 0."),
+    )
+    assert jobs_of(tmp_path) == {}
+
+
+async def test_only_what_is_named_is_taken(nanobot: Path, tmp_path: Path) -> None:
+    assert moved(tmp_path, nanobot, "--apply", "jobs")[1] == saying(
+        "Taken: notes 0, jobs 3, skills 0."
+    )
+    assert await notes_of(tmp_path) == []
+    code, out, err = moved(tmp_path, nanobot, "--apply", "notes", "--apply", "skills")
+    assert (code, err) == (1, saying("Nobody answered")), out
+    assert await notes_of(tmp_path) == [], "the skill is asked about first"
+    assert moved(tmp_path, nanobot, "--apply", "all", stdin="n\n")[1] == saying(
+        "Taken: notes 3, jobs 0, skills 0."
+    )
+    assert voltaire(tmp_path, "audit", "--json", config=ZONE)[1] == saying(
+        '"act": "import"', '"taken": 3'
+    )
+
+
+# -- Hermes agent -------------------------------------------------------------
+
+
+def hermes_job(id: str, schedule: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """A job as Hermes agent 0.19.0 stores it."""
+    return {"id": id, "name": f"name of {id}", "prompt": "", "skills": [], "skill": None, "model": None, "script": None, "no_agent": False, "context_from": None, "schedule": schedule, "repeat": {"times": None, "completed": 0}, "enabled": True, "state": "scheduled", "next_run_at": None, "deliver": "origin", "origin": {"platform": "telegram", "chat_id": "5"}, **fields}  # fmt: skip
+
+
+async def test_what_hermes_agent_keeps(tmp_path: Path) -> None:
+    often = {"kind": "interval", "minutes": 30, "display": "every 30m"}
+    stored = [
+        hermes_job("a", {"kind": "cron", "expr": "0 9 * * *"}, prompt="Greet.", skills=["tea"]),
+        hermes_job("b", often, prompt="Look.", enabled=False, state="paused"),
+        hermes_job("c", {"kind": "once", "run_at": "2100-02-03T14:00:00+09:00"}, prompt="Then."),
+        hermes_job("d", often, prompt="Thrice.", repeat={"times": 3, "completed": 1}),
+        hermes_job("e", often, script="watch.sh", no_agent=True),
+        {"id": ["f"], "schedule": often},
+    ]
+    home = write(
+        tmp_path / ".hermes",
+        {
+            ".env": f"TELEGRAM_BOT_TOKEN={TOKEN}\nWEATHER_API_KEY=plain-but-4-secret\n",
+            "memories/MEMORY.md": "Two lines\nof one entry\n§\nThe key: plain-but-4-secret\n§\nSecond",
+            "memories/USER.md": "Likes § signs.",
+            "SOUL.md": "Be kind.",
+            "cron/jobs.json": json.dumps({"jobs": stored, "updated_at": "now"}),
+            "skills/.bundled_manifest": "arxiv:0123456789abcdef\n",
+            "skills/research/arxiv/SKILL.md": skill("arxiv"),
+            "skills/kitchen/tea/SKILL.md": skill("tea"),
+            "skills/kitchen/leaky/SKILL.md": skill("leaky", f"Say {TOKEN}."),
+        },
+    )
+    code, out, err = moved(tmp_path, home, "--apply", "all", "--yes")
+    assert (code, err) == (0, "")
+    assert out == saying(
+        ".env: settings and secrets are never taken",
+        "memories/MEMORY.md: 1 × what looks like a secret",
+        "“name of d”: it ends after 3 times",
+        "“name of e”: it runs a script",
+        "job 6 is not in a known form",
+        "skills/kitchen/leaky/SKILL.md: it holds what looks like a secret",
+        "skills/research/arxiv: it comes with Hermes agent",
+        "Taken: notes 3, jobs 3, skills 1.",
+    )
+    assert "plain-but-4" not in out and TOKEN not in out
+    assert await notes_of(tmp_path) == ["Two lines of one entry", "Second", "Likes § signs."]
+    jobs = jobs_of(tmp_path)
+    assert {task: job["state"] for task, job in jobs.items()} == {
+        "Greet.\nFollow the skill tea.": "active",
+        "Look.": "paused",
+        "Then.": "active",
+    }
+    assert jobs["Then."]["next_at"] == "2100-02-03T05:00:00+00:00"
+
+
+# -- OpenClaw -----------------------------------------------------------------
+
+# Of the columns of OpenClaw 2026.9.6, those that say what a job is.
+CRON_JOBS = (
+    "CREATE TABLE cron_jobs (store_key TEXT, job_id TEXT, name TEXT, enabled INTEGER, schedule_kind TEXT,"
+    " schedule_expr TEXT, schedule_tz TEXT, every_ms INTEGER, anchor_ms INTEGER, at TEXT, trigger_script TEXT,"
+    " payload_kind TEXT, payload_message TEXT, delivery_mode TEXT, job_json TEXT NOT NULL DEFAULT '{}')"
+)
+ROWS: Sequence[Mapping[str, Any]] = (
+    {"schedule_kind": "cron", "schedule_expr": "*/5 * * * *", "payload_message": "Look."},
+    {"schedule_kind": "at", "at": "2100-01-01T00:00:00", "payload_kind": "systemEvent", "payload_message": "Reminder: rest"},
+    {"schedule_kind": "every", "every_ms": 60_000, "payload_kind": "command", "payload_message": "{}"},
+    {"schedule_kind": "every", "every_ms": 60_000, "payload_message": "Post.", "delivery_mode": "webhook"},
+    {"schedule_kind": "every", "every_ms": 60_000, "payload_message": "Watch.", "trigger_script": "true"},
+    {"schedule_kind": "cron", "schedule_expr": "0 0 7 * * *", "payload_message": "With seconds."},
+    {"schedule_kind": "on-exit", "payload_message": "At the end."},
+)  # fmt: skip
+
+
+async def test_what_openclaw_keeps(tmp_path: Path) -> None:
+    home = write(
+        tmp_path / ".openclaw",
+        {
+            "openclaw.json": "{ // JSON5\n gateway: { auth: { token: 'correct-horse-7-battery' } } }",
+            "credentials/telegram.json": TOKEN,
+            "workspace/MEMORY.md": "The gateway says correct-horse-7-battery.\n\nAda sails.",
+            "workspace/memory/2026-11-02.md": "# 2026-11-02\n\n- Bought a boat\n",
+            "workspace/memory/2026-11-03.md": "- Sold it\n",
+            "cron/jobs.json": json.dumps({"version": 1, "jobs": [{"id": "old", "name": "old", "enabled": True, "schedule": {"kind": "every", "everyMs": 3_600_000, "anchorMs": 5}, "sessionTarget": "isolated", "wakeMode": "now", "payload": {"kind": "agentTurn", "message": "Of before."}, "delivery": {"mode": "announce"}, "state": {}}]}),
+            "state/none": "",
+        },
+    )  # fmt: skip
+    with closing(sqlite3.connect(home / "state" / "openclaw.sqlite")) as database:
+        database.execute(CRON_JOBS)
+        for number, row in enumerate(ROWS):
+            full = {
+                "job_id": f"id{number}",
+                "name": f"name of {number}",
+                "enabled": 1,
+                "payload_kind": "agentTurn",
+                **row,
+            }
+            names, marks = ", ".join(full), ", ".join("?" * len(full))
+            database.execute(f"INSERT INTO cron_jobs ({names}) VALUES ({marks})", [*full.values()])
+        database.commit()
+    code, out, err = moved(tmp_path, home, "--apply", "all", "--yes")
+    assert (code, err) == (0, "")
+    assert out == saying(
+        "openclaw.json: settings and secrets are never taken",
+        "credentials: settings and secrets are never taken",
+        "“name of 2”: it runs a script",
+        "“name of 3”: it sends to a webhook",
+        "“name of 4”: it runs a script",
+        "“name of 5”: its time is not understood: cron 0 0 7 * * *",
+        "“name of 6”: its time is not understood: on-exit",
+        "workspace/MEMORY.md: 1 × what looks like a secret",
+        "Taken: notes 3, jobs 3, skills 0.",
+    )
+    assert await notes_of(tmp_path) == [
+        "Ada sails.",
+        "2026-11-03: Sold it",
+        "2026-11-02: Bought a boat",
+    ]
+    jobs = jobs_of(tmp_path)
+    assert jobs["Reminder: rest"]["next_at"] == "2100-01-01T00:00:00+00:00", (
+        "without a zone it is UTC"
+    )
+    assert set(jobs) == {"Of before.", "Look.", "Reminder: rest"}
+
+
+# -- what is wrong ------------------------------------------------------------
+
+
+def test_a_folder_without_anything_is_refused(tmp_path: Path) -> None:
+    assert moved(tmp_path, tmp_path / "none")[::2] == (1, f"There is no folder {tmp_path}/none.\n")
+    (tmp_path / "empty").mkdir()
+    assert moved(tmp_path, tmp_path / "empty")[::2] == (1, saying("has no memory, jobs or skills"))
+    write(tmp_path / "some", {"USER.md": "Ada."})
+    assert moved(tmp_path, tmp_path / "some", "--chat", "tg:7")[::2] == (
+        1,
+        saying("Nobody has a chat named tg:7"),
+    )
+
+
+async def test_links_and_damaged_files_are_told_and_the_rest_is_taken(tmp_path: Path) -> None:
+    home = write(
+        tmp_path / "home", {"USER.md": "Ada.", "cron/jobs.json": '{"jobs": 5}', "other": TOKEN}
+    )
+    (home / "MEMORY.md").symlink_to(home / "other")
+    (home / "memory").mkdir()
+    (home / "memory" / "2026-01-01.md").write_bytes(b"\xff\xfe\x00")
+    (home / "state").mkdir()
+    (home / "state" / "openclaw.sqlite").write_text("no database")
+    write(home / "skills" / "linked", {"SKILL.md": skill("linked")})
+    (home / "skills" / "linked" / "passwd").symlink_to("/etc/passwd")
+    code, out, err = moved(tmp_path, home, "--apply", "all", "--yes")
+    assert (code, err) == (0, "")
+    assert out == saying(
+        "MEMORY.md: it is a link",
+        "memory/2026-01-01.md: it is not UTF-8 text",
+        "cron/jobs.json: it holds no list of jobs",
+        "state/openclaw.sqlite: it holds no list of jobs",
+        "passwd is a link or a device",
+        "Taken: notes 1, jobs 0, skills 0.",
+    )
+    assert await notes_of(tmp_path) == ["Ada."]
+
+
+async def test_what_a_chat_cannot_hold_is_told_and_comes_later(tmp_path: Path) -> None:
+    facts = "\n".join(f"- {number}. fact" for number in range(NOTES_MOST + 2))
+    home = write(tmp_path / "home", {"MEMORY.md": facts})
+    assert moved(tmp_path, home)[1] == saying(f"Notes for cli ({NOTES_MOST + 2})")
+    assert moved(tmp_path, home, "--apply", "notes")[::2] == (
+        1,
+        saying(f"{NOTES_MOST} notes already"),
+    )
+    async with open_store(tmp_path / "s" / "voltaire" / DATABASE) as store:
+        for note in (await store.notes.all("cli"))[:2]:
+            await store.notes.delete("cli", note.id)
+    code, out, err = moved(tmp_path, home, "--apply", "notes")
+    assert (code, err, out) == (0, "", saying("Notes for cli (2)", "Taken: notes 2"))
+    assert len(await notes_of(tmp_path)) == NOTES_MOST
+
+
+def test_a_long_entry_becomes_several_notes(tmp_path: Path) -> None:
+    home = write(tmp_path / "home", {"USER.md": " ".join(map(str, range(1000, 1450)))})
+    assert moved(tmp_path, home)[1] == saying("Notes for cli (3)")
+
+
+@pytest.mark.parametrize(
+    "blank", ["(Facts)", "_(What?)_", "**Name:**", "- [ ] Casual", "*Made by a program.*"]
+)
+def test_blanks_of_a_template_are_no_notes(blank: str) -> None:
+    assert list(entries(f"## Part\n\n{blank}\n\n- true")) == ["Part: true"]
