@@ -97,6 +97,7 @@ from bot.telegram.styled import entities
 from bot.telegram.updates import as_json, update_number
 from fakes.hostile_json import mutated
 from fakes.hostile_streams import chunks, events
+from fakes.mails import ugly
 
 ROUNDS = int(os.environ.get("FUZZ_ROUNDS", "1"))
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
@@ -210,7 +211,7 @@ def document(given: tuple[str, bytes]) -> None:
     path = Path(os.environ["FUZZ_FOLDER"]) / f"file.{suffix}"
     path.write_bytes(raw)
     with redirect_stdout(io.TextIOWrapper(io.BytesIO())) as printed:
-        extraction.main(str(path), 10.0)
+        extraction.main(str(path), "10")
     with suppress(reading.UnreadableDocument):
         reading.parsed(printed.buffer.getvalue())
     last = printed.buffer.getvalue().split(b"\n")[-2]
@@ -560,6 +561,7 @@ DOCUMENTS = st.one_of(
     st.tuples(st.just("odt"), packed("content.xml", ODT, mimetype=b"application/vnd.oasis.opendocument.text")),
     st.tuples(st.just("epub"), packed("a/b.opf", PACKAGE, **{"META-INF_container_xml": CONTAINER, "a_c_html": b"<h1>x</h1>y"}, mimetype=b"application/epub+zip")),
     st.tuples(st.just("epub"), mutated_bytes(zipped({"word/document.xml": WORD}))),
+    st.tuples(st.just("eml"), mutated_bytes(*(raw for raw, _, _ in ugly().values() if len(raw) < 9000))),
     st.tuples(st.sampled_from(["md", "csv", "html", "txt", "xhtml"]), mutated_bytes(b"# a\n\nb, c\n```\n## d\n", b"\xff\xfea\0", b"<h1>x<p>y")),
 )  # fmt: skip
 PASSAGES = b'{"page": 1, "heading": "a", "text": "b"}\n{"unit": "page", "pages": 1, "notes": []}\n'

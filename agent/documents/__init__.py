@@ -1,6 +1,7 @@
 """A person's own documents: their text in passages, searched by words and by meaning.
 
 extraction.py  one document to passages (a program of its own, inside of a sandbox)
+messages.py    mail messages to text and attachments, for it and for agent.mail
 office.py      Word, OpenDocument, Excel and PowerPoint files, for it
 encodings.py   guesses the encoding of a text, for it
 reading.py     runs it there

@@ -25,6 +25,7 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from agent.documents.encodings import decoded as decoded_text
+from agent.documents.messages import read as read_message
 from agent.documents.office import (
     ENCRYPTED,
     MOST_FILE,
@@ -53,7 +54,7 @@ SCAN_PIXELS = 2_400  # of the longer side: 200 dpi of an A4 page
 PROBE_PIXELS = 100  # of the longer side: a full stop of 11 pt is still darker than the paper
 PGM = re.compile(rb"P5\s(\d+)\s(\d+)\s255\s")  # poppler's grey pictures, one after another
 WORDLESS = 8  # letters and digits, fewer of which make a page a picture
-KINDS = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument, EPUB, HTML, Markdown, text, CSV and source"
+KINDS = "PDF, Word (.docx), Excel (.xlsx), PowerPoint (.pptx), OpenDocument, EPUB, HTML, Markdown, text, CSV, mail (.eml) and source"
 
 DAMAGED = "It is damaged, or not what its name says."
 BROKEN_ARCHIVE = (zipfile.BadZipFile, zlib.error, expat.ExpatError)
@@ -74,8 +75,8 @@ class Document:
         return self.end - time.monotonic()
 
 
-def main(path: str, seconds: float) -> None:
-    document = Document(path, time.monotonic() + seconds)
+def main(path: str, seconds: str) -> None:
+    document = Document(path, time.monotonic() + float(seconds))
     written = 0
     try:
         for page, heading, text in passages(document, list(blocks(document))):
@@ -132,6 +133,8 @@ def blocks(document: Document) -> Iterator[Block]:
     if head.startswith(b"{\\rtf"):
         raise Refused("It is in the Rich Text Format: save it as .docx.")
     document.unit = "part"
+    if suffix == "eml":
+        return message(document)
     html = suffix in ("html", "htm", "xhtml")
     text = text_of(document, html=html)
     if html:
@@ -338,6 +341,17 @@ def text_of(document: Document, *, html: bool) -> str:
     if found:
         document.notes.append(found)
     return re.sub(r"\r\n?", "\n", text)
+
+
+def message(document: Document) -> Iterator[Block]:
+    with Path(document.path).open("rb") as file:
+        read = read_message(file.read(MOST_FILE))
+    yield "heading", 1, str(read["subject"])
+    head = [
+        f"{name}: {read[key]}"
+        for name, key in (("From", "sender"), ("To", "recipients"), ("Date", "sent"))
+    ]
+    yield from paragraphs("\n".join([*head, "", str(read["text"])]))
 
 
 def markdown(text: str) -> Iterator[Block]:

@@ -23,19 +23,19 @@ SECONDS = 180.0  # of one document; scans take a second or two a page
 SPARE_SECONDS = 20.0  # beyond SECONDS, before a program that overruns them is killed
 MEMORY_MIB = 768
 AT_ONCE = 2  # one in the background, one for which somebody waits
-MODULES = (
+MAIL = (
     "agent.sandbox.output_buffer",
     "agent.web.html_text",
     "agent.documents.encodings",
-    "agent.documents.office",
-    "agent.documents.extraction",
+    "agent.documents.messages",
 )
+MODULES = (*MAIL, "agent.documents.office", "agent.documents.extraction")
 START = """\
 import sys, types
 for name, text in {modules!r}:
     module = sys.modules[name] = types.ModuleType(name)
     exec(compile(text, name, "exec"), module.__dict__)
-module.main(sys.argv[1], float(sys.argv[2]))
+module.main(*sys.argv[1:])
 """
 
 
@@ -92,7 +92,18 @@ class DocumentReader:
             box.config, limits=limits, repos=repos, hosts=None, guards={}, slots=self.slots
         )
         inside = f"{REPOS}/{folder}/{path}" if folder else path
-        command = ["nice", "-n", "19", "python3", "-I", "-S", "-c", program(), inside, str(SECONDS)]
+        command = [
+            "nice",
+            "-n",
+            "19",
+            "python3",
+            "-I",
+            "-S",
+            "-c",
+            program(MODULES),
+            inside,
+            str(SECONDS),
+        ]
         try:
             raw = await Sandbox(config, box.chat, box.workspace).read_internal(
                 command, seconds=SECONDS + SPARE_SECONDS
@@ -105,9 +116,9 @@ class DocumentReader:
 
 
 @cache
-def program() -> str:
-    """Source of extraction.py and of the modules it imports, as one program."""
-    paths = ((name, f"{name.replace('.', '/')}.py".removeprefix("agent/")) for name in MODULES)
+def program(modules: Sequence[str]) -> str:
+    """The last of these modules, which import no others of ours, as one program."""
+    paths = ((name, f"{name.replace('.', '/')}.py".removeprefix("agent/")) for name in modules)
     texts = [(name, files("agent").joinpath(path).read_text("utf-8")) for name, path in paths]
     return START.format(modules=texts)
 

@@ -1,0 +1,221 @@
+"""Mail messages to text and attachments: a program of its own, for the Python of a sandbox; standard library only.
+
+    message.py index FILE           prints a JSON line for each message of FILE, where each follows a line with its length
+    message.py read FILE            prints a JSON line for the message that FILE is
+    message.py part FILE NUMBER AT  prints PIECE bytes of an attachment, from AT on
+
+What a message says of its encodings and its structure may be wrong: then it is read for what it looks like.
+"""
+
+import json
+import mimetypes
+import re
+import struct
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.errors import MessageError
+from email.header import decode_header
+from email.message import Message
+from email.parser import BytesHeaderParser
+from pathlib import Path
+
+from agent.documents.encodings import decoded
+from agent.sandbox.output_buffer import clean
+from agent.web.html_text import WIDER, MainText, scanned
+from agent.web.html_text import decoded as decoded_page
+
+INDEXED = 6000  # characters of a message's text that are searched
+MOST_TEXT = 1 << 20  # characters that are read
+MOST_HTML = 4 << 20
+MOST_IDS = 50
+PLAIN_ENOUGH = 200  # characters of a plain version that is no mere hint at the other one
+DEEPEST = 20
+PIECE = 12 << 20
+TNEF = b"\x78\x9f\x3e\x22"
+BEGINS_FILE, FILE_NAME, FILE_CONTENT = 0x9002, 0x8010, 0x800F  # attributes of TNEF
+
+
+class WholeText(MainText):
+    """The whole text with its links: what stands beside the main part of a page belongs to a mail."""
+
+    def _kept(self, pieces: list[str]) -> list[bool]:
+        return [True] * len(pieces)
+
+
+@dataclass
+class Content:
+    """What a message holds: `texts` in their order, and attachments by name, kind and content."""
+
+    texts: list[str] = field(default_factory=list)
+    parts: list[tuple[str, str, bytes]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n\n".join(text for each in self.texts if (text := clean(each).strip()))
+
+
+def main(act: str, path: str, number: str = "1", at: str = "0") -> None:
+    raw = Path(path).read_bytes()
+    if act == "index":
+        for each in messages(raw):
+            show(indexed(each))
+    elif act == "read":
+        show(read(raw))
+    else:
+        content = content_of(parsed(raw)).parts[int(number) - 1][2]
+        sys.stdout.buffer.write(content[int(at) : int(at) + PIECE])
+
+
+def messages(raw: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(raw):
+        end = raw.index(b"\n", at) + 1
+        at = end + int(raw[at:end])
+        yield raw[end:at]
+
+
+def show(fields: dict[str, object]) -> None:
+    line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace")
+    sys.stdout.buffer.write(line + b"\n")
+
+
+def indexed(raw: bytes) -> dict[str, object]:
+    """What is read of a message's beginning."""
+    try:
+        return {**(found := read(raw)), "text": str(found["text"])[:INDEXED]}
+    except Exception as error:  # noqa: BLE001 - the others of its batch are read all the same
+        return {"subject": f"(not readable: {type(error).__name__})"}
+
+
+def read(raw: bytes) -> dict[str, object]:
+    """The headers, text and attachments of a message."""
+    message = parsed(raw)
+    content = content_of(message)
+    text = content.text
+    if len(text) > MOST_TEXT:
+        text = f"{text[:MOST_TEXT]}\n\n[There is more: {MOST_TEXT:,} characters are read.]"
+    parts = [{"name": n, "kind": kind, "size": len(raw)} for n, kind, raw in content.parts]
+    return {**summary(message), "text": text, "parts": parts}
+
+
+def summary(message: Message) -> dict[str, object]:
+    wanted = " ".join(header(message, name) for name in ("references", "in-reply-to"))
+    own = re.findall(r"<[^<>\s]{1,250}>", header(message, "message-id"))[:1]
+    return {
+        "sender": header(message, "from")[:300],
+        "recipients": ", ".join(filter(None, (header(message, "to"), header(message, "cc"))))[
+            :2000
+        ],
+        "subject": header(message, "subject")[:500],
+        "sent": header(message, "date")[:100],
+        "ids": [*re.findall(r"<[^<>\s]{1,250}>", wanted)[-MOST_IDS:], *own],
+    }
+
+
+def parsed(raw: bytes) -> Message:
+    try:
+        return message_from_bytes(raw)
+    except RecursionError:  # parts in parts in parts: its source is its text
+        return BytesHeaderParser().parsebytes(raw)
+
+
+def header(message: Message, name: str) -> str:
+    """A header on one line, whatever its words and bytes are encoded in."""
+    found = [str(value) for key, value in message.raw_items() if key.lower() == name]
+    return decoded_words(", ".join(found if name in ("to", "cc") else found[:1])[:20_000])
+
+
+def decoded_words(raw: str) -> str:
+    text = text_in(raw.encode("utf-8", "surrogateescape"), "")
+    with suppress(MessageError, ValueError):
+        text = "".join(
+            piece if isinstance(piece, str)
+            else text_in(piece, charset) if charset
+            else piece.decode("raw-unicode-escape")
+            for piece, charset in decode_header(text)
+        )  # fmt: skip
+    return " ".join(clean(text).split())
+
+
+def text_in(raw: bytes, charset: str) -> str:
+    """Decode bytes by the charset that they are said to be in if they can be, else by what they look like. Bytes
+    beyond ASCII that are UTF-8 are that."""
+    name = WIDER.get(charset.lower(), charset)
+    for each in (name, "utf-8") if raw.isascii() else ("utf-8", name):
+        with suppress(LookupError, ValueError):
+            return raw.decode(each)
+    return decoded(raw)[0]
+
+
+def content_of(message: Message) -> Content:
+    content = Content()
+    add(message, content, 0)
+    return content
+
+
+def add(part: Message, content: Content, depth: int) -> None:
+    """Add the texts and attachments of a part of a message."""
+    kind, payload = part.get_content_type(), part.get_payload()
+    inner = [each for each in payload if isinstance(each, Message)]
+    if inner and depth < DEEPEST:
+        if kind == "multipart/alternative":
+            add_alternative(inner, content, depth)
+            return
+        if kind == "message/rfc822":
+            named = ("from", "date", "subject")
+            lines = [f"{name.capitalize()}: {header(inner[0], name)}" for name in named]
+            content.texts.append("\n".join(["--- a message within this one ---", *lines]))
+        for each in inner:
+            add(each, content, depth + 1)
+        return
+    raw = part.get_payload(decode=True)
+    if not isinstance(raw, bytes):
+        raw = part.as_bytes()
+    name = decoded_words(part.get_filename() or "")
+    attached = name or part.get_content_disposition() == "attachment"
+    if kind == "application/ms-tnef" or raw.startswith(TNEF):
+        if found := list(outlook_files(raw)):
+            content.parts += found
+            return
+    elif kind.startswith(("text/", "multipart/")) and not attached:
+        content.texts.append(readable(raw, kind, part.get_content_charset() or ""))
+        return
+    ending = mimetypes.guess_extension(kind) or ".bin"
+    content.parts.append((name or f"part-{len(content.parts) + 1}{ending}", kind, raw))
+
+
+def add_alternative(versions: list[Message], content: Content, depth: int) -> None:
+    """Add the plain version, or the longest where that says little; and the attachments of all."""
+    read_versions = [Content() for _ in versions]
+    for version, found in zip(versions, read_versions, strict=True):
+        add(version, found, depth + 1)
+        content.parts += found.parts
+    best = max(read_versions, key=lambda each: len(each.text), default=Content())
+    plain = read_versions[0] if versions and len(read_versions[0].text) > PLAIN_ENOUGH else best
+    content.texts += plain.texts
+
+
+def readable(raw: bytes, kind: str, charset: str) -> str:
+    html = kind == "text/html"
+    text = text_in(raw, charset) if charset or not html else decoded_page(raw, html=True)
+    if html or re.match(r"\s*<(?:!doctype html|html)\b", text, re.IGNORECASE):
+        cut = "\n\n[There is more: of HTML 4 MiB are read.]" if len(text) > MOST_HTML else ""
+        return scanned(text[:MOST_HTML], WholeText("")).text() + cut
+    return text
+
+
+def outlook_files(raw: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """The files in a winmail.dat ([MS-OXTNEF]): level, attribute, length, data and checksum, again and again."""
+    at, name = 6, ""
+    while at + 9 <= len(raw):
+        attribute, length = struct.unpack_from("<HxxI", raw, at + 1)
+        value, at = raw[at + 9 : at + 9 + length], at + 11 + length
+        if attribute == BEGINS_FILE:
+            name = ""
+        elif attribute == FILE_NAME:
+            name = decoded_words(text_in(value.rstrip(b"\0"), ""))
+        elif attribute == FILE_CONTENT:
+            yield name or "winmail-file", mimetypes.guess_type(name)[0] or "", value
