@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install matrix mcp voice upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
+.PHONY: help install mail matrix mcp voice upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -51,7 +51,7 @@ $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 		&& $(BIN)/python -m compileall -q bot agent backend'
 	@touch $@
 
-EXTRAS := matrix mcp voice
+EXTRAS := mail matrix mcp voice
 LOCKS := requirements.lock $(EXTRAS:%=requirements-%.lock) requirements-dev.lock
 $(STAMP)-dev: $(LOCKS) $(STAMP)
 	@./with-dots.sh "Installing what the tests need" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCKS:%=-r %)
@@ -107,6 +107,9 @@ dev: system-test $(STAMP)-dev compiled
 
 matrix: install  ## what the Matrix channel needs besides, for [matrix] in the configuration
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-matrix.lock
+
+mail: install  ## the package that reads mail accounts (docs/mail.md)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-mail.lock
 
 mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-mcp.lock

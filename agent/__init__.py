@@ -11,6 +11,7 @@ sandbox/      where every tool process runs
 shell/        commands in its shell that are answered outside of it
 mcp/          servers of tools that others wrote, behind walls
 web/          pages of the web as text
+mail/         mail accounts of the owner's
 voice/        recordings to words, words to voice messages
 schedule/     jobs and their times
 summary/      what happened in a repository

@@ -71,6 +71,7 @@ if TYPE_CHECKING:  # imported when they are first needed
     from agent.documents.indexer import DocumentIndexer, PassageMeaning
     from agent.documents.library import Library
     from agent.documents.reading import DocumentReader
+    from agent.mail.account import AccountConfig, MailAccount
     from agent.mcp.config import ServerConfig
     from agent.mcp.servers import ToolServers
     from agent.pictures import VisionLimits
@@ -110,6 +111,7 @@ class AgentConfig:
     read_pages: Literal["seen", "ask", "never"] = "seen"
     documents: Mapping[str, Path] = field(default_factory=dict)  # folders by name
     mcp: "Sequence[ServerConfig]" = ()
+    mail: "Sequence[AccountConfig]" = ()
     embedding_url: str = ""
     embedding_model: str = ""  # of the backend, where there is no `embedding_url`
     transcribe_url: str = ""
@@ -137,6 +139,7 @@ class Agent:
     budgets: DailyBudgets
     leaks: LeakDetector
     servers: "ToolServers | None"
+    mail: "Mapping[str, MailAccount]"
     channels: Channels
     pages: PageCache = field(default_factory=PageCache)
     _checked_at: float = -math.inf  # when `refresh_status` last had an answer, monotonic
@@ -224,6 +227,7 @@ class Agent:
             documents=partial(self.documents.library, chat),
             skills=partial(offered_skills, self.config.state_dir),
             servers=self.servers,
+            mail=self.mail,
             vision=self._model_vision,
         )
 
@@ -462,6 +466,12 @@ async def open_agent(
 
             opened = open_servers(config.mcp, boxes, config.state_dir, store, channels)
             servers = await stack.enter_async_context(opened)
+        mail: Mapping[str, MailAccount] = {}
+        if config.mail:
+            from agent.mail.account import open_accounts
+
+            accounts = open_accounts(config.mail, boxes, config.state_dir, store)
+            mail = await stack.enter_async_context(accounts)
         tools = config.tools + await tools_of_servers(servers, config.tools)
         schemas = offered(tools, with_repositories=bool(config.repos))
         window = ModelWindow(
@@ -487,6 +497,7 @@ async def open_agent(
             budgets=DailyBudgets(store.budgets, config.budgets, config.zone),
             leaks=leaks,
             servers=servers,
+            mail=mail,
             channels=channels,
         )
 

@@ -24,6 +24,7 @@ Asks = Literal["never", "unless granted", "always"]
 SOURCE_CHARACTERS = 160
 SOURCES = (  # what a source may be
     *("page {name}", "search for {name}", "MCP server {name}", "document {name}", "folder {name}"),
+    "mail {name}",
     *("names of documents", "files of which nothing is known"),
 )
 NAMED = 3  # sources that a question names
@@ -69,6 +70,9 @@ ACTS: Mapping[str, Act] = {
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
     "mcp": Act("call a tool of an MCP server that its `allow` does not name", "unless granted", "always"),
     "mcp-destructive": Act("call one that says of itself that it destroys", "always", "always"),
+    "mail": Act("read a mail account, until `/approve` takes that back", "always", "always"),
+    "mail-draft": Act("keep a draft in a mail account", "never", "always"),
+    "mail-send": Act("send a letter", "always", "always"),
     "mcp-server": Act("use what an MCP server offers, as it describes it", "always", "always"),
     "key": Act("let out, or keep, what looks like a key of a known kind", "always", "always"),
 }  # fmt: skip

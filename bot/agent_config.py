@@ -24,10 +24,11 @@ from agent.turn.turn import TurnLimits
 from backend.client import BackendClient
 from bot.config_file import sync_config
 from bot.secret_values import secret_values
-from bot.settings import ConfigurationError, McpSection, Settings
+from bot.settings import ConfigurationError, MailSection, McpSection, Settings
 from bot.state import make_private, open_state
 
 if TYPE_CHECKING:  # loaded where servers are configured
+    from agent.mail.account import AccountConfig
     from agent.mcp.config import ServerConfig
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ def agent_config(settings: Settings) -> AgentConfig:
         read_pages=section.web.read,
         documents=section.documents,
         mcp=[server_config(name, each) for name, each in section.mcp.items()],
+        mail=[account_config(name, each) for name, each in section.mail.items()],
         embedding_url=section.embedding_url,
         embedding_model=Path(settings.backend.embedding).stem,
         transcribe_url=section.transcribe_url,
@@ -129,6 +131,13 @@ def server_config(name: str, section: McpSection) -> "ServerConfig":
         client_secret_file=section.client_secret_file,
         callback_port=section.callback_port,
     )
+
+
+def account_config(name: str, section: MailSection) -> "AccountConfig":
+    from agent.mail.account import AccountConfig
+
+    fields = section.model_dump()
+    return AccountConfig(name, **{**fields, "sender": section.sender or section.user})
 
 
 def retention_of(settings: Settings) -> Retention:

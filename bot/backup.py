@@ -42,7 +42,15 @@ from bot.state import DATABASE, MATRIX
 
 log = logging.getLogger(__name__)
 
-LEFT_OUT = {"run", "slots", "cuda", "models", "sandbox", "servers"}  # made or downloaded again
+LEFT_OUT = {
+    "run",
+    "slots",
+    "cuda",
+    "models",
+    "sandbox",
+    "servers",
+    "mail",
+}  # made or downloaded again
 DAYS, WEEKS = 7, 4  # for each of so many the newest scheduled backup is kept
 NAME = re.compile(r"voltaire-(\d{4}-\d\d-\d\d)\.tar\.gz")
 _SECRETS = SECRETS | {"local_key"}

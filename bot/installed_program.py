@@ -241,7 +241,7 @@ async def filled(prefix: Path, wheel: str, extras: Sequence[str]) -> None:
 
 
 def installed_extras() -> list[str]:
-    """The optional parts (matrix, mcp, voice) whose packages are all installed."""
+    """The optional parts (mail, matrix, mcp, voice) whose packages are all installed."""
     packages: dict[str, list[str]] = {}
     for line in distribution(DISTRIBUTION).requires or ():
         if found := re.match(r"([\w.-]+).*;.*\bextra == [\"'](\w+)", line):

@@ -81,7 +81,7 @@ async def make_attempt(
         journal = TransientJournal(own, chat, [*before, *asked], len(before), held=[*held])
         context = await agent.tool_context(chat)
         context = replace(
-            context, sandbox=box, jobs=None, plans=None, file_sender=None, servers=None
+            context, sandbox=box, jobs=None, plans=None, file_sender=None, servers=None, mail={}
         )
         model = Measured(agent.model, agent.backend, energy, warm=number > 1)
         turn = Turn(

@@ -38,7 +38,14 @@ OF_THE_MACHINE = (
 # Variables of tables whose keys are names that the owner gives: what follows is not checked.
 NAMED_TABLES = tuple(
     f"{PREFIX}{key}__"
-    for key in ("AGENT__REPOS", "AGENT__DOCUMENTS", "AGENT__MCP", "PAGE__HOOKS", "PAGE__CLIENTS")
+    for key in (
+        "AGENT__REPOS",
+        "AGENT__DOCUMENTS",
+        "AGENT__MAIL",
+        "AGENT__MCP",
+        "PAGE__HOOKS",
+        "PAGE__CLIENTS",
+    )
 )
 
 
@@ -270,6 +277,25 @@ class McpSection(Section):
         return self
 
 
+class MailSection(Section):
+    imap: Annotated[
+        str, matching(r"imaps?://[^\s/@]+", "not an address such as imaps://imap.example.org")
+    ]
+    """Where the mail is: "imaps://HOST" (TLS), or "imap://HOST" (STARTTLS; without on this machine itself)."""
+    smtp: Annotated[
+        str, matching(r"smtps?://[^\s/@]+", "not an address such as smtps://smtp.example.org")
+    ] = ""
+    """Where letters are handed over: "smtps://HOST" (TLS) or "smtp://HOST:587" (STARTTLS); empty: the account cannot send."""
+    user: str
+    """Whom the account belongs to, as its servers call them."""
+    password_file: str
+    """Holds the password, or one for programs alone where the provider gives such; it never enters the sandbox."""
+    sender: str = ""
+    """The address that letters come from, such as "Anna <anna@example.org>"; empty: `user`."""
+    folders: list[str] = Field(["INBOX"], min_length=1)
+    """The folders that `mail list` and `mail search` look through."""
+
+
 class NightSection(Section):
     hours: str = Field("01:00-06:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
     """When messages with a 🌙 and those of /tonight are done, in the agent's time zone; at its end the best answers are told."""
@@ -307,9 +333,11 @@ class AgentSection(Section):
     skills: list[Path] = []
     """Folders that hold skills (folders with a SKILL.md); `voltaire skills add NAME` shows one and adds it."""
     documents: dict[str, Path] = {}
-    """Folders whose documents every chat may search, by name (`handbook = "/srv/handbook"`): PDF, Word, OpenDocument, EPUB, HTML, Markdown, text, CSV, source."""
+    """Folders whose documents every chat may search, by name (`handbook = "/srv/handbook"`): PDF, Word, OpenDocument, EPUB, HTML, Markdown, text, CSV, mail (.eml), source."""
     mcp: dict[str, McpSection] = {}
     """Servers of tools that others wrote (MCP), by the names that the agent knows them by."""
+    mail: dict[str, MailSection] = {}
+    """Mail accounts by name (docs/mail.md)."""
     embedding_url: str = ""
     """A server with /v1/embeddings, for recall and documents by meaning; empty: by words alone."""
     transcribe_url: str = ""
@@ -329,12 +357,17 @@ class AgentSection(Section):
                 raise ValueError(f"{name} must be a whole path, from / on")
         return folders
 
-    @field_validator("mcp")
+    @field_validator("mcp", "mail")
     @classmethod
-    def _names(cls, servers: dict[str, McpSection]) -> dict[str, McpSection]:
-        for name in servers:
+    def _names(cls, sections: dict[str, Section]) -> dict[str, Section]:
+        for name in sections:
             if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,31}", name):
                 raise ValueError(f"{name!r} is no name of small letters, digits, - and _")
+        return sections
+
+    @field_validator("mcp")
+    @classmethod
+    def _one_listed(cls, servers: dict[str, McpSection]) -> dict[str, McpSection]:
         if len(listed := [name for name, each in servers.items() if each.tools]) > 1:
             raise ValueError(f"only one server may have tools, not {' and '.join(listed)}")
         return servers

@@ -17,6 +17,7 @@ SECTIONS = {
     "SandboxSection": "agent.sandbox",
     "BudgetsSection": "agent.budgets",
     "WebSection": "agent.web",
+    "MailSection": "agent.mail.NAME",
     "RepoSection": "agent.repos.NAME",
     "McpSection": "agent.mcp.NAME",
     "McpSecretSection": "agent.mcp.NAME.secrets.VARIABLE",

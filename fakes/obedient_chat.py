@@ -23,12 +23,13 @@ from agent.documents.library import Library
 from agent.documents.reading import DocumentReader
 from agent.events import Decision, Event, TurnFinished
 from agent.leaks import LeakDetector
+from agent.mail.account import MailAccount
 from agent.memory.notes import ChatMemory
 from agent.messages import Assistant, ToolCall, User
 from agent.model import Request
 from agent.sandbox.hosts import WholeWeb
 from agent.sandbox.limits import HostRepo
-from agent.sandbox.sandbox import Sandbox
+from agent.sandbox.sandbox import Sandbox, Sandboxes
 from agent.schedule.planner import Planner
 from agent.store import Incoming, Store, open_store
 from agent.store.inbox import InboxRow
@@ -93,7 +94,9 @@ class ObedientChat:
     leaks: LeakDetector = field(default_factory=LeakDetector)
     browser: Browser | None = None  # what it may search and read; the site is reachable
     documents: Callable[[], Library] | None = None
+    mail: Mapping[str, MailAccount] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
+    boxes: Sandboxes | None = None
 
     async def say(self, text: str, **fields: Any) -> TurnFinished:
         """One turn; `fields` are of Incoming."""
@@ -117,6 +120,7 @@ class ObedientChat:
             web=Fetcher(self.web.hosts()),
             browser=self.browser,
             documents=self.documents,
+            mail=self.mail,
             leaks=self.leaks,
         )
         journal = StoredJournal(self.store, turn, window, "UTC")
@@ -174,4 +178,6 @@ async def obedient_chat(
             browser = Browser(CHAT, store.addresses, hosts=everywhere)
             reader = DocumentReader(sandboxes, {})
             documents = partial(Library, store.documents, reader, CHAT)
-            yield ObedientChat(store, sandbox, web, app, browser=browser, documents=documents)
+            yield ObedientChat(
+                store, sandbox, web, app, browser=browser, documents=documents, boxes=sandboxes
+            )

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 from agent.budgets import CallBudget
 from agent.documents.library import Library
 from agent.errors import ToolError
+from agent.leaks import LeakDetector
+from agent.mail.account import MailAccount
 from agent.mcp.servers import ToolServers
 from agent.sandbox import bubblewrap, cgroup
 from agent.sandbox.bwrap_process import prepare_sockets
@@ -92,7 +94,9 @@ class Box:
     documents: Callable[[], Library] | None = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: ToolServers | None = None
+    mail: Mapping[str, MailAccount] = field(default_factory=dict)
     read: Read | None = None
+    leaks: LeakDetector = field(default_factory=LeakDetector)
     budget: CallBudget = field(default_factory=CallBudget)
 
     async def use(self, tool: Tool, **arguments: Any) -> Output:
@@ -100,10 +104,12 @@ class Box:
             self.sandbox,
             file_sender=self,
             read=self.read,
+            leaks=self.leaks,
             browser=self.browser,
             documents=self.documents,
             skills=self.skills,
             servers=self.servers,
+            mail=self.mail,
         )
         approve = self.approve or self._approve
         call = Call(

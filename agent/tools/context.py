@@ -1,6 +1,6 @@
 """What the tools of one chat work with. Made by agent.agent, one per chat."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol
 
@@ -13,6 +13,7 @@ from agent.web.browser import Browser
 
 if TYPE_CHECKING:  # loaded when they are used
     from agent.documents.library import Library
+    from agent.mail.account import MailAccount
     from agent.mcp.servers import ToolServers
     from agent.pictures import VisionLimits
 
@@ -115,5 +116,6 @@ class ToolContext:
     documents: "Callable[[], Library] | None" = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: "ToolServers | None" = None
+    mail: "Mapping[str, MailAccount]" = field(default_factory=dict)
     vision: "Callable[[], Awaitable[VisionLimits | None]] | None" = None
     leaks: LeakDetector = field(default_factory=LeakDetector)

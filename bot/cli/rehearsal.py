@@ -144,7 +144,7 @@ async def trial_agent(settings: Settings, model: str, server: str) -> AsyncItera
             update={
                 "backend": backend_section,
                 "state": StateSection(dir=own),
-                "agent": settings.agent.model_copy(update={"mcp": {}}),
+                "agent": settings.agent.model_copy(update={"mcp": {}, "mail": {}}),
             }
         )
         async with running_agent(trial, model) as agent:

@@ -1,4 +1,4 @@
-"""What web, documents, skills, MCP servers, pictures and voice cost a plain turn: no byte of its prompt, and no
+"""What web, documents, skills, mail, MCP servers, pictures and voice cost a plain turn: no byte of its prompt, and no
 module to load."""
 
 import asyncio
@@ -23,6 +23,10 @@ handbook = "{shelf}"
 command = ["mcp-server-time"]
 [agent.mcp.pages]
 url = "https://tools.example/mcp"
+[agent.mail.work]
+imap = "imaps://mail.example"
+user = "anna"
+password_file = "/nonexistent"
 """
 
 
@@ -33,7 +37,15 @@ atexit.register(lambda: print("loaded", *sorted(sys.modules)))
 from bot.cli import main
 main()
 """
-UNUSED = ("agent.documents", "agent.mcp", "agent.pictures", "agent.voice", "bot.voice", "PIL")
+UNUSED = (
+    "agent.documents",
+    "agent.mail",
+    "agent.mcp",
+    "agent.pictures",
+    "agent.voice",
+    "bot.voice",
+    "PIL",
+)
 
 
 async def first_request(home: Path, chat: str, more: str = "") -> dict[str, Any]:
@@ -70,6 +82,7 @@ async def test_everything_switched_on_costs_the_prompt_nothing(tmp_path: Path) -
         "web search",
         "web read",
         "docs",
+        "mail list",
         "mcp",
         "release-notes",
         "log-triage",

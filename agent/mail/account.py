@@ -1,0 +1,213 @@
+"""A mail account: what is new in it, its messages, and letters that are sent by it."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from email.message import EmailMessage
+from functools import partial
+from operator import methodcaller
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from agent.aio import BackgroundTasks, complete
+from agent.documents.reading import MAIL, program
+from agent.errors import NoSandbox, ToolError
+from agent.mail.index import KnownMessage, MessageIndex, ReadMessage
+from agent.mail.letter import digest, recipients
+from agent.mcp.config import read_secret_file
+from agent.sandbox.sandbox import Sandbox, Sandboxes
+from agent.store import Store
+
+if TYPE_CHECKING:  # imported with the first connection
+    from agent.mail.connection import ImapConnection
+
+PARSER_SECONDS = 60.0
+HEAD = "BODY.PEEK[]<0.24576>"  # what is indexed of a message
+BATCH, AT_ONCE = 200, 400  # messages
+MOST_BYTES = 48 << 20  # of a message that is read
+NO_PACKAGE = "The package for mail is not installed; the owner can install it (docs/mail.md)."
+SENT_BEFORE = "This very letter {when}, so it is not sent again: --again sends it once more, if the person wants that."
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class AccountConfig:
+    """A section `agent.mail.NAME`. `folders` are searched; `sender` is the address of its letters."""
+
+    name: str
+    imap: str
+    user: str
+    password_file: str
+    smtp: str = ""
+    sender: str = ""
+    folders: Sequence[str] = ("INBOX",)
+
+    def password(self) -> str:
+        what = f"The password_file of the mail account {self.name}"
+        return read_secret_file(self.password_file, what).strip("\r\n")
+
+
+@dataclass
+class MailAccount:
+    """Its methods raise ToolError with what is wrong."""
+
+    config: AccountConfig
+    index: MessageIndex
+    sandboxes: Sandboxes
+    store: Store
+    tasks: BackgroundTasks
+    _connection: "ImapConnection | None" = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _filling: asyncio.Task[None] | None = None
+
+    async def find(
+        self, folder: str, limit: int, *, unread: bool = False, query: str = "", **wanted: Any
+    ) -> list[KnownMessage]:
+        """The newest messages of a folder, or of all (""), as MessageIndex.find wants them. While the index lacks some,
+        the server looks for the words in them."""
+        folders = [folder] if folder else self.config.folders
+        for each in folders:
+            missing = await self._on_server(partial(self._missing, each))
+            await self._take(each, missing[:AT_ONCE])
+            older = missing[AT_ONCE:]
+            if older and (words := query.split()):
+                hits = await self._on_server(methodcaller("uids", each, words=words))
+                await self._take(each, [uid for uid in older if uid in {*hits}][:BATCH])
+            if older and (self._filling is None or self._filling.done()):
+                work = self._take(each, older)
+                self._filling = self.tasks.start(work, f"the index of {self.config.name}")
+        if unread:
+            folders = folders[:1]
+            found = await self._on_server(methodcaller("uids", folders[0], unread=True))
+            wanted["uids"] = frozenset(found)
+        return await asyncio.to_thread(self.index.find, folders, limit, query=query, **wanted)
+
+    def _missing(self, folder: str, box: "ImapConnection") -> list[int]:
+        return self.index.missing(folder, box.state(folder), lambda: box.uids(folder))
+
+    async def _take(self, folder: str, uids: Sequence[int]) -> None:
+        """Read the beginnings of messages into the index."""
+        for at in range(0, len(uids), BATCH):
+            batch = uids[at : at + BATCH]
+            fetched = await self._on_server(methodcaller("fetch", folder, batch, HEAD))
+            try:
+                raw = b"".join(b"%d\n%s" % (len(each), each) for _, each in fetched)
+                lines = (await self._parsed(raw, "index")).splitlines() if fetched else []
+                read = [ReadMessage.model_validate_json(line) for line in lines]
+            except NoSandbox:
+                raise
+            except (ToolError, ValueError):  # one of them has broken its parser
+                read = [ReadMessage(subject="(not readable)")] * len(fetched)
+            await asyncio.to_thread(self.index.add, folder, [head for head, _ in fetched], read)
+
+    async def known(self, number: int) -> KnownMessage:
+        if found := await asyncio.to_thread(self.index.get, number):
+            return found
+        raise ToolError(f"There is no message {number}: mail list and mail search give numbers.")
+
+    async def whole(self, known: KnownMessage) -> bytes:
+        if known.size > MOST_BYTES:
+            raise ToolError(f"It has {known.size >> 20} MiB: {MOST_BYTES >> 20} are read at most.")
+        fetched = await self._on_server(
+            methodcaller("fetch", known.folder, [known.uid], "BODY.PEEK[]")
+        )
+        if not fetched:
+            raise ToolError(f"Message {known.number} is no longer in {known.folder}.")
+        raw: bytes = fetched[0][1]
+        return raw
+
+    async def read(self, raw: bytes) -> ReadMessage:
+        return ReadMessage.model_validate_json(await self._parsed(raw, "read"))
+
+    async def attachment(self, raw: bytes, number: int) -> bytes:
+        """The content of an attachment, counted from 1."""
+        content = bytearray()
+        while piece := await self._parsed(raw, "part", str(number), str(len(content))):
+            content += piece
+        return bytes(content)
+
+    async def _parsed(self, raw: bytes, act: str, *words: str) -> bytes:
+        """What the program agent.documents.messages prints, in a sandbox without network."""
+        box = await self.sandboxes.of(f"mail:{self.config.name}")
+        config = replace(box.config, repos={}, hosts=None, guards={})
+        alone, inputs = Sandbox(config, box.chat, box.workspace), {"mail": raw}
+        command = ["python3", "-I", "-S", "-c", program(MAIL), act, "/tmp/mail", *words]  # noqa: S108
+        return await alone.read_internal(command, seconds=PARSER_SECONDS, inputs=inputs, inner=True)
+
+    async def keep(self, letter: EmailMessage, role: str) -> None:
+        """Add a letter to the folder of that role (connection.ROLES)."""
+        await self._on_server(methodcaller("append", bytes(letter), role))
+
+    async def check_unsent(self, letter: EmailMessage) -> None:
+        """Raise ToolError if a letter with the same content was sent, or may have been."""
+        if when := await self.store.key_values.get(f"mail-sent:{digest(letter)}", str):
+            raise ToolError(SENT_BEFORE.format(when=when))
+
+    async def send(self, letter: EmailMessage, *, again: bool) -> None:
+        """Send a letter; connection.Uncertain where nobody knows whether it was. One that was begun is sent `again` alone,
+        also after a crash."""
+        await complete(self._send(letter, again=again))
+
+    async def _send(self, letter: EmailMessage, *, again: bool) -> None:
+        table, to, key = self.store.key_values, recipients(letter), f"mail-sent:{digest(letter)}"
+        module = await connections()
+        async with self._sending:
+            if not again:
+                await self.check_unsent(letter)
+            del letter["Bcc"]
+            moment = f"{datetime.now().astimezone():%d %b %Y, %H:%M}"
+            await self._use_secret(self.config.smtp)
+            await table.put(key, f"may have been sent on {moment}")
+            try:
+                await asyncio.to_thread(module.send, self.config, to, bytes(letter))
+            except module.Uncertain:
+                raise
+            except ToolError:
+                await table.remove(key)
+                raise
+            await table.put(key, f"was sent on {moment}")
+
+    async def _on_server(self, work: "Callable[[ImapConnection], T]") -> T:
+        """Do the work in a thread, with the connection."""
+        async with self._lock:
+            if self._connection is None:
+                self._connection = (await connections()).ImapConnection(self.config)
+            await self._use_secret(self.config.imap)
+            return await complete(asyncio.to_thread(self._connection.use, work))
+
+    async def close(self) -> None:
+        if self._connection:
+            await asyncio.to_thread(self._connection.close)
+
+    async def _use_secret(self, url: str) -> None:
+        await self.store.ledger.secret_used(f"agent.mail.{self.config.name}.password_file", url)
+
+
+async def connections() -> Any:
+    """The module of connections. Raises ToolError where its package is not installed."""
+    try:
+        return await asyncio.to_thread(importlib.import_module, "agent.mail.connection")
+    except ImportError:
+        raise ToolError(NO_PACKAGE) from None
+
+
+@asynccontextmanager
+async def open_accounts(
+    configs: Sequence[AccountConfig], sandboxes: Sandboxes, state: Path, store: Store
+) -> AsyncIterator[dict[str, MailAccount]]:
+    """The accounts by name; on leaving, their connections are closed."""
+    async with BackgroundTasks() as tasks:
+        accounts: dict[str, MailAccount] = {}
+        for each in configs:
+            index = MessageIndex(state / "mail" / f"{each.name}.db")
+            accounts[each.name] = MailAccount(each, index, sandboxes, store, tasks)
+        try:
+            yield accounts
+        finally:
+            await tasks.stop()
+            for account in accounts.values():
+                await account.close()

@@ -1,0 +1,164 @@
+"""Which messages an account has, and their words for the search: a SQLite file that is made anew where it is lost.
+
+It holds no text of a body, only its words in no order. Its methods block.
+"""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from agent.store.search import all_terms
+from agent.store.terms import words
+
+SCHEMA = """
+PRAGMA journal_mode = wal;
+CREATE TABLE folders (name TEXT PRIMARY KEY, validity INTEGER, following INTEGER);
+CREATE TABLE messages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, folder TEXT, uid INTEGER, arrived REAL, size INTEGER, sender TEXT,
+    recipients TEXT, subject TEXT, files INTEGER, UNIQUE (folder, uid)
+);
+CREATE INDEX by_arrival ON messages (arrived);
+CREATE TABLE ids (id TEXT, number INTEGER);
+CREATE INDEX by_id ON ids (id);
+CREATE INDEX by_number ON ids (number);
+CREATE VIRTUAL TABLE words USING fts5 (text, content = '', detail = 'none', tokenize = 'ascii');
+"""
+# Those that share an answered message, or share one with such a message.
+THREAD = """number = ?1 OR number IN (SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number IN (
+    SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number = ?1))))"""
+
+
+class Attachment(BaseModel, frozen=True):
+    name: str
+    kind: str
+    size: int
+
+
+class ReadMessage(BaseModel, frozen=True):
+    """What agent.documents.messages tells of a message; `ids` are those that it answers, its own last. Of one that is
+    indexed only the beginning was read."""
+
+    sender: str = ""
+    recipients: str = ""
+    subject: str = ""
+    sent: str = ""
+    ids: list[str] = []
+    parts: list[Attachment] = []
+    text: str = ""
+
+
+class KnownMessage(NamedTuple):
+    """`number` is its name for people and models; `arrived` is when the server got it, in seconds since the epoch."""
+
+    number: int
+    folder: str
+    uid: int
+    arrived: float
+    size: int
+    sender: str
+    recipients: str
+    subject: str
+    files: int
+
+
+@dataclass(frozen=True)
+class MessageIndex:
+    path: Path
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with closing(sqlite3.connect(self.path, timeout=30)) as database, database:
+            if not database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                database.executescript(SCHEMA)
+            yield database
+
+    def missing(
+        self, folder: str, state: tuple[int, int, int], uids: Callable[[], Sequence[int]]
+    ) -> list[int]:
+        """Forget what a folder no longer has; the UIDs that are not known, newest first. `state` is its UIDVALIDITY,
+        UIDNEXT and number of messages."""
+        with self._open() as database:
+            sql = "SELECT validity, following FROM folders WHERE name = ?"
+            before = database.execute(sql, (folder,)).fetchone() or (0, 0)
+            if before[0] != state[0]:
+                database.execute("DELETE FROM messages WHERE folder = ?", (folder,))
+            rows = database.execute("SELECT uid FROM messages WHERE folder = ?", (folder,))
+            known = {uid for (uid,) in rows}
+            if (*before, len(known)) == state:
+                return []
+            there = {*uids()}
+            gone = [(folder, uid) for uid in known - there]
+            database.executemany("DELETE FROM messages WHERE folder = ? AND uid = ?", gone)
+            sql = "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)"
+            database.execute(sql, (folder, *state[:2]))
+        return sorted(there - known, reverse=True)
+
+    def add(
+        self, folder: str, heads: Sequence[tuple[int, float, int]], read: Sequence[ReadMessage]
+    ) -> None:
+        """Add messages by (UID, arrival, size) and what was read of them."""
+        insert = (
+            "INSERT OR IGNORE INTO messages (folder, uid, arrived, size, sender, recipients, subject, files)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING number"
+        )
+        with self._open() as database:
+            for head, each in zip(heads, read, strict=True):
+                said = (each.sender, each.recipients, each.subject)
+                for (number,) in [
+                    *database.execute(insert, (folder, *head, *said, len(each.parts)))
+                ]:
+                    rows = [(id, number) for id in each.ids]
+                    database.executemany("INSERT INTO ids VALUES (?, ?)", rows)
+                    text = words("\n".join((*said, each.text)))
+                    database.execute(
+                        "INSERT INTO words (rowid, text) VALUES (?, ?)", (number, text)
+                    )
+
+    def find(
+        self,
+        folders: Sequence[str],
+        limit: int,
+        *,
+        query: str = "",
+        sender: str = "",
+        since: float = 0.0,
+        uids: frozenset[int] | None = None,
+    ) -> list[KnownMessage]:
+        """The newest messages of these folders, newest first, with all words of a query; what is not given counts for
+        nothing."""
+        marks = ", ".join("?" * len(folders))
+        where = f"folder IN ({marks}) AND arrived >= ? AND instr(lower(sender), lower(?))"
+        values: list[Any] = [*folders, since, sender]
+        if query:
+            where += " AND number IN (SELECT rowid FROM words WHERE words MATCH ?)"
+            values.append(all_terms(query) or '""')
+        where += " ORDER BY arrived DESC, uid DESC"
+        return self._select(where, *values, limit=limit, uids=uids)
+
+    def get(self, number: int) -> KnownMessage | None:
+        return next(iter(self._select("number = ?", number)), None)
+
+    def thread(self, number: int) -> list[KnownMessage]:
+        """The message with those that answer it or that it answers, oldest first."""
+        return self._select(f"{THREAD} ORDER BY arrived", number)
+
+    def ids(self, number: int) -> list[str]:
+        with self._open() as database:
+            rows = database.execute("SELECT id FROM ids WHERE number = ? ORDER BY rowid", (number,))
+            return [id for (id,) in rows]
+
+    def _select(
+        self, where: str, *values: Any, limit: int | None = None, uids: frozenset[int] | None = None
+    ) -> list[KnownMessage]:
+        columns = ", ".join(KnownMessage._fields)
+        sql = f"SELECT {columns} FROM messages WHERE {where}"  # noqa: S608 - of this file
+        with self._open() as database:
+            rows = map(KnownMessage._make, database.execute(sql, values))
+            return [*islice((row for row in rows if uids is None or row.uid in uids), limit)]

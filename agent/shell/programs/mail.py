@@ -1,0 +1,317 @@
+"""mail: the mail accounts of the owner's."""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Annotated
+
+from agent.errors import ToolError
+from agent.language import translated
+from agent.shell.command import ShellCall, UsageError, command
+from agent.timezones import local_time
+from agent.tools.context import ToolContext
+from backend.protocol import Phrase
+
+if TYPE_CHECKING:  # loaded where accounts are configured
+    from email.message import EmailMessage
+
+    from agent.mail.account import MailAccount
+    from agent.mail.index import KnownMessage
+
+SHOWN, MOST_SHOWN = 20, 200  # messages
+UNSAFE = re.compile(r"[^\w .()+@,-]|^[. -]+")
+READ = "Let this chat read the mail account {name} ({user}), from now on, all of its messages. /approve takes that back."
+DRAFT, SEND = (
+    "Keep this draft in the mail account {name}:",
+    "Send this letter from the mail account {name}:",
+)
+Account = Annotated[str, "its name, where there are several"]
+Folder = Annotated[str, "another folder than those that are searched"]
+AsJson = Annotated[bool, "as JSON"]
+
+
+def lines(*told: str) -> Callable[[ToolContext], Sequence[str]]:
+    """Lines of /commands.txt for chats with accounts."""
+    return lambda context: told if context.mail else []
+
+
+@command(
+    lines=lines(
+        "mail list | mail search WORDS...  The newest messages: number, time, sender, subject."
+    )
+)
+async def list_(
+    call: ShellCall,
+    *,
+    folder: Folder = "",
+    unread: Annotated[bool, "unread ones alone"] = False,
+    limit: Annotated[int, "how many"] = SHOWN,
+    account: Account = "",
+    json_: AsJson = False,
+) -> None:
+    """List the newest messages."""
+    chosen = await account_of(call, account)
+    with call.questions.waiting():
+        found = await chosen.find(folder, checked(limit), unread=unread)
+    await show(call, chosen, found, json_=json_)
+
+
+@command(lines=lines())
+async def search(
+    call: ShellCall,
+    *words: str,
+    from_: Annotated[str, "of senders whose name or address has this"] = "",
+    since: Annotated[str, "that came on this day or later, such as 2026-11-28"] = "",
+    folder: Folder = "",
+    limit: Annotated[int, "how many"] = SHOWN,
+    account: Account = "",
+    json_: AsJson = False,
+) -> None:
+    """Find messages that have all of these words."""
+    if not words and not from_:
+        raise UsageError("words are missing")
+    try:
+        begin = datetime.fromisoformat(since).timestamp() if since else 0.0
+    except ValueError:
+        raise UsageError("--since takes a day such as 2026-11-28") from None
+    chosen = await account_of(call, account)
+    with call.questions.waiting():
+        query = " ".join(words)
+        found = await chosen.find(folder, checked(limit), query=query, sender=from_, since=begin)
+    await show(call, chosen, found, json_=json_)
+
+
+@command(
+    lines=lines("mail read NUMBER | mail thread NUMBER  A message; those that answer each other.")
+)
+async def read(
+    call: ShellCall,
+    number: int,
+    *,
+    question: Annotated[str, "to get its answer alone"] = "",
+    account: Account = "",
+    json_: AsJson = False,
+) -> None:
+    """Read a message."""
+    chosen = await account_of(call, account)
+    with call.questions.waiting():
+        known = await chosen.known(number)
+        message = await chosen.read(await chosen.whole(known))
+    await call.stranger(source(chosen))
+    if extract := await call.extract(question, message.text):
+        await call.write(f"{extract}\n")
+        return
+    if json_:
+        await call.write(json.dumps(message.model_dump(), ensure_ascii=False) + "\n")
+        return
+    head = {
+        "From": message.sender,
+        "To": message.recipients,
+        "Subject": message.subject,
+        "Date": message.sent,
+        "Arrived": moment(call, known.arrived),
+    }
+    await call.write("".join(f"{name}: {value}\n" for name, value in head.items() if value))
+    for count, part in enumerate(message.parts, 1):
+        await call.write(f"Attachment {count}: {part.name} ({part.kind}, {part.size:,} bytes)\n")
+    await call.write(f"\n{message.text or '(It has no text.)'}\n")
+
+
+@command(lines=lines())
+async def thread(
+    call: ShellCall, number: int, *, account: Account = "", json_: AsJson = False
+) -> None:
+    """List the messages that answer each other, oldest first."""
+    chosen = await account_of(call, account)
+    found = await asyncio.to_thread(chosen.index.thread, number)
+    await show(call, chosen, found, json_=json_)
+
+
+@command(
+    lines=lines(
+        "mail save NUMBER [ATTACHMENT...]  Its attachments, by number, into /workspace/mail/NUMBER."
+    )
+)
+async def save(call: ShellCall, number: int, *attachments: int, account: Account = "") -> None:
+    """Save attachments of a message, all unless some are named by number."""
+    chosen = await account_of(call, account)
+    with call.questions.waiting():
+        raw = await chosen.whole(await chosen.known(number))
+        parts = (await chosen.read(raw)).parts
+    await call.stranger(source(chosen))
+    wanted = attachments or range(1, len(parts) + 1)
+    if not wanted or not all(1 <= each <= len(parts) for each in wanted):
+        raise ToolError(f"Message {number} has {len(parts)} attachments.")
+    await call.within.sandbox.files.mark(source(chosen))
+    for each in wanted:
+        with call.questions.waiting():
+            content = await chosen.attachment(raw, each)
+        path = f"/workspace/mail/{number}/{safe_name(parts[each - 1].name, each)}"
+        await call.within.sandbox.files.write(path, content)
+        await call.write(f"{path}\n")
+
+
+To = Annotated[str, "addresses, with commas between them"]
+Reply = Annotated[int, "the number of the message that it answers"]
+Files = Annotated[list[str] | None, "a file to attach; may be repeated"]
+FORM = "--to ADDRESS --subject WORDS [TEXT]  A letter, also from standard input; an owner sees it first."
+
+
+@command(lines=lines(f"mail draft | mail send {FORM}"))
+async def draft(
+    call: ShellCall,
+    *words: str,
+    to: To = "",
+    cc: To = "",
+    bcc: To = "",
+    subject: str = "",
+    reply: Reply = 0,
+    file: Files = None,
+    account: Account = "",
+) -> None:
+    """Keep a letter among the drafts of the account; its text may come from standard input."""
+    chosen = await account_of(call, account)
+    letter = await written(call, chosen, " ".join(words), to, cc, bcc, subject, reply, file)
+    await allowed(call, chosen, letter, translated(DRAFT), "mail-draft")
+    with call.questions.waiting():
+        await chosen.keep(letter, "\\Drafts")
+    await call.write("It is among the drafts.\n")
+
+
+@command(lines=lines())
+async def send(
+    call: ShellCall,
+    *words: str,
+    to: To = "",
+    cc: To = "",
+    bcc: To = "",
+    subject: str = "",
+    reply: Reply = 0,
+    file: Files = None,
+    again: Annotated[bool, "although this very letter was sent before"] = False,
+    account: Account = "",
+) -> None:
+    """Send a letter, once an owner has seen it; its text may come from standard input."""
+    chosen = await account_of(call, account)
+    if not chosen.config.smtp:
+        raise ToolError(
+            f"The account {chosen.config.name} cannot send; the owner can name its smtp."
+        )
+    letter = await written(call, chosen, " ".join(words), to, cc, bcc, subject, reply, file)
+    if not again:
+        await chosen.check_unsent(letter)
+    await allowed(call, chosen, letter, translated(SEND), "mail-send")
+    with call.questions.waiting():
+        await chosen.send(letter, again=again)
+        await call.write("It was sent.\n")
+        try:
+            await chosen.keep(letter, "\\Sent")
+        except ToolError as error:
+            await call.warn(f"It is not kept among the sent ones: {error}\n")
+
+
+async def written(
+    call: ShellCall,
+    account: "MailAccount",
+    text: str,
+    to: str,
+    cc: str,
+    bcc: str,
+    subject: str,
+    reply: int,
+    paths: Sequence[str] | None,
+) -> "EmailMessage":
+    """The letter; ToolError where it holds a secret."""
+    from agent.mail.letter import compose
+
+    answered: Sequence[str] = ()
+    if reply:
+        known = await account.known(reply)
+        answered = await asyncio.to_thread(account.index.ids, reply)
+        to = to or known.sender
+        subject = subject or f"Re: {known.subject.removeprefix('Re: ')}"
+    if not to or not subject:
+        raise UsageError("--to and --subject are missing" if not to else "--subject is missing")
+    pieces = [text.encode()]
+    while not text and (piece := await call.read()):
+        pieces.append(piece)
+    text = b"".join(pieces).decode("utf-8", "replace")
+    await call.leaves("mail", text)
+    files = []
+    for path in paths or ():
+        name = call.path(path)
+        with await call.within.sandbox.files.open(name) as file:
+            content = file.read()
+        await call.within.reads(call.within.sandbox.files.place(name))
+        if leak := await asyncio.to_thread(call.context.leaks.find, content):
+            await call.within.leaves(Phrase("The file {name}", name=name), name, leak)
+        files.append((PurePosixPath(name).name, content))
+    fields = {"From": account.config.sender, "To": to, "Cc": cc, "Bcc": bcc, "Subject": subject}
+    return compose(fields, text, files, answered)
+
+
+async def allowed(
+    call: ShellCall, account: "MailAccount", letter: "EmailMessage", form: str, act: str
+) -> None:
+    """Return once an owner has allowed what is shown of the letter: all of it."""
+    from agent.mail.letter import shown
+
+    name, whole = account.config.name, shown(letter)
+    await call.approve(f"{form.format(name=name)}\n\n{whole}", scope=f"{act}:{name}")
+    await call.reserve({"bytes": len(bytes(letter))})
+
+
+async def account_of(call: ShellCall, name: str) -> "MailAccount":
+    """The account of that name, or the first, once an owner has let this chat read it."""
+    accounts = call.context.mail
+    if not accounts:
+        raise ToolError("There is no mail account; the owner can name one in agent.mail.")
+    account = accounts.get(name or next(iter(accounts)))
+    if account is None:
+        raise ToolError(f"There is no account {name[:40]}; there are {', '.join(accounts)}.")
+    config, scope = account.config, f"mail:{account.config.name}"
+    grants = account.store.approvals
+    if not await grants.granted(call.chat, scope):
+        await call.approve(translated(READ).format(name=config.name, user=config.user), scope=scope)
+        await grants.grant(call.chat, scope, "mail")
+    await call.within.sandbox.observer.connection(config.imap)
+    return account
+
+
+async def show(
+    call: ShellCall, account: "MailAccount", found: "Sequence[KnownMessage]", *, json_: bool
+) -> None:
+    await call.stranger(source(account))
+    if json_:
+        fields = [{**each._asdict(), "arrived": moment(call, each.arrived)} for each in found]
+        await call.write(json.dumps(fields, ensure_ascii=False, indent=1) + "\n")
+        return
+    for each in found:
+        files = f" [{each.files} attached]" if each.files else ""
+        line = f"{each.number}  {moment(call, each.arrived)}  {each.sender[:60]}  {each.subject[:120]}{files}"
+        await call.write(f"{line}\n")
+    if not found:
+        await call.write("There is no such message.\n")
+
+
+def source(account: "MailAccount") -> str:
+    return f"mail {account.config.name}"
+
+
+def moment(call: ShellCall, at: float) -> str:
+    return f"{local_time(at, call.within.sandbox.config.zone):%Y-%m-%d %H:%M}"
+
+
+def checked(limit: int) -> int:
+    if not 1 <= limit <= MOST_SHOWN:
+        raise UsageError(f"--limit is 1 to {MOST_SHOWN}")
+    return limit
+
+
+def safe_name(name: str, number: int) -> str:
+    """A file name that no other of the message has."""
+    plain = UNSAFE.sub("_", name.replace("\\", "/").rpartition("/")[2])
+    return f"{number}-{plain.encode()[-120:].decode('utf-8', 'ignore')}"

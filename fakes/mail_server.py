@@ -1,0 +1,260 @@
+"""A real Dovecot on loopback (IMAP, and submission that hands letters on), and the SMTP server behind it, which fails on
+demand.
+
+Dovecot runs as an ordinary user with a configuration of its own; nothing of the machine's is touched.
+"""
+
+import asyncio
+import contextlib
+import grp
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from agent.mail.account import AccountConfig
+from backend.server.launch import free_port
+from fakes.patience import SECONDS
+
+DOVECOT = shutil.which("dovecot", path=f"{os.environ['PATH']}:/usr/sbin")
+SUBMISSION = Path("/usr/lib/dovecot/submission-login")
+USER, PASSWORD = "anna@example.org", "quince-7-lantern-42"
+CONFIG = """
+protocols = imap submission
+listen = 127.0.0.1
+base_dir = {run}
+state_dir = {folder}/state
+log_path = {folder}/log
+ssl = no
+disable_plaintext_auth = no
+default_internal_user = {user}
+default_internal_group = {group}
+default_login_user = {user}
+first_valid_uid = 1
+mail_location = maildir:{folder}/mail
+mail_fsync = never
+submission_relay_host = 127.0.0.1
+submission_relay_port = {relay}
+passdb {{
+  driver = static
+  args = password={password}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={folder}/home
+}}
+namespace inbox {{
+  inbox = yes
+  separator = /
+  mailbox Entwürfe {{
+    auto = create
+    special_use = \\Drafts
+  }}
+  mailbox Sent {{
+    auto = create
+    special_use = \\Sent
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    port = {imap}
+  }}
+  inet_listener imaps {{
+    port = 0
+  }}
+}}
+service submission-login {{
+  chroot =
+  inet_listener submission {{
+    port = {submission}
+  }}
+}}
+"""
+
+
+@dataclass
+class Dovecot:
+    """A mailbox of one user; `relay` is the port of the server that letters are handed on to."""
+
+    folder: Path
+    relay: int = 1
+    imap: int = field(default_factory=free_port)
+    submission: int = field(default_factory=free_port)
+    _count: int = 0
+
+    @property
+    def inbox(self) -> Path:
+        return self.folder / "mail"
+
+    def section(self, **fields: object) -> dict[str, object]:
+        """The fields of agent.mail.NAME."""
+        secret = self.folder / "password"
+        secret.write_text(f"{PASSWORD}\n")
+        return {
+            "imap": f"imap://127.0.0.1:{self.imap}",
+            "smtp": f"smtp://127.0.0.1:{self.submission}",
+            "user": USER,
+            "password_file": str(secret),
+            "sender": f"Anna <{USER}>",
+            **fields,
+        }
+
+    def config(self, **fields: object) -> AccountConfig:
+        return AccountConfig("work", **self.section(**fields))  # type: ignore[arg-type]
+
+    def drafts(self) -> list[Path]:
+        return [*self.inbox.glob(".Entw*/*/*,S=*")]
+
+    def deliver(self, messages: Iterable[bytes], folder: str = "") -> None:
+        """Put messages into the inbox, or the folder; each a second newer than the one before."""
+        place = self.inbox / (f".{folder}" if folder else "")
+        for name in ("cur", "new", "tmp"):
+            (place / name).mkdir(parents=True, exist_ok=True)
+        now = int(time.time()) - 100_000
+        for raw in messages:
+            self._count += 1
+            path = place / "new" / f"{now + self._count}.M{self._count}.test,S={len(raw)}"
+            path.write_bytes(raw)
+            os.utime(path, (now + self._count,) * 2)
+            if os.getuid() == 0:
+                os.chown(path, *account()[:2])
+        self.hand_over(place)
+
+    def hand_over(self, *places: Path) -> None:
+        """Give folders to the user that Dovecot runs as."""
+        for place in places if os.getuid() == 0 else ():
+            for each in (place, *place.glob("*")):
+                os.chown(each, *account()[:2])
+
+    @contextmanager
+    def running(self) -> Iterator["Dovecot"]:
+        # The paths of sockets have 107 characters at most.
+        with tempfile.TemporaryDirectory(prefix="dovecot-") as run:
+            self.hand_over(Path(run))
+            with self._running(run):
+                yield self
+
+    @contextmanager
+    def _running(self, run: str) -> Iterator[None]:
+        assert DOVECOT
+        uid, gid, user, group = account()
+        for name in ("state", "mail", "home"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        for parent in (self.folder, *self.folder.parents):
+            if parent.owner() == self.folder.owner() and len(parent.parts) > 2:
+                parent.chmod(0o755)
+        self.hand_over(self.folder)
+        config = self.folder / "dovecot.conf"
+        values = {"uid": uid, "gid": gid, "user": user, "group": group, "password": PASSWORD}
+        places = {"folder": self.folder, "imap": self.imap, "submission": self.submission}
+        config.write_text(CONFIG.format(**values, **places, relay=self.relay, run=run))
+        ids: dict[str, Any] = {}
+        if os.getuid() == 0:
+            ids = {"user": uid, "group": gid, "extra_groups": []}
+        process = subprocess.Popen(
+            [DOVECOT, "-F", "-c", str(config)],
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **ids,
+        )
+        try:
+            for port in (self.imap, self.submission):
+                self._wait(process, port)
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
+
+    def _wait(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        end = time.monotonic() + SECONDS
+        while True:
+            log = self.folder / "log"
+            said = log.read_text() if log.exists() else ""
+            assert process.poll() is None and time.monotonic() < end, said
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                return
+            time.sleep(0.01)
+
+
+def installed() -> bool:
+    return bool(DOVECOT) and SUBMISSION.exists()
+
+
+def account() -> tuple[int, int, str, str]:
+    """Ids and names of an ordinary user: this one, or nobody where it is root."""
+    found = pwd.getpwnam("nobody") if os.getuid() == 0 else pwd.getpwuid(os.getuid())
+    return found.pw_uid, found.pw_gid, found.pw_name, grp.getgrgid(found.pw_gid).gr_name
+
+
+@dataclass
+class Relay:
+    """An SMTP server: `came` are the letters, each with its recipients. `refuses` recipients; `fails` with an answer to
+    the letter, or "drops" the connection once it has all of it."""
+
+    port: int = 0
+    came: list[tuple[list[str], bytes]] = field(default_factory=list)
+    refuses: str = ""
+    fails: str = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            await self._talk(reader, writer)
+        writer.close()
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        def say(line: str) -> None:
+            writer.write(f"{line}\r\n".encode())
+
+        recipients: list[str] = []
+        say("220 relay.test ESMTP")
+        while line := (await reader.readline()).decode().strip():
+            verb, _, rest = line.partition(" ")
+            match verb.upper():
+                case "EHLO" | "HELO":
+                    say("250-relay.test\r\n250-PIPELINING\r\n250 8BITMIME")
+                case "RCPT" if self.refuses and self.refuses in rest:
+                    say("550 5.1.1 no such mailbox here")
+                case "RCPT":
+                    recipients.append(rest.partition("<")[2].partition(">")[0])
+                    say("250 2.1.5 ok")
+                case "DATA":
+                    say("354 go on")
+                    raw = await reader.readuntil(b"\r\n.\r\n")
+                    if self.fails != "drops" and self.fails:
+                        say(self.fails)
+                        continue
+                    self.came.append((recipients, raw[:-5]))
+                    recipients = []
+                    if self.fails == "drops":
+                        return
+                    say("250 2.0.0 queued")
+                case "QUIT":
+                    say("221 bye")
+                    return
+                case _:
+                    say("250 ok")
+
+
+@asynccontextmanager
+async def relay() -> AsyncIterator[Relay]:
+    served = Relay()
+    server = await asyncio.start_server(served.serve, "127.0.0.1", 0)
+    served.port = server.sockets[0].getsockname()[1]
+    try:
+        yield served
+    finally:
+        server.close()
