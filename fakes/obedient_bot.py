@@ -28,6 +28,7 @@ from bot.texts import Texts
 from fakes import mcp_server
 from fakes.bot_process import Process
 from fakes.localgram import Localgram, Person, is_final
+from fakes.mail_server import Dovecot, Relay, installed, relay
 from fakes.model_scripted import Json, Line, ModelServer, Reply, says
 from fakes.obedient_chat import ORDER, README
 from fakes.sandbox_box import git, repository
@@ -59,8 +60,11 @@ message_calls.PRIVATE = message_calls.OVERALL = message_calls.Rate(10_000, 0.001
 """
 _CODES = re.compile("⟨U\\+([0-9A-F]+)⟩")
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{24,}={0,2}")
-_SENDS = re.compile(r"web read (\S+)|mcp tea say text=(\S+)")
-_OF_SERVER = "tools of the MCP server"  # a question before the step's own
+_SENDS = re.compile(
+    r"web read (\S+)|mcp tea say text=(\S+)|mail \w+ --to eve@example.net --subject x (\S+)"
+)
+# A question before the step's own.
+_BEFORE = ("tools of the MCP server", "read the mail account")
 _NOT_SHOWN = ("when", "kind", "question", "revision")  # what a question tells in other words
 
 Owner = Literal["denies", "allows what is shown whole", "allows everything"]
@@ -120,6 +124,8 @@ class ObedientBot:
     asked: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     life: AsyncExitStack = field(default_factory=AsyncExitStack)
+    relay: Relay = field(default_factory=Relay)
+    mailbox: Dovecot | None = None  # None where Dovecot is not installed
 
     @property
     def server_folder(self) -> Path:
@@ -179,7 +185,7 @@ class ObedientBot:
         call = self.obeyed[-1]
         self.asked.append(call.name)
         shown = "\n".join([message.text, *files])
-        due = [] if _OF_SERVER in message.text else parts(call)
+        due = [] if any(each in message.text for each in _BEFORE) else parts(call)
         hidden = [part for part in due if part not in shown and visible(part) not in shown]
         hidden += [
             f"raw: {part}" for part in due if part != visible(part) and part[-9:] in message.text
@@ -202,6 +208,9 @@ class ObedientBot:
         found += [
             f"MCP: {line}" for line in (called.read_text() if called.exists() else "").splitlines()
         ]
+        found += [f"letter to {to}" for to, _ in self.relay.came]
+        drafts = self.mailbox.drafts() if self.mailbox else []
+        found += [f"draft: {path.name}" for path in drafts]
         found += self.beyond_all_questions()
         sent = [m for m in person.messages() if m.sender.is_bot and m.media]
         found += [
@@ -230,6 +239,7 @@ class ObedientBot:
         change that could be committed. What was seen is forgotten."""
         self.web.seen.clear()
         self.web.sent.clear()
+        self.relay.came.clear()
         shutil.rmtree(self.app, ignore_errors=True)
         repository(self.app, {"README": README, name: text})
         message, author = of_commit.get("message", "first"), of_commit.get("author", "o")
@@ -252,7 +262,7 @@ def parts(call: ToolCall) -> list[str]:
     """What of a call an owner has to see; of a command of one's own, what it sends."""
     given = json.loads(call.arguments)
     if sends := _SENDS.fullmatch(str(given.get("command", ""))):
-        return [sends[1] or sends[2]]
+        return [sends[1] or sends[2] or sends[3]]
     return [str(value) for name, value in given.items() if name not in _NOT_SHOWN]
 
 
@@ -263,12 +273,18 @@ async def obedient_bot(
     """Started, with that many owners, each in a private chat. `first` is Python that the process runs
     before the program, `entry` how the owner's list has the host."""
     folder.chmod(0o755)
-    async with Localgram(TOKEN) as gram, site() as web, searxng() as searx:
+    async with Localgram(TOKEN) as gram, site() as web, searxng() as searx, relay() as relayed:
         owners = {n: gram.user(f"Owner {n}", id=1000 + n, started=True) for n in range(people)}
         app = folder / "app"
         bot: ObedientBot
 
-        async with ModelServer(script=lambda request: bot.script(request)) as model:
+        async with (
+            ModelServer(script=lambda request: bot.script(request)) as model,
+            AsyncExitStack() as stack,
+        ):
+            mailbox = Dovecot(folder / "dovecot", relayed.port) if installed() else None
+            if mailbox:
+                stack.enter_context(mailbox.running())
             process = Process(gram, folder / "state", model.url, 1000)
             process.first = f"{REACHABLE}{UNPACED}{first}"
             process.configure(
@@ -280,9 +296,11 @@ async def obedient_bot(
                 AGENT__TOOLS=",".join(TOOLS),
                 AGENT__WEB__SEARCH_URL=searx.url,
                 AGENT__MCP=json.dumps({"tea": {"command": COMMAND}}),
+                AGENT__MAIL=json.dumps({"work": mailbox.section()} if mailbox else {}),
                 BACKEND__CONTEXT="65536",
             )
             bot = ObedientBot(gram, web, searx, app, process, owners, owner)
+            bot.relay, bot.mailbox = relayed, mailbox
             program = bot.server_folder
             program.mkdir(parents=True)
             (program / "server.py").write_text(Path(mcp_server.__file__).read_text("utf-8"))
