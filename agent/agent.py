@@ -107,7 +107,9 @@ class AgentConfig:
     repos: Sequence[HostRepo] = ()
     hosts: Hosts | None = None
     budgets: Mapping[str, int] = field(default_factory=dict)
+    search: str = ""  # a service; empty: SearXNG where there is a `search_url`
     search_url: str = ""  # of a SearXNG
+    search_key_file: Path | None = None  # of any other
     read_pages: Literal["seen", "ask", "never"] = "seen"
     documents: Mapping[str, Path] = field(default_factory=dict)  # folders by name
     mcp: "Sequence[ServerConfig]" = ()
@@ -251,12 +253,13 @@ class Agent:
 
     def browser(self, chat: str) -> Browser:
         """Search and reading of the web for a chat."""
-        search, url = None, self.config.search_url
-        if url:
-            from agent.web.search import SearXNG
+        config, engine = self.config, None
+        if config.search or config.search_url:
+            from agent.web.search import open_engine
 
-            search = SearXNG(url, self.store.ledger.use_of("agent.web.search_url", url))
-        return Browser(chat, self.store.addresses, search, self.config.read_pages, self.pages)
+            named = config.search, config.search_url, config.search_key_file
+            engine = open_engine(*named, self.store.ledger)
+        return Browser(chat, self.store.addresses, engine, config.read_pages, self.pages)
 
     @property
     def selftests(self) -> SelftestStore:

@@ -122,6 +122,7 @@ async def serve_bot(
                     models=models,
                     skills=partial(offered_skills, settings.state_dir),
                     servers=agent.servers,
+                    search=engine.name if (engine := agent.browser("").engine) else "",
                     voice=voice,
                 )
             )

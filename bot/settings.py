@@ -204,12 +204,22 @@ class RepoSection(Section):
 
 
 class WebSection(Section):
+    search: Literal["", "searxng", "brave", "kagi", "tavily"] = ""
+    """What `web search` asks: a SearXNG of yours at `search_url`, or Brave, Kagi or Tavily with a key of yours. Empty: SearXNG where there is a `search_url`, else there is no search. docs/web.md has all that it takes; `voltaire setup search` asks for it."""
     search_url: Annotated[
         str, matching(ADDRESS, "not an address such as http://127.0.0.1:8888")
     ] = ""
-    """A SearXNG of yours for `web search`, such as "http://127.0.0.1:8888"; empty: no search. docs/web.md has all that it takes."""
+    """Where your SearXNG is, such as "http://127.0.0.1:8888"."""
+    search_key_file: Path | None = None
+    """A file that holds your key for Brave, Kagi or Tavily, readable to you alone."""
     read: Literal["seen", "ask", "never"] = "seen"
     """Which addresses `web read` opens without approval. "seen": only those in a person's messages or in search results; "ask": none; "never": reading the web is off."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> "WebSection":
+        if (self.search in ("", "searxng")) == bool(self.search_key_file):
+            raise ValueError("search_key_file is for brave, kagi and tavily, which need it")
+        return self
 
 
 class McpSecretSection(Section):

@@ -464,6 +464,7 @@ class Texts(NamedTuple):
     answers_now: str = "It stops thinking and answers."
     no_thinking: str = "This model server has no such budget, so the setting has no effect."
     off: str = "off"
+    settings_search: str = "Web search: **{engine}**"
     settings_timezone: str = "Time zone: **{zone}** (/timezone changes it)"
     settings_language: str = "Language: **{language}**"
     as_app: str = "as in your app"

@@ -17,6 +17,7 @@ from agent.store.taints import AddressTable
 
 if TYPE_CHECKING:  # loaded only where an engine is named
     from agent.web.search import SearXNG
+    from agent.web.search_services import KeyedEngine
 import re
 from collections.abc import Iterator
 
@@ -66,7 +67,7 @@ class Browser:
 
     chat: str
     table: AddressTable
-    engine: "SearXNG | None" = None
+    engine: "SearXNG | KeyedEngine | None" = None
     reading: Reading = "seen"
     cache: PageCache = field(default_factory=PageCache)
     hosts: WholeWeb = field(default_factory=lambda: WholeWeb(is_public))

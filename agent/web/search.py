@@ -1,12 +1,12 @@
-"""Searches with a SearXNG of the owner's, by its JSON API: https://docs.searxng.org/dev/search_api.html.
-
-The owner configures its address, so it may be on this machine or in a private network.
+"""Searches the web. With a SearXNG of the owner's, by its JSON API: https://docs.searxng.org/dev/search_api.html,
+the owner configures its address, so it may be on this machine or in a private network.
 """
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
@@ -15,13 +15,17 @@ from pydantic import BaseModel, ValidationError
 from agent.bounded_json import parsed_json
 from agent.errors import ToolError
 from agent.sandbox.output_buffer import clean
-from agent.store.ledger import RecordUse, unrecorded
+from agent.store.ledger import LedgerTable, RecordUse, unrecorded
 from agent.web.fetch import open_session, read_bounded
+
+if TYPE_CHECKING:
+    from agent.web.search_services import KeyedEngine
 
 SECONDS = 30  # engines may take more than 10, and be asked twice
 MOST_BYTES = 4 << 20
 MOST_ENTRIES = 1000  # of a list in its answer
 LONGEST_QUERY = 200  # characters
+AWAY = "Go on without a search, and say so."
 TimeRange = Literal["", "day", "week", "month", "year"]
 
 
@@ -57,12 +61,26 @@ class SearchPage:
     silent: Sequence[str] = ()
 
 
+def open_engine(
+    name: str, url: str, key_file: Path | None, ledger: LedgerTable | None = None
+) -> "SearXNG | KeyedEngine | None":
+    """The engine of agent.web.search ("": SearXNG where there is a `url`); None where none is configured. The `ledger`
+    records the use of a key, and of a password in the address."""
+    if name not in ("", "searxng") and key_file:
+        from agent.web.search_services import SERVICES
+
+        return SERVICES[name](key_file=key_file, ledger=ledger)
+    used = ledger.use_of("agent.web.search_url", url) if ledger else unrecorded
+    return SearXNG(url, used) if url else None
+
+
 @dataclass(frozen=True)
 class SearXNG:
     """`used` is awaited before each request."""
 
     url: str
     used: RecordUse = unrecorded
+    name: str = "SearXNG"
 
     @property
     def host(self) -> str:
@@ -90,7 +108,11 @@ class SearXNG:
         """Search for one page of results; SearchRefused says why that fails."""
         asked = {"time_range": time, "language": language, "categories": category}
         form = {"q": query, "format": "json", "pageno": str(page)}
-        status, raw = await self._ask(form | {k: v for k, v in asked.items() if v})
+        await self.used()
+        mend = f"Start SearXNG at {self.host}, or change agent.web.search_url"
+        form |= {k: v for k, v in asked.items() if v}
+        response, found = await ask_engine(self, self.address, mend, params=form)
+        status = response.status
         if status == 403:
             raise SearchRefused(
                 "The search engine does not give results to programs. The owner can mend that (docs/web.md); go on without a search.",
@@ -101,10 +123,6 @@ class SearXNG:
                 "The search engine takes this for a bot and refuses for now. Wait a minute, or go on without a search.",
                 "Turn its limiter off (server.limiter: false), or let this machine pass it (limiter.toml, pass_ip).",
             )
-        try:
-            found = parsed_json(raw)
-        except ValueError:
-            found = None
         if not isinstance(found, dict) or (status >= 400 and "error" not in found):
             raise SearchRefused(
                 "What answers at the search engine's address is not SearXNG. The owner can mend that (docs/web.md).",
@@ -117,28 +135,33 @@ class SearXNG:
             )
         return page_of(found)
 
-    async def _ask(self, form: dict[str, str]) -> tuple[int, bytes]:
-        await self.used()
-        session = open_session()
-        away = "Go on without a search, and say so."
-        try:
-            async with (
-                asyncio.timeout(SECONDS),
-                session,
-                session.get(self.address, params=form, allow_redirects=False) as response,
-            ):
-                return response.status, await read_bounded(response, MOST_BYTES)
-        except TimeoutError:
-            raise SearchRefused(
-                f"The search engine did not answer within {SECONDS} s. {away}",
-                f"Look whether SearXNG at {self.host} is overloaded.",
-            ) from None
-        except (aiohttp.ClientError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else ""
-            raise SearchRefused(
-                f"The search engine cannot be reached. {away}",
-                f"Start SearXNG at {self.host} ({reason or type(error).__name__}), or change agent.web.search_url.",
-            ) from None
+
+async def ask_engine(
+    engine: "SearXNG | KeyedEngine", url: str, mend: str, **sent: Any
+) -> tuple[aiohttp.ClientResponse, Any]:
+    """The answer and its JSON, None where it is none: to a form (`params`) by GET, else by POST. SearchRefused where
+    nothing answers; `mend` begins what the owner can do."""
+    session, method = open_session(), "GET" if "params" in sent else "POST"
+    try:
+        async with (
+            asyncio.timeout(SECONDS),
+            session,
+            session.request(method, url, allow_redirects=False, **sent) as response,
+        ):
+            return response, parsed_json(await read_bounded(response, MOST_BYTES))
+    except TimeoutError:
+        raise SearchRefused(
+            f"The search engine did not answer within {SECONDS} s. {AWAY}",
+            f"Look whether {engine.name} at {engine.host} is overloaded.",
+        ) from None
+    except (aiohttp.ClientError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else ""
+        raise SearchRefused(
+            f"The search engine cannot be reached. {AWAY}",
+            f"{mend} ({reason or type(error).__name__}).",
+        ) from None
+    except ValueError:
+        return response, None
 
 
 def page_of(found: dict[str, Any]) -> SearchPage:

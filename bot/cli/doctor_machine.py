@@ -21,7 +21,7 @@ from agent.documents.indexer import MOST_FILES, files_of
 from agent.errors import ToolError
 from agent.store import open_store
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
-from agent.web.search import SearchRefused, SearXNG
+from agent.web.search import SearchRefused, open_engine
 from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
 from bot.backup import NAME as BACKUP
@@ -295,14 +295,15 @@ async def database(settings: Settings) -> list[Finding]:
 
 async def search(settings: Settings) -> list[Finding]:
     """Whether the configured search engine answers a search."""
-    if not settings.agent.web.search_url:
+    web = settings.agent.web
+    engine = open_engine(web.search, web.search_url, web.search_key_file)
+    if engine is None:
         return []
-    engine = SearXNG(settings.agent.web.search_url)
     try:
         found = await engine.search("weather")
     except SearchRefused as error:
         return [failure("search", str(error), f"{error.remedy} docs/web.md says how.")]
-    count = f"SearXNG at {engine.host} gave {len(found.results)} results."
+    count = f"{engine.name} at {engine.host} gave {len(found.results)} results."
     if found.silent:
         remedy = "Its preferences show which engines answer; others can be turned off there."
         silent = f"{count} These engines did not answer: {', '.join(found.silent)}."

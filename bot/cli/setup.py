@@ -15,7 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import aiohttp
@@ -36,6 +38,7 @@ from bot.cli.backend_config import profile_here, profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, act_as_owner, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
+from bot.cli.doctor_machine import search as search_finding
 from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
 from bot.cli.progress import pull_files, sign_of_life
@@ -59,7 +62,7 @@ from bot.state import DATABASE, make_private
 
 TOKEN = re.compile(r"\d+:\S+")
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
-TELEGRAM, MATRIX, BOTH = "telegram", "matrix", "both"
+TELEGRAM, MATRIX, BOTH, SEARCH = "telegram", "matrix", "both", "search"
 BOTFATHER = """A token is a number, a colon and a secret, such as 123456:ABC-DEF. To get one, write /newbot to
 @BotFather in Telegram. `later` goes on without: terminal and page work, and `voltaire setup telegram` adds it."""
 WITHOUT_SETUP = "It works without, too: voltaire chat"
@@ -71,11 +74,12 @@ ASKING_HOMESERVER = "asking the homeserver"
 VERIFY = "Verify the bot's device by emoji now?"
 READY = "Voltaire is set up and listens. Write to me."
 READY_TO_RUN = "Voltaire is set up. It answers while it runs: voltaire run"
+SEARCHES = "Web search: brave, kagi or tavily (each wants a key of yours), searxng, or later"
 YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
 @click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
-@click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX)))
+@click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX, SEARCH)))
 @click.option("--token", help="The bot's token, from @BotFather.")
 @click.option("--base-url", help="The Bot API server.")
 @click.option(
@@ -103,6 +107,8 @@ YES, NO = ("y", "yes"), ("n", "no", LATER)
 )
 @click.option("--model", help="External: the model's name there; else its first.")
 @click.option("--api-key", help="External: its key.")
+@click.option("--search", help=SEARCHES)
+@click.option("--search-key", help="The key of that service.")
 @click.option("--units/--no-units", default=None, help="Install systemd units, or do not.")
 @click.option(
     "--yes", is_flag=True, help="Ask nothing: options, then what is configured, then defaults."
@@ -132,6 +138,10 @@ async def command(
             click.echo(f"Restarted: {', '.join(names)}." if names else "No units are installed.")
             if names:
                 await record_setup(state, did="units renewed")
+        elif wizard.given.app == SEARCH:
+            wizard.values = config_file.read(config)
+            await wizard.search()
+            await record_setup(state, did="web search")
         else:
             await check_sandbox()
             started = await wizard.run()
@@ -142,6 +152,8 @@ async def command(
             if not started:
                 click.echo("It is not running as a service here. Start it with: voltaire run")
             click.echo(f"Configuration: {config}\nState: {state}{earlier_state(state)}")
+            if not (wizard.known("agent.web.search") or wizard.known("agent.web.search_url")):
+                click.echo("Web search: voltaire setup search")
             if not shutil.which("voltaire"):
                 click.echo(f"`voltaire` is not on your PATH; it is {own_program()}")
             await record_setup(state, did="configured", file=str(config))
@@ -267,6 +279,8 @@ class Given:
     url: tuple[str, ...] = ()  # of external servers
     model: str | None = None  # its name there
     api_key: str | None = None
+    search: str | None = None
+    search_key: str | None = None
     units: bool | None = None
 
 
@@ -360,14 +374,17 @@ class Wizard:
         """The configured value of a key, or None."""
         return config_file.get(self.values, key)
 
+    @property
+    def group(self) -> int:
+        """Of the services, which read configuration and secrets; -1 for none."""
+        with suppress(KeyError):  # until their group exists
+            return grp.getgrnam(units.USER).gr_gid if self.scope.root else -1
+        return -1
+
     def keep(self, key: str, value: object) -> None:
         """Save an answer, so that it survives an interruption."""
         config_file.put(self.values, key, value)
-        group = -1
-        if self.scope.root:
-            with suppress(KeyError):  # the services read the configuration, once their group exists
-                group = grp.getgrnam(units.USER).gr_gid
-        config_file.write(self.config, self.values, group=group)
+        config_file.write(self.config, self.values, group=self.group)
 
     # -- steps ----------------------------------------------------------------
 
@@ -515,6 +532,28 @@ class Wizard:
     @property
     def token_file(self) -> Path:
         return self.config.parent / TOKEN_FILE
+
+    async def search(self) -> None:
+        """The service of web searches, saved and tried by one search; the files of a SearXNG are printed."""
+        name = self.answer("agent.web.search", SEARCHES, LATER, self.given.search, valid_service)
+        valid_service(name)  # of an option, too
+        if name == LATER:
+            return
+        web = {**(self.known("agent.web") or {}), "search": name}
+        web.pop("search_key_file", None)
+        if name == "searxng":
+            text = files("bot.setup").joinpath("searxng.txt").read_text("utf-8")
+            click.echo(text.replace("change this to a long random text", token_hex(32)))
+            web.setdefault("search_url", "http://127.0.0.1:8888")
+        else:
+            key = self.given.search_key or ask("Its key", hidden=True)
+            file = self.config.parent / "search-key"
+            web["search_key_file"] = str(file)
+            file.parent.mkdir(parents=True, exist_ok=True, mode=0o750)
+            config_file.replace_file(file, f"{key}\n".encode(), group=self.group)
+        self.keep("agent.web", web)
+        (found,) = await search_finding(load(self.config))
+        click.echo(f"{found.detail} {found.remedy}\nRestart what runs: voltaire setup --upgrade")
 
     async def external(self) -> None:
         """External model servers. The first is asked once, so that a wrong key is noticed now."""
@@ -717,6 +756,11 @@ def ask(question: str, default: str = "", *, hidden: bool = False) -> str:
     question += " (it is not shown)" * hide
     with interruptible():
         return str(click.prompt(question, default, hide, show_default=shown)).strip()
+
+
+def valid_service(name: str) -> None:
+    if name not in ("brave", "kagi", "tavily", "searxng", LATER):
+        raise SetupError(f"{name!r} is none of them.")
 
 
 def valid_zone(name: str) -> None:

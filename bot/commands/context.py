@@ -95,6 +95,7 @@ class Services:
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple  # names and descriptions
     servers: "ToolServers | None" = None
     voice: "SpokenReplies | None" = None
+    search: str = ""  # the name of the engine of web searches
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,7 @@ async def setting_list(context: HandlerContext, chat: str) -> tuple[str, Keyboar
     if services.voice and spoken != "off" and (command := services.voice.missing()):
         lines.append(TEXTS.voice_missing.format(command=command))
     zone = str((await context.local_time(chat)).tzinfo)
+    lines.append(TEXTS.settings_search.format(engine=services.search or TEXTS.off))
     lines.append(TEXTS.settings_timezone.format(zone=zone))
     lines.append(TEXTS.settings_language.format(language=named.get(chosen, chosen)))
 

@@ -41,7 +41,7 @@ async def search(
     browser = call.context.browser
     if browser is None or browser.engine is None:
         raise ToolError(
-            "There is no search engine; the owner can name one in agent.web.search_url."
+            "There is no search engine. The owner gets one with `voltaire setup search` (docs/web.md); say so."
         )
     query = " ".join(" ".join(words).split())
     if not query:

@@ -132,7 +132,9 @@ async def test_without_an_engine_it_is_not_listed_and_says_so(box: Box, store: S
     assert "web search" in await box.text(bash, command="cat /commands.txt")
     box.browser = Browser("cli", store.addresses)
     assert "web search" not in await box.text(bash, command="cat /commands.txt")
-    assert await box.text(bash, command="web search tea") == saying("web: ", "agent.web.search_url")
+    assert await box.text(bash, command="web search tea") == saying(
+        "web: ", "voltaire setup search"
+    )
 
 
 @pytest.mark.parametrize(

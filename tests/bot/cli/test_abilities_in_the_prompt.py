@@ -16,7 +16,8 @@ from fakes.patience import SECONDS
 SKILLS = Path(__file__).parents[3] / "examples/skills"
 ALL = """
 [agent.web]
-search_url = "http://127.0.0.1:9"
+search = "brave"
+search_key_file = "/nowhere/key"
 [agent.documents]
 handbook = "{shelf}"
 [agent.mcp.clock]
@@ -43,6 +44,7 @@ UNUSED = (
     "agent.mcp",
     "agent.pictures",
     "agent.voice",
+    "agent.web.search_services",
     "bot.voice",
     "PIL",
 )

@@ -1,9 +1,13 @@
 """The search engine, as `voltaire doctor` sees it."""
 
+from pathlib import Path
+
 import pytest
 
 from bot.cli.doctor_machine import search
+from bot.secret_values import secret_values
 from bot.settings import Settings
+from fakes.search_services import KEY, search_service
 from fakes.searxng import result, searxng
 from fakes.words import saying
 
@@ -55,3 +59,33 @@ async def test_nobody_home() -> None:
 def test_what_is_no_address_is_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match="not an address such as"):
         settings("searx.lan")
+
+
+async def test_a_service_with_a_key_is_named(tmp_path: Path) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_text(KEY)
+    chosen = Settings(agent={"web": {"search": "brave", "search_key_file": key_file}})
+    assert secret_values(chosen, {}) == {"agent.web.search_key_file": KEY}
+    async with search_service("brave") as service:
+        (found,) = await search(chosen)
+        assert (found.status, found.detail) == ("pass", saying("Brave at 127.0.0.1:", "0 results"))
+        key_file.write_text(f"{KEY}x")
+        (found,) = await search(chosen)
+        assert (found.status, found.remedy) == ("fail", saying("Brave answered 422", "docs/web.md"))
+        assert KEY not in str(found) and len(service.asked) == 1
+    key_file.unlink()
+    (found,) = await search(chosen)
+    assert (found.status, found.remedy) == ("fail", saying(str(key_file), "not readable"))
+
+
+@pytest.mark.parametrize(
+    ("web", "told"),
+    [
+        ({"search": "brave"}, "brave, kagi and tavily, which need it"),
+        ({"search_key_file": "/k", "search_url": "http://127.0.0.1:1"}, "search_key_file is for"),
+        ({"search": "bing"}, "'searxng', 'brave', 'kagi' or 'tavily'"),
+    ],
+)
+def test_half_a_search_is_an_error_of_the_configuration(web: dict[str, str], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Settings(agent={"web": web})

@@ -258,6 +258,16 @@ async def test_a_conversation_is_exported(scenario: TelegramScenario) -> None:
     assert said == [("user", "hi"), ("assistant", "Hello.")]
 
 
+@pytest.mark.parametrize(("engine", "told"), [("Brave", "Brave"), ("", "off")])
+async def test_settings_name_the_service_of_web_searches(
+    scenario: TelegramScenario, engine: str, told: str
+) -> None:
+    scenario.services = lambda run: {"search": engine}
+    async with scenario.open():
+        settings = await card(scenario, "/settings")
+    assert f"Web search: {told}" in settings.text.splitlines()
+
+
 async def test_thinking_is_set_by_a_button(scenario: TelegramScenario) -> None:
     async with scenario.open() as run:
         settings = await card(scenario, "/settings")
