@@ -20,7 +20,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 
-.PHONY: help install mail matrix mcp voice upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
+.PHONY: help install mail matrix mcp voice calendar upgrade dev dist image demo test test-again test-fast coverage check format bench service attacks fuzz campaign templates real-models card card-kit clean \
 	system system-test compiled
 
 help:  ## list the targets
@@ -51,7 +51,7 @@ $(STAMP): requirements.lock pyproject.toml $(STAMP)-uv
 		&& $(BIN)/python -m compileall -q bot agent backend'
 	@touch $@
 
-EXTRAS := mail matrix mcp voice
+EXTRAS := calendar mail matrix mcp voice
 LOCKS := requirements.lock $(EXTRAS:%=requirements-%.lock) requirements-dev.lock
 $(STAMP)-dev: $(LOCKS) $(STAMP)
 	@./with-dots.sh "Installing what the tests need" $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCKS:%=-r %)
@@ -116,6 +116,9 @@ mcp: install  ## the package that speaks with MCP servers (docs/mcp.md)
 
 voice: install  ## what hears voice messages here: whisper.cpp, with a model that is pulled (docs/voice.md)
 	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-voice.lock
+
+calendar: install  ## what the calendars on CalDAV servers need (docs/calendar.md)
+	@$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock -r requirements-calendar.lock
 
 upgrade:  ## the newest version: backed up, tried, switched to, and back if it fails
 	@test -x $(BIN)/voltaire || $(MAKE) --no-print-directory install

@@ -8,6 +8,7 @@ memory/       notes, and recall of what was said
 documents/    a person's own documents, in passages that are searched
 tools/        what the model may call
 sandbox/      where every tool process runs
+calendar/     the owner's calendars on CalDAV servers
 shell/        commands in its shell that are answered outside of it
 mcp/          servers of tools that others wrote, behind walls
 web/          pages of the web as text

@@ -68,6 +68,7 @@ from backend.client import BackendClient, BackendGone, BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix, QueueState, Status
 
 if TYPE_CHECKING:  # imported when they are first needed
+    from agent.calendar.accounts import Calendars
     from agent.documents.indexer import DocumentIndexer, PassageMeaning
     from agent.documents.library import Library
     from agent.documents.reading import DocumentReader
@@ -114,6 +115,7 @@ class AgentConfig:
     documents: Mapping[str, Path] = field(default_factory=dict)  # folders by name
     mcp: "Sequence[ServerConfig]" = ()
     mail: "Sequence[AccountConfig]" = ()
+    calendars: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # as configured
     embedding_url: str = ""
     embedding_model: str = ""  # of the backend, where there is no `embedding_url`
     transcribe_url: str = ""
@@ -230,6 +232,7 @@ class Agent:
             skills=partial(offered_skills, self.config.state_dir),
             servers=self.servers,
             mail=self.mail,
+            calendars=self.calendars(zone),
             vision=self._model_vision,
         )
 
@@ -260,6 +263,14 @@ class Agent:
             named = config.search, config.search_url, config.search_key_file
             engine = open_engine(*named, self.store.ledger)
         return Browser(chat, self.store.addresses, engine, config.read_pages, self.pages)
+
+    def calendars(self, zone: str) -> "Calendars | None":
+        """The owner's calendars for a chat in a time zone; None where none is configured."""
+        if not self.config.calendars:
+            return None
+        from agent.calendar.accounts import Calendars
+
+        return Calendars(self.config.calendars, zone)
 
     @property
     def selftests(self) -> SelftestStore:

@@ -24,7 +24,7 @@ Asks = Literal["never", "unless granted", "always"]
 SOURCE_CHARACTERS = 160
 SOURCES = (  # what a source may be
     *("page {name}", "search for {name}", "MCP server {name}", "document {name}", "folder {name}"),
-    "mail {name}",
+    *("mail {name}", "calendar {name}"),
     *("names of documents", "files of which nothing is known"),
 )
 NAMED = 3  # sources that a question names
@@ -74,6 +74,7 @@ ACTS: Mapping[str, Act] = {
     "mail-draft": Act("keep a draft in a mail account", "never", "always"),
     "mail-send": Act("send a letter", "always", "always"),
     "mcp-server": Act("use what an MCP server offers, as it describes it", "always", "always"),
+    "calendar": Act("change a calendar of the owner", "unless granted", "always"),
     "key": Act("let out, or keep, what looks like a key of a known kind", "always", "always"),
 }  # fmt: skip
 

@@ -77,6 +77,7 @@ def agent_config(settings: Settings) -> AgentConfig:
         documents=section.documents,
         mcp=[server_config(name, each) for name, each in section.mcp.items()],
         mail=[account_config(name, each) for name, each in section.mail.items()],
+        calendars={name: dict(each) for name, each in section.calendar.items()},
         embedding_url=section.embedding_url,
         embedding_model=Path(settings.backend.embedding).stem,
         transcribe_url=section.transcribe_url,

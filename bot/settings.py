@@ -43,6 +43,7 @@ NAMED_TABLES = tuple(
         "AGENT__DOCUMENTS",
         "AGENT__MAIL",
         "AGENT__MCP",
+        "AGENT__CALENDAR",
         "PAGE__HOOKS",
         "PAGE__CLIENTS",
     )
@@ -306,6 +307,17 @@ class MailSection(Section):
     """The folders that `mail list` and `mail search` look through."""
 
 
+class CalendarSection(Section):
+    url: Annotated[
+        str,
+        matching(r"https?://[^/\s]\S*", "not an address such as https://cloud.example.org/dav/"),
+    ]
+    """The CalDAV server's address, whose calendars are all read, or that of one calendar. Every chat may read them, as it may the folders of `documents`; a change asks."""
+    user: str = ""
+    password_file: str = ""
+    """Holds the password, best one for this program alone, where the server gives such."""
+
+
 class NightSection(Section):
     hours: str = Field("01:00-06:00", pattern=r"^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$")
     """When messages with a 🌙 and those of /tonight are done, in the agent's time zone; at its end the best answers are told."""
@@ -348,6 +360,8 @@ class AgentSection(Section):
     """Servers of tools that others wrote (MCP), by the names that the agent knows them by."""
     mail: dict[str, MailSection] = {}
     """Mail accounts by name (docs/mail.md)."""
+    calendar: dict[str, CalendarSection] = {}
+    """Accounts on CalDAV servers, by name, for `calendar` (docs/calendar.md)."""
     embedding_url: str = ""
     """A server with /v1/embeddings, for recall and documents by meaning; empty: by words alone."""
     transcribe_url: str = ""
@@ -367,7 +381,7 @@ class AgentSection(Section):
                 raise ValueError(f"{name} must be a whole path, from / on")
         return folders
 
-    @field_validator("mcp", "mail")
+    @field_validator("mcp", "mail", "calendar")
     @classmethod
     def _names(cls, sections: dict[str, Section]) -> dict[str, Section]:
         for name in sections:

@@ -21,6 +21,7 @@ SECTIONS = {
     "RepoSection": "agent.repos.NAME",
     "McpSection": "agent.mcp.NAME",
     "McpSecretSection": "agent.mcp.NAME.secrets.VARIABLE",
+    "CalendarSection": "agent.calendar.NAME",
     "BackendSection": "backend",
     "ScheduleSection": "backend.schedule",
     "PageSection": "page",

@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from agent.approvals import ApprovalRequest, Approvals
 from agent.budgets import WORDS, DailyBudgets
+from agent.calendar.accounts import Calendars
 from agent.channels import NoChannels
 from agent.context import user_message
 from agent.context.window import ModelWindow
@@ -95,6 +96,7 @@ class ObedientChat:
     browser: Browser | None = None  # what it may search and read; the site is reachable
     documents: Callable[[], Library] | None = None
     mail: Mapping[str, MailAccount] = field(default_factory=dict)
+    calendars: Calendars | None = None
     limits: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(WORDS, 0))
     boxes: Sandboxes | None = None
 
@@ -121,6 +123,7 @@ class ObedientChat:
             browser=self.browser,
             documents=self.documents,
             mail=self.mail,
+            calendars=self.calendars,
             leaks=self.leaks,
         )
         journal = StoredJournal(self.store, turn, window, "UTC")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from agent.budgets import CallBudget
+from agent.calendar.accounts import Calendars
 from agent.documents.library import Library
 from agent.errors import ToolError
 from agent.leaks import LeakDetector
@@ -88,6 +89,7 @@ class Box:
     progress: list[str] = field(default_factory=list)
     output_bytes: int = 1 << 20
     approve: Approver | None = None
+    calendars: Calendars | None = None
     strangers: list[str] = field(default_factory=list)  # that the last call has read
     browser: Browser | None = None
     chat: str = "cli"
@@ -110,6 +112,7 @@ class Box:
             skills=self.skills,
             servers=self.servers,
             mail=self.mail,
+            calendars=self.calendars,
         )
         approve = self.approve or self._approve
         call = Call(

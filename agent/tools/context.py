@@ -12,6 +12,7 @@ from agent.trust import Taint
 from agent.web.browser import Browser
 
 if TYPE_CHECKING:  # loaded when they are used
+    from agent.calendar.accounts import Calendars
     from agent.documents.library import Library
     from agent.mail.account import MailAccount
     from agent.mcp.servers import ToolServers
@@ -114,6 +115,7 @@ class ToolContext:
     read: Read | None = None
     browser: Browser | None = None
     documents: "Callable[[], Library] | None" = None
+    calendars: "Calendars | None" = None
     skills: Callable[[], Sequence[tuple[str, str]]] = tuple
     servers: "ToolServers | None" = None
     mail: "Mapping[str, MailAccount]" = field(default_factory=dict)

@@ -93,7 +93,11 @@ async def test_every_cell_of_the_table(chat: ObedientChat, touched: bool) -> Non
             asked = [scope.partition(":")[0] for scope in await scopes(chat, order(*way))]
             expected = [] if asks(act, touched=touched) == "never" else [act]
             assert asked == expected, way
-    elsewhere = {"mcp", "mcp-destructive", "mcp-server"} | {"mail", "mail-draft", "mail-send"}
+    elsewhere = {"mcp", "mcp-destructive", "mcp-server", "calendar"} | {
+        "mail",
+        "mail-draft",
+        "mail-send",
+    }
     assert {*calls(""), "budget", *elsewhere} == set(ACTS)
 
 

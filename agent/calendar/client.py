@@ -1,0 +1,202 @@
+"""Reads and changes the calendars of an account: a request as JSON on standard input, the answer on standard output.
+
+A request has an account's fields, its password, the zone (IANA), and in `do` the name of a method of OpenAccount with
+what that takes. An id holds the version of its entry: a change is refused where that is another one by now, and by the
+server where it becomes another one meanwhile (If-Match).
+"""
+
+import hashlib
+import json
+import logging
+import resource
+import signal
+import ssl
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import requests
+from caldav.calendarobjectresource import Event
+from caldav.davclient import DAVClient
+from caldav.lib import error as dav
+from lxml.etree import LxmlError
+
+from agent.calendar import events
+from agent.calendar.events import Instance, NotPossible
+from agent.calendar.spans import DAY, Time, when
+from agent.sandbox.output_buffer import clean
+
+log = logging.getLogger(__name__)
+
+MEMORY = 1 << 30  # bytes
+WAIT = 45  # seconds for an answer of the server
+EVENT_SECONDS = 1.0  # of computing, for one event with all its instances
+MOST_LINE, MOST_ABOUT, MOST_GUESTS = 300, 2000, 20  # characters; guests
+CHANGED = "The entry was changed or removed since it was shown: look again for its new id."
+NO_VERSION = (
+    "The server does not say which version of an entry it has, so nothing is changed there."
+)
+NO_CALDAV = "What answers at the address of {name} is no CalDAV server; the owner can mend that (docs/calendar.md)."
+FAILURES = {
+    NotPossible: "{error}",
+    dav.ETagMismatchError: CHANGED,
+    dav.AuthorizationError: "The server of the calendar {name} does not take its user and password; the owner can mend that.",
+    dav.NotFoundError: "There is no calendar at the address of {name}; the owner can mend that (docs/calendar.md).",
+    dav.DAVError: "The server of the calendar {name} refused that ({status}).",
+    LxmlError: NO_CALDAV,
+    AttributeError: NO_CALDAV,  # of the library, for an answer without XML
+    requests.RequestException: "The server of the calendar {name} cannot be reached ({kind}).",
+}  # fmt: skip
+Asked = Mapping[str, Any]
+
+
+def main() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGVTALRM, signal.default_int_handler)  # no library catches what it raises
+    asked = json.load(sys.stdin)
+    try:
+        answer = getattr(OpenAccount.of(asked), asked["do"])(asked)
+    except tuple(FAILURES) as error:
+        form = next(form for kind, form in FAILURES.items() if isinstance(error, kind))
+        status, kind = getattr(error, "status", None), type(error).__name__
+        said = form.format(error=error, name=asked["name"], status=status or kind, kind=kind)
+        answer = {"error": said}
+    json.dump(answer, sys.stdout)
+
+
+@dataclass(frozen=True)
+class Found:
+    """An instance of an event, and the object that the server holds it in."""
+
+    account: str
+    object: Any  # Event
+    instance: Instance
+
+    @property
+    def id(self) -> str:
+        one, held = self.instance, self.object
+        version = f"{held.url} {held.etag} {one.slot} {one.start}"
+        digest = hashlib.sha256(version.encode()).hexdigest()[:8]
+        return f"{self.account}/{one.start:%Y%m%d}-{digest}"
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """What is told of it; `end` is the last one of whole days."""
+        one, event = self.instance, self.instance.event
+        title, place = one_line(event.get("SUMMARY")), one_line(event.get("LOCATION"))
+        guests, cancelled = event.get("ATTENDEE", []), event.get("STATUS") == "CANCELLED"
+        guests = guests if isinstance(guests, list) else [guests]
+        said = (title or "(no title)") + (f" ({place})" if place else "")
+        marks = ", cancelled" * cancelled + ", repeats" * one.repeats
+        all_day = not isinstance(one.start, datetime)
+        return {
+            "id": self.id,
+            "text": f"{when(one.start, one.end)}  {said}{marks}",
+            "title": title,
+            "place": place,
+            "about": clean(str(event.get("DESCRIPTION", "")))[:MOST_ABOUT].strip(),
+            "start": one.start.isoformat(),
+            "end": (one.end - DAY if all_day else one.end).isoformat(),
+            "all_day": all_day,
+            "repeats": one.repeats,
+            "busy": not cancelled and event.get("TRANSP") != "TRANSPARENT",
+            "calendar": one_line(self.object.parent.name),
+            "guests": [one_line(each).removeprefix("mailto:") for each in guests[:MOST_GUESTS]],
+        }
+
+
+@dataclass
+class OpenAccount:
+    name: str
+    zone: ZoneInfo
+    calendars: list[Any]  # of caldav.collection
+    broken: int = 0  # entries that could not be read
+
+    @classmethod
+    def of(cls, asked: Asked) -> "OpenAccount":
+        paths = ssl.get_default_verify_paths()
+        client = DAVClient(
+            asked["url"],
+            username=asked["user"] or None,
+            password=asked["password"] or None,
+            timeout=WAIT,
+            ssl_verify_cert=paths.cafile or paths.capath or True,
+            enable_rfc6764=False,
+        )
+        found = client.get_calendars()
+        named = [each for each in found if str(each.url).strip("/") == asked["url"].strip("/")]
+        return cls(asked["name"], ZoneInfo(asked["zone"]), named or found)
+
+    def found(self, first: date, last: date) -> Iterator[Found]:
+        """The instances that touch the days from `first` to `last` (excluded); what cannot be read is counted."""
+        # A day more: a server takes times without a zone for UTC.
+        begin, stop = (events.instant(day, self.zone) for day in (first - DAY, last + DAY))
+        for calendar in self.calendars:
+            for each in calendar.search(event=True, start=begin, end=stop, post_filter=False):
+                signal.setitimer(signal.ITIMER_VIRTUAL, EVENT_SECONDS)
+                try:
+                    inside = events.instances(each.data, self.zone, first, last)
+                except (Exception, KeyboardInterrupt):
+                    log.exception("an entry cannot be read")
+                    self.broken += 1
+                    continue
+                finally:
+                    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                yield from (Found(self.name, each, one) for one in inside)
+
+    def named(self, asked: Asked) -> Found:
+        """The entry of an id, which begins with the name and the day."""
+        first = date.fromisoformat(asked["id"].partition("/")[2].partition("-")[0])
+        for each in self.found(first, first + DAY):
+            if each.id == asked["id"]:
+                return each
+        raise NotPossible(CHANGED)
+
+    def read(self, asked: Asked) -> dict[str, Any]:
+        """The entries between two days, or that of an id."""
+        if "id" in asked:
+            return {"entries": [self.named(asked).entry]}
+        found = self.found(date.fromisoformat(asked["first"]), date.fromisoformat(asked["last"]))
+        return {"entries": [each.entry for each in found], "broken": self.broken}
+
+    def add(self, asked: Asked) -> dict[str, Any]:
+        for each in self.calendars:
+            if asked["to"] in ("", each.name) and "VEVENT" in each.get_supported_components():
+                raw = events.added(*self.times(asked), asked["properties"])
+                Event(each.client, parent=each).save(raw_data=raw, no_overwrite=True)
+                return {}
+        raise NotPossible("There is no such calendar to add to: find --json shows their names.")
+
+    def move(self, asked: Asked) -> dict[str, Any]:
+        found, times = self.named(asked), self.times(asked)
+        changed = events.moved(found.object.data, found.instance.slot, *times, whole=asked["whole"])
+        return self.put(found, changed)
+
+    def remove(self, asked: Asked) -> dict[str, Any]:
+        found = self.named(asked)
+        left = events.removed(found.object.data, found.instance.slot)
+        return self.put(found, None if asked["whole"] else left)
+
+    def put(self, found: Found, raw: bytes | None) -> dict[str, Any]:
+        """Replace an object, or remove it, if it still is the version that was read."""
+        if not found.object.etag or found.object.etag.startswith("W/"):
+            raise NotPossible(NO_VERSION)
+        if raw is None:
+            found.object.delete(if_match=True, precondition="etag")
+        else:
+            found.object.save(raw_data=raw, precondition="etag")
+        return {}
+
+    def times(self, asked: Asked) -> tuple[Time, Time]:
+        """The start and the end (excluded)."""
+        if asked["all_day"]:
+            return date.fromisoformat(asked["start"]), date.fromisoformat(asked["end"])
+        start, end = (datetime.fromisoformat(asked[key]) for key in ("start", "end"))
+        return start.astimezone(self.zone), end.astimezone(self.zone)
+
+
+def one_line(text: object) -> str:
+    return " ".join(clean(str(text or "")).split())[:MOST_LINE]

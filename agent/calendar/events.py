@@ -1,0 +1,175 @@
+"""iCalendar (RFC 5545): the instances of an event in a time zone, and an event as it is after a change.
+
+What recurs when, and what zones mean, is computed by icalendar and recurring-ical-events.
+"""
+
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import recurring_ical_events
+from icalendar import Calendar, Event, vDDDTypes
+from icalendar.timezone import tzp
+
+from agent.calendar.spans import DAY, Time
+
+RULES = ("RRULE", "RDATE")
+ELSEWHERE = "Only a calendar program can make this change of a series."
+
+
+class NotPossible(Exception):
+    """`str(error)` says why an entry cannot be changed so."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """`start` and `end` (excluded) are days, or times in the zone that was asked for; `slot` is its RECURRENCE-ID."""
+
+    event: Event
+    start: Time
+    end: Time
+    slot: Time
+    repeats: bool
+
+
+def parsed(raw: str) -> Calendar:
+    tzp.use_default()  # forgets zones that other objects have defined by the same names
+    return Calendar.from_ical(raw)
+
+
+def local(value: Time, zone: ZoneInfo) -> Time:
+    """A time in a zone; one without a zone is everywhere the same on the clock, a day stays one."""
+    if not isinstance(value, datetime):
+        return value
+    return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC).astimezone(zone)
+
+
+def instant(value: Time, zone: ZoneInfo) -> datetime:
+    at = value if isinstance(value, datetime) else datetime.combine(value, time(), zone)
+    return at.astimezone(UTC)  # times of one zone are compared by the clock
+
+
+def instances(raw: str, zone: ZoneInfo, first: date, last: date) -> list[Instance]:
+    """Those that touch the days from `first` to `last` (excluded)."""
+    calendar, found = parsed(raw), list[Instance]()
+    repeats = any(key in each for each in calendar.events for key in (*RULES, "RECURRENCE-ID"))
+    begin, stop = instant(first, zone), instant(last, zone)
+    # A day more, since times without a zone are taken for those of the question.
+    for event in recurring_ical_events.of(calendar).between(begin - DAY, stop + DAY):
+        start, end = local(event.start, zone), local(event.end, zone)
+        if not isinstance(start, datetime):
+            end = max(end, start + DAY)
+        starts, ends = instant(start, zone), instant(end, zone)
+        if starts < stop and (ends > begin or starts >= begin):
+            found.append(Instance(event, start, end, slot_of(event), repeats))
+    return found
+
+
+def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
+    """A calendar object with one event."""
+    event = Event.new(uid=str(uuid.uuid4()), start=start, end=end)
+    for name, value in properties.items():
+        event.add(name, value)
+    return written(Calendar.new(prodid="-//Voltaire//EN", subcomponents=[event]))
+
+
+def moved(raw: str, slot: Time, start: Time, end: Time, *, whole: bool) -> bytes:
+    """The object with one instance moved, or with all of its series."""
+    calendar = parsed(raw)
+    master, event = parts(calendar, slot)
+    if master and any(rule in master for rule in RULES):
+        slot = like(slot, master.start)
+        if whole:
+            event, lasts = master, plain(end) - plain(start)
+            start = shifted(calendar, master, like(start, master.start), slot)
+            end = start + lasts
+        elif not event:
+            event = master.copy(recursive=True)
+            for key in (*RULES, "EXDATE"):
+                event.pop(key, None)
+            event["RECURRENCE-ID"] = vDDDTypes(slot)
+            calendar.add_component(event)
+    event = event or master
+    assert event
+    replace(event, DTSTART=like(start, event.start), DTEND=like(end, event.start), DURATION=None)
+    return written(calendar)
+
+
+def shifted(calendar: Calendar, series: Event, start: Time, slot: Time) -> Time:
+    """Move what a series excepts and when it ends as one of its slots moves; return when it now begins."""
+    by, rule = plain(start) - plain(slot), series.get("RRULE", {})
+    times = isinstance(start, datetime) and isinstance(slot, datetime)
+    if not times or plain(start).date() != plain(slot).date() or len(calendar.events) > 1:
+        raise NotPossible(ELSEWHERE)
+    if "RDATE" in series or any(f"BY{unit}" in rule for unit in ("HOUR", "MINUTE", "SECOND")):
+        raise NotPossible(ELSEWHERE)
+    if excepted := [each + by for each in series.exdates]:
+        replace(series, EXDATE=excepted)
+    if "UNTIL" in rule:
+        rule["UNTIL"] = [
+            each + by if isinstance(each, datetime) else each for each in rule["UNTIL"]
+        ]
+    return series.start + by
+
+
+def removed(raw: str, slot: Time) -> bytes | None:
+    """The object without one instance; None where nothing is left of it."""
+    calendar = parsed(raw)
+    master, event = parts(calendar, slot)
+    if event:
+        calendar.subcomponents.remove(event)
+    if master and any(rule in master for rule in RULES):
+        replace(master, EXDATE=[*master.exdates, like(slot, master.start)])
+    elif master or not calendar.events:
+        return None
+    return written(calendar)
+
+
+def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
+    """The event that holds the rules, or is alone; and the one that stands for a slot of its series instead."""
+    master, event = None, None
+    for each in calendar.events:
+        if "RECURRENCE-ID" not in each:
+            master = master or each
+        elif "RANGE" in each["RECURRENCE-ID"].params:
+            raise NotPossible(ELSEWHERE)
+        elif plain(like(slot_of(each), slot)) == plain(slot):
+            event = each
+    return master, event
+
+
+def replace(event: Event, **properties: object) -> None:
+    """Replace properties, None being none, and mark the event as changed now."""
+    changed = {"SEQUENCE": int(event.get("SEQUENCE", 0)) + 1, "DTSTAMP": datetime.now(UTC)}
+    for key, value in {**properties, **changed}.items():
+        event.pop(key, None)
+        if value is not None:
+            event.add(key, value)
+
+
+def written(calendar: Calendar) -> bytes:
+    calendar.add_missing_timezones()
+    raw: bytes = calendar.to_ical()
+    return raw
+
+
+def slot_of(event: Event) -> Any:
+    slot: Any = event["RECURRENCE-ID"]
+    return slot.dt
+
+
+def plain(value: Time) -> datetime:
+    """What the clock shows."""
+    at = value if isinstance(value, datetime) else datetime.combine(value, time())
+    return at.replace(tzinfo=None)
+
+
+def like(value: Time, model: Time) -> Time:
+    """A time in the zone of another, as the object defines it."""
+    if not isinstance(value, datetime) or not isinstance(model, datetime):
+        return value
+    if value.tzinfo is None or model.tzinfo is None:
+        return value.replace(tzinfo=model.tzinfo)
+    return value.astimezone(model.tzinfo)
