@@ -112,6 +112,7 @@ class AgentConfig:
     search_url: str = ""  # of a SearXNG
     search_key_file: Path | None = None  # of any other
     read_pages: Literal["seen", "ask", "never"] = "seen"
+    render_pages: bool = False
     documents: Mapping[str, Path] = field(default_factory=dict)  # folders by name
     mcp: "Sequence[ServerConfig]" = ()
     mail: "Sequence[AccountConfig]" = ()
@@ -262,7 +263,10 @@ class Agent:
 
             named = config.search, config.search_url, config.search_key_file
             engine = open_engine(*named, self.store.ledger)
-        return Browser(chat, self.store.addresses, engine, config.read_pages, self.pages)
+        pages, render = self.pages, config.render_pages
+        return Browser(
+            chat, self.store.addresses, engine, config.read_pages, pages, rendering=render
+        )
 
     def calendars(self, zone: str) -> "Calendars | None":
         """The owner's calendars for a chat in a time zone; None where none is configured."""

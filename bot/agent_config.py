@@ -74,6 +74,7 @@ def agent_config(settings: Settings) -> AgentConfig:
         search_url=section.web.search_url,
         search_key_file=section.web.search_key_file,
         read_pages=section.web.read,
+        render_pages=section.web.render,
         documents=section.documents,
         mcp=[server_config(name, each) for name, each in section.mcp.items()],
         mail=[account_config(name, each) for name, each in section.mail.items()],

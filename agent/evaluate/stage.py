@@ -134,7 +134,9 @@ class TaskWeb(Browser):
 
     pages: Mapping[str, TaskPage] = field(default_factory=dict)
 
-    async def read(self, address: str, permit: Permit, sandbox: Sandbox) -> WebPage:
+    async def read(
+        self, address: str, permit: Permit, sandbox: Sandbox, *, load: Permit | None = None
+    ) -> WebPage:
         page = self.pages.get(address)
         if page is None:
             raise ToolError(f"{address} answered 404 Not Found.")

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from agent.aio import BackgroundTasks
 from agent.errors import ToolError
 from agent.leaks import Leak, LeakDetector
-from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit
+from agent.sandbox.hosts import TUNNEL, HostRefused, HostRequest, Hosts, Permit, WholeWeb
 from agent.sandbox.observer import Observer
 
 log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class EgressProxy:
     """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in the
     sandbox whose connection comes from a port. `waiting` is entered while an owner may be asked."""
 
-    hosts: Hosts
+    hosts: Hosts | WholeWeb
     permit: Permit
     program_at: Callable[[int], str] = lambda port: ""
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext

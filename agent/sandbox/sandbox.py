@@ -190,6 +190,7 @@ class Sandbox:
         inputs: Mapping[str, bytes] = MappingProxyType({}),
         folders: Mapping[str, str] = MappingProxyType({}),
         inner: bool = False,
+        proxy: EgressProxy | None = None,
     ) -> bytes:
         """The exact output of a command of this program's own that changes nothing; ToolError when it takes
         too long.
@@ -198,7 +199,13 @@ class Sandbox:
         their paths inside. `inner`: another call of the sandbox waits for it.
         """
         process, reason, _ = await self._execute(
-            command, seconds, access="none", inputs=inputs, folders=folders, inner=inner
+            command,
+            seconds,
+            access="none",
+            inputs=inputs,
+            folders=folders,
+            inner=inner,
+            proxy=proxy,
         )
         if reason:
             raise ToolError(reason)

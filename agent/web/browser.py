@@ -24,6 +24,7 @@ from collections.abc import Iterator
 Reading = Literal["seen", "ask", "never"]
 CACHED_SECONDS = 900
 CACHED_CHARACTERS = 16 << 20  # of all chats
+RENDERED = "#rendered"  # ends the address of a page whose scripts have run; no other has a fragment
 PDF_SECONDS = 30
 PDF_PROGRAM = Path("/usr/bin/pdftotext")
 NO_PDF = (
@@ -62,7 +63,7 @@ class PageCache:
 class Browser:
     """Searches and reads the web for one chat. `engine` is None without a search engine.
 
-    `reading` is agent.web.read of the configuration; `hosts` are all that may be connected to.
+    `reading` and `rendering` are agent.web.read and .render of the configuration; `hosts` are all that may be connected to.
     """
 
     chat: str
@@ -71,6 +72,7 @@ class Browser:
     reading: Reading = "seen"
     cache: PageCache = field(default_factory=PageCache)
     hosts: WholeWeb = field(default_factory=lambda: WholeWeb(is_public))
+    rendering: bool = False
 
     async def found(self, addresses: Collection[str]) -> None:
         """Record addresses that a search has returned."""
@@ -93,21 +95,31 @@ class Browser:
         await self.table.keep(self.chat, [address])  # for when that message is deleted by age
         return True
 
-    async def read(self, address: str, permit: Permit, sandbox: Sandbox) -> WebPage:
-        """Fetch a page and read it; `permit` is awaited before each request. ToolError says why that fails."""
+    async def read(
+        self, address: str, permit: Permit, sandbox: Sandbox, *, load: Permit | None = None
+    ) -> WebPage:
+        """Fetch a page and read it; `permit` is awaited before each request. ToolError says why that fails. With `load`
+        its scripts run, and that is awaited before what they ask for."""
         from agent.web.fetch import PDF, TEXT, download
 
         found = await download(
             address, self.hosts, permit, sandbox.observer, program="web read", kinds=(*TEXT, PDF)
         )
+        if load and "html" in found.kind:
+            from agent.web.chromium import render
+
+            found = await render(found, self.hosts, load, sandbox)
         if found.kind == PDF:
             text = await pdf_text(found.raw, sandbox)
         else:
             text = await found.text(markdown=True)
         page = WebPage(found.url, text.strip("\n"), self.cache.clock())
         if not page.text:
-            raise ToolError("The page has no text. It may need a browser that runs its scripts.")
-        self.cache.put(self.chat, address, page)
+            more = (
+                "" if load else " Its scripts may make it: --render, where the owner allows that."
+            )
+            raise ToolError(f"The page has no text.{more}")
+        self.cache.put(self.chat, address + RENDERED * bool(load), page)
         return page
 
 

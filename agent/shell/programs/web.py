@@ -10,7 +10,7 @@ from agent.language import translated
 from agent.sandbox.hosts import HostRequest, Permit
 from agent.shell.command import ShellCall, UsageError, command
 from agent.tools.context import ToolContext
-from agent.web.browser import canonical
+from agent.web.browser import RENDERED, canonical
 from agent.web.fetch import page_text, parts_of
 from agent.web.search import LONGEST_QUERY, SearchResult, TimeRange
 
@@ -19,6 +19,7 @@ MOST_RESULT_PAGES = 50  # engines give no more
 WIDTH, LINES = 100, 2  # of a result's text
 ROOM = 100  # bytes for the line that says how to go on
 UNSEEN = "Nobody wrote this address and no search returned it: it could carry data out."
+SCRIPTS = "Its scripts run, and may load from other hosts."
 
 
 def search_lines(context: ToolContext) -> Sequence[str]:
@@ -88,6 +89,7 @@ async def read(
     feed: Annotated[
         bool, "the entries of an RSS or Atom feed, a line each: id, tab, title and address"
     ] = False,
+    render: Annotated[bool, "as its scripts make it"] = False,
     fresh: Annotated[bool, "not as it was some minutes ago"] = False,
     json_: Annotated[bool, "as JSON"] = False,
 ) -> None:
@@ -97,6 +99,8 @@ async def read(
         raise ToolError(
             "Reading the web is switched off; the owner can allow it in agent.web.read."
         )
+    if render and not browser.rendering:
+        raise ToolError("The owner can allow that in agent.web.render; read it without --render.")
     if from_ < 1:
         raise UsageError("--from takes the number of a line, from 1")
     if grep is not None and not grep.strip():
@@ -104,11 +108,11 @@ async def read(
     address = canonical(url)
     if not address:
         raise ToolError(f"{url[:200]} is not an address such as https://example.org/page.")
-    page = None if fresh else browser.cache.get(browser.chat, address)
+    page = None if fresh else browser.cache.get(browser.chat, address + RENDERED * render)
     if page is None:
-        permit = await permit_of(call, address)
+        permit, load = await permits_of(call, address, render)
         await call.stranger(f"page {address}")  # also for its errors
-        page = await browser.read(address, permit, call.within.sandbox)
+        page = await browser.read(address, permit, call.within.sandbox, load=load)
     await call.stranger(f"page {address}")  # also for a cached one
     if extract := await call.extract(question, page.text):
         await call.write(f"{extract}\n")
@@ -129,17 +133,18 @@ async def read(
     await call.write(f"{text}\n" if text else "")
 
 
-async def permit_of(call: ShellCall, address: str) -> Permit:
-    """The permission to read an address. An owner is asked about one that nobody has seen, and then about every
-    other host that it redirects to."""
+async def permits_of(call: ShellCall, address: str, render: bool) -> tuple[Permit, Permit | None]:
+    """The permission to read an address, and where it is to be rendered that for what its scripts ask for. An owner is
+    asked about one that nobody has seen, and then about every other host that it redirects to."""
     browser = call.context.browser
     assert browser
     allowed: set[str] = set()
+    why = translated(UNSEEN) + (f"\n{translated(SCRIPTS)}" if render else "")
 
     async def ask(place: str, url: str) -> None:
         if place not in allowed:
             await call.approve(
-                f"{translated('Read a page of {host}:').format(host=place)}\n\n{url}\n\n{translated(UNSEEN)}",
+                f"{translated('Read a page of {host}:').format(host=place)}\n\n{url}\n\n{why}",
                 scope=f"page:{place}",
             )
             allowed.add(place)
@@ -148,14 +153,16 @@ async def permit_of(call: ShellCall, address: str) -> Permit:
     if asked := await browser.needs_question(address, call.within.written):
         await ask(f"{host}:{port}", address)
 
-    async def permit(request: HostRequest) -> None:
-        where = f"{request.scheme}://{request.place}{request.target}"
-        if asked:
-            await ask(request.place, where)
-        await call.reserve({"bytes": len(where.encode())})
+    async def load(request: HostRequest) -> None:
+        await call.reserve({"bytes": len(f"{request.scheme}://{request.place}{request.target}")})
         await call.reserve({"hosts": 1}, host=request.place)
 
-    return permit
+    async def permit(request: HostRequest) -> None:
+        if asked:
+            await ask(request.place, f"{request.scheme}://{request.place}{request.target}")
+        await load(request)
+
+    return permit, load if render else None
 
 
 def piece(lines: Sequence[str], first: int, most: int) -> str:

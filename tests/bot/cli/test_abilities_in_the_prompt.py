@@ -18,6 +18,7 @@ ALL = """
 [agent.web]
 search = "brave"
 search_key_file = "/nowhere/key"
+render = true
 [agent.documents]
 handbook = "{shelf}"
 [agent.mcp.clock]
@@ -44,6 +45,7 @@ UNUSED = (
     "agent.mcp",
     "agent.pictures",
     "agent.voice",
+    "agent.web.chromium",
     "agent.web.search_services",
     "bot.voice",
     "PIL",
