@@ -43,9 +43,11 @@ SECRET = re.compile(
     r"""(?=[^\s"',}]*\d)(?=[^\s"',}]*[a-z])([^\s"',}]{8,})"""
 )
 HELD = "it holds what looks like a secret"
-# What a template has where nothing was filled in.
+# What a template has where nothing was filled in, and what the templates of nanobot and OpenClaw say of themselves.
 BLANK = re.compile(
-    r"(?:This file stores|Information about the user to).*|_?\(.*\)_?|[*_].*[*_]|\[ \].*|[^:]{1,40}:\s*(?:_?\(.*\)_?)?|"
+    r"_?\(.*\)_?|[*_][^*_]+[*_]|\[ \].*|[^:]{1,40}:\s*(?:_?\(.*\)_?)?|Prefer \.\.\.|Use one directive.*|(?:This file stores"
+    r"|Information about the user to|Store stable user|Prefer concise progress updates|Begin each directive|Record the obs"
+    r"|When a preference changes, mark|Keep stable communication|Save this file at|Replace the example|\[Agent works) ?.*"
 )
 ITEM = re.compile(r"(?:[-*+]|\d+[.)])\s+(.*)")
 
@@ -56,21 +58,22 @@ def at(*paths: str, default: Any = None) -> Any:
 
 
 class ForeignJob(BaseModel):
-    """A job of one of the three: in a jobs.json, or as a row of OpenClaw's database."""
+    """A job of one of the three, as it stands in a jobs.json and in OpenClaw's database."""
 
-    id: str = at("id", "job_id", default="")
+    id: str = ""
     name: str | None = None
     enabled: bool = True
-    when: str = at("schedule.kind", "schedule_kind", default="")
-    once: int | str | None = at("schedule.atMs", "schedule.at", "schedule.run_at", "at")
-    every_ms: int | None = at("schedule.everyMs", "every_ms")
+    own: str | None = at("declarationKey")
+    when: str = at("schedule.kind", default="")
+    once: int | str | None = at("schedule.atMs", "schedule.at", "schedule.run_at")
+    every_ms: int | None = at("schedule.everyMs")
     minutes: int = at("schedule.minutes", default=0)
-    expression: str | None = at("schedule.expr", "schedule_expr")
-    zone: str | None = at("schedule.tz", "schedule_tz")
-    kind: str = at("payload.kind", "payload_kind", default="agentTurn")
-    text: str | None = at("payload.message", "payload.text", "payload_message", "prompt")
-    delivery: str | None = at("delivery.mode", "delivery_mode")
-    script: str | None = at("script", "trigger.script", "trigger_script")
+    expression: str | None = at("schedule.expr")
+    zone: str | None = at("schedule.tz")
+    kind: str = at("payload.kind", default="agentTurn")
+    text: str | None = at("payload.message", "payload.text", "prompt")
+    delivery: str | None = at("delivery.mode")
+    script: str | None = at("script", "trigger.script")
     skills: Sequence[str] | None = None
     times: int | None = at("repeat.times")
 
@@ -133,17 +136,18 @@ class Reader:
     def read_memory(self, place: Path) -> None:
         days = [path for path in place.glob("memory/*.md") if DAY.match(path.name)]
         for path in (*map(place.joinpath, MEMORY), *sorted(days, reverse=True)):
-            text, held = self.text(path), 0
+            text, of_hermes = self.text(path), path.parent.name == "memories"
             day = f"{path.stem}: " if path in days else ""
-            of_hermes = path.parent.name == "memories"
-            for entry in text.split("\n§\n") if of_hermes else entries(text):
-                if self.is_secret(entry):
-                    held += 1
-                elif entry.strip():
-                    for part in wrap(day + clean(entry), NOTE_CHARACTERS):
+            found = [*(text.split("\n§\n") if of_hermes else entries(text))]
+            held = [entry for entry in found if self.is_secret(entry)]
+            for entry in found:
+                if entry not in held:
+                    for part in wrap(day + clean(entry), NOTE_CHARACTERS) if entry else ():
                         self.notes.setdefault(part, str(path.relative_to(self.folder)))
             if held:
-                self.leave_out(path, f"{held} × what looks like a secret")
+                self.leave_out(path, f"{len(held)} × what looks like a secret")
+            if blanks := text and found.count(""):
+                self.leave_out(path, f"{blanks} × what its template had")
 
     def read_jobs(self, place: Path) -> None:
         for path in filter(Path.is_file, map(place.joinpath, JOBS)):
@@ -189,34 +193,35 @@ class Reader:
 
 
 def entries(text: str) -> Iterator[str]:
-    """The items and paragraphs of a Markdown text, each behind its section's heading, without a template's blanks."""
+    """The items and paragraphs of a Markdown text, each behind its section's heading; "" for a blank of a template."""
     heading, parts = "", list[str]()
     for line in [*re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).splitlines(), ""]:
         bare, item = line.strip(), ITEM.fullmatch(line)
-        if not item and bare and bare[0] != "#" and not set(bare) <= set("-*_="):
+        parting = not bare or bare.startswith(("#", "```")) or set(bare) <= set("-*_=")
+        if not item and not parting:
             parts.append(bare)
             continue
-        entry = " ".join(parts).replace("**", "").removeprefix("[x] ")
-        if not BLANK.fullmatch(entry):
-            yield f"{heading}: {entry}" if heading else entry
+        if entry := " ".join(parts).replace("**", "").removeprefix("[x] "):
+            told = f"{heading}: {entry}" if heading else entry
+            yield "" if BLANK.fullmatch(entry) else told
         parts = [item[1]] if item else []
         if bare.startswith("#"):  # one alone is the title of the file
             heading = bare.lstrip("#").strip() if bare.startswith("##") else ""
 
 
 def rows_of(path: Path) -> list[Any]:
-    """The jobs in OpenClaw's database. Raises sqlite3.Error."""
+    """The jobs in OpenClaw's database. Raises sqlite3.Error, and ValueError for what is no JSON."""
     with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
-        database.row_factory = sqlite3.Row
-        return [dict(row) for row in database.execute("SELECT * FROM cron_jobs ORDER BY job_id")]
+        rows = database.execute("SELECT job_json FROM cron_jobs ORDER BY job_id").fetchall()
+    return [json.loads(text) for (text,) in rows]
 
 
 def spec_of(job: ForeignJob, chat: str, zone: str, now: datetime) -> JobSpec | str:
     """The job as one of a chat, or why it has no counterpart. A time without a zone is in UTC, as OpenClaw has it."""
     hindrances = {
         "it runs a script": job.script or job.kind in ("command", "script"),
-        "its program made it for itself": job.kind
-        not in ("agentTurn", "agent_turn", "systemEvent"),
+        "its program made it for itself": job.own
+        or job.kind not in ("agentTurn", "agent_turn", "systemEvent"),
         "it sends to a webhook": job.delivery == "webhook",
         f"it ends after {job.times} times": (job.times or 1) > 1,
         "it has no task, or a very long one": not 0 < len(job.task) <= TASK_CHARACTERS,

@@ -259,21 +259,43 @@ async def test_what_hermes_agent_keeps(tmp_path: Path) -> None:
 
 # -- OpenClaw -----------------------------------------------------------------
 
-# Of the columns of OpenClaw 2026.9.6, those that say what a job is.
-CRON_JOBS = (
-    "CREATE TABLE cron_jobs (store_key TEXT, job_id TEXT, name TEXT, enabled INTEGER, schedule_kind TEXT,"
-    " schedule_expr TEXT, schedule_tz TEXT, every_ms INTEGER, anchor_ms INTEGER, at TEXT, trigger_script TEXT,"
-    " payload_kind TEXT, payload_message TEXT, delivery_mode TEXT, job_json TEXT NOT NULL DEFAULT '{}')"
-)
-ROWS: Sequence[Mapping[str, Any]] = (
-    {"schedule_kind": "cron", "schedule_expr": "*/5 * * * *", "payload_message": "Look."},
-    {"schedule_kind": "at", "at": "2100-01-01T00:00:00", "payload_kind": "systemEvent", "payload_message": "Reminder: rest"},
-    {"schedule_kind": "every", "every_ms": 60_000, "payload_kind": "command", "payload_message": "{}"},
-    {"schedule_kind": "every", "every_ms": 60_000, "payload_message": "Post.", "delivery_mode": "webhook"},
-    {"schedule_kind": "every", "every_ms": 60_000, "payload_message": "Watch.", "trigger_script": "true"},
-    {"schedule_kind": "cron", "schedule_expr": "0 0 7 * * *", "payload_message": "With seconds."},
-    {"schedule_kind": "on-exit", "payload_message": "At the end."},
+
+def openclaw_job(id: str, schedule: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    """A job as OpenClaw 2026.9.6 stores it in its database, and older ones in cron/jobs.json."""
+    payload = {"kind": "agentTurn", "message": f"Do {id}.", "toolsAllow": ["*"]}
+    return {"id": id, "name": f"name of {id}", "enabled": True, "createdAtMs": EARLIER, "schedule": schedule, "sessionTarget": "isolated", "wakeMode": "now", "payload": payload, "delivery": {"mode": "announce", "channel": "last"}, "state": {}, **fields}  # fmt: skip
+
+
+HOURLY = {"kind": "every", "everyMs": 3_600_000, "anchorMs": EARLIER}
+JOBS = (
+    openclaw_job("0", {"kind": "cron", "expr": "*/5 * * * *", "tz": "America/Los_Angeles"}),
+    openclaw_job("1", {"kind": "at", "at": "2100-01-01T00:00:00"}, payload={"kind": "systemEvent", "text": "Reminder: rest"}),
+    openclaw_job("2", HOURLY, payload={"kind": "command", "argv": ["sh", "-lc", "uptime"]}),
+    openclaw_job("3", HOURLY, delivery={"mode": "webhook", "to": "https://example.org"}),
+    openclaw_job("4", HOURLY, trigger={"script": "return true"}),
+    openclaw_job("5", {"kind": "cron", "expr": "0 0 7 * * *"}),
+    openclaw_job("6", {"kind": "on-exit", "command": "make"}),
+    openclaw_job("7", HOURLY, declarationKey="memory-core:memory-dreaming-promotion"),
+    openclaw_job("8", HOURLY, declarationKey="heartbeat:main", payload={"kind": "heartbeat"}),
 )  # fmt: skip
+TEMPLATE = """# USER.md - User Model
+
+Store stable user preferences and profile facts.
+
+```md
+<!-- observed: YYYY-MM-DD | status: active -->
+
+- Prefer concise progress updates during implementation work.
+```
+
+## Directives
+
+<!-- observed: 2026-11-01 | status: active -->
+
+- Never call before 9.
+
+- Prefer ...
+"""
 
 
 async def test_what_openclaw_keeps(tmp_path: Path) -> None:
@@ -285,22 +307,15 @@ async def test_what_openclaw_keeps(tmp_path: Path) -> None:
             "workspace/MEMORY.md": "The gateway says correct-horse-7-battery.\n\nAda sails.",
             "workspace/memory/2026-11-02.md": "# 2026-11-02\n\n- Bought a boat\n",
             "workspace/memory/2026-11-03.md": "- Sold it\n",
-            "cron/jobs.json": json.dumps({"version": 1, "jobs": [{"id": "old", "name": "old", "enabled": True, "schedule": {"kind": "every", "everyMs": 3_600_000, "anchorMs": 5}, "sessionTarget": "isolated", "wakeMode": "now", "payload": {"kind": "agentTurn", "message": "Of before."}, "delivery": {"mode": "announce"}, "state": {}}]}),
+            "cron/jobs.json": json.dumps({"version": 1, "jobs": [openclaw_job("old", HOURLY)]}),
+            "workspace/USER.md": TEMPLATE,
             "state/none": "",
         },
-    )  # fmt: skip
+    )
     with closing(sqlite3.connect(home / "state" / "openclaw.sqlite")) as database:
-        database.execute(CRON_JOBS)
-        for number, row in enumerate(ROWS):
-            full = {
-                "job_id": f"id{number}",
-                "name": f"name of {number}",
-                "enabled": 1,
-                "payload_kind": "agentTurn",
-                **row,
-            }
-            names, marks = ", ".join(full), ", ".join("?" * len(full))
-            database.execute(f"INSERT INTO cron_jobs ({names}) VALUES ({marks})", [*full.values()])
+        database.execute("CREATE TABLE cron_jobs (job_id TEXT, job_json TEXT NOT NULL) STRICT")
+        rows = [(job["id"], json.dumps(job)) for job in JOBS]
+        database.executemany("INSERT INTO cron_jobs VALUES (?, ?)", rows)
         database.commit()
     code, out, err = moved(tmp_path, home, "--apply", "all", "--yes")
     assert (code, err) == (0, "")
@@ -312,11 +327,15 @@ async def test_what_openclaw_keeps(tmp_path: Path) -> None:
         "“name of 4”: it runs a script",
         "“name of 5”: its time is not understood: cron 0 0 7 * * *",
         "“name of 6”: its time is not understood: on-exit",
+        "“name of 7”: its program made it for itself",
+        "“name of 8”: its program made it for itself",
+        "workspace/USER.md: 3 × what its template had",
         "workspace/MEMORY.md: 1 × what looks like a secret",
-        "Taken: notes 3, jobs 3, skills 0.",
+        "Taken: notes 4, jobs 3, skills 0.",
     )
     assert await notes_of(tmp_path) == [
         "Ada sails.",
+        "Directives: Never call before 9.",
         "2026-11-03: Sold it",
         "2026-11-02: Bought a boat",
     ]
@@ -324,7 +343,7 @@ async def test_what_openclaw_keeps(tmp_path: Path) -> None:
     assert jobs["Reminder: rest"]["next_at"] == "2100-01-01T00:00:00+00:00", (
         "without a zone it is UTC"
     )
-    assert set(jobs) == {"Of before.", "Look.", "Reminder: rest"}
+    assert set(jobs) == {"Do old.", "Do 0.", "Reminder: rest"}
 
 
 # -- what is wrong ------------------------------------------------------------
@@ -390,4 +409,4 @@ def test_a_long_entry_becomes_several_notes(tmp_path: Path) -> None:
     "blank", ["(Facts)", "_(What?)_", "**Name:**", "- [ ] Casual", "*Made by a program.*"]
 )
 def test_blanks_of_a_template_are_no_notes(blank: str) -> None:
-    assert list(entries(f"## Part\n\n{blank}\n\n- true")) == ["Part: true"]
+    assert list(entries(f"## Part\n\n{blank}\n\n- true")) == ["", "Part: true"]
