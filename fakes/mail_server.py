@@ -30,11 +30,11 @@ SUBMISSION = Path("/usr/lib/dovecot/submission-login")
 USER, PASSWORD = "anna@example.org", "quince-7-lantern-42"
 CONFIG = """
 protocols = imap submission
-listen = 127.0.0.1
-base_dir = {run}
+listen = 127.0.0.1, 127.0.0.2
+base_dir = {folder}/run
 state_dir = {folder}/state
 log_path = {folder}/log
-ssl = no
+ssl = {ssl}
 disable_plaintext_auth = no
 default_internal_user = {user}
 default_internal_group = {group}
@@ -73,7 +73,8 @@ service imap-login {{
     port = {imap}
   }}
   inet_listener imaps {{
-    port = 0
+    port = {imaps}
+    ssl = yes
   }}
 }}
 service submission-login {{
@@ -81,18 +82,30 @@ service submission-login {{
   inet_listener submission {{
     port = {submission}
   }}
+  inet_listener submissions {{
+    port = {submissions}
+    ssl = yes
+  }}
 }}
 """
 
 
+def own_folder() -> Path:
+    """A new one with a short path, which the sockets in it need, and that its user reaches."""
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="dovecot-", dir=memory if memory.is_dir() else None))
+
+
 @dataclass
 class Dovecot:
-    """A mailbox of one user; `relay` is the port of the server that letters are handed on to."""
+    """A mailbox of one user, on 127.0.0.1 and 127.0.0.2; `relay` is the port of the server that letters are handed on to."""
 
-    folder: Path
     relay: int = 1
     imap: int = field(default_factory=free_port)
     submission: int = field(default_factory=free_port)
+    imaps: int = 0  # 0: nothing is encrypted
+    submissions: int = 0
+    folder: Path = field(default_factory=own_folder)
     _count: int = 0
 
     @property
@@ -114,6 +127,21 @@ class Dovecot:
 
     def config(self, **fields: object) -> AccountConfig:
         return AccountConfig("work", **self.section(**fields))  # type: ignore[arg-type]
+
+    @property
+    def certificate(self) -> Path:
+        """Its own, for 127.0.0.2, with the key."""
+        return self.folder / "certificate.pem"
+
+    def encrypt(self) -> None:
+        """Have it encrypt, with a certificate of its own; before it runs."""
+        self.imaps, self.submissions = free_port(), free_port()
+        words = (
+            "req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:P-256 -days 2 -subj /CN=mail"
+        )
+        made = ["-addext", "subjectAltName=IP:127.0.0.2", "-keyout", "-", "-out", "-"]
+        done = subprocess.run(["openssl", *words.split(), *made], capture_output=True, check=True)
+        self.certificate.write_bytes(done.stdout)
 
     def drafts(self) -> list[Path]:
         return [*self.inbox.glob(".Entw*/*/*,S=*")]
@@ -141,26 +169,18 @@ class Dovecot:
 
     @contextmanager
     def running(self) -> Iterator["Dovecot"]:
-        # The paths of sockets have 107 characters at most.
-        with tempfile.TemporaryDirectory(prefix="dovecot-") as run:
-            self.hand_over(Path(run))
-            with self._running(run):
-                yield self
-
-    @contextmanager
-    def _running(self, run: str) -> Iterator[None]:
         assert DOVECOT
         uid, gid, user, group = account()
-        for name in ("state", "mail", "home"):
+        for name in ("run", "state", "mail", "home"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        for parent in (self.folder, *self.folder.parents):
-            if parent.owner() == self.folder.owner() and len(parent.parts) > 2:
-                parent.chmod(0o755)
         self.hand_over(self.folder)
         config = self.folder / "dovecot.conf"
         values = {"uid": uid, "gid": gid, "user": user, "group": group, "password": PASSWORD}
-        places = {"folder": self.folder, "imap": self.imap, "submission": self.submission}
-        config.write_text(CONFIG.format(**values, **places, relay=self.relay, run=run))
+        names = ("folder", "relay", "imap", "submission", "imaps", "submissions")
+        places = {name: getattr(self, name) for name in names}
+        certificate = f"yes\nssl_cert = <{self.certificate}\nssl_key = <{self.certificate}"
+        places["ssl"] = certificate if self.imaps else "no"
+        config.write_text(CONFIG.format(**values, **places))
         ids: dict[str, Any] = {}
         if os.getuid() == 0:
             ids = {"user": uid, "group": gid, "extra_groups": []}
@@ -174,10 +194,11 @@ class Dovecot:
         try:
             for port in (self.imap, self.submission):
                 self._wait(process, port)
-            yield
+            yield self
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(SECONDS)
+            shutil.rmtree(self.folder)
 
     def _wait(self, process: "subprocess.Popen[bytes]", port: int) -> None:
         end = time.monotonic() + SECONDS

@@ -282,7 +282,7 @@ async def obedient_bot(
             ModelServer(script=lambda request: bot.script(request)) as model,
             AsyncExitStack() as stack,
         ):
-            mailbox = Dovecot(folder / "dovecot", relayed.port) if installed() else None
+            mailbox = Dovecot(relayed.port) if installed() else None
             if mailbox:
                 stack.enter_context(mailbox.running())
             process = Process(gram, folder / "state", model.url, 1000)

@@ -22,6 +22,7 @@ from agent.sandbox.sandbox import Sandbox, Sandboxes
 SECONDS = 180.0  # of one document; scans take a second or two a page
 SPARE_SECONDS = 20.0  # beyond SECONDS, before a program that overruns them is killed
 MEMORY_MIB = 768
+MAIL_SECONDS = 60.0  # for a message, or some hundred beginnings
 AT_ONCE = 2  # one in the background, one for which somebody waits
 MAIL = (
     "agent.sandbox.output_buffer",
@@ -62,6 +63,24 @@ class DocumentError(BaseModel, frozen=True):
 LINE: TypeAdapter[Passage | DocumentFacts | DocumentError] = TypeAdapter(
     Passage | DocumentFacts | DocumentError
 )
+
+
+class Attachment(BaseModel, frozen=True):
+    name: str
+    kind: str
+    size: int
+
+
+class MailMessage(BaseModel, frozen=True):
+    """What messages.py tells of a message; `ids` are those of the messages that it answers, its own last."""
+
+    sender: str = ""
+    recipients: str = ""
+    subject: str = ""
+    sent: str = ""
+    ids: list[str] = []
+    parts: list[Attachment] = []
+    text: str = ""
 
 
 class UnreadableDocument(Exception):
@@ -113,6 +132,15 @@ class DocumentReader:
         except ToolError as error:
             raise UnreadableDocument(f"It could not be read. {error}") from None
         return await asyncio.to_thread(parsed, raw)
+
+
+async def parsed_mail(box: Sandbox, raw: bytes, act: str, *words: str) -> bytes:
+    """What messages.py prints of mail, in a sandbox that sees nothing else. Raises ToolError."""
+    config = replace(box.config, repos={}, hosts=None, guards={})
+    command = ["python3", "-I", "-S", "-c", program(MAIL), act, "/tmp/mail", *words]  # noqa: S108
+    return await Sandbox(config, box.chat, box.workspace).read_internal(
+        command, seconds=MAIL_SECONDS, inputs={"mail": raw}, inner=True
+    )
 
 
 @cache

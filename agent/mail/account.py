@@ -4,7 +4,7 @@ import asyncio
 import importlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from email.message import EmailMessage
 from functools import partial
@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agent.aio import BackgroundTasks, complete
-from agent.documents.reading import MAIL, program
+from agent.documents.reading import MailMessage, parsed_mail
 from agent.errors import NoSandbox, ToolError
-from agent.mail.index import KnownMessage, MessageIndex, ReadMessage
+from agent.mail.index import KnownMessage, MessageIndex
 from agent.mail.letter import digest, recipients
 from agent.mcp.config import read_secret_file
-from agent.sandbox.sandbox import Sandbox, Sandboxes
+from agent.sandbox.sandbox import Sandboxes
 from agent.store import Store
 
 if TYPE_CHECKING:  # imported with the first connection
     from agent.mail.connection import ImapConnection
 
-PARSER_SECONDS = 60.0
 HEAD = "BODY.PEEK[]<0.24576>"  # what is indexed of a message
 BATCH, AT_ONCE = 200, 400  # messages
 MOST_BYTES = 48 << 20  # of a message that is read
@@ -75,8 +74,8 @@ class MailAccount:
             await self._take(each, missing[:AT_ONCE])
             older = missing[AT_ONCE:]
             if older and (words := query.split()):
-                hits = await self._on_server(methodcaller("uids", each, words=words))
-                await self._take(each, [uid for uid in older if uid in {*hits}][:BATCH])
+                hits = {*await self._on_server(methodcaller("uids", each, words=words))}
+                await self._take(each, [uid for uid in older if uid in hits][:BATCH])
             if older and (self._filling is None or self._filling.done()):
                 work = self._take(each, older)
                 self._filling = self.tasks.start(work, f"the index of {self.config.name}")
@@ -97,11 +96,11 @@ class MailAccount:
             try:
                 raw = b"".join(b"%d\n%s" % (len(each), each) for _, each in fetched)
                 lines = (await self._parsed(raw, "index")).splitlines() if fetched else []
-                read = [ReadMessage.model_validate_json(line) for line in lines]
+                read = [MailMessage.model_validate_json(line) for line in lines]
             except NoSandbox:
                 raise
             except (ToolError, ValueError):  # one of them has broken its parser
-                read = [ReadMessage(subject="(not readable)")] * len(fetched)
+                read = [MailMessage(subject="(not readable)")] * len(fetched)
             await asyncio.to_thread(self.index.add, folder, [head for head, _ in fetched], read)
 
     async def known(self, number: int) -> KnownMessage:
@@ -112,16 +111,14 @@ class MailAccount:
     async def whole(self, known: KnownMessage) -> bytes:
         if known.size > MOST_BYTES:
             raise ToolError(f"It has {known.size >> 20} MiB: {MOST_BYTES >> 20} are read at most.")
-        fetched = await self._on_server(
-            methodcaller("fetch", known.folder, [known.uid], "BODY.PEEK[]")
-        )
+        what = known.folder, [known.uid], "BODY.PEEK[]"
+        fetched = await self._on_server(methodcaller("fetch", *what))
         if not fetched:
             raise ToolError(f"Message {known.number} is no longer in {known.folder}.")
-        raw: bytes = fetched[0][1]
-        return raw
+        return bytes(fetched[0][1])
 
-    async def read(self, raw: bytes) -> ReadMessage:
-        return ReadMessage.model_validate_json(await self._parsed(raw, "read"))
+    async def read(self, raw: bytes) -> MailMessage:
+        return MailMessage.model_validate_json(await self._parsed(raw, "read"))
 
     async def attachment(self, raw: bytes, number: int) -> bytes:
         """The content of an attachment, counted from 1."""
@@ -131,12 +128,8 @@ class MailAccount:
         return bytes(content)
 
     async def _parsed(self, raw: bytes, act: str, *words: str) -> bytes:
-        """What the program agent.documents.messages prints, in a sandbox without network."""
         box = await self.sandboxes.of(f"mail:{self.config.name}")
-        config = replace(box.config, repos={}, hosts=None, guards={})
-        alone, inputs = Sandbox(config, box.chat, box.workspace), {"mail": raw}
-        command = ["python3", "-I", "-S", "-c", program(MAIL), act, "/tmp/mail", *words]  # noqa: S108
-        return await alone.read_internal(command, seconds=PARSER_SECONDS, inputs=inputs, inner=True)
+        return await parsed_mail(box, raw, act, *words)
 
     async def keep(self, letter: EmailMessage, role: str) -> None:
         """Add a letter to the folder of that role (connection.ROLES)."""

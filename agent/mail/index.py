@@ -11,8 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
-
+from agent.documents.reading import MailMessage
 from agent.store.search import all_terms
 from agent.store.terms import words
 
@@ -32,25 +31,6 @@ CREATE VIRTUAL TABLE words USING fts5 (text, content = '', detail = 'none', toke
 # Those that share an answered message, or share one with such a message.
 THREAD = """number = ?1 OR number IN (SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number IN (
     SELECT number FROM ids WHERE id IN (SELECT id FROM ids WHERE number = ?1))))"""
-
-
-class Attachment(BaseModel, frozen=True):
-    name: str
-    kind: str
-    size: int
-
-
-class ReadMessage(BaseModel, frozen=True):
-    """What agent.documents.messages tells of a message; `ids` are those that it answers, its own last. Of one that is
-    indexed only the beginning was read."""
-
-    sender: str = ""
-    recipients: str = ""
-    subject: str = ""
-    sent: str = ""
-    ids: list[str] = []
-    parts: list[Attachment] = []
-    text: str = ""
 
 
 class KnownMessage(NamedTuple):
@@ -101,7 +81,7 @@ class MessageIndex:
         return sorted(there - known, reverse=True)
 
     def add(
-        self, folder: str, heads: Sequence[tuple[int, float, int]], read: Sequence[ReadMessage]
+        self, folder: str, heads: Sequence[tuple[int, float, int]], read: Sequence[MailMessage]
     ) -> None:
         """Add messages by (UID, arrival, size) and what was read of them."""
         insert = (

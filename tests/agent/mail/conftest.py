@@ -71,9 +71,8 @@ async def relayed() -> AsyncIterator[Relay]:
 
 
 @pytest.fixture
-def dovecot(tmp_path: Path, relayed: Relay) -> Iterator[Dovecot]:
-    (tmp_path / "dovecot").mkdir()
-    with Dovecot(tmp_path / "dovecot", relayed.port).running() as served:
+def dovecot(relayed: Relay) -> Iterator[Dovecot]:
+    with Dovecot(relayed.port).running() as served:
         yield served
 
 

@@ -11,8 +11,9 @@ from agent.documents.reading import DocumentReader
 from agent.shell.registry import listing
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
-from fakes.mail_server import PASSWORD
+from fakes.mail_server import PASSWORD, Dovecot
 from fakes.mails import PDF, PNG, attachment, head, multipart, plain, typed, ugly
+from fakes.sandbox_box import Box
 from fakes.words import saying
 from tests.agent.mail.conftest import Mails, mail, numbers
 
@@ -273,3 +274,43 @@ async def test_the_index_holds_no_text_and_is_private(mails: Mails) -> None:
     with closing(sqlite3.connect(path)) as database:
         assert "a sentence that" not in "\n".join(database.iterdump())
     assert path.stat().st_mode & 0o077 == 0 or path.parent.stat().st_mode & 0o077 == 0
+
+
+PLACES = {  # imap and smtp, by the ports of the server
+    "from the first byte": ("imaps://{host}:{imaps}", "smtps://{host}:{submissions}"),
+    "by STARTTLS": ("imap://{host}:{imap}", "smtp://{host}:{submission}"),
+}
+
+
+@pytest.mark.parametrize("way", PLACES)
+async def test_connections_beyond_this_machine_are_encrypted(
+    mails: Mails, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """127.0.0.2 counts as another machine."""
+    dovecot = Dovecot(mails.relay.port)
+    dovecot.encrypt()
+    send = "send --to bob@example.com --subject Tea Yes"
+
+    async def box(server: Dovecot, host: str) -> Box:
+        ports = {
+            name: getattr(server, name) for name in ("imap", "imaps", "submission", "submissions")
+        }
+        imap, smtp = (each.format(host=host, **ports) for each in PLACES[way])
+        return await mails.open(imap=imap, smtp=smtp)
+
+    with dovecot.running():
+        dovecot.deliver([plain("one", "tea")])
+        known = await box(dovecot, "127.0.0.2")
+        assert await mail(known, "list") == saying("fails", "certificate verify failed")
+        assert await mail(known, send) == saying("It was not sent", "certificate verify failed")
+        monkeypatch.setenv("SSL_CERT_FILE", str(dovecot.certificate))
+        assert await mail(await box(dovecot, "127.0.0.2"), "list") == saying("one")
+        assert await mail(known, send) == "It was sent."
+        if way == "from the first byte":  # a certificate for another
+            assert await mail(await box(dovecot, "127.0.0.1"), "list") == saying("fails")
+    if way == "by STARTTLS":
+        plain_box = await box(mails.dovecot, "127.0.0.2")
+        assert await mail(plain_box, "list") == saying("fails", "TLS not supported")
+        assert await mail(plain_box, send.replace("Yes", "No")) == saying(
+            "It was not sent", "STARTTLS"
+        )
