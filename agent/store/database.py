@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,7 @@ def _create(path: Path) -> None:
         raise StoreError(f"{path} cannot be opened: {error.strerror}.") from None
 
 
+@cache
 def migrations() -> list[str]:
     """The SQL that leads to each schema version, from version 1."""
     folder = files("agent.store").joinpath("migrations")
@@ -297,18 +299,15 @@ async def _migrate(writer: aiosqlite.Connection, path: Path) -> None:
     steps = migrations()
     if await _version(writer) == len(steps):
         return
-    await writer.execute("BEGIN IMMEDIATE")
+    tx = Transaction(writer, 0.0, "BEGIN IMMEDIATE")
     try:
-        version = await _version(writer)  # another process may have been quicker
+        version = await tx.value("PRAGMA user_version")  # another process may have been quicker
         if version > len(steps):
             raise StoreNewer(_NEWER.format(path=path))
-        for step in steps[version:]:
-            for statement in statements(step):
-                await writer.execute(statement)
-        await writer.execute(f"PRAGMA user_version = {len(steps)}")
-        await writer.commit()
+        missing = [(sql, ()) for step in steps[version:] for sql in statements(step)]
+        await tx.batch(*missing, (f"PRAGMA user_version = {len(steps)}", ()), ("COMMIT", ()))
     except BaseException:
-        await writer.rollback()
+        await complete(writer.rollback())
         raise
 
 
@@ -317,6 +316,7 @@ async def _version(writer: aiosqlite.Connection) -> int:
     return int(rows[0][0])
 
 
+@cache
 def statements(script: str) -> list[str]:
     """A script's statements; one that creates a trigger is not split at its inner semicolons."""
     found, rest = [], ""
