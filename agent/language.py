@@ -87,18 +87,19 @@ def plural(one: str, many: str, count: int) -> str:
 @cache
 def catalogue(language: str) -> "NullTranslations":
     """The texts of a language; none where its file cannot be read."""
-    from gettext import GNUTranslations, NullTranslations
-
     try:
-        return GNUTranslations(BytesIO(compile_catalogue(CATALOGUES / f"{language}.po")))
+        return read_catalogue(CATALOGUES / f"{language}.po")
     except (OSError, ValueError) as error:
+        from gettext import NullTranslations
+
         log.error("the texts stay English: %s.po cannot be read: %s", language, error)  # noqa: TRY400 - one sentence
         return NullTranslations()
 
 
-def compile_catalogue(file: Path) -> bytes:
-    """A catalogue in gettext's binary form, without the entries whose fields differ from the English ones.
-    Raises OSError and ValueError."""
+def read_catalogue(file: Path) -> "NullTranslations":
+    """A catalogue without the entries whose fields differ from the English ones. Raises OSError and ValueError."""
+    from gettext import GNUTranslations
+
     import polib
 
     entries = polib.pofile(str(file))
@@ -109,7 +110,7 @@ def compile_catalogue(file: Path) -> bytes:
             entries.remove(entry)
     binary: bytes = entries.to_binary()
     entries.clear()  # polib's parser is a cycle that holds them: 1 MiB until a search for garbage
-    return binary
+    return GNUTranslations(BytesIO(binary))
 
 
 def fields(text: str) -> Counter[str]:

@@ -25,7 +25,7 @@ for variable in MAKE:  # of `make test`: programs say what they would be given u
 bot.settings.MACHINE = Path("/nonexistent/voltaire/config.toml")
 
 # A bot with a new state reads each catalogue once and forgets it: that was half of such a test's time.
-language.compile_catalogue = cache(language.compile_catalogue)
+language.read_catalogue = cache(language.read_catalogue)
 
 settings.register_profile(
     "untimed", deadline=None

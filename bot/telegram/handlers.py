@@ -338,10 +338,10 @@ async def register_texts(
 ) -> None:
     """Register commands and descriptions in the language spoken, for users of the language `code`; "" is
     everybody whose language has none of its own. Raises TelegramError."""
-    about = TEXTS.description_demo if context.demo else TEXTS.description
+    about, texts = TEXTS.description_demo if context.demo else TEXTS.description, TEXTS.commands
 
     def listed(commands: Sequence[Command]) -> list[BotCommand]:
-        return [BotCommand(c.name, TEXTS.commands[c.name]) for c in commands]
+        return [BotCommand(c.name, texts[c.name]) for c in commands]
 
     private = [c for c in COMMANDS if c.menu != "nowhere"]
     members = [c for c in private if c.level == "member"]
