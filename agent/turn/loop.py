@@ -219,7 +219,7 @@ class TurnLoop:
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
         elif not (again or self.tools.outcomes or self._missed_call(step.text)):
-            if echoes(step.text, words, WHOLE):
+            if echoes(step.text, words, WHOLE) or false_claim(step.text, ()):
                 return await self.ask(tool_choice="required")
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):

@@ -342,6 +342,15 @@ class TestRepetition:
         finished = await bench.run(calls("bash", command="wc"), says("7 lines."))
         assert (finished.text, len(bench.model.requests)) == ("7 lines.", 2)
 
+    async def test_who_says_that_a_note_was_made_has_to_make_it(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        claim = says('I saved the note "I was born in Porto."')
+        note = calls("remember", note="born in Porto")
+        bench.journal.messages = [System("You help."), User("Remember: I was born in Porto.")]
+        await bench.run(claim, note, says("Noted."))
+        assert bench.model.requests[1].tool_choice == "required"
+        assert bench.ran == [("remember", {"note": "born in Porto"})]
+
     async def test_a_note_that_was_not_made_is_no_answer(self, bench: Bench) -> None:
         bench.constrain, bench.results["cat a.json"] = "always", '{"version": "3.17.2"}'
         read = calls("bash", command="cat a.json")
