@@ -267,6 +267,7 @@ _SCHEDULED = pattern(
     r"\bte (?:recordaré|avisaré)|\brecordatorio .{0,30}(?:creado|programado)",
 )
 _SAVED = pattern(
+    r"\A(?:noted|notiert|noté|anotado|записано|记下) ?[:：]",
     _I + r"(?:saved|noted(?! that)|stored|remembered|memori[sz]ed|made a note)\b",
     _WILL + r"(?:remember (?!to\b)|keep (?:that|this|it) in mind|make a note)",
     r"\b(?:saved|added|noted|stored) (?:to|in) (?:my |your )?(?:memory|notes)\b",

@@ -206,7 +206,10 @@ class TurnLoop:
             return Step(Assistant(self.tools.letter))
         if written := await self.tools.drafted(step.text):
             return written
-        if found := any(self.tools.outcomes.values()):
+        found = any(self.tools.outcomes.values())
+        if not found and (answer := await self.remembered(step)):
+            return answer
+        if found:
             if not (again or self.tools.strange) and self._reports(step.text):
                 return step
             step = await self.ask(tool_choice="none", results=self.tools.results())
@@ -254,6 +257,18 @@ class TurnLoop:
             raise Looping(self.tools.report(translated(texts.NO_RESULT)))
         return step
 
+    async def remembered(self, step: Step) -> Step | None:
+        """The answer from notes and past conversations, to a question of what the person has or did; where they hold
+        nothing, the step's own, which says so."""
+        kept = await self.tools.look_up()
+        if kept:
+            told = await self.ask(tool_choice="none", results=self.tools.results())
+            if told.text and not self._missed_call(told.text):
+                return told
+        if kept is None or step.calls or not step.text or self._missed_call(step.text):
+            return None
+        return step if kept or refuses(step.text) else of_its_own(step)
+
     async def talk(self, refusal: Step) -> Step:
         """The answer to what needs no tool, of a model that refused it while it read of tools; else its refusal."""
         step = await self.ask(tool_choice="none", talk=True)
@@ -266,7 +281,7 @@ class TurnLoop:
         question = words.rstrip().endswith(("?", "？")) and not SPEAKS_OF_FILE.search(words)
         if not question or not (step := await self.own_words()):
             return None
-        return with_words(step, f"{step.text}\n\n{translated(texts.OWN_KNOWLEDGE)}")
+        return of_its_own(step)
 
     async def own_words(self) -> Step | None:
         """The answer of a model that reads nothing but the person's words, if it is one."""
@@ -443,3 +458,8 @@ class TurnLoop:
                 reason = limit.reason if isinstance(limit, ToolLimit) else "done"
                 return Ending(text, reason, step.message)
         raise type(limit)(self.tools.report(str(limit)))
+
+
+def of_its_own(step: Step) -> Step:
+    """The step, whose answer says that it is the model's own knowledge."""
+    return with_words(step, f"{step.text}\n\n{translated(texts.OWN_KNOWLEDGE)}")

@@ -57,6 +57,12 @@ QUESTION = re.compile(
     r"|warum|que|quel\w*|qui|où|comment|combien|pourquoi)\b|¿).*\?\s*",
     re.IGNORECASE | re.DOTALL,
 )
+# What a person has, or did.
+OWN = re.compile(
+    r"\b(?:my|our|mein\w*|unser\w*|mon|ma|mes|notre|nos|mi|mis|nuestr\w+|мо[йяёеию]\w*|наш\w*)\b|我"
+    r"|(?<!how )\b(?:was|am|did|have|had|do|are|were|bin|war|wurde|habe) (?:i|we|ich|wir)\b",
+    re.IGNORECASE,
+)
 ALSO_WRITE = re.compile(_FIRST + WANTS_FILE.pattern, re.IGNORECASE)
 SPEAKS_OF_FILE = re.compile(r"\w\.\w|\b(?:file|folder|datei|ordner|fichier|dossier|archivo|fichero|carpeta|script|program)", re.IGNORECASE)  # fmt: skip
 LONGEST_LETTER = 2000  # characters
@@ -115,6 +121,21 @@ class ToolRunner:
             call = ToolCall(self.turn.new_id(), "bash", json.dumps({"command": command}))
             await self.transcript.add(Assistant("", (call,)))
             await self.run((call,))
+
+    async def look_up(self) -> bool | None:
+        """Search notes and past conversations for what the message asks of the person's own things, as if the model had
+        called for it: small ones invent it. Returns whether anything was found, None where it asks no such thing."""
+        words = self.transcript.words()
+        asks = words.rstrip().endswith(("?", "？")) and OWN.search(words)
+        known = any(tool.name == "recall" for tool in self.turn.tools) and not self.turn.frozen
+        made = any(call.name == "recall" for call, _ in self.transcript.results())
+        if made or not (asks and known) or SPEAKS_OF_FILE.search(words):
+            return None
+        fields = json.dumps({"query": words}, ensure_ascii=False)
+        call = ToolCall(self.turn.new_id(), "recall", fields)
+        await self.transcript.add(Assistant("", (call,)))
+        await self.run((call,))
+        return self.outcomes.get(call.id, False)
 
     async def plan_watch(self, words: str) -> str:
         """Plan the watch that a message orders, as if the model had called for it: small ones look once instead.

@@ -78,6 +78,12 @@ class Bench:
             self.ran.append(("remember", {"note": note}))
             return Output("saved")
 
+        async def recall(call: Call, query: str) -> Output:
+            """Search notes."""
+            self.ran.append(("recall", {"query": query}))
+            found = self.results.get("notes", "")
+            return Output(found or "nothing found", found=bool(found))
+
         async def schedule(call: Call, when: str, task: str) -> Output:
             """Plan."""
             self.ran.append(("schedule", {"asked": call.asked}))
@@ -108,7 +114,10 @@ class Bench:
 
         return [
             tool(one)
-            for one in (write_file, bash, remember, schedule, git_commit, git_status, list_files)
+            for one in (
+                *(write_file, bash, remember, recall),
+                *(schedule, git_commit, git_status, list_files),
+            )
         ]
 
     def turn(self, model: Model) -> Turn:

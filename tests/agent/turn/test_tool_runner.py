@@ -73,7 +73,7 @@ async def test_calls_that_are_none_count_once_for_a_step(bench: Bench) -> None:
     tools, results = await ran(bench, *calls, unreadable={"c"})
     assert results == [
         saying("bsh", "bash"),
-        saying("teleport", "bash, remember, schedule, git_commit"),
+        saying("teleport", "bash, remember, recall, schedule, git_commit"),
         saying("bash", "JSON"),
         "ran d",
     ]

@@ -144,7 +144,7 @@ class TestRepairs:
 
     async def test_unknown_tool(self, bench: Bench) -> None:
         finished = await bench.run(calls("fly", id="a", to="Rome"), says("I cannot fly."))
-        advice = "There is no tool fly. The tools are: write_file, bash, remember, schedule, git_commit, git_status, list_files."
+        advice = "There is no tool fly. The tools are: write_file, bash, remember, recall, schedule, git_commit, git_status, list_files."
         assert bench.journal.messages[3] == ToolResult("a", "fly", advice)
         assert (finished.text, finished.tool_calls) == ("I cannot fly.", 0)
         assert bench.of(CallRefused, ToolCalled) == [CallRefused("fly", advice)]
@@ -350,6 +350,56 @@ class TestRepetition:
         await bench.run(claim, note, says("Noted."))
         assert bench.model.requests[1].tool_choice == "required"
         assert bench.ran == [("remember", {"note": "born in Porto"})]
+
+    async def test_what_a_note_was_said_to_hold_is_not_taken_for_one(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        note = calls("remember", note="born in Porto")
+        bench.journal.messages = [System("You help."), User("Remember: I was born in Porto.")]
+        await bench.run(says("Noted: I was born in Porto."), note, says("It is saved."))
+        assert bench.ran == [("remember", {"note": "born in Porto"})]
+
+    @pytest.mark.parametrize(
+        ("asked", "draft"),
+        [
+            ("What is my sister called?", "Your sister is called Sarah."),
+            ("Where was I born?", "I'm sorry, but I cannot know that."),
+            ("Wie heißt unser Hund?", "Euer Hund heißt Max."),
+            ("Как зовут мою сестру?", "Сара."),
+            ("我的妹妹叫什么？", "Sarah"),
+        ],
+    )
+    async def test_what_a_person_has_is_looked_up_before_a_small_model_invents_it(
+        self, bench: Bench, asked: str, draft: str
+    ) -> None:
+        bench.constrain, bench.results["notes"] = "always", "2026-11-28 Clara, Porto, Bruno"
+        bench.journal.messages = [System("You help."), User(asked)]
+        finished = await bench.run(says(draft), says("Clara."))
+        assert finished.text == "Clara."
+        assert bench.ran == [("recall", {"query": asked})]
+        assert "Clara, Porto, Bruno" in bench.model.requests[1].messages[-1].text
+
+    async def test_nor_is_it_after_a_look_elsewhere(self, bench: Bench) -> None:
+        bench.constrain, bench.results["notes"] = "always", "2026-11-28 My sister is called Clara."
+        bench.journal.messages = [System("You help."), User("What is my sister called?")]
+        wrong = calls("bash", command="fail")
+        finished = await bench.run(wrong, wrong, says("Clara."))
+        assert finished.text == "Clara."
+        assert [name for name, _ in bench.ran] == ["bash", "recall"]
+
+    async def test_what_no_note_holds_is_the_models_own(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages = [System("You help."), User("What is my sister called?")]
+        finished = await bench.run(says("Your sister is called Sarah."))
+        assert finished.text == f"Your sister is called Sarah.\n\n{texts.OWN_KNOWLEDGE}"
+
+    @pytest.mark.parametrize(
+        "asked", ["How do I boil rice?", "What is the capital of Peru?", "My dog is called Bruno."]
+    )
+    async def test_other_words_are_looked_up_nowhere(self, bench: Bench, asked: str) -> None:
+        bench.constrain = "always"
+        bench.journal.messages = [System("You help."), User(asked)]
+        await bench.run(says("In water, in Lima, and hello."))
+        assert not bench.ran
 
     async def test_a_note_that_was_not_made_is_no_answer(self, bench: Bench) -> None:
         bench.constrain, bench.results["cat a.json"] = "always", '{"version": "3.17.2"}'
