@@ -112,21 +112,20 @@ class SearXNG:
         mend = f"Start SearXNG at {self.host}, or change agent.web.search_url"
         form |= {k: v for k, v in asked.items() if v}
         response, found = await ask_engine(self, self.address, mend, params=form)
-        status = response.status
-        if status == 403:
+        if response.status == 403:
             raise SearchRefused(
                 "The search engine does not give results to programs. The owner can mend that (docs/web.md); go on without a search.",
                 "Turn its JSON form on: search.formats must list json in SearXNG's settings.yml.",
             )
-        if status == 429:
+        if response.status == 429:
             raise SearchRefused(
                 "The search engine takes this for a bot and refuses for now. Wait a minute, or go on without a search.",
                 "Turn its limiter off (server.limiter: false), or let this machine pass it (limiter.toml, pass_ip).",
             )
-        if not isinstance(found, dict) or (status >= 400 and "error" not in found):
+        if not isinstance(found, dict) or (response.status >= 400 and "error" not in found):
             raise SearchRefused(
                 "What answers at the search engine's address is not SearXNG. The owner can mend that (docs/web.md).",
-                f"It answered {status} without JSON; agent.web.search_url must be SearXNG's address, as a browser shows it.",
+                f"It answered {response.status} without JSON; agent.web.search_url must be SearXNG's address, as a browser shows it.",
             )
         if error := found.get("error"):
             raise SearchRefused(

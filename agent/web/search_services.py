@@ -90,7 +90,6 @@ class KeyedEngine:
         """What an answer without results means; the key is in none of its texts."""
         (code, said), status, headers = error_of(found), response.status, response.headers
         said = engines.one_line(said.replace(key, "…"))[:200] or "without a reason"
-        alone = "or go on without a search."
         if status in (401, 403) or code in BAD_KEY:
             advice = f"The search engine refuses its key. {MENDS}"
         elif status in (402, 432, 433) or code == "QUOTA_LIMITED":
@@ -99,11 +98,11 @@ class KeyedEngine:
             # Brave tells a second's, then a month's.
             wait = headers.get("Retry-After") or headers.get("X-RateLimit-Reset") or ""
             seconds = next(iter(re.findall(r"\d{1,9}", wait)), 60)
-            advice = f"The search engine was asked too often. Wait {seconds} s, {alone}"
+            advice = f"The search engine was asked too often. Wait {seconds} s, or go on without."
         elif 400 <= status < 500 and found is not None:
             advice = f"The search engine refused that: {said}. Change the words or options."
         else:
-            advice = f"The search engine has a fault. Try again in a minute, {alone}"
+            advice = f"The search engine has a fault. Try again in a minute. {engines.AWAY}"
         return SearchRefused(advice, f"{self.name} answered {status} ({said}).")
 
 

@@ -18,13 +18,16 @@ SHOWN = 8  # results
 MOST_RESULT_PAGES = 50  # engines give no more
 WIDTH, LINES = 100, 2  # of a result's text
 ROOM = 100  # bytes for the line that says how to go on
+NO_SEARCH = "Searching the web is not set up; the owner can: `voltaire setup search`. Say so."
 UNSEEN = "Nobody wrote this address and no search returned it: it could carry data out."
 SCRIPTS = "Its scripts run, and may load from other hosts."
 
 
 def search_lines(context: ToolContext) -> Sequence[str]:
-    engine = context.browser and context.browser.engine
-    return ["web search WORDS...  Search the web: titles, addresses, two lines."] if engine else []
+    if not context.browser:
+        return []
+    found = "web search WORDS...  Search the web: titles, addresses, two lines."
+    return [found if context.browser.engine else NO_SEARCH]
 
 
 @command(lines=search_lines)
@@ -41,9 +44,7 @@ async def search(
     """Search the web."""
     browser = call.context.browser
     if browser is None or browser.engine is None:
-        raise ToolError(
-            "There is no search engine. The owner gets one with `voltaire setup search` (docs/web.md); say so."
-        )
+        raise ToolError(NO_SEARCH)
     query = " ".join(" ".join(words).split())
     if not query:
         raise UsageError("words are missing")

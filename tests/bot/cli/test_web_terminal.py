@@ -14,7 +14,7 @@ from fakes.words import saying
         (["sandbox", "--", "web", "read", "http://127.0.0.1:1024/"], "not public"),
         (["tool", "bash", '{"command": "web read http://127.0.0.1:1024/"}'], "not public"),
         (["tool", "bash", '{"command": "web read http://127.0.0.1:1024/$(echo x)"}'], "nobody can be asked"),
-        (["sandbox", "--", "web", "search", "tea"], "agent.web.search_url"),
+        (["sandbox", "--", "web", "search", "tea"], "voltaire setup search"),
     ],
     ids=["sandbox", "tool", "made-up", "search"],
 )  # fmt: skip
