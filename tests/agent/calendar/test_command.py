@@ -51,14 +51,16 @@ async def test_today_the_week_and_json(box: Box, home: Calendar) -> None:
     home.put(event(f"DTSTART{on(TODAY, '0900')}", f"DTEND{on(TODAY, '0930')}", "SUMMARY:Stand-up", "LOCATION:Room 4"))  # fmt: skip
     home.put(event(f"DTSTART{on(TODAY)}", "SUMMARY:Birthday", "TRANSP:TRANSPARENT"))
     home.put(event(f"DTSTART{on(tomorrow, '1000')}", "DURATION:PT1H", "SUMMARY:Call", "STATUS:CANCELLED"))  # fmt: skip
+    home.put(event(f"DTSTART:{TODAY:%Y%m%d}T235000", "SUMMARY:On every clock"))
     lines = (await run(box, "today")).splitlines()
     day = f"{TODAY:%a %Y-%m-%d}"
     assert lines[0].startswith(f"{day}, all day  Birthday  [work/{TODAY:%Y%m%d}-")
-    assert lines[1].startswith(f"{day} 09:00 to 09:30  Stand-up (Room 4)  [") and len(lines) == 2
+    assert lines[1].startswith(f"{day} 09:00 to 09:30  Stand-up (Room 4)  [")
+    assert lines[2].startswith(f"{day} 23:50  On every clock  [") and len(lines) == 3
     assert box.strangers == ["calendar work"] and box.asked == []
     assert "Call, cancelled" in await run(box, "week")
     assert "Call" not in await run(box, f"week --from {TODAY + timedelta(days=2)}")
-    first, second = json.loads(await run(box, "today --json"))
+    first, second, _ = json.loads(await run(box, "today --json"))
     assert (first["title"], first["all_day"], first["busy"]) == ("Birthday", True, False)
     assert first["start"] == first["end"] == str(TODAY)
     assert (second["place"], second["busy"], second["repeats"]) == ("Room 4", True, False)

@@ -105,6 +105,24 @@ def test_an_instance_that_was_moved_into_the_days_and_one_out_of_them() -> None:
     assert seen(raw, first="2026-11-05", last="2026-11-06") == []
 
 
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "Asia/Tokyo", "America/Los_Angeles"])
+@pytest.mark.parametrize("clock", ["T003000", "T120000", "T233000", ""])
+def test_what_has_no_zone_is_on_its_day_everywhere(zone: str, clock: str) -> None:
+    raw = event(f"DTSTART{'' if clock else ';VALUE=DATE'}:20261001{clock}")
+    days = [
+        ("2026-09-30", "2026-10-01"),
+        ("2026-10-01", "2026-10-02"),
+        ("2026-10-02", "2026-10-03"),
+    ]
+    assert [len(seen(raw, ZoneInfo(zone), *each)) for each in days] == [0, 1, 0]
+
+
+def test_a_day_that_ends_where_it_begins_is_one() -> None:
+    raw = event("DTSTART;VALUE=DATE:20261001", "DTEND;VALUE=DATE:20261001")
+    (one,) = instances(raw, PARIS, date(2026, 10, 1), date(2026, 10, 2))
+    assert (one.start, one.end) == (date(2026, 10, 1), date(2026, 10, 2))
+
+
 def test_zones_of_one_name_that_two_programs_have_made_up() -> None:
     """Outlook calls each zone that it does not know "Customized Time Zone"."""
     line = "DTSTART;TZID=Customized Time Zone:20261001T120000"
