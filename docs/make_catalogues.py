@@ -131,11 +131,12 @@ def update(path: Path) -> None:
         "Content-Transfer-Encoding": "8bit",
         "Plural-Forms": "nplurals=2; plural=(n != 1);",
     }
+    told = ""
     for (one, many), where in messages().items():
         entry = known.get((one, many)) or polib.POEntry(msgid=one, msgid_plural=many)
         if many and not entry.msgstr_plural:
             entry.msgstr_plural = {0: "", 1: ""}
-        entry.comment = where
+        entry.comment, told = where if where != told else "", where  # a head for each file's
         new.append(entry)
     new.save(str(path))
 
