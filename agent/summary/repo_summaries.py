@@ -79,18 +79,22 @@ class RepoSummaries:
         max_bytes = await self.prompt_bytes()
         commits = await subjects(git, path, span)
         diff = await selected_diff(git, path, span, max_bytes // 3)
-        try:
-            words = await write_prose(self.ask, repo, commits, max_bytes, diff)
-        except AgentError as error:
-            log.warning("summary without prose repo=%s: %s", repo, error)
-            return AWAY
         material = "\n".join([text, *commits, diff])
-        good, removed = without_unsupported(without_copied(words), facts, material)
-        if removed:
-            log.info("summary repo=%s sentences_left_out=%d", repo, removed)
-        return good or WORDLESS
+        for _ in range(TRIES):
+            try:
+                words = await write_prose(self.ask, repo, commits, max_bytes, diff)
+            except AgentError as error:
+                log.warning("summary without prose repo=%s: %s", repo, error)
+                return AWAY
+            good, removed = without_unsupported(without_copied(words), facts, material)
+            if removed:
+                log.info("summary repo=%s sentences_left_out=%d", repo, removed)
+            if good:
+                return good
+        return WORDLESS
 
 
+TRIES = 2  # small models write a call in place of words at times
 STAGES = 8  # parts that the model reads at most; of more material, samples are taken
 
 STAGE_PROMPT = """\
@@ -157,6 +161,7 @@ SENTENCE_STARTERS = set(
     "A All An Another As At Both But By Each Every For From In It Its Most New No Now Of On One Other"
     " Several Some The Their These This Those To Under With".split()
 )
+BULLET = re.compile(r"^[\s*+-]*(?:\d+[.)]\s*)?")
 LABEL = 20  # characters of a heading or an empty line, which may stand twice
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z*`-])")
 
@@ -181,12 +186,15 @@ def without_unsupported(text: str, facts: RepoFacts, material: str) -> tuple[str
     kept: list[str] = []
     removed, before = 0, set[str]()
     for line in text.splitlines():
-        sentences = SENTENCE_END.split(line)
-        good = [
-            each for each in dict.fromkeys(sentences) if each not in before and known.support(each)
-        ]
-        before.update(each for each in good if len(each) > LABEL)
-        removed += len(sentences) - len(good)
+        good: list[str] = []
+        for sentence in SENTENCE_END.split(line):
+            words = BULLET.sub("", sentence)
+            if words in before or not known.support(sentence):
+                removed += 1
+                continue
+            good.append(sentence)
+            if len(words) > LABEL:
+                before.add(words)
         if good:
             kept.append(" ".join(good))
     return "\n".join(kept).strip(), removed

@@ -171,6 +171,8 @@ class TurnLoop:
                 return Ending(text, "done", step.message)
             elif step.cut_call:
                 return await self.last_word(TurnError(translated(texts.UNUSABLE)))
+            elif self.constrained and (said := await self.own_words()):
+                return Ending(self.answer(said), "done", said.message)
             else:
                 return Ending.said(translated(texts.NO_ANSWER), "error")
         return await self.last_word(limit)

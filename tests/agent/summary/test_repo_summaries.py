@@ -131,6 +131,7 @@ async def test_a_model_without_words_does_not_swallow_the_facts(scene: Scene) ->
     text = await scene.make(await scene.occurrence())
     assert text.startswith("**site**, 1 commit on main")
     assert text.splitlines()[-1] == saying("model", "only the facts")
+    assert len(scene.asked) == 2  # it may find words yet
 
 
 async def test_days_are_a_small_chart(scene: Scene) -> None:

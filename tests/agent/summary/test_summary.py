@@ -203,8 +203,8 @@ def test_sentences_with_invented_counts_or_people_are_left_out(sentence: str, ke
 
 
 def test_a_sentence_stands_once() -> None:
-    text = "Login keeps its session. Mail waits.\nLogin keeps its session. Search is quick."
-    kept = "Login keeps its session. Mail waits.\nSearch is quick."
+    text = "- Login keeps its session. Mail waits.\n  * Login keeps its session. Search is quick."
+    kept = "- Login keeps its session. Mail waits.\nSearch is quick."
     assert without_unsupported(text, RepoFacts(), "") == (kept, 1)
 
 

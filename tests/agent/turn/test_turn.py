@@ -386,6 +386,13 @@ class TestRepetition:
         assert finished.text == "Clara."
         assert [name for name, _ in bench.ran] == ["bash", "recall"]
 
+    async def test_who_answers_nothing_twice_is_asked_without_tools(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages = [System("You help."), User("I am allergic to walnuts.")]
+        finished = await bench.run(says(""), says(""), says("Good to know."))
+        assert (finished.text, finished.reason) == ("Good to know.", "done")
+        assert not bench.model.requests[2].tools
+
     async def test_what_no_note_holds_is_the_models_own(self, bench: Bench) -> None:
         bench.constrain = "always"
         bench.journal.messages = [System("You help."), User("What is my sister called?")]
