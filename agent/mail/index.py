@@ -69,10 +69,11 @@ class MessageIndex:
             before = database.execute(sql, (folder,)).fetchone() or (0, 0)
             if before[0] != state[0]:
                 database.execute("DELETE FROM messages WHERE folder = ?", (folder,))
+            count = "SELECT count(*) FROM messages WHERE folder = ?"
+            if (*before, *database.execute(count, (folder,)).fetchone()) == state:
+                return []
             rows = database.execute("SELECT uid FROM messages WHERE folder = ?", (folder,))
             known = {uid for (uid,) in rows}
-            if (*before, len(known)) == state:
-                return []
             there = {*uids()}
             gone = [(folder, uid) for uid in known - there]
             database.executemany("DELETE FROM messages WHERE folder = ? AND uid = ?", gone)
@@ -114,12 +115,17 @@ class MessageIndex:
         """The newest messages of these folders, newest first, with all words of a query; what is not given counts for
         nothing."""
         marks = ", ".join("?" * len(folders))
-        where = f"folder IN ({marks}) AND arrived >= ? AND instr(lower(sender), lower(?))"
-        values: list[Any] = [*folders, since, sender]
+        where = f"folder IN ({marks}) AND arrived >= ?"
+        values: list[Any] = [*folders, since]
+        if sender:
+            where += " AND instr(lower(sender), lower(?))"
+            values.append(sender)
         if query:
             where += " AND number IN (SELECT rowid FROM words WHERE words MATCH ?)"
             values.append(all_terms(query) or '""')
         where += " ORDER BY arrived DESC, uid DESC"
+        if uids is None:  # else SQLite sorts all that it finds
+            where += f" LIMIT {limit}"
         return self._select(where, *values, limit=limit, uids=uids)
 
     def get(self, number: int) -> KnownMessage | None:

@@ -8,6 +8,7 @@ import pytest
 
 from agent.tools.bash import bash
 from fakes.mails import WORDS, many
+from fakes.words import saying
 from tests.agent.mail.conftest import Mails, mail
 
 TIMED = """\
@@ -30,7 +31,7 @@ async def test_a_search_is_quick(
     mails.dovecot.deliver(many(count))
     box = await mails.open()
     began = time.monotonic()
-    await mail(box, "list")
+    assert await mail(box, "list --limit 1") == saying("@example.com")
     account = box.mail["work"]
     if account._filling:
         await account._filling

@@ -93,6 +93,7 @@ async def test_what_comes_goes_and_moves_is_followed(mails: Mails) -> None:
     assert list(after) == ["three", "two"] and after["two"] == before["two"]
     assert after["three"] not in before.values()
     assert await mail(box, f"read {before['one']}") == saying(f"no message {before['one']}")
+    await box.mail["work"].close()
     for path in mails.dovecot.inbox.glob("dovecot*"):  # made anew: other UIDs
         path.unlink()
     box = await mails.open()
