@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -104,24 +103,6 @@ async def test_an_hour_that_comes_twice_is_free_twice(box: Box, home: Calendar) 
     assert told == "There is no such span."  # an hour and a half before it, and as much after it
     told = await run(box, "free --from 2030-10-27 --days 1 --hours 01:00-04:00 --minutes 90")
     assert len(told.splitlines()) == 2
-
-
-@pytest.mark.slow
-async def test_five_thousand_events(box: Box, home: Calendar) -> None:
-    for n in range(5000):
-        day = TODAY + timedelta(days=n % 700 - 350)
-        rule = ("RRULE:FREQ=WEEKLY;COUNT=10",) if n % 10 == 0 else ()
-        home.put(event(f"DTSTART{on(day, '0900')}", "DURATION:PT1H", f"SUMMARY:Entry {n}", *rule), f"{n}")  # fmt: skip
-    while "cannot be reached" in await run(box, "today"):
-        pass  # the server has all of them to read, once
-    began = time.monotonic()
-    assert "Entry 350" in await run(box, "today")
-    assert (await run(box, f"find 4900 --from {TODAY - timedelta(days=360)}")).count(
-        "Entry 4900, repeats"
-    ) == 10
-    took = time.monotonic() - began
-    print(f"two looks: {took:.1f} s")
-    assert took < 90
 
 
 # -- what goes wrong ----------------------------------------------------------
