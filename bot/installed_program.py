@@ -152,7 +152,11 @@ class Checkout:
 
 async def make_install(root: Path) -> None:
     """Run `make install`, with the target of each optional part that is installed here."""
-    await run("make", "--no-print-directory", "-C", str(root), "install", *installed_extras())
+    known = (root / "Makefile").read_text("utf-8")  # another version may lack a part
+    extras = [
+        e for e in installed_extras() if re.search(rf"^[\w ]*\b{e}\b.*:", known, re.MULTILINE)
+    ]
+    await run("make", "--no-print-directory", "-C", str(root), "install", *extras)
 
 
 # -- an environment of its own -------------------------------------------------
