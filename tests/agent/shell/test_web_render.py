@@ -181,7 +181,10 @@ async def test_pages_that_never_end_are_ended(
 
 
 @needs_chromium
-async def test_memory_is_bounded(box: Box, store: Store, served: Site) -> None:
+async def test_memory_is_bounded(
+    box: Box, store: Store, served: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chromium, "SECONDS", 8)
     hungry = """<main id=m><p>begin</p></main><script>const all = [];
     for (let n = 0; n < 64; n++) all.push(new Uint8Array(64 << 20).fill(n + 1));
     document.getElementById('m').textContent = 'ate ' + all.length</script>"""
