@@ -229,7 +229,11 @@ class TurnLoop:
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
                 return await self.talk(step) if refuses(step.text) else step
-        elif self.shelled and not again and quotes(step.text, self.tools.found()):
+        elif (
+            self.shelled
+            and not (again or promises(step.text))
+            and quotes(step.text, self.tools.found())
+        ):
             return step  # why it cannot be done
         elif again and (
             (noted := self.tools.copies(step.calls[0])) or await self.tools.missing_file()

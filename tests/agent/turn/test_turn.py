@@ -768,6 +768,13 @@ class TestAnswersOfSmallModels:
         finished = await bench.run(written, says("Written."))
         assert finished.text.count("Happy birthday") == 1
 
+    async def test_a_failure_that_it_quotes_to_try_again_is_no_answer(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("What is the capital of France?")
+        quoted = says("There is no git repository at a. Let's try again with another one.")
+        finished = await bench.run(calls("git_status", repo="a"), quoted, says("Paris."))
+        assert finished.text == f"Paris.\n\n{texts.OWN_KNOWLEDGE}"
+
     async def test_a_short_result_that_the_answer_quotes_is_told(self, bench: Bench) -> None:
         bench.constrain, bench.results["hostname"] = "always", "vm"
         finished = await bench.run(calls("bash", command="hostname"), says("It is called vm."))
