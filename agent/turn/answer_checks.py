@@ -195,11 +195,11 @@ def invents(text: str, found: str, message: str, failed: str = "") -> bool:
     return any(int(number) > lines for number in said.difference(*numbers[2:]))
 
 
-def quotes(text: str, results: str) -> bool:
-    """Whether a short answer has four words in a row of what calls told."""
+def quotes(text: str, results: str, row: int = 4) -> bool:
+    """Whether a short answer has so many words in a row of what calls told."""
     said, told = (re.findall(r"\w+", each.lower()) for each in (text, results))
     known = f" {' '.join(told)} "
-    runs = (f" {' '.join(said[n : n + 4])} " for n in range(len(said) - 3))
+    runs = (f" {' '.join(said[n : n + row])} " for n in range(len(said) - row + 1))
     return len(text) <= SHORT and not instructs(text) and any(run in known for run in runs)
 
 
@@ -232,7 +232,7 @@ def with_figure(text: str, found: str, message: str) -> str:
 def with_untold(text: str, lines: Sequence[str], message: str) -> str:
     """An answer, with the lines below it of which it has no word or, where they have any, no number."""
     known, said = words_of(message), words_of(text)
-    for line in lines:
+    for line in dict.fromkeys(lines):
         new = words_of(line) - known
         figures = {word for word in new if word.isdigit()}
         if not (figures or new) & said:

@@ -56,6 +56,7 @@ COMPACTIONS = 2  # of one model call that its server finds too long
 SOON = 0.9  # of the turn's seconds: no new step begins after that
 LONG_CALL = 600  # characters of a small model's call, where no file is spoken of
 ANSWERED = ("done", "loop", "tool_limit")  # endings with an answer of the model's, cut or not
+INSTRUCTION = 6  # words in a row: so many of what a model was told to do make no answer
 NO_REPETITION = {"dry_multiplier": 0.8}  # of llama.cpp: a small model's letters have an end
 ROOM = 3 / 8  # bytes of tool output per token of the window: an eighth of it, at 3 bytes a token
 
@@ -204,8 +205,9 @@ class TurnLoop:
             again = True
         if step.calls and not again:
             return step
-        if again and self.tools.letter:
-            return Step(Assistant(self.tools.letter))
+        closed = self.tools.closed if self.tools.done <= {"schedule", "remember"} else ""
+        if again and (said := self.tools.letter or closed):
+            return Step(Assistant(said))
         if written := await self.tools.drafted(step.text):
             return written
         found = any(self.tools.outcomes.values())
@@ -324,8 +326,11 @@ class TurnLoop:
         return instructs(text) or self._groundless(text)
 
     def _groundless(self, text: str) -> bool:
-        """Whether an answer has nothing but the person's own words, or a number or a file out of the air."""
+        """Whether an answer has nothing but the person's own words, or a number or a file out of the air, or repeats
+        what it was told to do."""
         words, found = self.transcript.words(), self.tools.found()
+        if quotes(text, texts.ANSWER_FROM, INSTRUCTION):
+            return True
         if not any(self.tools.outcomes.values()):
             return echoes(text, words) or invents(text, "", words, found)
         called = " ".join(call.arguments for call, _ in self.transcript.results())

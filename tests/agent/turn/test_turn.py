@@ -522,6 +522,23 @@ class TestPlans:
         line = "Reminder “the tea”, once, on Fri 2026-11-27 18:05"
         assert finished.text == (f"{answer}\n\n{line}" if told else answer)
 
+    async def test_a_small_model_that_plans_again_is_asked_nothing_more(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("remind me in 5 minutes of the tea")
+        when = "once, on Fri 2026-11-27 18:05"
+        plan = calls("schedule", when=when, task="the tea")
+        finished = await bench.run(plan, plan, says("Sure, here is the answer."))
+        assert finished.text == f"Reminder “the tea”, {when}"
+        assert len(bench.model.requests) == 2
+
+    async def test_unless_something_else_was_found_too(self, bench: Bench) -> None:
+        bench.constrain, bench.results["df"] = "always", "54 GB free"
+        bench.journal.messages[-1] = User("how full is the disk? and remind me at 6 of the tea")
+        plan = calls("schedule", when="once, on Fri 2026-11-27 18:00", task="the tea")
+        finished = await bench.run(calls("bash", command="df"), plan, plan, says("54 GB are free."))
+        assert finished.text.startswith("54 GB are free.")
+        assert finished.text.count("18:00") == 1
+
 
 class TestAnswersOfSmallModels:
     """Models whose calls are bound by a grammar: they answer from the results alone."""
@@ -681,6 +698,20 @@ class TestAnswersOfSmallModels:
         bench.journal.messages[-1] = User("on which line is the TODO?")
         finished = await bench.run(calls("bash", command="grep"), says("On line 31 of main.py."))
         assert (finished.text, len(bench.model.requests)) == ("On line 31 of main.py.", 2)
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            "One file. It is told in the person's language, with names and units as they stand.",
+            "This is provided with names, numbers, and units as they stand there.",
+        ],
+    )
+    async def test_what_it_was_told_to_do_is_no_answer(self, bench: Bench, answer: str) -> None:
+        bench.constrain, bench.results["ls"] = "always", "one file"
+        bench.journal.messages[-1] = User("What is here?")
+        told = says("You asked what is here."), says(answer), says(answer)
+        finished = await bench.run(calls("bash", command="ls"), *told)
+        assert answer not in finished.text
 
     @pytest.mark.parametrize("answer", ["391", "17 times 23 is 391."])
     async def test_a_number_may_be_computed_from_those_of_the_message(
