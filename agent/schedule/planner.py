@@ -35,6 +35,7 @@ from agent.timezones import local_time
 from agent.tools.context import Approver
 
 NOTHING_RUNS = "Nothing runs jobs now: it comes once the bot or voltaire chat runs."
+ALIKE_SECONDS = 120  # between single times that are meant to be the same
 Maker = Literal["person", "model"]
 CATCH_UP_POLICY = {
     "once": "When times were missed, it runs once.",
@@ -245,11 +246,26 @@ class Planner:
         reads English, whoever approves it their own language."""
         with speaking(ENGLISH):
             proposal = await self.propose(when, task, kind, asked=asked)
+        if job := await self.planned_already(proposal.spec):
+            known = self.describe_spec(job.spec, 3)
+            return f"Planned already, as job {job.id}: {known}.", known
         shown = self.describe_spec(proposal.spec, 3)
         await approve(shown, scope="schedule" if proposal.needs_approval else "plan")
         job = await self.add(replace(proposal.spec, stranger=stranger))
         told = f"Planned as job {job.id}: {proposal.description}.\n{self.note}"
         return told.strip(), f"{shown}\n{self.note}".strip()
+
+    async def planned_already(self, spec: JobSpec) -> Job | None:
+        """The job of this chat that does the same at the same time; of single times, within ALIKE_SECONDS."""
+        for job in await self.jobs():
+            same = (job.spec.kind, job.spec.timezone) == (spec.kind, spec.timezone)
+            words = {each.task.casefold().strip(" .") for each in (job.spec, spec)}
+            if same and len(words) == 1 and job.spec.state == "active":
+                near = abs((job.spec.next_at or 0) - (spec.next_at or 0)) <= ALIKE_SECONDS
+                once = (job.spec.timing["kind"], spec.timing["kind"]) == ("once", "once")
+                if job.spec.timing == spec.timing or (once and near):
+                    return job
+        return None
 
     async def add(self, spec: JobSpec) -> Job:
         job = await self.store.jobs.add(spec)

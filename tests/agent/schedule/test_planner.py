@@ -135,6 +135,43 @@ async def test_what_repeats_or_touches_more_than_its_chat_needs_approval(
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "jobs"),
+    [  # a time and a task; clock: 15:00
+        (("in 20 minutes", "turn off the oven"), ("2026-11-20 15:20", "Turn off the oven."), 1),
+        (("in 20 minutes", "turn off the oven"), ("in 21 minutes", "turn off the oven"), 1),
+        (("every day at 8", "water the plants"), ("daily at 08:00", "water the plants"), 1),
+        (("in 20 minutes", "turn off the oven"), ("in 20 minutes", "call the vet"), 2),
+        (("in 20 minutes", "turn off the oven"), ("in 30 minutes", "turn off the oven"), 2),
+        (("every day at 8", "take the pill"), ("every day at 20", "take the pill"), 2),
+        (("every day at 8", "take the pill"), ("tomorrow at 8", "take the pill"), 2),
+    ],
+)
+async def test_a_model_plans_the_same_once(
+    bench: Bench, first: tuple[str, str], second: tuple[str, str], jobs: int
+) -> None:
+    planner = bench.planner()
+
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None: ...
+
+    _, shown = await planner.schedule(*first, "remind", approve)
+    told, again = await planner.schedule(*second, "remind", approve)
+    assert len(await planner.jobs()) == jobs
+    assert told.startswith("Planned already, as job 1: ") is (again == shown) is (jobs == 1)
+
+
+async def test_a_paused_or_deleted_job_is_planned_again(bench: Bench) -> None:
+    planner = bench.planner()
+
+    async def approve(what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None: ...
+
+    for _ in range(2):
+        await planner.schedule("every day at 8", "water the plants", "remind", approve)
+    await planner.pause(1, paused=True)
+    await planner.schedule("every day at 8", "water the plants", "remind", approve)
+    assert len(await planner.jobs()) == 2
+
+
+@pytest.mark.parametrize(
     ("by", "jobs", "own", "refused"),
     [
         ("person", 2, 2, False),
