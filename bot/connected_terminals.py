@@ -30,7 +30,7 @@ from agent.tools.context import FileSender
 from agent.trust import Origin
 from agent.turn import texts
 from bot.channel import APP_PREFIXES, NamedFile, OutgoingMessage, discard_file
-from bot.replies import compose
+from bot.delivery import compose
 
 if TYPE_CHECKING:  # not loaded where no bot runs
     from agent.mcp.servers import ToolServers

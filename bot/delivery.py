@@ -1,4 +1,5 @@
-"""Delivery of the outbox: every text arrives once, or is visibly in doubt, or visibly failed.
+"""The outbox: a finished turn's reply as its rows, and their delivery. Every text arrives once, or is visibly in doubt,
+or visibly failed.
 
 A send that got no answer is not repeated, unless the app recognizes repetitions: a notice with a button
 goes out. Messages of one chat are sent one at a time and in order; chats do not wait for each other.
@@ -8,17 +9,20 @@ import asyncio
 import logging
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from agent.aio import complete, set_within
+from agent.channels import TurnReply
 from agent.language import speaking
 from agent.store import Store
 from agent.store.errors import StoreError
+from agent.store.inbox import CLI
 from agent.store.outbox import OutboxRow
+from bot.attachments import is_spoken
 from bot.channel import (
     Button,
     Channel,
@@ -45,11 +49,33 @@ T = TypeVar("T")
 SPOKEN = '"voice":true'  # in the payload of a voice message
 WITH_FILE = '"file":"'  # in the payload of a file
 RESEND = "again"  # the kind of the notice's button; the row's id follows
+CONTINUE = "onward"  # the kind of the button under the reply of a turn that ended at a limit
+CHANGES = "chg"  # the kind of the button under the reply of a turn that changed files
+CONTINUABLE = frozenset({"tool_limit", "loop"})
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
 POLL_SECONDS = 5.0  # after which rows are looked for again that could not be read or written
 STOP_SECONDS = 8.0  # that a stop leaves to a send in flight
 NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an uncertain notice
+
+
+def compose(reply: TurnReply) -> Sequence[str]:
+    """The outbox payloads of a finished turn (agent.channels.Channels).
+
+    A terminal is shown the events of what it asked, and is sent nothing.
+    """
+    if reply.answers and reply.answers[0].source == CLI:
+        return ()
+    answered = [incoming.ref for incoming in reply.answers if incoming.ref]
+    go_on = [Button(f"{CONTINUE}:{reply.turn}", TEXTS.go_on)] * (reply.reason in CONTINUABLE)
+    undo = [Button(f"{CHANGES}:{reply.changes}", TEXTS.undo)] * bool(reply.changes)
+    message = OutgoingMessage(
+        reply.text,
+        [row for row in (go_on, undo) if row],
+        reply_to=answered[-1] if answered else "",
+        voice=reply.reason == "done" and is_spoken(reply.settings, reply.answers),
+    )
+    return [message.to_json()]
 
 
 class Delivery:

@@ -1,5 +1,4 @@
-"""Replies: the outbox payloads of finished turns, and the events of running ones, folded into views and shown as often
-as the channel allows."""
+"""What is shown of a running turn: its events, folded into a view that is sent as often as the channel allows."""
 
 import asyncio
 import logging
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from agent.aio import BackgroundTasks, set_within
-from agent.channels import Assignment, TurnReply
+from agent.channels import Assignment
 from agent.events import (
     ApprovalAsked,
     ApprovalPending,
@@ -30,8 +29,6 @@ from agent.events import (
 )
 from agent.store import Incoming
 from agent.store.chats import Chat
-from agent.store.inbox import CLI
-from bot.attachments import is_spoken
 from bot.channel import Button, Channel, ChannelError, OutgoingMessage, ToolCallView, TurnView, send
 from bot.texts import TEXTS
 
@@ -47,31 +44,9 @@ QUIET_SECONDS = 1.0  # without a new word, after which the elapsed time is shown
 OFFER_SECONDS = 10.0  # of thinking, before a button offers to end it
 ANSWER_NOW = "now"  # the kind of that button
 MOST_UNSENT = 200
-CONTINUE = "onward"  # the kind of the button under the reply of a turn that ended at a limit
-CHANGES = "chg"  # the kind of the button under the reply of a turn that changed files
-CONTINUABLE = frozenset({"tool_limit", "loop"})
 ToolLines = Literal["all", "long", "none"]
 TOOL_LINES = "tools"  # the name of that setting of a chat
 LONG_SECONDS = 5.0  # of a call that counts as long
-
-
-def compose(reply: TurnReply) -> Sequence[str]:
-    """The outbox payloads of a finished turn (agent.channels.Channels).
-
-    A terminal is shown the events of what it asked, and is sent nothing.
-    """
-    if reply.answers and reply.answers[0].source == CLI:
-        return ()
-    answered = [incoming.ref for incoming in reply.answers if incoming.ref]
-    go_on = [Button(f"{CONTINUE}:{reply.turn}", TEXTS.go_on)] * (reply.reason in CONTINUABLE)
-    undo = [Button(f"{CHANGES}:{reply.changes}", TEXTS.undo)] * bool(reply.changes)
-    message = OutgoingMessage(
-        reply.text,
-        [row for row in (go_on, undo) if row],
-        reply_to=answered[-1] if answered else "",
-        voice=reply.reason == "done" and is_spoken(reply.settings, reply.answers),
-    )
-    return [message.to_json()]
 
 
 class Replies:

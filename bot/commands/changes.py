@@ -14,7 +14,7 @@ from agent.tools.files import changed_lines
 from bot.approval_question import code, fenced
 from bot.channel import Button, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
-from bot.replies import CHANGES
+from bot.delivery import CHANGES
 from bot.texts import TEXTS
 
 TURNS = 5

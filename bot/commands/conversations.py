@@ -9,7 +9,7 @@ from agent.plan import Plan, WrongPlan, plan_lines, with_done, with_steps, with_
 from agent.store import Incoming
 from bot.channel import Button, ChannelError, Keyboard
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext, PressResult, whole_number
-from bot.replies import CONTINUE
+from bot.delivery import CONTINUE
 from bot.texts import TEXTS
 
 RESUME = "conv"

@@ -1,10 +1,10 @@
 """Telegram: updates to messages, commands and presses; messages and live views to the Bot API.
 
 app.py               the app: connect, listen, shut down
-handlers.py          the one table of handlers, one short function per kind of update
+handlers.py          the one table of handlers, and a short function for each kind of update but messages
 inline.py            inline and guest queries, from chats that the bot is not in
 updates.py           long polling or a webhook; an update is acknowledged once it is handled
-incoming_message.py  a message as a row of the inbox
+incoming_message.py  a message: whether it is for the bot, and its row of the inbox
 channel.py           texts in parts, files, edits, reactions
 live.py              the live view of a turn
 message_calls.py     Bot API calls on messages: chats by key, rate limits, errors

@@ -4,7 +4,6 @@ Each turns an update into what the handlers of any app (bot.commands) work with.
 """
 
 import hashlib
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any
@@ -38,10 +37,9 @@ from telegram.ext import (
 )
 
 from agent.language import CATALOGUES, catalogue, languages, speaking
-from agent.store import Incoming
 from agent.store.errors import StoreError
 from bot import intake
-from bot.access import AccessLevel, Sender
+from bot.access import Sender
 from bot.channel import FEEDBACK, TONIGHT, ChannelError, OutgoingMessage, send
 from bot.commands import jobs, people
 from bot.commands.context import ButtonPress, CommandCall, HandlerContext
@@ -55,8 +53,16 @@ from bot.commands.table import (
     run_command,
     show_press_result,
 )
-from bot.telegram.incoming_message import addressed, answered, chat_of, incoming_message, quotation
-from bot.telegram.message_calls import SOURCE, ChatKey
+from bot.telegram.incoming_message import (
+    COMMAND,
+    addressed,
+    addressing_sender,
+    chat_of,
+    inbox_row,
+    on_message,
+    sender_of,
+)
+from bot.telegram.message_calls import ChatKey
 from bot.texts import TEXTS, Texts
 
 # The press on the Stop button under a draft (Bot API 10.3), which python-telegram-bot does not know.
@@ -75,8 +81,6 @@ UPDATES = [
 REGISTERED = "telegram.registered"  # a digest of what was registered in other languages
 ANSWER_SECONDS = 5.0  # Telegram forgets a press within seconds
 NOT_THERE = (ChatMember.BANNED, ChatMember.LEFT)
-
-COMMAND = re.compile(r"/(\w+)(@\w+)?(?:\Z|\s+(.*))", re.DOTALL)
 
 Handler = Callable[[HandlerContext, Update], Awaitable[None]]
 
@@ -109,17 +113,6 @@ def handlers(context: HandlerContext) -> Sequence[BaseHandler[Update, Any, None]
     ]
 
 
-async def on_message(context: HandlerContext, update: Update) -> None:
-    """A message that is no command."""
-    message = update.message
-    assert message
-    if (sender := addressing_sender(context, message)) is None:
-        return
-    level = context.access.level(sender)
-    if await intake.may_write(context, str(chat_of(message)), sender, level):
-        await intake.receive(context, await inbox_row(context, update, message, level))
-
-
 async def on_edit(context: HandlerContext, update: Update) -> None:
     """A message was edited: it replaces the one that still waits, else it is a correction of its own."""
     message = update.edited_message
@@ -132,20 +125,6 @@ async def on_edit(context: HandlerContext, update: Update) -> None:
     words = message.text if message.text is not None else message.caption
     if words is not None and await intake.may_write(context, str(chat_of(message)), sender, level):
         await context.services.chats.submit(await inbox_row(context, update, message, level))
-
-
-async def inbox_row(
-    context: HandlerContext, update: Update, message: Message, level: AccessLevel
-) -> Incoming:
-    me = message.get_bot().bot
-    edited = update.edited_message is not None
-    chat, quote = str(chat_of(message)), quotation(message, me)
-    if quote and (replied := message.reply_to_message):
-        quote = await intake.with_heard(context, quote, chat, SOURCE, str(replied.message_id))
-    row = incoming_message(
-        update.update_id, message, me, quote=quote, edited=edited, origin=intake.origin(level)
-    )
-    return await intake.with_answered(context, row, answered(message, me))
 
 
 def on_command(command: Command) -> Handler:
@@ -363,28 +342,6 @@ def command_call(context: HandlerContext, update: Update) -> CommandCall | None:
     sender = sender_of(message, message.from_user)
     argument = "".join((message.text or "").split(maxsplit=1)[1:])
     return CommandCall(str(chat_of(message)), sender, context.access.level(sender), argument)
-
-
-def sender_of(message: Message, user: User) -> Sender:
-    group = str(message.chat.id) if message.chat.id < 0 else None
-    return Sender(str(user.id), user.full_name, group, user.language_code or "")
-
-
-def addressing_sender(context: HandlerContext, message: Message) -> Sender | None:
-    """The sender of a message that is addressed to the bot, else None. Of bots, only an admin who writes as
-    the group."""
-    user = message.from_user
-    if user is None:
-        return None
-    if user.is_bot:
-        meant = message.sender_chat is not None
-    else:
-        meant = message.chat.id > 0 or context.access.groups == "all"
-        meant = meant or addressed(message, message.get_bot().bot)
-    other = COMMAND.match(message.caption or "")
-    if other and other[2] and other[2][1:].lower() != (message.get_bot().username or "").lower():
-        return None  # a command for another bot, under a picture
-    return sender_of(message, user) if meant else None
 
 
 async def answer(query: CallbackQuery, toast: str) -> None:

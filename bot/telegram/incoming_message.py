@@ -1,15 +1,18 @@
-"""A Telegram message as a row of the inbox: text, quote, forward, sender, attachments."""
+"""Takes in a Telegram message: whether it is for the bot, and its row of the inbox (text, quote, forward, sender, files)."""
 
 import mimetypes
 import re
 from collections.abc import Sequence
 from typing import Any, cast
 
-from telegram import ExternalReplyInfo, Message, MessageEntity, User
+from telegram import ExternalReplyInfo, Message, MessageEntity, Update, User
 
 from agent.store import Incoming
 from agent.trust import Origin
+from bot import intake
+from bot.access import AccessLevel, Sender
 from bot.attachments import Attachment, safe_name, to_json
+from bot.commands.context import HandlerContext
 from bot.intake import Quotation
 from bot.telegram.message_calls import SOURCE, ChatKey
 
@@ -22,7 +25,33 @@ PASTE = 3900  # characters; a client cuts what is longer into pieces of 4,096
 UNREAD = ("game", "gift", "giveaway", "giveaway_winners", "invoice", "paid_media", "live_photo")
 UNREADABLE = "[a message of a kind that cannot be read here: {}]"
 STORY = "[a story of {}, which cannot be seen here]"
+COMMAND = re.compile(r"/(\w+)(@\w+)?(?:\Z|\s+(.*))", re.DOTALL)
 SUFFIXES = {"voice": ".oga", "photo": ".jpg", "video note": ".mp4"}
+
+
+async def on_message(context: HandlerContext, update: Update) -> None:
+    """A message that is no command."""
+    message = update.message
+    assert message
+    if (sender := addressing_sender(context, message)) is None:
+        return
+    level = context.access.level(sender)
+    if await intake.may_write(context, str(chat_of(message)), sender, level):
+        await intake.receive(context, await inbox_row(context, update, message, level))
+
+
+async def inbox_row(
+    context: HandlerContext, update: Update, message: Message, level: AccessLevel
+) -> Incoming:
+    me = message.get_bot().bot
+    edited = update.edited_message is not None
+    chat, quote = str(chat_of(message)), quotation(message, me)
+    if quote and (replied := message.reply_to_message):
+        quote = await intake.with_heard(context, quote, chat, SOURCE, str(replied.message_id))
+    row = incoming_message(
+        update.update_id, message, me, quote=quote, edited=edited, origin=intake.origin(level)
+    )
+    return await intake.with_answered(context, row, answered(message, me))
 
 
 def incoming_message(
@@ -72,6 +101,28 @@ def author_of(message: Message) -> str:
     """The id of the author: the channel or group in whose name a message was written, else the person."""
     author = message.sender_chat or message.from_user
     return str(author.id) if author else ""
+
+
+def sender_of(message: Message, user: User) -> Sender:
+    group = str(message.chat.id) if message.chat.id < 0 else None
+    return Sender(str(user.id), user.full_name, group, user.language_code or "")
+
+
+def addressing_sender(context: HandlerContext, message: Message) -> Sender | None:
+    """The sender of a message that is addressed to the bot, else None. Of bots, only an admin who writes as
+    the group."""
+    user = message.from_user
+    if user is None:
+        return None
+    if user.is_bot:
+        meant = message.sender_chat is not None
+    else:
+        meant = message.chat.id > 0 or context.access.groups == "all"
+        meant = meant or addressed(message, message.get_bot().bot)
+    other = COMMAND.match(message.caption or "")
+    if other and other[2] and other[2][1:].lower() != (message.get_bot().username or "").lower():
+        return None  # a command for another bot, under a picture
+    return sender_of(message, user) if meant else None
 
 
 def addressed(message: Message, me: User) -> bool:

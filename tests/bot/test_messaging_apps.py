@@ -10,8 +10,8 @@ from agent.channels import TurnReply
 from agent.errors import ToolError
 from agent.store import Incoming, open_store
 from agent.store.inbox import CLI
+from bot.delivery import compose
 from bot.messaging_apps import Apps
-from bot.replies import compose
 from examples.channel import SocketApp, SocketChannel
 
 

@@ -16,9 +16,9 @@ from agent.turn.texts import STOPPED
 from agent.voice.sound import HEARD_RATE
 from agent.voice.speech_to_text import SpeechRecognizer, SpeechToText
 from bot.channel import OutgoingMessage
+from bot.delivery import compose
 from bot.localgram.feed import Drafted
 from bot.localgram.message import Message
-from bot.replies import compose
 from bot.telegram.app import TelegramApp
 from fakes import recordings
 from fakes.bot_running import RunningBot, TelegramScenario
