@@ -79,7 +79,7 @@ class Phrase(str):
             return cls(body)
 
     def data(self) -> dict[str, Any]:
-        """As JSON objects."""
+        """The phrase as a JSON object, which `from_data` reads."""
         return {"code": self.code, "fields": {k: field_data(v) for k, v in self.fields.items()}}
 
     @classmethod

@@ -60,10 +60,7 @@ NOTICE_PAUSES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # seconds, each after an
 
 
 def compose(reply: TurnReply) -> Sequence[str]:
-    """The outbox payloads of a finished turn (agent.channels.Channels).
-
-    A terminal is shown the events of what it asked, and is sent nothing.
-    """
+    """The outbox payloads of a finished turn; none for a terminal, which is shown the turn's events instead."""
     if reply.answers and reply.answers[0].source == CLI:
         return ()
     answered = [incoming.ref for incoming in reply.answers if incoming.ref]

@@ -219,7 +219,7 @@ class LiveReply:
 
     async def _type(self) -> None:
         while True:
-            if not self._progress.awaits_owner:
+            if self._progress.pending_since is None:
                 await self._channel.typing(self.chat)
             await asyncio.sleep(TYPING_SECONDS)
 
@@ -249,7 +249,7 @@ class TurnViewBuilder:
         self._lines = lines
         self._calls: dict[str, ToolCallView] = {}  # all of the turn, by id
         self._running: dict[str, tuple[str, float]] = {}  # by call: its tool, and when it began
-        self._pending_since: float | None = None  # when an owner was asked
+        self.pending_since: float | None = None  # when an owner was asked, until the answer
         self.asked = TEXTS.an_owner  # who was asked
         self._queued: tuple[int, float] | None = None  # how many are ahead, and since when
         self._notice: tuple[str, float] | None = None  # why the turn waits, and since when
@@ -259,11 +259,6 @@ class TurnViewBuilder:
         self._thinks_since: float | None = None
         self._thought = 0  # deltas, nearly always a token each
         self._timed = ""  # the status that `waiting` wrote last
-
-    @property
-    def awaits_owner(self) -> bool:
-        """Whether the turn waits for an owner's decision."""
-        return self._pending_since is not None
 
     def add(self, event: Event) -> None:
         if not isinstance(event, ThoughtDelta | ModelProgress | ApprovalAsked):
@@ -315,13 +310,13 @@ class TurnViewBuilder:
             case PlanChanged(plan):
                 self.view = replace(self.view, plan=plan)
             case ApprovalPending():
-                self._pending_since = self._clock()
+                self.pending_since = self._clock()
                 self.waiting()
             case ApprovalAsked():
-                waited = self._clock() - (self._pending_since or self._clock())
+                waited = self._clock() - (self.pending_since or self._clock())
                 for id, (tool, since) in self._running.items():
                     self._running[id] = tool, since + waited  # the tool did not run meanwhile
-                self._pending_since = None
+                self.pending_since = None
                 self.waiting()
             case ModelFinished():
                 self._progress = None
@@ -355,8 +350,8 @@ class TurnViewBuilder:
     def _elapsed(self) -> str:
         """What the turn waits for, with the seconds; "" where the shown status is newer."""
         now = self._clock()
-        if self._pending_since is not None:
-            seconds = round(now - self._pending_since)
+        if self.pending_since is not None:
+            seconds = round(now - self.pending_since)
             return TEXTS.approval_pending.format(who=self.asked, seconds=seconds)
         if self._running:
             tool, since = next(iter(self._running.values()))

@@ -23,7 +23,7 @@ TOO_MUCH = "The calendar {name} takes too much time or memory to read; ask for f
 
 @dataclass(frozen=True)
 class Calendars:
-    """By name what sections `agent.calendar.NAME` hold; for a chat in the time zone `zone` (IANA)."""
+    """The sections `agent.calendar.NAME` by name, for a chat in the time zone `zone` (IANA)."""
 
     accounts: Mapping[str, Mapping[str, str]]
     zone: str

@@ -84,7 +84,7 @@ class Found:
 
     @property
     def entry(self) -> dict[str, Any]:
-        """What is told of it; `end` is the last one of whole days."""
+        """The instance as JSON in an answer; of whole days `end` is the last one."""
         one, event = self.instance, self.instance.event
         title, place = one_line(event.get("SUMMARY")), one_line(event.get("LOCATION"))
         guests, cancelled = event.get("ATTENDEE", []), event.get("STATUS") == "CANCELLED"

@@ -40,7 +40,7 @@ def parsed(raw: str) -> Calendar:
 
 
 def local(value: Time, zone: ZoneInfo) -> Time:
-    """A time in a zone; one without a zone is everywhere the same on the clock, a day stays one."""
+    """The time on the clocks of a zone. A time without a zone keeps its clock time, and a day stays a day."""
     if not isinstance(value, datetime):
         return value
     return (value if value.tzinfo else value.replace(tzinfo=zone)).astimezone(UTC).astimezone(zone)
@@ -52,7 +52,7 @@ def instant(value: Time, zone: ZoneInfo) -> datetime:
 
 
 def instances(raw: str, zone: ZoneInfo, first: date, last: date) -> list[Instance]:
-    """Those that touch the days from `first` to `last` (excluded)."""
+    """The instances of an object's events that touch the days from `first` to `last` (excluded)."""
     calendar, found = parsed(raw), list[Instance]()
     repeats = any(key in each for each in calendar.events for key in (*RULES, "RECURRENCE-ID"))
     begin, stop = instant(first, zone), instant(last, zone)
@@ -98,7 +98,7 @@ def moved(raw: str, slot: Time, start: Time, end: Time, *, whole: bool) -> bytes
 
 
 def shifted(calendar: Calendar, series: Event, start: Time, slot: Time) -> Time:
-    """Move what a series excepts and when it ends as one of its slots moves; return when it now begins."""
+    """Move a series' excepted times and its end by as much as `slot` moves to `start`; return its new beginning."""
     by, rule = plain(start) - plain(slot), series.get("RRULE", {})
     times = isinstance(start, datetime) and isinstance(slot, datetime)
     if not times or plain(start).date() != plain(slot).date() or len(calendar.events) > 1:
@@ -128,7 +128,7 @@ def removed(raw: str, slot: Time) -> bytes | None:
 
 
 def parts(calendar: Calendar, slot: Time) -> tuple[Event | None, Event | None]:
-    """The event that holds the rules, or is alone; and the one that stands for a slot of its series instead."""
+    """The event with the rules (or the only one), and the event that replaces the series at `slot`, if any."""
     master, event = None, None
     for each in calendar.events:
         if "RECURRENCE-ID" not in each:
@@ -161,7 +161,7 @@ def slot_of(event: Event) -> Any:
 
 
 def plain(value: Time) -> datetime:
-    """What the clock shows."""
+    """The time without its zone, as its clock shows it."""
     at = value if isinstance(value, datetime) else datetime.combine(value, time())
     return at.replace(tzinfo=None)
 

@@ -46,9 +46,9 @@ async def forgotten(chat: str) -> bool:  # noqa: ARG001 - the form of Maintenanc
 class Maintenance:
     """Runs beside the chats until cancelled.
 
-    `server_identity` tells one run of the model server, whose cache ends with it, from the next. None: no
-    server runs, or it sleeps and must not be woken. `saves` is whether it saves prompts: "silent" once a chat is silent,
-    "now" before the model is unloaded, or ""; `forget` deletes those of a chat; whether it could.
+    `server_identity` is another value after each restart of the model server, whose cache is empty then; None: none runs,
+    or it sleeps and must not be woken. `saves` says when prompts are saved: "silent" once their chat is silent, "now"
+    before the model is unloaded, "" never. `forget` deletes a chat's saved prompts, and returns whether it could.
     """
 
     store: Store

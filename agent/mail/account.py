@@ -51,7 +51,7 @@ class AccountConfig:
 
 @dataclass
 class MailAccount:
-    """Its methods raise ToolError with what is wrong."""
+    """One account, connected to at its first use. Its methods raise ToolError with what is wrong."""
 
     config: AccountConfig
     index: MessageIndex

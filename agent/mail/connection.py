@@ -40,14 +40,14 @@ class Uncertain(ToolError):
 
 @dataclass
 class ImapConnection:
-    """Opened when it is used, and anew where it was not for a while; for one thread at a time."""
+    """A connection that is opened at its first use, and again after a pause; for one thread at a time."""
 
     config: AccountConfig
     _box: BaseMailBox | None = None
     _used: float = 0.0
 
     def use(self, work: Callable[["ImapConnection"], T]) -> T:
-        """Do the work; ToolError says why the server fails."""
+        """Call `work` with this connection, opened if need be; ToolError says why the server fails."""
         if time.monotonic() - self._used > IDLE_SECONDS:
             self.close()
         try:
@@ -170,8 +170,8 @@ def said(words: object) -> str:
 
 
 def place(url: str) -> tuple[str, int, ssl.SSLContext | None, bool]:
-    """Host and port of a server, what it is spoken to with, and whether from the first byte; None: as it is, on this
-    machine itself."""
+    """A server's host and port, the TLS context (None on this machine: not encrypted), and whether TLS begins with the
+    first byte or by STARTTLS."""
     parts = urlsplit(url)
     host, direct = parts.hostname or "", parts.scheme.endswith("s")
     here = host in ("127.0.0.1", "::1", "localhost") and not direct

@@ -56,7 +56,7 @@ def shown(letter: EmailMessage) -> str:
 
 
 def digest(letter: EmailMessage) -> str:
-    """The same for two letters where their content is."""
+    """A digest of what a letter says and to whom: a letter that was sent before is recognized by it."""
     files = (hashlib.sha256(bytes(each)).digest() for each in letter.iter_attachments())
     parts = [shown(letter).encode("utf-8", "replace"), *files]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:40]

@@ -296,7 +296,7 @@ class SignIn:
 
     @property
     def _state(self) -> str:
-        """Empty before there is a link, which no answer matches: without a state it has None."""
+        """The link's state, which the answer has to repeat; "" before there is a link, which no answer repeats."""
         return parse_qs(urlsplit(self.link).query).get("state", [""])[0]
 
 

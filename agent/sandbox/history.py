@@ -77,7 +77,7 @@ class Entry(NamedTuple):
 
     @property
     def bare(self) -> tuple[str, int, str]:
-        """What counts beside a file's content."""
+        """What has to be the same, beside the content, for a path to count as unchanged."""
         return self.kind, 0 if self.kind == "link" else self.mode, self.target
 
 
@@ -188,7 +188,7 @@ class WorkspaceHistory:
             return 0
 
     def ended(self) -> list[Record]:
-        """The turns that changed something, newest first, with one that was given up before its end."""
+        """The turns that changed something, newest first; also one that was given up before its end."""
         with self._lock:
             if not self._turn:
                 try:

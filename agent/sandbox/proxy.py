@@ -81,14 +81,14 @@ class TunnelEnd(Protocol):
     async def connect(
         self, proxy: "EgressProxy", host: str, port: int, addresses: Sequence[str]
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection in place of one to the host. It permits each request in it."""
+        """Connect to what ends the TLS in place of the host; each request in it is permitted by itself."""
         ...
 
 
 @dataclass(slots=True)
 class EgressProxy:
-    """`reached` are the hosts ("name:port") that were connected to. `program_at` names the program in the
-    sandbox whose connection comes from a port. `waiting` is entered while an owner may be asked."""
+    """The proxy of one call. `reached` collects the hosts ("name:port") that it connected to; `program_at` finds the
+    program in the sandbox by the port that it connects from; `waiting` is entered while an owner may be asked."""
 
     hosts: Hosts | WholeWeb
     permit: Permit

@@ -60,9 +60,8 @@ def due_times(rule: Rule, after: datetime) -> Iterator[datetime]:
 
 
 def calendar_times(rule: Calendar | Cron, after: datetime) -> Iterator[datetime]:
-    """The triggers reckon with a clock that nobody changes, and what they find is read in the rule's zone.
-    Given the zone, APScheduler 3.11 fires twice at a time that comes twice, and leaves out one in the first
-    hours of a day after a change."""
+    """The due times of a rule that counts in days. APScheduler computes them in UTC, and they are read as times of the
+    rule's zone: given that zone, 3.11 fires twice at a time that comes twice, and leaves out one after a change."""
     zone = ZoneInfo(rule.zone)
     start = after.astimezone(zone).replace(tzinfo=UTC) - LONGEST_GAP
     fields = cron_fields(rule) if isinstance(rule, Cron) else calendar_fields(rule)
@@ -110,7 +109,7 @@ def calendar_fields(rule: Calendar) -> list[Fields]:
 
 
 def cron_fields(rule: Cron) -> list[Fields]:
-    """As crontab(5) has it: where day of month and weekday are both given, either is enough.
+    """The fields of a cron expression's triggers: as in crontab(5), of day of month and weekday either is enough.
 
     Raises ValueError with the name of the field that is wrong.
     """

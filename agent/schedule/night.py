@@ -86,8 +86,8 @@ SHIFT = TypeAdapter(Shift)
 
 
 def meaning(task: str, attempt: Attempt) -> tuple[str, ...]:
-    """What is the same in attempts that count as one answer: of a short one the figures that the task lacks, else the
-    files that it wrote, else of a short one the names that the task lacks, else all words."""
+    """The key of an attempt: attempts with equal keys count as giving the same answer. It is the first that there is of
+    the figures in a short answer that the task lacks, the files written, such names in a short answer, and all words."""
     known, text = {*WORD.findall(task.casefold())}, re.sub(r"(?<=\d),(?=\d{3}\b)", "", attempt.text)
     words = WORD.findall(text)
     new = [word for word in words if word.casefold() not in known and len(words) <= SHORT]
@@ -98,9 +98,8 @@ def meaning(task: str, attempt: Attempt) -> tuple[str, ...]:
 
 
 def best(task: str, attempts: Sequence[Attempt]) -> tuple[int, int]:
-    """The index of the best attempt, and how many gave its answer. One that was finished goes before others, then one
-    whose last command did not fail (nor was missing where the first ran one), then the answer that most gave, then the
-    first."""
+    """The index of the best attempt, and how many gave its answer. What counts, in this order: that it was finished;
+    that its last command did not fail, and that it ran one if the first did; how many gave its answer; who was first."""
     answers = [meaning(task, each) for each in attempts]
     least = min(attempts[0].commands, 1)
     ranks = [

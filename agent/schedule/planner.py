@@ -61,7 +61,7 @@ async def no_profiles() -> Collection[str]:
 
 @dataclass(frozen=True)
 class JobClassifier:
-    """`repos` and `profiles` (called only when a switch is meant) are the names known here."""
+    """Finds the kind of a job by the words of its task, which may name one of the `repos` or of the `profiles`."""
 
     repos: Collection[str] = ()
     profiles: Callable[[], Awaitable[Collection[str]]] = no_profiles

@@ -184,7 +184,7 @@ async def add(tx: Transaction, incoming: Incoming) -> bool:
 
 
 def lists_json(incoming: Incoming) -> str:
-    """The column `extra`."""
+    """The message's lists as JSON, for the column `extra`."""
     extra = {
         "files": incoming.files,
         "images": incoming.images,
@@ -207,7 +207,7 @@ async def _correct_waiting(tx: Transaction, edit: Incoming) -> bool:
 
 
 async def take(tx: Transaction, turn: str, rows: Sequence[InboxRow]) -> None:
-    """Raises MessageChanged."""
+    """Mark waiting rows as taken by a turn. Raises MessageChanged if one of them waits no more as it was read."""
     sql = (
         "UPDATE inbox SET state = 'taken', turn = ?"
         " WHERE id = ? AND received_at = ? AND state = 'waiting' RETURNING id"

@@ -81,7 +81,7 @@ def without_password(address: str) -> str:
 
 
 async def unrecorded() -> None:
-    """The RecordUse of an address without a secret."""
+    """Record nothing: for an address without a password, which has no secret to use."""
 
 
 class Broken(Exception):
@@ -147,7 +147,7 @@ class LedgerTable:
             await self.record("secret", name=name, to=where)
 
     def use_of(self, name: str, url: str) -> RecordUse:
-        """Records the use of the password in a server's address, which is the setting `name`."""
+        """A function that records the use of the password in an address, which is the value of the setting `name`."""
         parts = urlsplit(url)
         if not (parts.username or parts.password):
             return unrecorded

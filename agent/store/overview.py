@@ -479,7 +479,7 @@ FROM outbox WHERE turn = ? ORDER BY id
 
 
 def _step(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of _STEP with its JSON decoded."""
+    """A turn's message, as the statement _STEP selects it, with its JSON decoded."""
     extra, short = json.loads(row["extra"] or "{}"), row["short"]
     return row | {
         **{name: extra.get(name, "") for name in ("thought", "name", "call")},

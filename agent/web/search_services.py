@@ -29,10 +29,10 @@ MENDS = f"The owner can mend that (docs/web.md). {engines.AWAY}"
 
 @dataclass(frozen=True, kw_only=True)
 class KeyedEngine:
-    """A service, whose key is read from `key_file` at each search, and its use recorded in the `ledger`.
+    """A search service with a key, which is read from `key_file` at each search; the `ledger` records its use.
 
-    `request` makes of key, query, time, language and page what aiohttp sends. `path` leads to the results in its answer,
-    `fields` are their title, text and date, `lacks` the options of `web search` that it does not take: words."""
+    `request` makes aiohttp's arguments from key, query, time, language and page. Words with spaces between them: `path`
+    is the way to the results in an answer, `fields` name a result's title, text and date, `lacks` options not taken."""
 
     name: str
     host: str

@@ -115,7 +115,7 @@ class ExternalServers:
         return endpoint.model_copy(update={"vision": self._vision_tests[key]})
 
     def restoring(self, chat: str) -> None:
-        """Nothing: prompts are saved on a server of our own alone."""
+        """Nothing to await: an external server saves no prompts."""
 
     async def save(self, chat: str) -> None:
         """Nothing to do."""

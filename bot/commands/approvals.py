@@ -109,7 +109,7 @@ def grant_list(grants: Sequence[Grant]) -> tuple[str, Keyboard]:
 
 
 def scope_digest(scope: str) -> str:
-    """A scope short enough for a button's key."""
+    """A digest of a scope, short enough for a button's key."""
     return hashlib.sha256(scope.encode()).hexdigest()[:12]
 
 

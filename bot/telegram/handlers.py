@@ -138,7 +138,7 @@ def on_command(command: Command) -> Handler:
 
 
 async def on_unknown_command(context: HandlerContext, update: Update) -> None:
-    """Answer an unknown command with help; in a group it may be another bot's, and "/home is full" is none."""
+    """Answer an unknown command with help, unless it is another bot's, or text such as "/home is full"."""
     message, call = update.message, command_call(context, update)
     if message and not is_command(message, message.get_bot().bot):
         await on_message(context, update)

@@ -128,7 +128,7 @@ def addressed(view: ParserView, start: int) -> Outcome:
 
 
 def _addressed(view: ParserView, header: str, start: int) -> Outcome:
-    """The body of a message whose header has been read."""
+    """What the header of a gpt-oss message makes of its body: a call, a thought, or text to show."""
     if recipient := _RECIPIENT.search(header):
         place = view.space(start)
         if place >= len(view.text) and not view.final:

@@ -183,8 +183,8 @@ def tidy(phrase: str) -> str:
 def scan(
     phrase: str, now: datetime, language: str = ENGLISH, *, whole: bool = True
 ) -> tuple[Draft, str]:
-    """The draft of as many clauses as stand at the beginning, and the rest in English. A clause that contradicts
-    those before it begins the rest, or is asked about where the phrase is nothing but a time (`whole`)."""
+    """Read clauses from the beginning of a phrase into a draft; return it with the rest of the phrase, in English. At a
+    clause that contradicts an earlier one the rest begins; with `whole`, a phrase without a rest, that raises."""
     if language != ENGLISH:
         from agent.schedule.times.languages import in_english
 

@@ -39,7 +39,7 @@ def lines(context: ToolContext) -> Sequence[str]:
 
 
 def no_lines(_context: ToolContext) -> Sequence[str]:
-    """FORMS names the others already."""
+    """No lines of /commands.txt: those of another command (FORMS) name this one."""
     return ()
 
 

@@ -16,7 +16,7 @@ def plan_line(context: ToolContext) -> Sequence[str]:
 
 
 def no_line(_context: ToolContext) -> Sequence[str]:
-    """FORMS names the subcommands already."""
+    """No line of /commands.txt: that of another subcommand (FORMS) names this one."""
     return []
 
 
