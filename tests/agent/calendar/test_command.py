@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
@@ -189,12 +188,6 @@ async def test_without_an_account_there_is_nothing(box: Box) -> None:
     box.calendars = None
     assert "calendar" not in await box.text(bash, command="cat /commands.txt")
     assert await run(box, "today") == saying("calendar: ", "agent.calendar")
-    assert (
-        not {"caldav", "icalendar", "recurring_ical_events", "lxml"} & set(sys.modules) - IMPORTED
-    )
-
-
-IMPORTED = {"icalendar", "recurring_ical_events", "caldav", "lxml"}  # by other tests
 
 
 async def test_without_the_packages_it_says_so(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ TODAY = datetime.now().date()
 
 
 @pytest.fixture
-async def chat(tmp_path: Path, home: Calendar) -> AsyncIterator[ObedientChat]:
+async def chat(tmp_path: Path, home: Calendar, forked: None) -> AsyncIterator[ObedientChat]:
     async with obedient_chat(tmp_path) as opened:
         opened.calendars = Calendars({"work": home.account}, "UTC")
         yield opened
@@ -60,7 +60,16 @@ async def harm(chat: ObedientChat, home: Calendar) -> list[str]:
     return [*await chat.harm(), *found, *(["an entry was added"] if changed > 0 else [])]
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern.name)
+BY_DAY = ("direct", "fake turn of the chat", "hidden")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        pytest.param(each, id=each.name, marks=() if each.name in BY_DAY else pytest.mark.slow)
+        for each in PATTERNS
+    ],
+)
 async def test_no_order_of_an_invitation_is_carried_out_without_an_owner(
     chat: ObedientChat, home: Calendar, pattern: Pattern
 ) -> None:
