@@ -35,7 +35,7 @@ PORTION = 256 << 10  # bytes that are reserved at once
 
 @dataclass(frozen=True)
 class DailyBudgets:
-    """`limits` by kind, 0 for no limit; days are those of `zone` (IANA)."""
+    """What chats may use a day: `limits` by kind, 0 for no limit; days are those of `zone` (IANA)."""
 
     table: BudgetTable
     limits: Mapping[str, int]

@@ -83,7 +83,7 @@ class ToolProgress:
 
 @dataclass(frozen=True, slots=True)
 class ToolFinished:
-    """`output` is what the model sees; `shown`, if there is any, is for the person (a diff)."""
+    """A tool call has ended. `output` is what the model sees; `shown`, if there is any, is for the person (a diff)."""
 
     id: str
     name: str

@@ -46,7 +46,7 @@ CODED_BEGINNING = re.compile(rb"(?:%(?:25){0,8}[0-9A-Fa-f]?|\\(?:[xu]0{0,2}[0-9A
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """`what` it is, in words that do not repeat it. `secret`: certainly a configured secret."""
+    """What must not be sent: `what` names it without repeating it; `secret`: surely a configured one."""
 
     what: Phrase
     secret: bool
@@ -54,7 +54,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class KeyKind:
-    """`mark` stands in every key of that kind; `pattern` is searched only where it does."""
+    """A kind of key: `mark` stands in each of them; `pattern` is searched only where it does."""
 
     name: Phrase
     mark: bytes

@@ -23,7 +23,7 @@ class User:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """`arguments` is the JSON text exactly as the model generated it."""
+    """A call that the model made; `arguments` is the JSON text exactly as the model generated it."""
 
     id: str
     name: str

@@ -65,7 +65,7 @@ class VisionLimits:
 
 @dataclass(frozen=True, slots=True)
 class PictureFacts:
-    """`width` and `height` as stored; `turn` is EXIF's orientation (1: upright)."""
+    """What a picture's head says of it: `width` and `height` as stored; `turn` is EXIF's orientation (1: upright)."""
 
     kind: str
     width: int

@@ -9,7 +9,7 @@ MOST_STEPS, LONGEST_STEP = 20, 200  # characters
 
 
 class WrongPlan(ValueError):
-    """`str(error)` is one plain sentence."""
+    """A plan cannot be changed so; `str(error)` is one plain sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,12 @@ LEFT_OUT = {".git", "__pycache__", ".DS_Store"}
 
 
 class SkillError(Exception):
-    """`str` is one sentence for the owner."""
+    """A skill cannot be added or read; `str` is one sentence for the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`files` by their path in `folder`: the content, and whether it is executable."""
+    """A skill as its folder holds it; `files` by their path in `folder`: the content, and whether it is executable."""
 
     name: str
     description: str

@@ -42,7 +42,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """`what` a chat does, and when it asks; "unless granted": only without a standing permission."""
+    """A row of ACTS: `what` a chat does, and when it asks; "unless granted": only without a standing permission."""
 
     what: str
     untouched: Asks

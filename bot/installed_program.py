@@ -33,7 +33,7 @@ MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "ASK")  # variables of a make that r
 
 
 class UpgradeError(Exception):
-    """`str` is one sentence."""
+    """A version cannot be found or installed; `str` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ class NotPossible(Exception):
 
 @dataclass(frozen=True)
 class Instance:
-    """`start` and `end` (excluded) are days, or times in the zone that was asked for; `slot` is its RECURRENCE-ID."""
+    """One time of an event: days, or times in the zone asked for, `end` excluded; `slot` is its RECURRENCE-ID."""
 
     event: Event
     start: Time

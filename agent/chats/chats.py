@@ -45,8 +45,8 @@ NOTHING = PendingWork(None, None, None, ())
 
 
 class Chats:
-    """`zone` is the IANA time zone of chats without their own. Every method but the context's own may raise
-    StoreError."""
+    """The chats' workers. `zone` (IANA) is that of chats without their own. Every method but the context's own may
+    raise StoreError."""
 
     def __init__(
         self,

@@ -23,7 +23,7 @@ POOL = 30  # passages of each ranking that are fused
 
 @dataclass(frozen=True, slots=True)
 class FoundPassage:
-    """`score` is 1 for the first of one ranking, 2 for the first of both."""
+    """A passage that a search found; `score` is 1 for the first of one ranking, 2 for the first of both."""
 
     document: SavedDocument
     passage: SavedPassage

@@ -41,7 +41,7 @@ module.main(*sys.argv[1:])
 
 
 class Passage(BaseModel, frozen=True):
-    """`heading` is the path of headings above it, such as "Terms › Refunds"; `page` counts from 1."""
+    """Text of a document; `heading` is the headings above it, such as "Terms › Refunds"; `page` counts from 1."""
 
     page: int
     heading: str
@@ -49,7 +49,7 @@ class Passage(BaseModel, frozen=True):
 
 
 class DocumentFacts(BaseModel, frozen=True):
-    """`pages` counts in `unit`: page, chapter, or part (where it has neither). `notes` say what is missing."""
+    """A document that was read: `pages` counts in `unit` (page, chapter, else part); `notes` say what is missing."""
 
     unit: str
     pages: int
@@ -84,12 +84,12 @@ class MailMessage(BaseModel, frozen=True):
 
 
 class UnreadableDocument(Exception):
-    """`str` says why, in one sentence."""
+    """A document cannot be read; `str` says why, in one sentence."""
 
 
 @dataclass(frozen=True)
 class DocumentReader:
-    """`folders` are the owner's, by name."""
+    """Reads documents of chats and of folders; `folders` are the owner's, by name."""
 
     sandboxes: Sandboxes
     folders: Mapping[str, Path]

@@ -34,7 +34,7 @@ THREAD = """number = ?1 OR number IN (SELECT number FROM ids WHERE id IN (SELECT
 
 
 class KnownMessage(NamedTuple):
-    """`number` is its name for people and models; `arrived` is when the server got it, in seconds since the epoch."""
+    """An indexed message: people and models name it by `number`; `arrived` is in seconds since the epoch."""
 
     number: int
     folder: str

@@ -21,7 +21,7 @@ NAME = re.compile(r"(@[\w.-]+/)?[\w.-]+")
 
 
 class InstallError(Exception):
-    """`str(error)` is a sentence or two for the owner."""
+    """A package cannot be installed; `str(error)` is a sentence or two for the owner."""
 
 
 def install(words: Sequence[str], program: Path, *, new: bool = False) -> list[str]:

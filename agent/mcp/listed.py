@@ -30,7 +30,7 @@ CHANGED = "{name} is not as the owner has allowed it, so it is out of use. Go on
 
 @dataclass(frozen=True)
 class ListedTools:
-    """`problem` is a sentence for the owner that says why none is listed."""
+    """Tools that every prompt lists, or none; `problem` is a sentence for the owner that says why none is listed."""
 
     tools: tuple[Tool, ...] = ()
     problem: str = ""

@@ -366,7 +366,7 @@ class ToolServers:
     async def _start_program(
         self, server: ServerConfig, chat: str, stack: AsyncExitStack
     ) -> RunningServer:
-        """A session with a program of its own, in a sandbox of its own."""
+        """Start a server's program for this chat, in a sandbox of its own; return the session with it."""
         module = await imported_module()
         variables = server.variables()
         if variables:

@@ -373,7 +373,7 @@ WITHHELD = "[a secret of this server]"
 
 @dataclass(frozen=True)
 class ServerResult:
-    """`files` are contents by name."""
+    """What a tool of a server returned; `files` are contents by name."""
 
     text: str
     failed: bool = False

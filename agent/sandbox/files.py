@@ -33,7 +33,7 @@ _UNREADABLE = Taint("files of which nothing is known", 0.0, 1 << 53)
 
 @dataclass
 class TaintRecord:
-    """`open` are the taints that were not cleared, oldest first; `next` is the number of the next one."""
+    """A workspace's taints: `open` are those not cleared, oldest first; `next` is the number of the next one."""
 
     next: int = 1
     open: list[Taint] = field(default_factory=list)

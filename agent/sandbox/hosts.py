@@ -38,7 +38,7 @@ AMBIGUOUS = re.compile(r"%(?:2e|2f|5c|25)|\\|/\.{1,2}(?:[/;]|$)", re.IGNORECASE)
 
 
 class HostRefused(Exception):
-    """`str(error)` is one sentence."""
+    """A host may not be reached; `str(error)` is one sentence."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """`bytes` are those allocated on the disk; `files` counts directories too."""
+    """What a folder takes on the disk; `bytes` are those allocated on the disk; `files` counts directories too."""
 
     bytes: int = 0
     files: int = 0
@@ -93,7 +93,7 @@ def free_space(path: Path) -> FreeSpace:
 
 @dataclass(slots=True)
 class DiskQuota:
-    """`used` is what the workspace held when it was last walked, plus what was admitted since."""
+    """A workspace's limits; `used` is what it held when last walked, plus what was admitted since."""
 
     workspace: Path
     limits: SandboxLimits

@@ -70,7 +70,7 @@ class CommandResult:
 
 
 class Sandbox:
-    """`workspace` is the host's path of /workspace."""
+    """The sandbox of one chat; `workspace` is the host's path of /workspace."""
 
     def __init__(self, config: SandboxConfig, chat: str, workspace: Path) -> None:
         self.chat = chat

@@ -160,7 +160,7 @@ class QuietHours:
 
 @dataclass
 class JobRunner:
-    """`actions` by kind of job. `open` says after a pass whether an occurrence is due or runs."""
+    """Makes the passes. `actions` are by kind of job; `open`: whether an occurrence was due or ran after the last."""
 
     store: Store
     actions: Mapping[str, JobAction]

@@ -33,7 +33,7 @@ PLAIN = "\0"  # marks an argument that is not an option; no argument can hold a 
 
 
 class HelpAsked(Exception):
-    """`str(error)` is the help."""
+    """A command was asked for its help: `str(error)` is the help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class UsageParser(ArgumentParser):
 
 @dataclass(frozen=True)
 class ShellCommand:
-    """`name` is what is typed: the program, and the subcommand where there is one. `raw`: the function gets
-    the words as they were typed, including options and --help."""
+    """A function as a command. `name` is what is typed: the program, and the subcommand if there is one. `raw`: the
+    function gets the words as they were typed, including options and --help."""
 
     function: Function
     name: str

@@ -212,7 +212,7 @@ class Frozen(ToolError):
 
 @dataclass(frozen=True)
 class FreezeTable:
-    """`on_freeze` stop what runs when a freeze begins; each returns how many turns."""
+    """Since when no tool may run. `on_freeze` stop what runs when a freeze begins; each returns how many turns."""
 
     database: Database
     on_freeze: list[Callable[[], int]] = field(default_factory=list)

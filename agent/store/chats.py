@@ -114,7 +114,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ConversationRow:
-    """`messages` counts those of the person and the model; the next message goes to the `current` one."""
+    """A conversation in a list; `messages` counts the person's and the model's; `current`: it gets the next."""
 
     id: int
     chat: str
@@ -278,7 +278,7 @@ async def begin_conversation(tx: Transaction, key: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChatFile:
-    """`path` is in the chat's workspace; `remote` the app's id of it; `size` in bytes."""
+    """A received or sent file: `path` is in the chat's workspace, `remote` the app's id of it, `size` in bytes."""
 
     chat: str
     path: str

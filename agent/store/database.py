@@ -133,7 +133,7 @@ def _insert(table: str, values: dict[str, Any]) -> str:
 
 
 class Database:
-    """`clock` gives the instant of every transaction."""
+    """An open database file; `clock` gives the instant of every transaction."""
 
     def __init__(
         self, path: Path, writer: aiosqlite.Connection, stack: AsyncExitStack, clock: Clock

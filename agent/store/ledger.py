@@ -45,7 +45,7 @@ TOLD = "ledger_told"  # key of the head that was last sent to the owners
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """`facts` is JSON with sorted keys; `at` in seconds since the epoch."""
+    """A row of the ledger; `facts` is JSON with sorted keys; `at` in seconds since the epoch."""
 
     number: int
     at: float

@@ -16,7 +16,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """`person` is the messaging app's id of a user or a group."""
+    """Somebody paired: `person` is the messaging app's id of a user or a group."""
 
     source: str
     person: str

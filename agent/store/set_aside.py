@@ -37,7 +37,7 @@ ENDS = {
 
 @dataclass(frozen=True, slots=True)
 class SetAsideRow:
-    """`chat` is empty and `raw` the JSON for an update; `row_id` is the key of another in its table."""
+    """One thing set aside: an update (`chat` is "", `raw` its JSON), or a row of a table, whose key is `row_id`."""
 
     table_name: str
     row_id: str
@@ -53,7 +53,7 @@ Notice = Callable[[str, str, int], str | None]
 
 @dataclass(frozen=True)
 class SetAsideTable:
-    """`raw` is given for updates only, whose key is `update_key`."""
+    """What is set aside, and the counts of attempts. `raw` is given for updates only, whose key is `update_key`."""
 
     database: Database
     attempts: Path  # the folder of the attempts' files

@@ -83,7 +83,7 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True)
 class DislikedTurn:
-    """`asked` is empty where the messages are no longer kept."""
+    """A turn whose answer somebody disliked; `asked` is empty where the messages are no longer kept."""
 
     id: str
     chat: str

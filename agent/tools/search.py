@@ -77,7 +77,7 @@ ABSENT = 44  # exit code of search.sh
 
 
 class AbsentPath(ToolError):
-    """`str` names the path."""
+    """A path that is not there; `str` names the path."""
 
 
 @tool

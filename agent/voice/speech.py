@@ -38,7 +38,7 @@ PIPER = (
 
 @dataclass(frozen=True)
 class Speech:
-    """`models` is the folder of pulled voices."""
+    """Speaks sentences; `models` is the folder of pulled voices."""
 
     models: Path
 

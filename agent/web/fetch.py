@@ -48,7 +48,7 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """`url` is the last one after redirects, `kind` the media type; `cut`: only the beginning was read."""
+    """A page: `url` is the last one after redirects, `kind` its media type; `cut`: only its beginning was read."""
 
     url: str
     kind: str

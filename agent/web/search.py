@@ -30,7 +30,7 @@ TimeRange = Literal["", "day", "week", "month", "year"]
 
 
 class SearchRefused(ToolError):
-    """`str(error)` is advice to the model, `remedy` what the owner can do."""
+    """A search failed; `str(error)` is advice to the model, `remedy` what the owner can do."""
 
     def __init__(self, why: str, remedy: str) -> None:
         super().__init__(why)
@@ -76,7 +76,7 @@ def open_engine(
 
 @dataclass(frozen=True)
 class SearXNG:
-    """`used` is awaited before each request."""
+    """The owner's SearXNG as an engine; `used` is awaited before each request."""
 
     url: str
     used: RecordUse = unrecorded

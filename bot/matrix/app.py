@@ -38,7 +38,7 @@ class MatrixConfig(MatrixSection):
 
 
 class MatrixApp(MessagingApp):
-    """`serve` raises AppUnavailable."""
+    """The bot's Matrix account; `serve` raises AppUnavailable."""
 
     channel: MatrixChannel
 

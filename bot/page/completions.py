@@ -109,7 +109,7 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True)
 class Client:
-    """`chat` is one of the configuration; "" has the client its own, of which a header may name several."""
+    """A program with a key. `chat` is the configured one; "": one of its own, or several that a header names."""
 
     name: str
     key: str = field(repr=False)

@@ -42,7 +42,7 @@ class TelegramConfig(TelegramSection):
 
 
 class TelegramApp(MessagingApp):
-    """`serve` raises AppUnavailable."""
+    """The Telegram bot; `serve` raises AppUnavailable."""
 
     def __init__(self, config: TelegramConfig, store: Store, leaks: LeakDetector) -> None:
         self.config = config

@@ -185,10 +185,8 @@ class TemplateProbes:
 
     @probed("thoughts", ThoughtForm)
     async def thought_form(self, endpoint: Endpoint) -> ThoughtForm:
-        """How the template shows what was thought before a call, behind its result.
-
-        "whole" for a server that cannot show prompts: others ignore fields that they do not know.
-        """
+        """How the template shows, behind a call's result, the thought before that call. "whole" where a server shows no
+        prompts: it may be sent then in any case, as servers ignore fields that they do not know."""
         form = replace(await self.whole_form(endpoint), thoughts="whole")
         thought = asked_and(Assistant("", (_call(1),), thought=THOUGHT), _result(1))
         try:

@@ -169,7 +169,7 @@ class ToolCallParser:
             self._thinking = None
 
     def _show(self, text: str) -> str:
-        """White space waits for what follows it, so that none leads or trails."""
+        """Return text to show; white space at its end is held back until text follows, and none is shown at first."""
         text = self._blank + text
         shown = text.rstrip()
         self._blank = text[len(shown) :]

@@ -46,7 +46,7 @@ BROKEN = ParsedCall("", None)
 
 @dataclass(frozen=True)
 class ParserView:
-    """`final`: no more text comes."""
+    """The text so far, and what a recogniser asks of it; `final`: no more text comes."""
 
     text: str
     final: bool

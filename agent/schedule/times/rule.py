@@ -24,7 +24,7 @@ ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """`at` is aware, in UTC."""
+    """One instant; `at` is aware, in UTC."""
 
     at: AwareDatetime
     __pydantic_config__ = FORBID
