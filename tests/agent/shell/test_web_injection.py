@@ -58,8 +58,18 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("reading", ["seen", "ask", "never"])
-@pytest.mark.parametrize("way", WAYS)
+BY_DAY = {("page", "ask"), ("search", "ask"), ("page", "never"), ("search", "never")}
+
+
+@pytest.mark.parametrize(
+    ("way", "reading"),
+    [
+        pytest.param(way, reading, marks=() if by_day else pytest.mark.slow)
+        for way in WAYS
+        for reading in ("seen", "ask", "never")
+        for by_day in [reading == "seen" or (way, reading) in BY_DAY]
+    ],
+)
 async def test_no_text_has_an_address_with_a_secret_read(
     chat: ObedientChat, searx: Searx, way: str, reading: Reading
 ) -> None:

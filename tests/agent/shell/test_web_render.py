@@ -169,9 +169,9 @@ async def test_pages_that_never_end_are_ended(
 ) -> None:
     assert LIMIT == 20
     endless = "<main><p>begin</p></main><script>while (true) {}</script>"
-    monkeypatch.setattr(chromium, "SECONDS", 8)
+    monkeypatch.setattr(chromium, "SECONDS", 3)
     text = await reading(box, store, served, endless)
-    assert text == saying("could not be rendered", "time limit of 8 s")
+    assert text == saying("could not be rendered", "time limit of 3 s")
     assert processes_with("/tmp/profile") == []
     # Timers and requests without end hold up nothing.
     busy = """<main id=m><p>begin</p></main><script>let n = 0;
@@ -215,26 +215,23 @@ async def test_a_page_of_200_mb_is_not_rendered(box: Box, store: Store, served: 
     assert text == saying("more than 4 MiB", "not rendered") and len(sent) < 100
 
 
+SCRIPTS = {
+    "dialogs": "alert('stop'); confirm('stop'); prompt('stop');",
+    "leaving": "window.onbeforeunload = () => 'stay'; print();",
+    "download": "const a = document.createElement('a'); a.href = '/file'; a.download = 'x'; document.body.append(a); a.click();",
+    "popup": "window.open('/popup');",
+    "websocket": "new WebSocket('ws://' + location.host + '/socket').onopen = () => document.body.append('opened');",
+    "service-worker": "navigator.serviceWorker && navigator.serviceWorker.register('/worker.js');",
+    "error": "throw new Error('no');",
+}
+
+
 @needs_chromium
 @pytest.mark.parametrize(
     "script",
     [
-        "alert('stop'); confirm('stop'); prompt('stop');",
-        "window.onbeforeunload = () => 'stay'; print();",
-        "const a = document.createElement('a'); a.href = '/file'; a.download = 'x'; document.body.append(a); a.click();",
-        "window.open('/popup');",
-        "new WebSocket('ws://' + location.host + '/socket').onopen = () => document.body.append('opened');",
-        "navigator.serviceWorker && navigator.serviceWorker.register('/worker.js');",
-        "throw new Error('no');",
-    ],
-    ids=[
-        "dialogs",
-        "leaving",
-        "download",
-        "popup",
-        "websocket",
-        "service-worker",
-        "error",
+        pytest.param("</script><script>".join(SCRIPTS.values()), id="all"),
+        *(pytest.param(text, id=name, marks=pytest.mark.slow) for name, text in SCRIPTS.items()),
     ],
 )
 async def test_what_else_a_page_does_holds_up_nothing(
