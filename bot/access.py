@@ -68,7 +68,7 @@ class Access:
         return "stranger"
 
     def flood(self, sender: Sender) -> Literal["no", "first", "more"]:
-        """Whether somebody exceeds the message rate; "first" the first time, when they are to be told."""
+        """Count a message; return whether its sender exceeds the rate, "first" where they are to be told of that."""
         if sender.user in self.owners:
             return "no"
         if sender.user not in self._floods and len(self._floods) >= MOST_GUARDED:

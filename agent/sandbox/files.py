@@ -262,7 +262,7 @@ class Files:
         return self._taints.open()
 
     async def settle(self) -> None:
-        """Wait until a change can be told by its time from the making of the workspace: two ticks of the clock."""
+        """Wait two ticks of the clock, so that later changes have other times than the making of the workspace."""
         with suppress(OSError):
             age = time.time() - self._workspace.stat().st_ctime
             if 0 <= age < 2 * CLOCK_TICK_SECONDS:

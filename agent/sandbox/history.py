@@ -667,7 +667,7 @@ def depth(path: str) -> tuple[int, str]:
 
 
 def write(path: Path, value: NamedTuple, head: str = "") -> None:
-    """Write a value behind a line of its own, in one step. json, as names need not be UTF-8."""
+    """Replace a file by the line `head` and a value in JSON, which holds names that are no UTF-8 too."""
     with replacing(path, sync=True) as new:
         new.write_text(f"{head}\n{json.dumps(value)}")
 

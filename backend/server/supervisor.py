@@ -152,7 +152,7 @@ class Supervisor:
         self._accepted = []
 
     def _serve(self) -> None:
-        """The server serves: whoever asked for it is told, and the owner of what memory was too short for, once."""
+        """Tell whoever requested the start that the server serves; tell the owner, once, what was reduced for memory."""
         self._settle(None)
         if self.state.alerts.stands("failed"):
             self.state.alerts.add("failed", "over", Phrase("The model answers now."))

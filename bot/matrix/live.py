@@ -152,7 +152,7 @@ class LiveEvent:
             await self._unfinished.remove(self._event)
 
     async def _put(self, text: str, keyboard: Keyboard = ()) -> bool:
-        """Whether it is shown now."""
+        """Send the event or edit it; return whether it shows this now."""
         if self._event:  # what is not sent yet has no id that buttons could be kept by
             text = with_buttons(text, keyboard)
         if not text or text == self._stands:

@@ -1,7 +1,7 @@
 """Devices verified by emoji: begun in an owner's app while `voltaire matrix verify` waits in a terminal.
 
-The terminal and the bot are two processes, which exchange one value of the bot's state, the terminal by the
-bot's control socket. nio's Sas does the cryptography. Single devices verify each other; nio has no cross-signing.
+The terminal and the bot are two processes. They exchange one value of the bot's state, which the terminal reads and
+writes by the bot's control socket. nio's Sas does the cryptography, of single devices: nio has no cross-signing.
 """
 
 import asyncio

@@ -109,8 +109,8 @@ def sender_of(message: Message, user: User) -> Sender:
 
 
 def addressing_sender(context: HandlerContext, message: Message) -> Sender | None:
-    """The sender of a message that is addressed to the bot, else None. Of bots, only an admin who writes as
-    the group."""
+    """The sender of a message that is addressed to the bot, else None. Other bots are not heard; an admin who writes
+    as the group, whom Telegram shows as one, is."""
     user = message.from_user
     if user is None:
         return None

@@ -98,7 +98,7 @@ class LiveMessage:
         await self._unfinished.remove(message_key(self._chat, self._message))
 
     async def _put(self, text: Styled, keyboard: Keyboard = ()) -> bool:
-        """Whether it is shown now."""
+        """Send the message or edit it; return whether it shows this now."""
         if self._given_up or not text.text:
             return False
         if self._message and self._stands == (text, keyboard):

@@ -108,7 +108,7 @@ def named_calls(name: str, value: dict[str, Any]) -> list[ParsedCall]:
 
 
 def python_calls(source: str, known: KnownTools) -> list[ParsedCall]:
-    """`bash(command="ls")`, alone or in a list, with literal arguments only; empty where it is something else."""
+    """The calls in a text such as `bash(command="ls")`, or a list of these, with literal arguments; else none."""
     try:
         tree = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
