@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from agent.approvals import Approvals
 from agent.budgets import DailyBudgets
 from agent.channels import Assignment, Channels, NoChannels
-from agent.context.window import ModelWindow, Spill, never, text_tokens, token_breakdown
+from agent.context.window import ModelWindow, Spill, text_tokens, token_breakdown
 from agent.errors import BackendAway, ToolError
 from agent.events import Emit, GpuQueued, Notice, TurnFinished
 from agent.language import translate_phrase, translated
@@ -499,7 +499,7 @@ async def open_agent(
             schemas,
             spill_into(boxes),
             model.useful,
-            model.shows_prompts if config.read_ahead else never,
+            config.read_ahead,
         )
         yield Agent(
             config=config,

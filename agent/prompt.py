@@ -69,6 +69,12 @@ def context_and_words(message: str) -> tuple[str, str]:
     return (block[1], message[block.end() :].strip()) if block else ("", message.strip())
 
 
+def day_opening(message: str) -> str:
+    """How every message of the same day begins as this one does."""
+    block = re.match(r"<context>\nnow: \S+ \S+ ", message)
+    return block[0] if block else ""
+
+
 def attached_files(context: str) -> list[tuple[str, str]]:
     """Path and description of each file that a context block names, but for those that could not be fetched."""
     return re.findall(r"(?m)^file: (.+?) \((?!.*not fetched)(.*)\)$", context)

@@ -266,7 +266,8 @@ class Endpoint(Value):
     """Where completions go. `extras`: the server has llama-server's own routes and fields.
 
     `keeps_prompts`: the prompt of a chat that loses its slot is kept in host memory. `saves_prompts`: it is
-    saved to the disk on request. `unloads`: the model is to be unloaded, after a moment in which prompts are saved.
+    saved to the disk on request. `rolls_back`: it is reused up to any token. `unloads`: the model is to be
+    unloaded, after a moment in which prompts are saved.
     `vision`: whether it accepts pictures, None if not yet tested; it uses at most
     `picture_pixels` of each.
     `url` has no `/v1`. `sampling` and `template` (chat_template_kwargs) belong
@@ -284,6 +285,7 @@ class Endpoint(Value):
     audio: bool = False  # accepts sound
     keeps_prompts: bool = False
     saves_prompts: bool = False
+    rolls_back: bool = False
     unloads: bool = False
     profile: str | None = None
     sampling: dict[str, Any] = Field(default_factory=dict)

@@ -70,16 +70,6 @@ async def whole() -> int | None:
     return None
 
 
-async def always() -> bool:
-    """Return True: read ahead on any server that shows its prompts."""
-    return True
-
-
-async def never() -> bool:
-    """Return False: reading ahead is switched off."""
-    return False
-
-
 @dataclass
 class ModelWindow:
     """`schemas` is the wire form of the tools; `useful` the profile's useful context in tokens; `read_ahead`
@@ -91,7 +81,7 @@ class ModelWindow:
     schemas: tuple[Mapping[str, Any], ...]
     spill: Spill = nowhere
     useful: Callable[[], Awaitable[int | None]] = whole
-    read_ahead: Callable[[], Awaitable[bool]] = always
+    read_ahead: bool = True
     audit: CacheAudit = field(default_factory=CacheAudit)
     _served: str = ""  # the chat of this process's last call: the server's slot is its own
     _prefixes: dict[int, int] = field(default_factory=dict)
@@ -154,7 +144,7 @@ class ModelWindow:
         try:
             if await self._compact_if_high(chat):
                 await self.warm(chat)
-            elif await self.read_ahead():
+            elif self.read_ahead:
                 while not await self.warm(chat, changed=True):
                     pass
         except (ContextFull, ModelRefused) as error:

@@ -21,6 +21,7 @@ from backend import proc
 from backend.config import BackendConfig
 from backend.files import replace_text
 from backend.models.gguf_header import NotAModel, picture_pixels, read_header, with_projector
+from backend.models.memory import cached_layers
 from backend.models.placement import (
     PCI_ORDER,
     DoesNotFit,
@@ -93,6 +94,7 @@ class Launch:
     changes: tuple[Phrase, ...]
     draft_mib: float = 0
     picture_pixels: int = PICTURE_PIXELS
+    rolls_back: bool = False
 
     @property
     def cache_ram_bytes(self) -> float:
@@ -169,6 +171,7 @@ async def prepare(config: BackendConfig, profile: Profile, *, measure: bool = Tr
         picture_pixels=await asyncio.to_thread(picture_pixels, mmproj)
         if mmproj
         else PICTURE_PIXELS,
+        rolls_back=await asyncio.to_thread(can_roll_back, model),
     )
 
 
@@ -289,6 +292,16 @@ def undated_template(model: Path) -> str | None:
         return None  # a file would also replace the model's second template, for tools
     undated = WHOLE_DATE.sub(f'"{NO_DATE}"', template)
     return undated if undated != template else None
+
+
+def can_roll_back(model: Path) -> bool:
+    """Whether the server reuses a prompt up to any token: every layer caches all tokens, and nothing else."""
+    try:
+        header = read_header(model)
+        whole = not header.get("attention.sliding_window")
+        return whole and all(layer.key for layer in cached_layers(header))
+    except (NotAModel, OSError, LookupError, TypeError, ValueError):
+        return False
 
 
 def sized_flags(profile: Profile, model: Path) -> dict[str, str]:

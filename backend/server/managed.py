@@ -69,6 +69,7 @@ class ManagedServer:
             picture_pixels=run.launch.picture_pixels,
             audio=run.audio,
             saves_prompts=run.chats is not None and run.chats.active,
+            rolls_back=run.launch.rolls_back,
             unloads=self.supervisor.lending.lend is not None,
             keeps_prompts=run.profile.flag("--cache-ram") != "0",
         )

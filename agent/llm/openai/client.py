@@ -34,6 +34,7 @@ from agent.llm.openai.wire import (
 from agent.llm.tool_call_parser import opened_thought
 from agent.messages import Assistant, Message, User
 from agent.model import Ahead, Completion, ModelRefused, Piece, PrefillProgress, Request, TextPiece
+from agent.prompt import day_opening
 from agent.store.key_values import KeyValueTable
 from backend.client import BackendUnavailable
 from backend.protocol import Endpoint, Phrase, Prefix
@@ -159,7 +160,8 @@ class OpenAIModel:
         """The common beginning of two prompts: the conversation with one and with another message behind it.
 
         In tokens, so that the server's cache ends exactly there: hybrid and sliding-window models
-        cannot go back. Pictures are no tokens: a conversation with some is a text, cut at a token's end.
+        cannot go back; where others can, the day of the last message is taken for that of the next.
+        Pictures are no tokens: a conversation with some is a text, cut at a token's end.
         """
         messages = with_empty_images(request.messages)
 
@@ -177,7 +179,9 @@ class OpenAIModel:
                 return await self.probes.rendered(endpoint, wire)
 
             try:
-                prompts = [await shown(*messages, User(words)) for words in WORDS]
+                texts = (each.text for each in reversed(messages) if isinstance(each, User))
+                opening = day_opening(next(texts, "")) if endpoint.rolls_back else ""
+                prompts = [await shown(*messages, User(opening + words)) for words in WORDS]
                 last = messages[-1]
                 if changed and isinstance(last, Assistant) and not last.thought:
                     before = await shown(*messages[:-1])

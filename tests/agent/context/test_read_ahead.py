@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from agent.context.compaction_plan import sent
-from agent.context.window import ModelWindow, always, never
+from agent.context.window import ModelWindow
 from agent.errors import ContextFull
 from agent.llm.openai import OpenAIModel
 from agent.messages import Assistant, ToolCall, ToolResult, User
@@ -46,17 +46,22 @@ TEMPLATE = """\
 {% endfor %}
 {%- if add_generation_prompt %}<|im_start|>assistant
 {% endif %}"""
+DAYS = ("Sat 2026-11-28", "Sun 2026-11-29")
 LONG = "It is as it should be. " * 1_200  # 7,000 tokens: seconds for the toy
 
 
 async def a_turn(
-    store: Store, chat: str = "tg:1", result: str = "done", images: tuple[str, ...] = ()
+    store: Store,
+    chat: str = "tg:1",
+    result: str = "done",
+    images: tuple[str, ...] = (),
+    head: str = "<context>\n</context>\n",
 ) -> int:
     """A finished turn with a thought, a call and its result; the conversation."""
     await store.inbox.add(Incoming(chat, "s", f"{chat} 1", "look"))
     rows = await store.inbox.waiting(chat)
-    asked = User("<context>\n</context>\nlook", images)
-    said = RenderedMessage("<context>\n</context>\n", asked, ())
+    asked = User(f"{head}look", images)
+    said = RenderedMessage(head, asked, ())
     turn = await store.turns.begin(f"turn of {chat}", rows, said)
     call = ToolCall("call00001", "bash", '{"command": "ls"}')
     for message in (
@@ -137,6 +142,27 @@ async def test_a_request_gets_through_at_once_and_the_rest_is_read_after_it(
         answer = await next_message(store, model)
         prompt, cached = answer.prompt_tokens or 0, answer.cached_tokens or 0
         assert prompt > 5_000 and prompt - cached < 24
+
+
+@pytest.mark.parametrize("rolls_back", [True, False])
+async def test_the_day_of_the_last_message_is_read_ahead_where_the_cache_rolls_back(
+    store: Store, toy: Path, rolls_back: bool
+) -> None:
+    today, tomorrow = (f"<context>\nnow: {day} 09:30 UTC\n</context>\n" for day in DAYS)
+    await a_turn(store, head=today)
+    _, entries = await store.transcript.current("tg:1")
+    read = []
+    async with (
+        serve(toy, 4096) as served,
+        opened(served.model_copy(update={"rolls_back": rolls_back})) as model,
+    ):
+        for head in (today, tomorrow):
+            await ModelWindow(store, model, LocalGpuQueue(), ()).warm("tg:1")
+            asked = (*sent(entries), User(f"{head}go on"))
+            answer = await completed(model, Request(asked, max_tokens=1))
+            read.append((answer.prompt_tokens or 0) - (answer.cached_tokens or 0))
+    assert read[1] < 60
+    assert (read[0] <= read[1] - 8) == rolls_back, read
 
 
 @pytest.mark.parametrize(
@@ -242,7 +268,7 @@ async def test_it_reads_where_that_saves_something_and_takes_nothing_from_others
     model = Changing(lambda request: Assistant("ok"))
     model.repeats = bool(fields.get("repeats"))
     model.others_kept = bool(fields.get("others_kept"))
-    read_ahead = always if fields.get("read_ahead", True) else never
+    read_ahead = bool(fields.get("read_ahead", True))
     window = ModelWindow(store, model, LocalGpuQueue(), (), read_ahead=read_ahead)
     window._served = str(fields.get("served", "tg:1"))
     await window.rest("tg:1")

@@ -72,6 +72,7 @@ async def test_a_chat_is_warm_after_restarts_with_others_used_between(
             await talk(it, chat)
         await restarted(it)
         read = {chat: await again(it, chat) for chat in "abc"}
+        assert (await it.client.endpoint()).rolls_back == (kind == "llama")
     async with warm(config) as it:
         read["a again"] = await again(it, "a")
         status = await it.client.status()
