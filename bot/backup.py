@@ -45,6 +45,7 @@ log = logging.getLogger(__name__)
 LEFT_OUT = {
     "run",
     "slots",
+    "urgent",
     "cuda",
     "models",
     "sandbox",

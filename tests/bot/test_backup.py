@@ -104,15 +104,18 @@ async def test_what_undo_keeps_is_left_out(state: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("secrets", [False, True])
-async def test_what_is_saved_of_prompts_is_in_no_backup(
+async def test_what_the_backend_keeps_for_its_servers_is_in_no_backup(
     state: Path, tmp_path: Path, secrets: bool
 ) -> None:
-    (state / "slots").mkdir()
-    (state / "slots" / "a-b-9-1.chat").write_text("a prompt")
+    for file in ("slots/a-b-9-1.chat", "urgent/run/key"):
+        (state / file).parent.mkdir(parents=True)
+        (state / file).write_text("a prompt, or the key of a server that has ended")
     await backup(state, tmp_path / "b.tar.gz", None, secrets=secrets)
     with tarfile.open(tmp_path / "b.tar.gz") as tar:
         names = tar.getnames()
-    assert "voltaire.db" in names and not [name for name in names if "slots" in name]
+    assert "voltaire.db" in names and not [
+        name for name in names if "slots" in name or "urgent" in name
+    ]
 
 
 def test_a_folder_that_a_sandbox_has_closed_is_left_out() -> None:
