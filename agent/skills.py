@@ -41,7 +41,7 @@ class SkillError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as its folder holds it; `files` by their path in `folder`: the content, and whether it is executable."""
+    """A skill; `files` has by path in `folder` each file's content, and whether it is executable."""
 
     name: str
     description: str

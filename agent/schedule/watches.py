@@ -162,7 +162,7 @@ def figure(text: str) -> float:
 
 
 def watched(task: str) -> str:
-    """What a task has watched, "" if it is none: one that begins with "watch", or asks to be told of what can be."""
+    """What a task orders to watch, by "watch ..." or by asking to be told of what can be watched; "" if neither."""
     patterns = begin_patterns() if len(task) <= MOST_CHARACTERS else ()
     for found in filter(None, (pattern.fullmatch(task) for pattern in patterns)):
         subject, order = found["rest"].strip(" ?\n"), found.groupdict().get("order")
