@@ -90,9 +90,10 @@ def install(folder: Path, plan: Sequence[str], silent: float = 3.0) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_text(json.dumps({"plan": list(plan), "silent": silent}))
     program = folder / "llama-server"
+    (folder / "help").write_text(HELP)
     program.write_text(
-        f'#!/bin/sh\nexec env PYTHONPATH="{ROOT}" "{sys.executable}" -m fakes.llama_server '
-        f'--plan "{folder}/plan.json" "$@"\n'
+        f'#!/bin/sh\ncase "$*" in *--help*) exec cat "{folder}/help" ;; esac\n'
+        f'exec env PYTHONPATH="{ROOT}" "{sys.executable}" -m fakes.llama_server --plan "{folder}/plan.json" "$@"\n'
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     return program
@@ -347,14 +348,10 @@ def planned_fault(plan: Path) -> tuple[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--plan", type=Path)
-    parser.add_argument("--help", action="store_true")
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("-c", type=int, default=4096)
     parser.add_argument("--slot-save-path", type=Path)
     chosen, _ = parser.parse_known_args()
-    if chosen.help:
-        print(HELP)
-        return
     fault, silent = planned_fault(chosen.plan)
     if fault == "oom load":
         print(BUFFERS, file=sys.stderr)
