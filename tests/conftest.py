@@ -44,6 +44,11 @@ LONGEST = (
     "bot/cli/test_demo",
     "bot/test_setup",
     "bot/cli/test_doctor_remedies",
+    "agent/llm/openai/test_real_templates",
+    "test_fuzz",
+    "test_wheel",
+    "test_languages",
+    "test_examples",
 )
 
 
