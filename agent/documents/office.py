@@ -135,6 +135,7 @@ class Row:
 
     outside: list[str]
     cells: list[str] = field(default_factory=list)
+    printed: bool = True
 
 
 class Flow:
@@ -209,7 +210,8 @@ class Flow:
             return
         row = self.rows.pop()
         self._pieces = row.outside
-        if line := joined_cells(row.cells):
+        line = joined_cells(row.cells)
+        if line and row.printed:
             if self.rows:  # a table within a cell
                 self.add(f" {line} ")
             else:
@@ -306,7 +308,7 @@ def numeral(number: int, form: str) -> str:
 # -- Word ---------------------------------------------------------------------
 
 # Elements with what is not printed: a Fallback repeats what stands beside it for older programs.
-NOT_PRINTED = ("Fallback", "rt", "del", "moveFrom", "pPrChange", "rPrChange", "numberingChange", "tblPrChange",
+NOT_PRINTED = ("Fallback", "rt", "pPrChange", "rPrChange", "numberingChange", "tblPrChange",
                "tcPrChange", "trPrChange", "sectPrChange")  # fmt: skip
 # Signs of fonts that have no letters, by the last byte of their code.
 SYMBOLS = {"symbol": {0xB0: "°", 0xB1: "±", 0xB4: "×", 0xB7: "•", 0xA3: "≤", 0xB3: "≥", 0xB9: "≠", 0xBB: "≈",
@@ -443,6 +445,8 @@ def word_text(
     found_notes: dict[str, str] | None = None,
 ) -> None:
     in_text = hidden = in_properties = raised = struck = False
+    gone = joined = no_cell = False  # a deletion of words, of a paragraph's end, of a cell
+    in_row = False
     style = name = note = ""
     at: int | None = None
     columns, merged = 1, ""
@@ -450,6 +454,20 @@ def word_text(
     for edge, element, given in part_events(files, part, NOT_PRINTED):
         value = given.get("val", "")
         match edge, element:
+            case "start", "p" if not gone:
+                joined = False
+            case "start" | "end", "trPr":
+                in_row = edge == "start"
+            case "start", "del" if in_row and flow.rows:
+                flow.rows[-1].printed = False
+            case "start", "del" | "moveFrom" if in_properties:
+                joined = True
+            case "start", "cellDel":
+                no_cell = True
+            case (("start" | "end"), ("del" | "moveFrom")):
+                gone = edge == "start" and not in_row and not in_properties
+            case _ if gone:
+                continue
             case "text", _ if in_text and not hidden:
                 flow.add(marked(element, raised=raised, struck=struck))
             case "start" | "end", "t":
@@ -478,7 +496,7 @@ def word_text(
                 in_properties = False
                 form = resolved(styles, style)
                 flow.level = form.level
-                if lists:
+                if lists and not joined:
                     own = name or form.list
                     flow.add(lists.next(own, at if at is not None or name else form.at, style))
             case "start", "noBreakHyphen" if not hidden:
@@ -515,7 +533,7 @@ def word_text(
             case "start", "gridBefore":
                 flow.end_cell(whole(value))
             case "start", "tc":
-                columns, merged = 1, ""
+                columns, merged, no_cell = 1, "", False
             case "start", "gridSpan":
                 columns = whole(value)
             case "start", "vMerge":
@@ -523,7 +541,9 @@ def word_text(
             case "start", "hMerge" if value != "restart":
                 merged = "left"
             case "end", "tc":
-                if merged == "continue":
+                if no_cell:
+                    flow.taken()
+                elif merged == "continue":
                     flow.covered_cell()
                     flow.end_cell(columns - 1)
                 elif merged == "left":
@@ -533,7 +553,7 @@ def word_text(
                 columns, merged = 1, ""
             case "end", "tr":
                 flow.end_row()
-            case "end", "p":
+            case "end", "p" if not joined:
                 flow.finish()
 
 

@@ -34,6 +34,19 @@ def cell(text: str, properties: str = "") -> str:
     return f"<w:tc><w:tcPr>{properties}</w:tcPr>{words(text)}</w:tc>"
 
 
+def row(*cells: str, properties: str = "") -> str:
+    return f"<w:tr><w:trPr>{properties}</w:trPr>{''.join(map(cell, cells))}</w:tr>"
+
+
+def table(*rows: str) -> str:
+    return f"<w:tbl>{''.join(rows)}</w:tbl>"
+
+
+GONE = "<w:del><w:r><w:delText>gone</w:delText><w:tab/></w:r></w:del>"
+ENDLESS = "<w:rPr><w:del/></w:rPr>"
+CLAUSE = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
+
+
 def levels(*forms: tuple[str, str]) -> str:
     return "".join(
         f'<w:lvl w:ilvl="{n}"><w:start w:val="1"/><w:numFmt w:val="{form}"/><w:lvlText w:val="{text}"/></w:lvl>'
@@ -131,6 +144,21 @@ WORD = {
     "style based on another": (words("Term", properties=style("Own")), ["# Article 1: Term"]),
     "number taken off": (words("Term", properties=style("H1") + '<w:numPr><w:numId w:val="0"/></w:numPr>'), ["# Term"]),
     "deletion": (words("Fee ", "<w:del><w:r><w:delText>100</w:delText></w:r></w:del>", "<w:ins><w:r><w:t>200</w:t></w:r></w:ins>"), ["Fee 200"]),
+    "a deleted row": (table(row("a"), row("b", properties="<w:del w:id='1'/>"), row("c")), ["a", "c"]),
+    "a deleted row with deleted words": (table(row("a"), f"<w:tr><w:trPr><w:del/></w:trPr><w:tc>{words(GONE)}</w:tc></w:tr>"), ["a"]),
+    "a deleted row in a table in a cell": (table(f"<w:tr><w:tc>{table(row('x'), row('y', properties='<w:del/>'))}{words('z')}</w:tc></w:tr>"), ["x z"]),
+    "a table in a deleted row": (table(f"<w:tr><w:trPr><w:del/></w:trPr><w:tc>{table(row('x'))}{words('z')}</w:tc></w:tr>", row("c")), ["c"]),
+    "a deletion that was undone": (table(row("a", properties="<w:trPrChange><w:trPr><w:del/></w:trPr></w:trPrChange>")), ["a"]),
+    "an added row": (table(row("a", properties="<w:ins/>")), ["a"]),
+    "a deleted cell": (table(f"<w:tr>{cell('a')}{cell('b', '<w:cellDel/>')}{cell('c')}</w:tr>"), ["a | c"]),
+    "an added cell": (table(f"<w:tr>{cell('a')}{cell('b', '<w:cellIns/>')}</w:tr>"), ["a | b"]),
+    "a deleted paragraph": (words("a") + words(GONE, properties=ENDLESS) + words("b"), ["a", "b"]),
+    "a deleted end of a paragraph": (words("a ", properties=ENDLESS) + words("b"), ["a b"]),
+    "a deleted clause": (numbered("a") + words(GONE, properties=f"{CLAUSE}{ENDLESS}") + numbered("b"), ["1. a", "2. b"]),
+    "a paragraph moved away": (numbered("a") + words("<w:moveFrom><w:r><w:t>x</w:t></w:r></w:moveFrom>", properties=f"{CLAUSE}<w:rPr><w:moveFrom/></w:rPr>") + numbered("b"), ["1. a", "2. b"]),
+    "a deleted footnote": (words("a", f"<w:del>{note(2)}</w:del>", "b", note(3)), ["ab [1: Each month.]"]),
+    "deleted tabs, breaks, signs": (words("a", "<w:del><w:r><w:tab/><w:br/><w:noBreakHyphen/><w:sym w:font='Symbol' w:char='F0B0'/></w:r></w:del>", "b"), ["ab"]),
+    "added words of which some are deleted": (words("<w:ins><w:r><w:t>a</w:t></w:r><w:del><w:r><w:delText>b</w:delText></w:r></w:del><w:r><w:t>c</w:t></w:r></w:ins>"), ["ac"]),
     "moved away": (words("<w:moveFrom><w:r><w:t>gone </w:t></w:r></w:moveFrom>", "<w:moveTo><w:r><w:t>here</w:t></w:r></w:moveTo>"), ["here"]),
     "older properties": (words("a", properties=f"<w:pPrChange><w:pPr>{style('H1')}</w:pPr></w:pPrChange>"), ["a"]),
     "hidden": (words("a", run("<w:rPr><w:vanish/></w:rPr><w:t>secret</w:t>"), run('<w:rPr><w:vanish w:val="0"/></w:rPr><w:t>b</w:t>')), ["ab"]),
@@ -600,6 +628,29 @@ SHORT = [
 def test_the_encoding_of_a_few_letters_is_said_to_be_unknown(encoding: str, text: str) -> None:
     _, said = decoded(text.encode(encoding))
     assert said == saying("unknown", "may be wrong")
+
+
+OLDER = [
+    *[("cp932", text) for text in ("ﾀﾅｶ ﾀﾛｳ\n", "ﾅﾏｴ;ﾄｼ\nﾀﾅｶ;5\n", "ｶﾌﾞｼｷｶﾞｲｼｬ\n", "株式会社ｱｲﾜ\n名前;ﾌﾘｶﾞﾅ\n", "ｻﾄｳ ﾊﾅｺ,03-1234\n", "ﾐｽﾞﾎｷﾞﾝｺｳ\nﾐﾂｲｽﾐﾄﾓ\n", "｢ﾊﾟﾝ｣､ｷﾞｭｳﾆｭｳ｡\n")],
+    ("euc_jp", "ﾀﾅｶ;東京\n"), ("iso2022_jp_ext", "ｱｲｳｴｵ\n"), ("iso2022_jp_ext", "ﾀﾅｶ;東京\n"),
+    *[(f"utf-16-{order}", text) for order in ("le", "be") for text in ("合同期限三年", "中文", "日本語", "東京都港区", "我在北京。", "계약기간", "こんにちは", "姓名，电话", "臺北市信義區", "北京欢迎你，今天天气很好。")],
+    *[(code, text) for code in ("cp037", "cp500", "cp1140") for text in ("HELLO WORLD 123 MAIN STREET\n", "invoice 4711 total 19.99 due 2026-01-05", "A B C 1 2 3", "00012345 SMITH     JOHN      19991231")],
+    *[("cp437", text) for text in ("┌──┐\n│Größe│\n└──┘\n", "╔══╗\n║ab║\n╚══╝\n", "░▒▓ 50%\n", "│a│\n├───┼───┤\n", "España ═══════ ñandú\n")],
+    ("cp866", "╔═══╗\n║Имя Пётр║\n╚═══╝\n"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("encoding", "text"), OLDER)
+def test_encodings_of_older_machines_are_read(encoding: str, text: str) -> None:
+    assert decoded(text.encode(encoding))[0] == text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [("cp437", "5 ¢\n"), ("cp437", "¥100\n"), ("cp437", "√2\n"), ("cp037", "HELLO"), ("cp273", "Müller wohnt in Köln\n"), ("cp437", "╒═╕\n")],
+)  # fmt: skip
+def test_what_may_be_wrong_is_said_to_be_so(encoding: str, text: str) -> None:
+    assert decoded(text.encode(encoding))[1] == saying("may be wrong")
 
 
 def test_what_is_no_text_in_any_encoding_is_said_to_be_unknown() -> None:
