@@ -17,10 +17,13 @@ LONGEST = 64  # characters of a word; longer ones are data
 PREFIX = 4  # letters that are enough to look for words that begin with them
 COMPOUND = 40  # letters of the longest word whose parts are indexed
 
+# Signs that people write as words, such as emoji.
+_EMOJI = "\u231a-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001f3fa\U0001f400-\U0001faff"
 # Scripts that put no spaces between words, or glue particles to them: Thai, Lao, Tibetan, Burmese, Hangul, Khmer,
 # Tai, kana, Bopomofo, Han, Yi. Indexed by pairs of characters, as Lucene's CJKAnalyzer does.
 _UNSPACED = (
-    "\u0e00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005-\u3007\u3041-\u31ff"
+    _EMOJI
+    + "\u0e00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u3005-\u3007\u3041-\u31ff"
     "\u3400-\u9fff\ua000-\ua4cf\ua960-\ua97f\ua980-\ua9ff\uaa60-\uaa7f\uac00-\ud7ff\U00020000-\U0003ffff"
 )
 # Vowel signs, which are no letters to `re`: of Indic scripts, and of those above.
@@ -28,7 +31,7 @@ _SIGNS = (
     "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0981-\u0df3\u0e31-\u0e4e"
     "\u0eb1-\u0ece\u0f18-\u0fbc\u102b-\u1049\u1056-\u109d\u17b4-\u17d3\u1a55-\u1a7f\u3099\u309a\U00011000-\U00011fff"
 )
-_WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}])+")
+_WORD = re.compile(rf"(?:[^\W_]|[{_SIGNS}{_EMOJI}])+")
 # Words and figures with a hyphen or apostrophe in them, and figures whose thousands are divided.
 _DIVIDED = re.compile(
     r"[^\W_]{1,20}(?:[-'’‐‑][^\W_]{1,20}){1,3}|\d{1,3}(?:[.,\u00a0\u202f]\d{3}){1,4}(?!\d)"
@@ -39,7 +42,7 @@ _MIXED = re.compile(r"[a-z]{1,8}\d{1,12}|\d{1,12}[a-z]{1,8}")
 _PIECES = re.compile(r"[a-z]+|\d+")
 _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]"
+    "[\u00ad\u034f\u061c\u0640\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff]"
 )
 # Accents and points; but й is a letter of its own.
 _MARKS = re.compile(
