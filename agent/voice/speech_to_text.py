@@ -216,7 +216,7 @@ class SpeechToText:
                     if samples := await asyncio.to_thread(without_silence, samples):
                         async with asyncio.timeout(PIECE_SECONDS):
                             said = await recognizer.words(box, wav(samples))
-                        words.append(spoken_words(said))
+                        words.append(spoken_words(said, steady=is_steady(samples)))
                         spoken_at = at if words[-1] else spoken_at
                     seconds = at
                     await progress(seconds)
@@ -243,6 +243,7 @@ def whisper_model(folder: Path) -> Path | None:
 
 QUIET = 60  # of 32,767, the mean of a window: about -55 dB, where no voice is
 MARGIN = HEARD_RATE // 2  # samples that are kept before and after what is heard
+VOICED = 3  # windows, the length of the shortest word
 NO_SPEECH = 0.8  # probability; Whisper itself leaves out text above 0.6 if it is unsure of it
 MARKS = re.compile(
     r"[\[【][^\[\]【】]*[\]】]|[(（][^()（）]*[)）]|\*[^*]*\*|<\|[^|]*\|>|♪[^♪]*♪|[♪♫🎵🎶]"
@@ -287,6 +288,10 @@ cảm ơn các bạn đã theo dõi
 請不吝點贊訂閱轉發打賞支持明鏡與點點欄目
 """.splitlines()
 )
+MUTTERED = frozenset(
+    "bye byebye goodbye thankyou thanks ok okay oh so hmm mhm uh danke tschüss merci aurevoir gracias adiós"
+    " спасибо пока 谢谢 再见 ありがとうございました おやすみなさい 감사합니다".split()
+)
 # The same, in their variants.
 VARIANTS = re.compile(
     "(bye)?thank(s|you)(somuch)?forwatching(thisvideo)?(and(ill)?seeyou(inthenextvideo|nexttime))?|(ill)?seeyouinthenextvideo|you"
@@ -302,29 +307,40 @@ CREDITS = re.compile(
 
 def without_silence(samples: bytes) -> bytes:
     """The samples from the first window that could be a voice to the last; b"" if there is none."""
-    sound = array("h", samples[: len(samples) // WIDTH * WIDTH])
-    loud = [
-        at
-        for at in range(0, len(sound), WINDOW)
-        if sum(map(abs, sound[at : at + WINDOW])) > QUIET * len(sound[at : at + WINDOW])
-    ]
+    loud = [at for at, level in enumerate(levels(samples)) if level > QUIET]
     if not loud:
         return b""
-    return sound[max(0, loud[0] - MARGIN) : loud[-1] + WINDOW + MARGIN].tobytes()
+    first, last = loud[0] * WINDOW - MARGIN, (loud[-1] + 1) * WINDOW + MARGIN
+    return samples[max(0, first) * WIDTH : min(last, len(samples) // WIDTH) * WIDTH]
 
 
-def spoken_words(text: str) -> str:
-    """The text without marks of silence; "" where it is only what Whisper writes when nobody speaks."""
+def levels(samples: bytes) -> list[float]:
+    """The mean loudness of each window."""
+    sound = array("h", samples[: len(samples) // WIDTH * WIDTH])
+    windows = (sound[at : at + WINDOW] for at in range(0, len(sound), WINDOW))
+    return [sum(map(abs, window)) / len(window) for window in windows]
+
+
+def is_steady(samples: bytes) -> bool:
+    """Whether they are equally loud throughout, as a fan is and no voice."""
+    found = sorted(levels(samples))
+    return len(found) > VOICED and found[-VOICED] < 2 * found[len(found) // 2]
+
+
+def spoken_words(text: str, *, steady: bool = False) -> str:
+    """The text without marks of silence; "" where it is only what Whisper writes when nobody speaks. In a `steady`
+    sound that is also what people do say, such as "bye"."""
     text = " ".join(BLANK.sub(" ", text).split())
     if not any(map(str.isalnum, MARKS.sub("", text))):
         return ""
+    unsaid = PHANTOMS | MUTTERED if steady else PHANTOMS
+
+    def phantom(said: str) -> bool:
+        return said in unsaid or VARIANTS.fullmatch(said) is not None
+
     sentences = filter(None, map(letters, re.split(r"(?<=[.!?。！？])\s*", text)))
-    unsaid = phantom(letters(text)) or all(map(phantom, sentences))
-    return "" if unsaid or CREDITS.fullmatch(text) else text
-
-
-def phantom(said: str) -> bool:
-    return said in PHANTOMS or VARIANTS.fullmatch(said) is not None
+    nobody = phantom(letters(text)) or all(map(phantom, sentences))
+    return "" if nobody or CREDITS.fullmatch(text) else text
 
 
 class Segment(BaseModel):

@@ -1,12 +1,13 @@
 """What nobody said is not passed on as a person's words."""
 
+import math
 import random
 from array import array
 
 import pytest
 
 from agent.voice.sound import HEARD_RATE
-from agent.voice.speech_to_text import spoken_segments, spoken_words, without_silence
+from agent.voice.speech_to_text import is_steady, spoken_segments, spoken_words, without_silence
 
 NOBODY = [
     "",
@@ -88,13 +89,54 @@ def test_what_people_say_stays(text: str) -> None:
     assert spoken_words(text) == text
 
 
-def test_marks_of_silence_go_and_the_words_stay() -> None:
-    assert spoken_words("Buy milk. [BLANK_AUDIO]") == "Buy milk."
-
-
 def sound(seconds: float, loud: int) -> "array[int]":
     noise = random.Random(1)
     return array("h", (noise.randint(-loud, loud) for _ in range(int(seconds * HEARD_RATE))))
+
+
+MUTTERED = ["Bye.", "Bye", "Bye-bye!", "Bye. Bye. Bye.", "Thank you.", "Thanks. Bye.", "Okay.", "Oh.", "Hmm.", "Danke.", "Tschüss!",
+            "Merci.", "Gracias.", "Пока.", "谢谢。", "再见！", "ありがとうございました。", "감사합니다."]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", MUTTERED)
+def test_what_whisper_mutters_counts_where_there_is_a_voice(text: str) -> None:
+    assert spoken_words(text) == text
+    assert spoken_words(text, steady=True) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["Bye, Tom.", "Thank you, buy milk.", "Okay, at nine.", "Yes.", "No."]
+)
+def test_words_of_their_own_count_in_any_noise(text: str) -> None:
+    assert spoken_words(text, steady=True) == text
+
+
+def voice(seconds: float, loud: int) -> "array[int]":
+    """A vowel of 140 Hz, four syllables a second."""
+    times = (n / HEARD_RATE for n in range(int(seconds * HEARD_RATE)))
+    return array("h", (round(loud * math.sin(880 * t) * max(0.0, math.sin(25 * t))) for t in times))
+
+
+@pytest.mark.parametrize(
+    ("samples", "steady"),
+    [
+        ([sound(3, 300)], True),
+        ([sound(3, 5000)], True),
+        ([array("h", [700, -700] * HEARD_RATE)], True),
+        ([sound(0.5, 30), voice(0.3, 8000), sound(0.5, 30)], False),
+        ([sound(2, 300), voice(0.3, 8000), sound(2, 300)], False),
+        ([sound(20, 300), voice(0.5, 8000), sound(9, 300)], False),
+        ([voice(3, 5000)], False),
+        ([voice(0.5, 500)], False),
+        ([sound(0.1, 3000)], False),
+    ],
+)  # fmt: skip
+def test_a_steady_noise_is_no_voice(samples: "list[array[int]]", steady: bool) -> None:
+    assert is_steady(b"".join(each.tobytes() for each in samples)) is steady
+
+
+def test_marks_of_silence_go_and_the_words_stay() -> None:
+    assert spoken_words("Buy milk. [BLANK_AUDIO]") == "Buy milk."
 
 
 @pytest.mark.parametrize("loud", [0, 100])
