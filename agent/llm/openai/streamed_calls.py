@@ -98,6 +98,10 @@ class StreamedCalls:
         if isinstance(arguments, dict):  # some servers give the object instead of its JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
         piece = text(arguments)
+        last = self._last
+        if last and not id and not name and is_middle(last, piece) and index in (None, last.index):
+            last.add(piece)
+            return last.name, piece
         if not id and index is None:
             index = place
         call = self._candidate(id, name, index, piece)
