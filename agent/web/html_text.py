@@ -25,6 +25,7 @@ BLOCKS = set(
     "address article aside blockquote br dd details div dl dt fieldset figcaption figure footer "
     "form h1 h2 h3 h4 h5 h6 header hr legend li main nav ol p pre section summary table tr ul".split()
 )
+CELLS = {"td", "th", "tr"}
 HEADINGS = {f"h{level}" for level in range(1, 7)}
 MARKS = {f"h{level}": "#" * level + " " for level in range(1, 7)} | dict.fromkeys(
     ("td", "th"), " | "
@@ -203,18 +204,15 @@ class PageText:
     def start(self, name: str, tag: str) -> None:
         self._in_title = name == "title" and not self._title and not any(self._hidden_from.values())
         self._pre += name == "pre"
-        if name in ("td", "th", "tr"):
+        if name in CELLS:
             self._end_cell()
         if name in BLOCKS:
             self._pieces.append("\n")
-        if name == "table":
+        if name in CELLS and self._tables:
+            self._begin_cell(self._tables[-1], name, tag)
+        elif name == "table":
             self._tables.append(Table())
-        if name == "tr" and self._tables:
-            self._tables[-1].row += 1
-            self._tables[-1].column = 0
-        if name in ("td", "th") and self._tables:
-            self._begin_cell(self._tables[-1], tag)
-        if name in ("ol", "ul"):
+        elif name in ("ol", "ul"):
             first = re.search(r"\bstart\s*=\s*[\"']?(\d{1,6})", tag)
             self._lists.append((int(first[1]) if first else 1) - 1 if name == "ol" else None)
         if name == "li" and self._lists and (before := self._lists[-1]) is not None:
@@ -238,8 +236,11 @@ class PageText:
         if name in BLOCKS:
             self._pieces.append("\n")
 
-    def _begin_cell(self, table: Table, tag: str) -> None:
-        """Repeat merged cells that cover the places before this one: a row is read by itself."""
+    def _begin_cell(self, table: Table, name: str, tag: str) -> None:
+        """Begin a row or a cell. Merged cells that cover the places before it are repeated: a row is read by itself."""
+        if name == "tr":
+            table.row, table.column = table.row + 1, 0
+            return
         while table.column in table.covered and self._covered < MOST_COVERED:
             below, text = table.covered[table.column]
             if below <= table.row:
@@ -248,22 +249,23 @@ class PageText:
             self._covered += 1
             table.column += 1
         table.begun = len(self._pieces) + 1  # behind its mark
-        spans = dict.fromkeys(("rowspan", "colspan"), 1) | {
-            kind.lower(): int(count) for kind, count in SPAN.findall(tag[:LONGEST_ATTRIBUTES])
-        }
-        table.rows, table.columns = spans["rowspan"], max(1, spans["colspan"])
+        table.rows = table.columns = 1
+        for kind, count in SPAN.findall(tag[:LONGEST_ATTRIBUTES]) if len(tag) > len("<td>") else ():
+            if kind[0] in "rR":
+                table.rows = int(count)
+            else:
+                table.columns = max(1, int(count))
 
     def _end_cell(self) -> None:
         table = self._tables[-1] if self._tables else None
         if table is None or table.begun < 0:
             return
-        text = " ".join("".join(self._pieces[table.begun :]).split())[:LONGEST_REPEATED]
-        merged = table.rows > 1 or table.columns > 1
-        for column in range(table.columns if merged else 1):
-            if merged and self._covered < MOST_COVERED:
-                # The other columns of this row are covered, too: the next cell puts them in front of itself.
-                below = table.row + max(1, table.rows)
-                table.covered[table.column + column] = (below, text if not column else "")
+        if table.rows > 1 or table.columns > 1:
+            text = " ".join("".join(self._pieces[table.begun :]).split())[:LONGEST_REPEATED]
+            below = table.row + max(1, table.rows)
+            # The other columns of this row are covered, too: the next cell puts them in front of itself.
+            for column in range(min(table.columns, MOST_COVERED - self._covered)):
+                table.covered[table.column + column] = (below, "" if column else text)
                 self._covered += 1
         table.column += 1
         table.begun = -1
