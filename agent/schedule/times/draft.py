@@ -148,9 +148,7 @@ class Draft:
                 raise NotUnderstood(translated(CONTRADICTION))
             self.weekdays = {(day + 1) % 7 for day in self.weekdays}
         minutes = [minute % MIDNIGHT for minute in minutes]
-        rule = self.calendar(minutes, self.step, self.first_day(minutes))
-        self.next_time(rule, self.now)
-        return rule
+        return self.calendar(minutes, self.step, self.first_day(minutes))
 
     def calendar(self, minutes: Iterable[int], step: int = 1, anchor: date | None = None) -> Calendar:  # fmt: skip
         """Build the calendar rule of the days named."""

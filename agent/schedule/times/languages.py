@@ -48,14 +48,16 @@ def rules(language: str) -> list[tuple[re.Pattern[str], Replacement]]:
 
 
 def named(names: str, english: tuple[str, ...], after: str = r"\b") -> Iterator[Rewriting]:
-    """Names (patterns, separated by spaces) in the order of the English ones."""
-    for name, meant in zip(names.split(), english, strict=True):
-        yield rf"\b(?:{name}){after}", meant.lower()
+    """One rewriting of all names (patterns, separated by spaces), which are in the order of the English ones."""
+    meant = {f"n{n}": word.lower() for n, word in enumerate(english)}
+    either = "|".join(f"(?P<{n}>{name})" for n, name in zip(meant, names.split(), strict=True))
+    yield rf"\b(?:{either}){after}", lambda found: meant[found.lastgroup or ""]
 
 
 def numbers(words: str) -> Iterator[Rewriting]:
     """The words for 1 to 20, and 30."""
-    return reversed([*named(words, tuple(map(str, [*range(1, 21), 30])))])
+    longest_first = " ".join(reversed(words.split()))
+    return named(longest_first, tuple(map(str, [30, *range(20, 0, -1)])))
 
 
 def at(match: re.Match[str]) -> str:
