@@ -1,6 +1,7 @@
 """Recordings in pieces, whatever they are: decoded in the sandbox, bounded in memory and time."""
 
 import random
+import struct
 from array import array
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -85,6 +86,53 @@ async def test_a_recording_that_names_another_file_reads_nothing(
     await box.files.write("received/other.oga", recordings.tones(2))
     with pytest.raises(NoSound):
         await cut(box, content.encode())
+
+
+def wav_file(
+    rate: int = HEARD_RATE, channels: int = 1, bits: int = 16, size: int = 64_000
+) -> bytes:
+    """Two seconds of sound behind a header that may say otherwise."""
+    form = struct.pack("<HHIIHH", 1, channels, rate, rate, 2, bits)
+    sound = random.Random(1).randbytes(64_000)
+    return b"RIFF\xff\xff\xff\xffWAVEfmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", size) + sound  # fmt: skip
+
+
+def changed(at: bytes, skip: int, by: bytes, last: bool = False) -> bytes:
+    """An Ogg of three seconds with other bytes behind a mark in it."""
+    whole = bytearray(recordings.tones(2))
+    place = (whole.rindex(at) if last else whole.index(at)) + skip
+    whole[place : place + len(by)] = by
+    return bytes(whole)
+
+
+HOSTILE = {
+    "a hundred hours at its end": (changed(b"OggS", 6, struct.pack("<q", 360_000 * 48_000), True), 3.0),
+    "less than nothing at its end": (changed(b"OggS", 6, struct.pack("<q", -5), True), 3.0),
+    "255 channels": (changed(b"OpusHead", 9, b"\xff"), 0.0),
+    "no channels": (changed(b"OpusHead", 9, b"\0"), 0.0),
+    "more before than in it": (changed(b"OpusHead", 10, b"\xff\xff"), 0.0),
+    "a header alone": (recordings.tones(2)[:40], 0.0),
+    "four gigabytes": (wav_file(size=0xFFFFFFFF), 2.0),
+    "no size": (wav_file(size=0), 2.0),
+    "0 Hz": (wav_file(rate=0), 0.0),
+    "4 GHz": (wav_file(rate=0xFFFFFFFF), 0.0),
+    "65,535 channels": (wav_file(channels=0xFFFF), 0.0),
+    "65,535 bits": (wav_file(bits=0xFFFF), 0.0),
+    "marks without end": (b"OggS\0\2" * 1000, 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "seconds"), HOSTILE.values(), ids=HOSTILE)
+async def test_what_a_file_says_of_itself_is_not_believed(
+    box: Sandbox, content: bytes, seconds: float
+) -> None:
+    try:
+        found = await cut(box, content, 30)
+    except NoSound:
+        found = []
+    assert sum(duration(samples, HEARD_RATE) for _, samples in found) == pytest.approx(
+        seconds, abs=0.1
+    )
 
 
 async def test_what_is_damaged_in_the_middle_is_heard_as_far_as_it_goes(box: Sandbox) -> None:
