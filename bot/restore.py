@@ -74,9 +74,9 @@ async def restore(source: Path, state: Path, configuration: Path | None = None) 
     except OSError as error:
         raise BackupError(f"{state.parent} cannot be written: {error.strerror}.") from None
     try:
-        manifest = await asyncio.to_thread(unpack, source, folder)
         new = folder / "state"
-        new.mkdir(exist_ok=True)
+        new.mkdir()
+        manifest = await asyncio.to_thread(unpack, source, folder)
         try:
             await check_copy(folder / DATABASE, manifest.schema)
             for path in (*new.glob("*.db"), *new.glob(f"{MATRIX}/*.db")):
