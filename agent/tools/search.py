@@ -97,13 +97,19 @@ async def list_files(
         if not names:
             return Output(told, found=False)
         told = f"{told} There are others: "
-    lines = [sized(place, *entry.split("\t", 1)) for entry in names[: OTHERS if told else None]]
+    files = [(int(size), name) for size, name in (entry.split("\t", 1) for entry in names)]
+    biggest = max(files)[0] if len(files) == int(count) > 2 else -1
+    if sum(size == biggest for size, _ in files) > 1:
+        biggest = -1
+    lines = [sized(place, *file, biggest) for file in files[: OTHERS if told else None]]
     shown = bounded(call, lines, int(count), "files more; use a narrower pattern")
     return Output(f"{told}{counted(int(count), 'file')}:\n{shown}")
 
 
-def sized(place: SandboxPath, size: str, name: str) -> str:
-    return f"{in_full(place, name.translate(QUESTION_MARKS))} ({size} bytes)"
+def sized(place: SandboxPath, size: int, name: str, biggest: int) -> str:
+    """A file's line; small models find the biggest of a list only where it is named."""
+    told = "bytes, the biggest" if size == biggest else "bytes"
+    return f"{in_full(place, name.translate(QUESTION_MARKS))} ({size} {told})"
 
 
 @tool

@@ -412,7 +412,7 @@ class ToolRunner:
 
     def _names_known(self, listed: str) -> bool:
         """Whether a list has no file but those that the message names: a small model takes it for what they say."""
-        names = re.findall(r"^(.+) \(\d+ bytes\)$", listed, re.MULTILINE)
+        names = re.findall(r"^(.+) \(\d+ bytes[^)]*\)$", listed, re.MULTILINE)
         words = self.transcript.words()
         return all(posixpath.basename(name) in words for name in names)
 

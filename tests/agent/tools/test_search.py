@@ -1,5 +1,6 @@
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,8 +41,27 @@ async def tree(box: Box) -> Box:
 
 async def test_files_newest_first_past_what_git_ignores(tree: Box) -> None:
     assert await tree.text(list_files, pattern="*.py") == (
-        f"3 files:\nsub/inner.py (5 bytes)\n{USE}\n{GEO}"
+        f"3 files:\nsub/inner.py (5 bytes)\n{USE}\nsrc/geo.py (26 bytes, the biggest)"
     )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "told"),
+    [
+        ((50, 9000, 300), "b (9000 bytes, the biggest)"),
+        ((9, 10, 8), "b (10 bytes, the biggest)"),
+        ((10, 10, 8), ""),
+        ((1, 2), ""),
+        (range(1, 400), ""),
+    ],
+)
+async def test_the_biggest_of_a_whole_list_is_named(
+    box: Box, sizes: Sequence[int], told: str
+) -> None:
+    made = (f"truncate -s {size} {chr(97 + n) * (1 + n // 26)}" for n, size in enumerate(sizes))
+    await box.use(bash, command="\n".join(made))
+    lines = (await box.text(list_files, pattern="*")).splitlines()
+    assert [line for line in lines if "biggest" in line] == [told] * bool(told)
 
 
 @pytest.mark.parametrize(
