@@ -49,6 +49,12 @@ AMOUNT = re.compile(
     r"|\bwie ?(?:viel|groß|lang|alt|voll|weit|oft)|\bcombien\b|\bcuánt|\bсколько\b|多少|几|多大",
     re.IGNORECASE,
 )
+STATEMENT = re.compile(  # of a person who asks for nothing
+    r"(?!\w+ (?:want|need|would|möchte|will|brauche|veux|voudrais|quiero|necesito|хочу)\b|i'd\b)"
+    r"(?:(?:my|our|i|we|the|mein\w*|unser\w*|ich|wir|der|die|das|mon|ma|mes|notre|nos|je|nous|les?|la"
+    r"|mis?|nuestr\w+|el|yo|мо[йяёи]|наш\w*|я|мы)\b|j'|我)[^?？,;!\n]+!?",
+    re.IGNORECASE,
+)
 NUMBER = re.compile(
     r"\d|\b(?:none?|zero|one|two|three|four|five|six|seven|eight|nine|ten|kein\w*|zwei|drei|vier|fünf"
     r"|aucune?|deux|trois|quatre|cinq|ning[uú]n\w*|dos|tres|cuatro|cinco)\b",
@@ -153,9 +159,15 @@ def refuses(text: str) -> bool:
     return bool(REFUSED.search(text.replace("\u2019", "'")))
 
 
+def states(message: str) -> bool:
+    """Whether a message only tells something, as far as its first words say."""
+    return bool(STATEMENT.fullmatch(message.strip().replace("\u2019", "'")))
+
+
 def echoes(text: str, message: str, part: float = 0.5) -> bool:
     """Whether an answer says nothing but what the message says, as small models do that know nothing else; and
     at least that part of it."""
+    text = re.sub(r"^\w+[,.!] ", "", text)  # Sure, ...
     said, asked = (re.findall(r"\w+", each.lower()) for each in (text, message))
     return len(said) >= max(4, int(len(asked) * part)) and set(said) <= set(asked)
 

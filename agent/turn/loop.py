@@ -34,6 +34,7 @@ from agent.turn.answer_checks import (
     quotes,
     refuses,
     shows_code,
+    states,
     tells,
     unknown_files,
     with_figure,
@@ -226,11 +227,13 @@ class TurnLoop:
             if stands and not self._groundless(step.text):
                 return with_words(step, text)
         elif not (again or self.tools.outcomes or self._missed_call(step.text)):
-            if echoes(step.text, words, WHOLE) or false_claim(step.text, ()):
-                return await self.ask(tool_choice="required")
+            empty = not (step.text or step.cut_call)
+            if empty or echoes(step.text, words, WHOLE) or false_claim(step.text, ()):
+                return await self.call()
             unfounded = invents(step.text, "", words) or refuses(step.text)
             if not (unfounded and await self.tools.names_file(words)):
-                return await self.talk(step) if refuses(step.text) else step
+                spoken = await self.talk() if refuses(step.text) else step
+                return spoken or (await self.call() if states(words) else step)
         elif (
             self.shelled
             and not (again or promises(step.text))
@@ -271,17 +274,26 @@ class TurnLoop:
         kept = await self.tools.look_up()
         if kept:
             told = await self.ask(tool_choice="none", results=self.tools.results())
-            if told.text and not self._missed_call(told.text):
+            if told.text and not (self._missed_call(told.text) or self._groundless(told.text)):
                 return told
         if kept is None or step.calls or not step.text or self._missed_call(step.text):
             return None
         return step if kept or refuses(step.text) else of_its_own(step)
 
-    async def talk(self, refusal: Step) -> Step:
-        """The answer to what needs no tool, of a model that refused it while it read of tools; else its refusal."""
+    async def call(self) -> Step:
+        """A call, of a model that had nothing of its own to say; of what a person states it keeps a note, or plans it."""
+        only = (
+            frozenset(("remember", "schedule")) if states(self.transcript.words()) else frozenset()
+        )
+        step = await self.ask(tool_choice="required", only=only)
+        empty = not (step.calls or step.text) or any(map(self.tools.says, step.calls[:1]))
+        return (await self.own_words() if empty else None) or step
+
+    async def talk(self) -> Step | None:
+        """The answer to what needs no tool, of a model that refused it while it read of tools, if it is one."""
         step = await self.ask(tool_choice="none", talk=True)
         kept = step.text and not (self._missed_call(step.text) or refuses(step.text))
-        return step if kept and not step.calls else refusal
+        return step if kept and not step.calls else None
 
     async def own_knowledge(self) -> Step | None:
         """The answer, without tools that found nothing, to a question of no file; it says that it is the model's own."""

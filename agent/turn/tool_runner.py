@@ -26,7 +26,7 @@ from agent.schedule.watches import orders_watch
 from agent.tools.bash import NO_OUTPUT
 from agent.tools.tool import Call, Output, Tool, Withhold
 from agent.turn import texts
-from agent.turn.answer_checks import WHOLE, echoes, words_of
+from agent.turn.answer_checks import WHOLE, echoes, states, words_of
 from agent.turn.conversation import Conversation
 from agent.turn.repetition import RepeatedCallDetector
 from agent.turn.step import Step
@@ -237,9 +237,10 @@ class ToolRunner:
         if call.name != "remember":
             return False
         ran = [earlier.name for earlier, _ in self.transcript.results()]
+        words = self.transcript.words()
         if ran and "remember" not in ran and not any(self.outcomes.values()):
-            return True
-        note, found, asked = map(words_of, (call.arguments, self.found(), self.transcript.words()))
+            return not states(words)
+        note, found, asked = map(words_of, (call.arguments, self.found(), words))
         shared = {word for word in note & asked if len(word) > 3}
         return note - {"note"} <= found and not shared
 

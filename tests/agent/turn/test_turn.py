@@ -601,6 +601,37 @@ class TestAnswersOfSmallModels:
         assert not swapped.only & {"remember", "schedule"}  # of the failure
 
     @pytest.mark.parametrize(
+        ("words", "answers", "noted"),
+        [
+            ("My shoe size is 43.", ["Sure, my shoe size is 43."], True),
+            ("I am allergic to walnuts.", ["I'm sorry, I can't help with that."] * 2, True),
+            ("Unser Hund heißt Bruno.", [""], True),
+            ("Notre chien s'appelle Bruno", ["Notre chien s'appelle Bruno."], True),
+            ("Sort the files of the week.", [""], False),
+            ("I want a list of the files.", [""], False),
+        ],
+    )
+    async def test_of_what_a_person_states_a_note_is_kept(
+        self, bench: Bench, words: str, answers: list[str], noted: bool
+    ) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User(words)
+        note = calls("remember", note=words)
+        finished = await bench.run(*map(says, answers), note, says("Noted, thank you."))
+        called = bench.model.requests[len(answers)]
+        assert called.tool_choice == "required"
+        assert called.only == ({"remember", "schedule"} if noted else frozenset())
+        assert "Noted" in finished.text
+
+    async def test_though_a_file_was_looked_for_in_vain(self, bench: Bench) -> None:
+        bench.constrain = "always"
+        bench.journal.messages[-1] = User("Our dog is called Bruno.")
+        note = calls("remember", note="The dog is called Bruno.")
+        finished = await bench.run(calls("bash", command="fail"), note, says("Noted, thank you."))
+        assert [name for name, _ in bench.ran] == ["bash", "remember"]
+        assert "Noted" in finished.text
+
+    @pytest.mark.parametrize(
         "answer", ["Done.", "OK, it is in your notes.", "The note was made.", "Gern.", "✓"]
     )
     async def test_after_a_call_that_did_something_its_word_is_an_answer(
@@ -702,7 +733,7 @@ class TestAnswersOfSmallModels:
     @pytest.mark.parametrize(
         "answer",
         [
-            "One file. It is told in the person's language, with names and units as they stand.",
+            "One file. It is told in its language, with names, numbers and units.",
             "This is provided with names, numbers, and units as they stand there.",
         ],
     )
