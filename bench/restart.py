@@ -106,8 +106,8 @@ async def main() -> None:
     parser.add_argument("--times", type=int, default=3)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        first, copy = Path(folder) / "a", Path(folder) / "b"
-        async with product(first, asked.model) as (agent, person, maintenance):
+        state, kept = Path(folder) / "state", Path(folder) / "kept"
+        async with product(state, asked.model) as (agent, person, maintenance):
             prefix = (await agent.window.budget()).prefix
             for chat in CHATS:
                 said = asked.tokens - prefix if chat == CHATS[0] else OTHERS_TOKENS
@@ -115,16 +115,18 @@ async def main() -> None:
                 person.chat = chat
                 await person.ask("Say yes or no: is this much?")
             # That conversations stay separate is checked once; it would be the first thing after a restart.
-            while CHATS[0] not in maintenance.saved or not [*first.rglob("canary.json")]:
+            while CHATS[0] not in maintenance.saved or not (state / "canary.json").exists():
                 await asyncio.sleep(LOOK_SECONDS)
             print(f"cold: {person.first[0]:.2f} s")
+        shutil.copytree(state, kept, symlinks=True, ignore=shutil.ignore_patterns("run"))
         for _ in range(asked.times):
-            shutil.copytree(first, copy, ignore=shutil.ignore_patterns("run"))
-            async with product(copy, asked.model) as (agent, person, _):
+            # In the same place: files of prompts are not used from another folder.
+            shutil.rmtree(state)
+            shutil.copytree(kept, state, symlinks=True)
+            async with product(state, asked.model) as (agent, person, _):
                 person.chat = CHATS[0]
                 await person.ask("And now, yes or no?")
                 print(f"after a restart: {person.first[0]:.2f} s, {person.read} tokens read")
-            shutil.rmtree(copy)
 
 
 @asynccontextmanager
