@@ -1,6 +1,8 @@
 """Messages as they come: in wrong charsets, in parts of parts, with what Outlook packs, with forged dates."""
 
 import base64
+import codecs
+import quopri
 import random
 import struct
 from collections.abc import Iterator
@@ -115,13 +117,78 @@ def ugly() -> Ugly:
     }  # fmt: skip
 
 
+def uglier() -> Ugly:
+    """More kinds: charsets, encodings and structures that are not what they are said to be, or that few programs know."""
+    cyrillic, german = "Счёт за ноябрь", "Übergabe der Schlüssel für Büro 12"
+    bill = "<p>Der Betrag ist <b>17,50 €</b>.</p>"
+    return {
+        "utf-16 with a mark": (head("x", "v1")+typed("text/plain; charset=utf-16", base64.encodebytes(german.encode("utf-16")),"base64"),(german,),[]),
+        "utf-7": (head("x", "v2")+typed("text/plain; charset=utf-7", german.encode("utf-7"),"7bit"),(german,),[]),
+        "utf-8 with a byte order mark": (head("x", "v3")+typed("text/plain; charset=utf-8", b"\xef\xbb\xbf"+german.encode()),(german,),[]),
+        "big5": (head("x", "v4")+typed("text/plain; charset=big5", "會議三點開始".encode("big5")),("會議三點開始",),[]),
+        "euc-kr labelled ks_c_5601-1987": (head("x", "v5")+typed("text/plain; charset=ks_c_5601-1987", "회의는 세 시입니다 똠".encode("cp949")),("회의는 세 시입니다 똠",),[]),
+        "windows-1255 hebrew": (head("x", "v6")+typed("text/plain; charset=windows-1255", "שלום לכולם".encode("cp1255")),("שלום לכולם",),[]),
+        "iso-8859-8-i": (head("x", "v7")+typed("text/plain; charset=iso-8859-8-i", "שלום לכולם".encode("iso-8859-8")),("שלום לכולם",),[]),
+        "quoted-printable with broken escapes": (head("x", "v8")+typed("text/plain; charset=utf-8", b"Gr=C3=BC=C3=9Fe aus K=C3=B6ln =ZZ 50 = 50\r\nlong =\r\nline","quoted-printable"),("Grüße aus Köln","long line"),[]),
+        "quoted-printable that says it is 8bit": (head("x", "v9")+typed("text/plain; charset=utf-8", quopri.encodestring((german+"\n").encode()*3),"8bit"),(german,),[]),
+        "base64 that says it is 7bit": (head("x", "v10")+typed("text/plain; charset=utf-8", base64.encodebytes((german+" und noch viel mehr Worte davon, damit es lang wird. ").encode()*4),"7bit"),(german,),[]),
+        "uuencoded in the text": (head("x", "v11")+b"\r\nSee below.\r\n\r\nbegin 644 plan.txt\r\n"+codecs.encode(b"the plan of tea","uu").split(b"\n",1)[1].replace(b"\n",b"\r\n")+b"\r\n",("See below.",),["plan.txt"]),
+        "x-uuencode": (head("x", "v12")+typed("text/plain", codecs.encode(b"hello there tea","uu"),"x-uuencode"),("hello there tea",),[]),
+        "yEnc/unknown encoding": (head("x", "v13")+typed("text/plain; charset=utf-8", german.encode(),"x-nobody-knows"),(german,),[]),
+        "lines ended by CR alone": ((head("Bob", "v14")+typed("text/plain; charset=utf-8", b"one\r\ntwo")).replace(b"\r\n",b"\r"),("one","two","Bob"),[]),
+        "headers with LF and body with CRLF": (head("Bob", "v15").replace(b"\r\n",b"\n")+b"\n"+b"one\r\ntwo\r\n",("one","two","Bob"),[]),
+        "mbox From line first": (b"From bob@example.com Fri Nov 27 10:00:00 2026\r\n"+plain("Bob","tea","16"),("tea","Bob"),[]),
+        "blank line first": (b"\r\n"+plain("Bob","tea","17"),("tea","Subject: Bob"),[]),
+        "a header without a colon": (head("Bob", "v18")+b"this is no header\r\n"+typed("text/plain; charset=utf-8", german.encode()),(german,),[]),
+        "two Content-Types": (head("x", "v19")+b"Content-Type: text/html\r\n"+typed("text/plain; charset=utf-8", bill.encode()),("17,50",),[]),
+        "rfc2231 continuation names": (head("x", "v20")+multipart("mixed",typed("text/plain",b"fyi"),b"Content-Type: application/pdf\r\nContent-Disposition: attachment; filename*0*=utf-8''%C3%84nde; filename*1*=rung%20; filename*2=\"plan.pdf\"\r\n\r\nx"),("fyi",),["Änderung plan.pdf"]),
+        "raw utf-8 in a name": (head("x", "v21")+multipart("mixed",typed("text/plain",b"fyi"),'Content-Type: application/pdf; name="Änderung.pdf"\r\nContent-Disposition: attachment; filename="Änderung.pdf"\r\n\r\nx'.encode()),("fyi",),["Änderung.pdf"]),
+        "raw latin-1 in a name": (head("x", "v22")+multipart("mixed",typed("text/plain",b"fyi"),'Content-Type: application/pdf\r\nContent-Disposition: attachment; filename="Übersicht für Büro.pdf"\r\n\r\nx'.encode("latin-1")),("fyi",),["Übersicht für Büro.pdf"]),
+        "boundary with quotes and spaces": (head("x", "v23")+b'Content-Type: multipart/mixed; boundary="=_a b\'(c)?"\r\n\r\n--=_a b\'(c)?\r\nContent-Type: text/plain\r\n\r\nfound\r\n--=_a b\'(c)?--\r\n',("found",),[]),
+        "signed": (head("x", "v25")+b'Content-Type: multipart/signed; protocol="application/pgp-signature"; micalg=pgp-sha256; boundary="s"\r\n\r\n--s\r\n'+typed("text/plain; charset=utf-8",german.encode())+b'\r\n--s\r\nContent-Type: application/pgp-signature; name="signature.asc"\r\n\r\n-----BEGIN PGP SIGNATURE-----\r\n--s--\r\n',(german,),["signature.asc"]),
+        "encrypted": (head("x", "v26")+b'Content-Type: multipart/encrypted; protocol="application/pgp-encrypted"; boundary="s"\r\n\r\n--s\r\nContent-Type: application/pgp-encrypted\r\n\r\nVersion: 1\r\n--s\r\nContent-Type: application/octet-stream; name="encrypted.asc"\r\n\r\n-----BEGIN PGP MESSAGE-----\r\n--s--\r\n',(),["part-1.pgp","encrypted.asc"]),
+        "a bounce": (head("x", "v27")+b'Content-Type: multipart/report; report-type=delivery-status; boundary="s"\r\n\r\n--s\r\nContent-Type: text/plain\r\n\r\nIt was not delivered.\r\n--s\r\nContent-Type: message/delivery-status\r\n\r\nReporting-MTA: dns; mail.example.org\r\n\r\nFinal-Recipient: rfc822; nobody@example.org\r\nStatus: 5.1.1\r\n--s\r\nContent-Type: text/rfc822-headers\r\n\r\nSubject: the old one\r\n--s--\r\n',("It was not delivered.","nobody@example.org","5.1.1","the old one"),[]),
+        "a message within in base64": (head("x", "v28")+multipart("mixed",typed("text/plain",b"fyi"),b"Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n"+base64.encodebytes(plain("the old one","what was said","old"))),("fyi","the old one","what was said"),[]),
+        "format=flowed, delsp": (head("x", "v29")+typed("text/plain; charset=utf-8; format=flowed",b"Ein langer Satz der \r\nweiter geht."),("Ein langer Satz",),[]),
+        "encoded words inside quotes": (head("x", "v30",sender='"=?utf-8?q?M=C3=BCller?=, Anna" <anna@example.net>')+b"\r\nhello",("Müller",),[]),
+        "encoded words without spaces between": (head("=?utf-8?q?Gr=C3=BC=C3=9Fe?==?utf-8?q?_aus_K=C3=B6ln?=", "v31")+b"\r\nhello",("Grüße aus Köln",),[]),
+        "encoded words with spaces in them": (head("=?utf-8?q?Gr=C3=BC=C3=9Fe aus K=C3=B6ln?=", "v32")+b"\r\nhello",("Grüße aus Köln",),[]),
+        "html in utf-16": (head("x", "v33")+typed("text/html; charset=utf-16", base64.encodebytes(f"<html><body>{bill}</body></html>".encode("utf-16")),"base64"),("17,50 €",),[]),
+        "html whose meta says another charset": (head("x", "v34")+typed("text/html", ("<html><head><meta charset=windows-1251></head><body>"+cyrillic+"</body></html>").encode("cp1251")),(cyrillic,),[]),
+        "rtf body": (head("x", "v35")+typed("text/rtf", b"{\\rtf1 hello}"),("hello",),[]),
+        "tnef with a text alone": (head("x", "v36")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef())),("See.",),["winmail.dat"]),
+        "a tnef cut in the middle": (head("x", "v37")+multipart("mixed",typed("text/plain",b"See."),attachment("winmail.dat","application/ms-tnef",tnef(("plan.pdf",PDF))[:-8])),("See.",),["plan.pdf"]),
+        "10,000 headers": (head("Bob", "v38")+b"".join(b"X-A%d: b\r\n"%n for n in range(10000))+b"\r\ntea",("tea","Bob"),[]),
+        "a subject of a megabyte": (head("tea "*250000, "v39")+b"\r\nhello",("tea","hello"),[]),
+        "only an attachment": (head("x", "v40")+attachment("a.pdf","application/pdf",PDF),(),["a.pdf"]),
+        "an empty name": (head("x", "v41")+multipart("mixed",typed("text/plain",b"fyi"),attachment("","application/pdf",PDF)),("fyi",),["part-1.pdf"]),
+        "NUL bytes": (head("x", "v42")+typed("text/plain; charset=utf-8", b"be\0fore and af\0ter"),("fore and af",),[]),
+        "text/plain attached without name, inline": (head("x", "v43")+multipart("mixed",typed("text/plain",b"first"),b"Content-Type: text/plain\r\nContent-Disposition: inline\r\n\r\nsecond"),("first","second"),[]),
+        "amp alternative": (head("x", "v44")+multipart("alternative",typed("text/plain",b"Plain words "*30),typed("text/x-amp-html",b"<html amp4email>amp</html>"),typed("text/html",b"<p>html</p>")),("Plain words",),[]),
+        "x-mac-roman": (head("x", "v45")+typed("text/plain; charset=macintosh", german.encode("mac_roman")),(german,),[]),
+        "x-sjis": (head("x", "v46")+typed("text/plain; charset=x-sjis", "会議は三時です①".encode("cp932")),("会議は三時です①",),[]),
+        "iso-2022-jp with cp932 letters": (head("x", "v47")+typed("text/plain; charset=iso-2022-jp", b"\x1b$B2q5D\x2d\x21$O;0;~$G$9\x1b(B"),("会議",),[]),
+        "gb18030": (head("x", "v48")+typed("text/plain; charset=gb18030", "㐀朱镕基的信".encode("gb18030")),("朱镕基的信",),[]),
+        "charset with quotes and a comment": (head("x", "v49")+typed("text/plain; charset=\"'koi8-r'\"", cyrillic.encode("koi8-r")),(cyrillic,),[]),
+        "charset utf8mb4": (head("x", "v50")+typed("text/plain; charset=utf8mb4", german.encode()),(german,),[]),
+        "cp-850": (head("x", "v51")+typed("text/plain; charset=cp-850", german.encode("cp850")),(german,),[]),
+        "unicode-1-1-utf-7": (head("x", "v52")+typed("text/plain; charset=unicode-1-1-utf-7", german.encode("utf-7"),"7bit"),(german,),[]),
+        "latin1 as iso8859-1 label with cp1252 euro": (head("x", "v53")+typed("text/plain; charset=iso-8859-1", "Preis 17 € „gut“".encode("cp1252")),("17 € „gut“",),[]),
+        "html comment conditional outlook": (head("x", "v54")+typed("text/html",b"<!--[if mso]><p>only outlook</p><![endif]--><p>for all</p>"),("for all",),[]),
+        "html with a table layout deep": (head("x", "v55")+typed("text/html",b"<table><tr><td>"*300+b"found deep"+b"</td></tr></table>"*300),("found deep",),[]),
+        "multipart/digest": (head("x", "v57")+b'Content-Type: multipart/digest; boundary="s"\r\n\r\n--s\r\n\r\nSubject: first one\r\n\r\nwords of one\r\n--s\r\n\r\nSubject: second one\r\n\r\nwords of two\r\n--s--\r\n',("first one","words of two"),[]),
+        "message/partial": (head("x", "v58")+b'Content-Type: message/partial; id="a"; number=1; total=2\r\n\r\nSubject: inner\r\n\r\nhalf of it\r\n',("half of it",),[]),
+    }  # fmt: skip
+
+
 WORDS = "invoice meeting garden engine harbour Übergabe lettre fiesta summer winter contract train coffee river mountain budget report holiday ticket window kitchen music doctor school bridge paper camera market forest planet".split()
 
 
 def many(count: int, seed: int = 7) -> Iterator[bytes]:
     """So many messages: every fiftieth is one of the ugly ones, but for that of 8 MB, which comes once."""
     dice = random.Random(seed)
-    zoo = [raw for name, (raw, _, _) in ugly().items() if not name.startswith(("8 MB", "3,000"))]
+    kinds = (ugly() | uglier()).items()
+    zoo = [raw for name, (raw, _, _) in kinds if not name.startswith(("8 MB", "3,000"))]
     for n in range(count):
         if n == count // 2:
             yield ugly()["8 MB of html"][0]

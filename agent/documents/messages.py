@@ -7,8 +7,10 @@
 What a message says of its encodings and its structure may be wrong: then it is read for what it looks like.
 """
 
+import binascii
 import json
 import mimetypes
+import quopri
 import re
 import struct
 import sys
@@ -20,6 +22,7 @@ from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
 from email.parser import BytesHeaderParser
+from email.policy import Compat32
 from pathlib import Path
 
 from agent.documents.encodings import decoded
@@ -35,6 +38,12 @@ PLAIN_ENOUGH = 200  # characters of a plain version that is no mere hint at the 
 DEEPEST = 20
 PIECE = 12 << 20
 TNEF = b"\x78\x9f\x3e\x22"
+LONG = 80  # bytes of text that is base64 by no chance
+BASE64 = re.compile(rb"\s*(?:[A-Za-z0-9+/]{60,}\s+)*[A-Za-z0-9+/]+={0,2}\s*")
+QUOTED = re.compile(rb"=[C-F][0-9A-F]=[89AB][0-9A-F]")  # a letter beyond ASCII, of UTF-8
+UUENCODED = re.compile(
+    r"^begin [0-7]{3} (.{1,200})\r?\n((?:[ -`]{1,90}\r?\n)+?)[ `]?\r?\n?end\r?$", re.MULTILINE
+)
 BEGINS_FILE, FILE_NAME, FILE_CONTENT = 0x9002, 0x8010, 0x800F  # attributes of TNEF
 
 
@@ -43,6 +52,16 @@ class WholeText(MainText):
 
     def _kept(self, pieces: list[str]) -> list[bool]:
         return [True] * len(pieces)
+
+
+class AsItCame(Compat32):
+    """Bytes beyond ASCII in a header stay what they are, as surrogates."""
+
+    def header_fetch_parse(self, name: str, value: str) -> str:
+        return value
+
+
+AS_IT_CAME = AsItCame()
 
 
 @dataclass
@@ -117,14 +136,14 @@ def summary(message: Message) -> dict[str, object]:
 
 def parsed(raw: bytes) -> Message:
     try:
-        return message_from_bytes(raw)
+        return message_from_bytes(raw, policy=AS_IT_CAME)
     except RecursionError:  # parts in parts in parts: its source is its text
-        return BytesHeaderParser().parsebytes(raw)
+        return BytesHeaderParser(policy=AS_IT_CAME).parsebytes(raw)
 
 
 def header(message: Message, name: str) -> str:
     """A header on one line, whatever its words and bytes are encoded in."""
-    found = [str(value) for key, value in message.raw_items() if key.lower() == name]
+    found = message.get_all(name, [""])
     return decoded_words(", ".join(found if name in ("to", "cc") else found[:1])[:20_000])
 
 
@@ -143,6 +162,9 @@ def decoded_words(raw: str) -> str:
 def text_in(raw: bytes, charset: str) -> str:
     """Decode bytes by the charset that they are said to be in if they can be, else by what they look like. Bytes
     beyond ASCII that are UTF-8 are that."""
+    if raw.isascii() and b"\x1b$" in raw:
+        return raw.decode("iso2022_jp_ext", "replace")
+    charset = re.sub(r"(?i)(?<=8859-8)-[ie]$", "", charset)  # of which Python knows nothing
     name = WIDER.get(charset.lower(), charset)
     for each in (name, "utf-8") if raw.isascii() else ("utf-8", name):
         with suppress(LookupError, ValueError):
@@ -164,7 +186,12 @@ def add(part: Message, content: Content, depth: int) -> None:
         if kind == "multipart/alternative":
             add_alternative(inner, content, depth)
             return
+        if kind == "message/delivery-status":  # headers alone
+            content.texts.append("\n\n".join(str(each).strip() for each in inner))
+            return
         if kind == "message/rfc822":
+            if not inner[0].keys() and (held := decoded_transfer(part, inner[0])):
+                inner = [parsed(held)]
             named = ("from", "date", "subject")
             lines = [f"{name.capitalize()}: {header(inner[0], name)}" for name in named]
             content.texts.append("\n".join(["--- a message within this one ---", *lines]))
@@ -174,6 +201,8 @@ def add(part: Message, content: Content, depth: int) -> None:
     raw = part.get_payload(decode=True)
     if not isinstance(raw, bytes):
         raw = part.as_bytes()
+    if part.get("content-transfer-encoding", "8bit").strip().lower() in ("7bit", "8bit", "binary"):
+        raw = unpacked(raw)
     name = decoded_words(part.get_filename() or "")
     attached = name or part.get_content_disposition() == "attachment"
     if kind == "application/ms-tnef" or raw.startswith(TNEF):
@@ -181,10 +210,41 @@ def add(part: Message, content: Content, depth: int) -> None:
             content.parts += found
             return
     elif kind.startswith(("text/", "multipart/")) and not attached:
-        content.texts.append(readable(raw, kind, part.get_content_charset() or ""))
+        text = readable(raw, kind, part.get_content_charset() or "")
+        for match in UUENCODED.finditer(text) if "\nbegin " in f"\n{text}" else ():
+            add_uuencoded(match, content)
+        content.texts.append(text)
         return
     ending = mimetypes.guess_extension(kind) or ".bin"
     content.parts.append((name or f"part-{len(content.parts) + 1}{ending}", kind, raw))
+
+
+def unpacked(raw: bytes) -> bytes:
+    """Text that is base64 or quoted-printable, and of which that is not said, decoded."""
+    with suppress(ValueError):
+        if len(raw) > LONG and BASE64.fullmatch(raw):
+            binascii.a2b_base64(raw).decode("utf-8")
+            return binascii.a2b_base64(raw)
+        if raw.isascii() and len(QUOTED.findall(raw)) > 2:
+            quopri.decodestring(raw).decode("utf-8")
+            return quopri.decodestring(raw)
+    return raw
+
+
+def decoded_transfer(part: Message, held: Message) -> bytes:
+    """The bytes of a message within another one, which its part says is encoded as none may be."""
+    text = Message(AS_IT_CAME)
+    text["content-transfer-encoding"] = part.get("content-transfer-encoding", "")
+    text.set_payload(held.get_payload())
+    decoded = text.get_payload(decode=True)
+    return decoded if isinstance(decoded, bytes) else b""
+
+
+def add_uuencoded(found: re.Match[str], content: Content) -> None:
+    with suppress(ValueError):
+        raw = b"".join(binascii.a2b_uu(line) for line in found[2].encode().splitlines())
+        name = found[1].strip()
+        content.parts.append((name, mimetypes.guess_type(name)[0] or "", raw))
 
 
 def add_alternative(versions: list[Message], content: Content, depth: int) -> None:

@@ -3,16 +3,18 @@
 import json
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 
 from agent.documents.library import Library
+from agent.documents.messages import read
 from agent.documents.reading import DocumentReader
 from agent.shell.registry import listing
 from agent.tools.bash import bash
 from agent.tools.context import ToolContext
 from fakes.mail_server import PASSWORD, Dovecot
-from fakes.mails import PDF, PNG, attachment, head, multipart, plain, typed, ugly
+from fakes.mails import PDF, PNG, attachment, head, multipart, plain, typed, uglier, ugly
 from fakes.sandbox_box import Box
 from fakes.words import saying
 from tests.agent.mail.conftest import Mails, mail, numbers
@@ -34,6 +36,15 @@ async def test_every_ugly_message_is_read_for_what_it_is(mails: Mails) -> None:
         assert [word for word in words if word not in text] == [], (name, text[:500])
         shown = [part["name"] for part in told["parts"] if part["kind"] != "text/calendar"]
         assert shown == files, name
+
+
+@pytest.mark.parametrize("name", uglier())
+def test_uglier_messages_are_read_for_what_they_are(name: str) -> None:
+    raw, words, files = uglier()[name]
+    told: dict[str, Any] = read(raw)
+    text = "\n".join((told["sender"], told["subject"], told["text"]))
+    assert [word for word in words if word not in text] == [], text[:500]
+    assert [part["name"] for part in told["parts"]] == files
 
 
 async def test_the_newest_are_listed_and_text_of_a_message_touches_the_chat(mails: Mails) -> None:
