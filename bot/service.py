@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from agent.agent import Agent, offered_skills, voice_models
-from agent.aio import set_within
+from agent.aio import BackgroundTasks, set_within
 from agent.channels import TurnListener
 from agent.chats.chats import Chats
 from agent.chats.maintenance import Maintenance
@@ -171,7 +171,12 @@ async def open_scheduler(
     }
     runner = JobRunner(agent.store, actions, agent.channels, quiet)
     await agent.config.keep_schedule(agent.store)
-    async with Scheduler(runner) as scheduler:
+    async with BackgroundTasks() as tasks, Scheduler(runner) as scheduler:
+        if agent.mail:
+            from agent.schedule.arrivals import Arrivals
+
+            arrivals = Arrivals(agent.store, agent.mail, agent.channels)
+            tasks.start(arrivals.run(), "waiting for mail")
         yield scheduler
 
 

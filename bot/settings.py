@@ -106,6 +106,7 @@ def auto_or_known_language(code: str) -> str:
 Language = Annotated[str, AfterValidator(known_language)]
 HostEntries = Annotated[list[str], AfterValidator(host_entries)]
 ADDRESS = r"(https?://[^/\s]+(?s:.*))?"  # or nothing
+SECURE = r"(https://[^/\s]+\S*|http://(127\.0\.0\.1|localhost)[:/]\S*)?"
 
 
 class TelegramSection(Section):
@@ -296,17 +297,39 @@ class MailSection(Section):
     ]
     """Where the mail is: "imaps://HOST" (TLS), or "imap://HOST" (STARTTLS; without on this machine itself)."""
     smtp: Annotated[
-        str, matching(r"smtps?://[^\s/@]+", "not an address such as smtps://smtp.example.org")
+        str, matching(r"(smtps?://[^\s/@]+)?", "not an address such as smtps://smtp.example.org")
     ] = ""
     """Where letters are handed over: "smtps://HOST" (TLS) or "smtp://HOST:587" (STARTTLS); empty: the account cannot send."""
     user: str
     """Whom the account belongs to, as its servers call them."""
-    password_file: str
-    """Holds the password, or one for programs alone where the provider gives such; it never enters the sandbox."""
+    password_file: str = ""
+    """Holds the password, or one for programs alone where the provider gives such; it never enters the sandbox. Or `client_id`."""
+    client_id: str = ""
+    """In place of the password: what Voltaire is known as where an owner signs in once (`voltaire setup mail NAME`, OAuth), as you have registered it with the provider; docs/mail.md has an example."""
+    client_secret_file: str = ""
+    """Holds the secret that belongs to `client_id`, if there is one."""
+    device_url: Annotated[
+        str, matching(SECURE, "not an address such as https://login.example.org/devicecode")
+    ] = ""
+    """The provider's device authorization endpoint (RFC 8628)."""
+    token_url: Annotated[
+        str, matching(SECURE, "not an address such as https://login.example.org/token")
+    ] = ""
+    """Its token endpoint."""
+    scope: str = ""
+    """What is asked for there: IMAP, SMTP, and a refresh token."""
     sender: str = ""
     """The address that letters come from, such as "Anna <anna@example.org>"; empty: `user`."""
     folders: list[str] = Field(["INBOX"], min_length=1)
     """The folders that `mail list` and `mail search` look through."""
+
+    @model_validator(mode="after")
+    def _either(self) -> "MailSection":
+        if bool(self.password_file) == bool(self.client_id):
+            raise ValueError("needs password_file or client_id, and not both")
+        if bool(self.client_id) != bool(self.device_url and self.token_url):
+            raise ValueError("client_id, device_url and token_url belong together")
+        return self
 
 
 class CalendarSection(Section):

@@ -26,6 +26,7 @@ from backend.server.launch import free_port
 from fakes.patience import SECONDS
 
 DOVECOT = shutil.which("dovecot", path=f"{os.environ['PATH']}:/usr/sbin")
+DOVEADM = shutil.which("doveadm", path=f"{os.environ['PATH']}:/usr/bin") or ""
 SUBMISSION = Path("/usr/lib/dovecot/submission-login")
 USER, PASSWORD = "anna@example.org", "quince-7-lantern-42"
 CONFIG = """
@@ -42,6 +43,7 @@ default_login_user = {user}
 first_valid_uid = 1
 mail_location = maildir:{folder}/mail
 mail_fsync = never
+{more}
 submission_relay_host = 127.0.0.1
 submission_relay_port = {relay}
 passdb {{
@@ -105,6 +107,7 @@ class Dovecot:
     submission: int = field(default_factory=free_port)
     imaps: int = 0  # 0: nothing is encrypted
     submissions: int = 0
+    more: str = ""  # lines of its configuration
     folder: Path = field(default_factory=own_folder)
     _count: int = 0
 
@@ -146,20 +149,27 @@ class Dovecot:
     def drafts(self) -> list[Path]:
         return [*self.inbox.glob(".Entw*/*/*,S=*")]
 
-    def deliver(self, messages: Iterable[bytes], folder: str = "") -> None:
-        """Put messages into the inbox, or the folder; each a second newer than the one before."""
+    def deliver(self, messages: Iterable[bytes], folder: str = "", *, old: bool = False) -> None:
+        """Put messages into the inbox, or the folder; each a second newer than the one before. `old`: a client has seen
+        them before, so that the server need not look through them at each command."""
         place = self.inbox / (f".{folder}" if folder else "")
         for name in ("cur", "new", "tmp"):
             (place / name).mkdir(parents=True, exist_ok=True)
         now = int(time.time()) - 100_000
         for raw in messages:
             self._count += 1
-            path = place / "new" / f"{now + self._count}.M{self._count}.test,S={len(raw)}"
+            name = f"{now + self._count}.M{self._count}.test,S={len(raw)}"
+            path = place / ("cur" if old else "new") / (f"{name}:2,S" if old else name)
             path.write_bytes(raw)
             os.utime(path, (now + self._count,) * 2)
             if os.getuid() == 0:
                 os.chown(path, *account()[:2])
         self.hand_over(place)
+
+    def index(self) -> None:
+        """Have Dovecot index the inbox, beside its clients."""
+        doveadm = [DOVEADM, "-c", str(self.folder / "dovecot.conf"), "index", "-u", USER, "INBOX"]
+        subprocess.run(doveadm, check=True, capture_output=True, **ids())
 
     def hand_over(self, *places: Path) -> None:
         """Give folders to the user that Dovecot runs as."""
@@ -176,20 +186,17 @@ class Dovecot:
         self.hand_over(self.folder)
         config = self.folder / "dovecot.conf"
         values = {"uid": uid, "gid": gid, "user": user, "group": group, "password": PASSWORD}
-        names = ("folder", "relay", "imap", "submission", "imaps", "submissions")
+        names = ("folder", "more", "relay", "imap", "submission", "imaps", "submissions")
         places = {name: getattr(self, name) for name in names}
         certificate = f"yes\nssl_cert = <{self.certificate}\nssl_key = <{self.certificate}"
         places["ssl"] = certificate if self.imaps else "no"
         config.write_text(CONFIG.format(**values, **places))
-        ids: dict[str, Any] = {}
-        if os.getuid() == 0:
-            ids = {"user": uid, "group": gid, "extra_groups": []}
         process = subprocess.Popen(
             [DOVECOT, "-F", "-c", str(config)],
             start_new_session=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            **ids,
+            **ids(),
         )
         try:
             for port in (self.imap, self.submission):
@@ -211,8 +218,63 @@ class Dovecot:
             time.sleep(0.01)
 
 
+@dataclass
+class Line:
+    """A port that leads to another one; while it is `cut`, no connection is accepted and none goes on."""
+
+    to: int
+    port: int = 0
+    cut: bool = False
+    came: int = 0
+    _ends: list[asyncio.StreamWriter] = field(default_factory=list)
+    _tasks: list["asyncio.Task[None]"] = field(default_factory=list)
+
+    def sever(self) -> None:
+        self.cut = True
+        for end in self._ends:
+            end.close()
+
+    async def lead(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.cut:
+            writer.close()
+            return
+        self.came += 1
+        task = asyncio.current_task()
+        assert task
+        self._tasks.append(task)
+        there, onward = await asyncio.open_connection("127.0.0.1", self.to)
+        self._ends += [writer, onward]
+        await asyncio.gather(pump(reader, onward), pump(there, writer))
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+
+@asynccontextmanager
+async def line(to: int) -> AsyncIterator[Line]:
+    served = Line(to)
+    server = await asyncio.start_server(served.lead, "127.0.0.1", 0)
+    served.port = server.sockets[0].getsockname()[1]
+    try:
+        yield served
+    finally:
+        served.sever()
+        server.close()
+        await asyncio.wait(served._tasks)
+
+
 def installed() -> bool:
     return bool(DOVECOT) and SUBMISSION.exists()
+
+
+def ids() -> dict[str, Any]:
+    """Options of a process that runs as the user of account()."""
+    uid, gid, *_ = account()
+    return {"user": uid, "group": gid, "extra_groups": []} if os.getuid() == 0 else {}
 
 
 def account() -> tuple[int, int, str, str]:

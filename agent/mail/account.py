@@ -2,7 +2,8 @@
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable, Sequence
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +13,7 @@ from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agent.aio import BackgroundTasks, complete
+from agent.aio import BackgroundTasks, complete, set_within
 from agent.documents.reading import MailMessage, parsed_mail
 from agent.errors import NoSandbox, ToolError
 from agent.mail.index import KnownMessage, MessageIndex
@@ -39,14 +40,24 @@ class AccountConfig:
     name: str
     imap: str
     user: str
-    password_file: str
+    password_file: str = ""
     smtp: str = ""
     sender: str = ""
     folders: Sequence[str] = ("INBOX",)
+    client_id: str = ""  # an owner signs in (agent.mail.oauth), without a password
+    client_secret_file: str = ""
+    device_url: str = ""
+    token_url: str = ""
+    scope: str = ""
 
-    def password(self) -> str:
-        what = f"The password_file of the mail account {self.name}"
-        return read_secret_file(self.password_file, what).strip("\r\n")
+    async def secret(self, tokens: Path) -> str:
+        """The password, or an access token. Raises ToolError."""
+        if not self.client_id:
+            what = f"The password_file of the mail account {self.name}"
+            return read_secret_file(self.password_file, what).strip("\r\n")
+        from agent.mail.oauth import access_token
+
+        return await access_token(self, tokens)
 
 
 @dataclass
@@ -61,6 +72,7 @@ class MailAccount:
     _connection: "ImapConnection | None" = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _sending: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _filling: asyncio.Task[None] | None = None
 
     async def find(
@@ -84,6 +96,38 @@ class MailAccount:
             found = await self._on_server(methodcaller("uids", folders[0], unread=True))
             wanted["uids"] = frozenset(found)
         return await asyncio.to_thread(self.index.find, folders, limit, query=query, **wanted)
+
+    async def news(self, folder: str, after: str, limit: int) -> tuple[str, Sequence[KnownMessage]]:
+        """A folder's state, and what came since an earlier state: nothing where that is "", or of another folder."""
+        folder = folder or self.config.folders[0]
+        validity, following, _ = await self._on_server(methodcaller("state", folder))
+        known, _, first = after.partition(".")
+        if known != str(validity):
+            return f"{validity}.{following}", ()
+        came = range(int(first), following)
+        found = await self.find(folder, limit, uids=came) if came else ()
+        return f"{validity}.{following}", found
+
+    async def follow(self, folder: str, look: Callable[[str], Awaitable[float]]) -> None:
+        """Call `look` with the state of a folder, as `news` has it, at once and when something comes there, at the latest
+        after the seconds that it returns. Returns where the server has no IDLE."""
+        connection = (await connections()).ImapConnection(self.config, math.inf)
+
+        async def do(work: "Callable[[ImapConnection], T]") -> T:
+            return await complete(asyncio.to_thread(connection.use, work, secret))
+
+        try:
+            while True:
+                secret = await self._secret(self.config.imap)
+                validity, following, _ = await do(methodcaller("state", folder))
+                seconds = await look(f"{validity}.{following}")
+                descriptor = await do(methodcaller("begin_idle"))
+                if descriptor is None:
+                    return
+                await readable(descriptor, seconds)
+                await do(methodcaller("end_idle"))
+        finally:
+            await complete(asyncio.to_thread(connection.close))
 
     def _missing(self, folder: str, box: "ImapConnection") -> list[int]:
         return self.index.missing(folder, box.state(folder), lambda: box.uids(folder))
@@ -153,10 +197,10 @@ class MailAccount:
                 await self.check_unsent(letter)
             del letter["Bcc"]
             moment = f"{datetime.now().astimezone():%d %b %Y, %H:%M}"
-            await self._use_secret(self.config.smtp)
+            secret = await self._secret(self.config.smtp)
             await table.put(key, f"may have been sent on {moment}")
             try:
-                await asyncio.to_thread(module.send, self.config, to, bytes(letter))
+                await asyncio.to_thread(module.send, self.config, secret, to, bytes(letter))
             except module.Uncertain:
                 raise
             except ToolError:
@@ -169,15 +213,40 @@ class MailAccount:
         async with self._lock:
             if self._connection is None:
                 self._connection = (await connections()).ImapConnection(self.config)
-            await self._use_secret(self.config.imap)
-            return await complete(asyncio.to_thread(self._connection.use, work))
+            secret = await self._secret(self.config.imap)
+            return await complete(asyncio.to_thread(self._connection.use, work, secret))
 
     async def close(self) -> None:
         if self._connection:
             await asyncio.to_thread(self._connection.close)
 
-    async def _use_secret(self, url: str) -> None:
-        await self.store.ledger.secret_used(f"agent.mail.{self.config.name}.password_file", url)
+    async def _secret(self, url: str) -> str:
+        """What signs in to the server at that address, which is recorded."""
+        kind = "client_id" if self.config.client_id else "password_file"
+        await self.store.ledger.secret_used(f"agent.mail.{self.config.name}.{kind}", url)
+        async with self._renewing:
+            return await self.config.secret(tokens_file(self.index.path.parent, self.config.name))
+
+
+def tokens_file(folder: Path, account: str) -> Path:
+    return folder / f"{account}.tokens"
+
+
+async def try_account(config: AccountConfig, folder: Path) -> str:
+    """Sign in to the servers of an account; what holds of them, in one sentence. Raises ToolError."""
+    module = await connections()
+    secret = await config.secret(tokens_file(folder, config.name))
+    return str(await asyncio.to_thread(module.try_servers, config, secret))
+
+
+async def readable(descriptor: int, seconds: float) -> None:
+    """Wait until there is something to read, for at most `seconds`."""
+    loop, came = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, came.set)
+    try:
+        await set_within(came, seconds)
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def connections() -> Any:

@@ -5,9 +5,10 @@ import re
 import smtplib
 import ssl
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -43,12 +44,16 @@ class ImapConnection:
     """A connection that is opened at its first use, and again after a pause; for one thread at a time."""
 
     config: AccountConfig
+    lasts: float = IDLE_SECONDS
+    _secret: str = ""
     _box: BaseMailBox | None = None
     _used: float = 0.0
+    _idles: bool = False
 
-    def use(self, work: Callable[["ImapConnection"], T]) -> T:
+    def use(self, work: Callable[["ImapConnection"], T], secret: str) -> T:
         """Call `work` with this connection, opened if need be; ToolError says why the server fails."""
-        if time.monotonic() - self._used > IDLE_SECONDS:
+        self._secret = secret
+        if time.monotonic() - self._used > self.lasts:
             self.close()
         try:
             return work(self)
@@ -62,14 +67,14 @@ class ImapConnection:
 
     def close(self) -> None:
         box, self._box = self._box, None
+        idled, self._idles = self._idles, False
         if box:
             with suppress(*FAILURES):
-                box.logout()
+                box.client.shutdown() if idled else box.logout()
 
     @property
     def box(self) -> BaseMailBox:
         if self._box is None:
-            password = self.config.password()
             host, port, secure, direct = place(self.config.imap)
             if direct:
                 box: BaseMailBox = MailBox(host, port, SECONDS, ssl_context=secure)
@@ -78,7 +83,8 @@ class ImapConnection:
             else:
                 box = MailBoxUnencrypted(host, port, SECONDS)
             self._box = box
-            box.login_utf8(self.config.user, password, None)
+            sign_in = box.xoauth2 if self.config.client_id else box.login_utf8
+            sign_in(self.config.user, self._secret, None)
         return self._box
 
     def state(self, folder: str) -> tuple[int, int, int]:
@@ -96,7 +102,8 @@ class ImapConnection:
 
     def fetch(self, folder: str, uids: Sequence[int], what: str) -> list[Fetched]:
         """(UID, arrival, size), and what was wanted, of each message that is there."""
-        self.state(folder)
+        if self.box.folder.get() != folder:
+            self.state(folder)
         wanted = f"(UID RFC822.SIZE INTERNALDATE {what})"
         answer, data = self.box.client.uid("fetch", ",".join(map(str, uids)), wanted)
         if answer != "OK":
@@ -107,6 +114,19 @@ class ImapConnection:
             for each, end in zip(data, ends, strict=True)
             if isinstance(each, tuple)
         ]
+
+    def begin_idle(self) -> int | None:
+        """Have the server say when the open folder changes; the descriptor on which it does, or None where it cannot."""
+        client = self.box.client
+        if b"IDLE" not in client.capability()[1][0].upper().split():
+            return None
+        self._idles = True
+        self.box.idle.start()  # type: ignore[no-untyped-call]
+        return int(client.sock.fileno())
+
+    def end_idle(self) -> None:
+        self.box.idle.stop()  # type: ignore[no-untyped-call]
+        self._idles = False
 
     def append(self, raw: bytes, role: str) -> None:
         """Keep a message in the folder that the server marks with the role, or calls so."""
@@ -128,27 +148,59 @@ def attributes(head: bytes) -> tuple[int, float, int]:
     return uid, arrived, size
 
 
-def send(config: AccountConfig, recipients: Sequence[str], raw: bytes) -> None:
+@contextmanager
+def open_smtp(config: AccountConfig, secret: str) -> Iterator[smtplib.SMTP]:
+    """A connection that is signed in. Raises OSError and SMTPException."""
+    host, port, secure, direct = place(config.smtp)
+    kind: Any = smtplib.SMTP_SSL if direct else smtplib.SMTP
+    smtp = kind(host, port, timeout=SECONDS, **({"context": secure} if direct else {}))
+    try:
+        if secure and not direct:
+            smtp.starttls(context=secure)
+        smtp.ehlo_or_helo_if_needed()
+        if config.client_id:
+            token = f"user={config.user}\1auth=Bearer {secret}\1\1"
+            smtp.auth("XOAUTH2", lambda challenge=None: "" if challenge else token)
+        elif smtp.has_extn("auth"):
+            smtp.login(config.user, secret)
+        yield smtp
+    finally:
+        smtp.close()
+
+
+def try_servers(config: AccountConfig, secret: str) -> str:
+    """Sign in to the servers, and open the folders; a sentence about them. Raises ToolError."""
+    connection = ImapConnection(config)
+    try:
+        for folder in config.folders:
+            connection.use(methodcaller("state", folder), secret)
+    finally:
+        connection.close()
+    places = [place(config.imap)]
+    if config.smtp:
+        places.append(place(config.smtp))
+        try:
+            with open_smtp(config, secret):
+                pass
+        except (OSError, smtplib.SMTPException) as error:
+            why = f"The server for letters of {config.name} fails: {said(error)}."
+            raise ToolError(why) from None
+    ways = (f"{host} {'by TLS' if secure else 'unencrypted'}" for host, _, secure, _ in places)
+    only = "" if config.smtp else "; it cannot send"
+    return f"{config.user} is signed in to {' and '.join(ways)}{only}."
+
+
+def send(config: AccountConfig, secret: str, recipients: Sequence[str], raw: bytes) -> None:
     """Hand a letter to the account's server, for all of its recipients. Raises Uncertain, or ToolError where it was not
     sent to any."""
-    password, handed = config.password(), False
-    host, port, secure, direct = place(config.smtp)
+    host, handed = place(config.smtp)[0], False
     try:
-        kind: Any = smtplib.SMTP_SSL if direct else smtplib.SMTP
-        smtp = kind(host, port, timeout=SECONDS, **({"context": secure} if direct else {}))
-        try:
-            if secure and not direct:
-                smtp.starttls(context=secure)
-            smtp.ehlo_or_helo_if_needed()
-            if smtp.has_extn("auth"):
-                smtp.login(config.user, password)
+        with open_smtp(config, secret) as smtp:
             accepted(smtp.mail(config.sender))
             for recipient in recipients:
                 accepted(smtp.rcpt(recipient))
             handed = True
             accepted(smtp.data(raw))
-        finally:
-            smtp.close()
     except smtplib.SMTPResponseException as error:
         why = f"{error.smtp_code} {said(error.smtp_error)}"
         raise ToolError(f"It was not sent: {host} refuses it ({why}).") from None

@@ -4,7 +4,7 @@ It holds no text of a body, only its words in no order. Its methods block.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -110,7 +110,7 @@ class MessageIndex:
         query: str = "",
         sender: str = "",
         since: float = 0.0,
-        uids: frozenset[int] | None = None,
+        uids: Container[int] | None = None,
     ) -> list[KnownMessage]:
         """The newest messages of these folders, newest first, with all words of a query; what is not given counts for
         nothing."""
@@ -141,7 +141,7 @@ class MessageIndex:
             return [id for (id,) in rows]
 
     def _select(
-        self, where: str, *values: Any, limit: int | None = None, uids: frozenset[int] | None = None
+        self, where: str, *values: Any, limit: int | None = None, uids: Container[int] | None = None
     ) -> list[KnownMessage]:
         columns = ", ".join(KnownMessage._fields)
         sql = f"SELECT {columns} FROM messages WHERE {where}"  # noqa: S608 - of this file

@@ -1,6 +1,7 @@
 """Scheduled jobs: reminders, tasks, summaries, and what else runs at a time.
 
 times/          times in words as rules
+arrivals.py     watches of mail, woken by what comes
 due_times.py    when a rule is due, and the timer (APScheduler)
 planner.py      jobs made, shown and changed in words
 watch_words.py  a watch asked for in words

@@ -22,6 +22,11 @@ page)
 feed)
     web read --fresh --feed "$subject" | matching
     ;;
+mail)
+    folder=
+    [[ $subject != */* ]] || folder=${subject#*/}
+    mail new "$last" --account "${subject%%/*}" --folder "$folder" | { IFS= read -r state && echo "$state" && matching; }
+    ;;
 answers)
     if [[ $subject = *://* ]]; then
         said=$(web read --fresh "$subject" 2>&1) || grep -qE '(has no text|, not text)\.' <<<"$said" || { echo "$said"; exit 1; }

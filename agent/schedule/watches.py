@@ -32,19 +32,19 @@ from agent.tools.tool import Call
 
 WATCH = "watch"  # the kind of job, its option, and the word that a task begins with
 FAILURES = 3  # in a row, before they are told
-LEAST_SECONDS = 3600  # between two messages
+LEAST_SECONDS, LEAST_OF_MAIL = 3600, 60  # between two messages
 SECONDS = {"minute": 60, "hour": 3600, "day": 86_400}
 AT_ONCE = 2  # looks; the other slots of the sandbox are for people
 MOST_CHARACTERS = 4096  # of its words
 MOST_BYTES = 256 << 10  # of what a look prints
 SHOWN_LINES, SHOWN_CHARACTERS = 40, 3000  # of a difference
 SHOWN_REASON = 300  # characters of what a look printed that failed
-LookKind = Literal["command", "exit", "file", "commits", "value", "answers", "page", "feed"]
+LookKind = Literal["command", "exit", "file", "commits", "value", "answers", "page", "feed", "mail"]
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """`subject` is a command, a path, the name of a repository, an address, or "host:port". A figure is told when it
+    """`subject` is a command, a path, the name of a repository, an address, "host:port", or "account/folder". A figure is told when it
     rises above `limit` (or falls `below` it), and when it is `back`. Only lines that match `pattern` (grep -E, in any
     case) count, if there is one. At least `least` seconds lie between two messages. A change is told by the text
     `say`, or given to the model with the task `do`; else it is shown."""
@@ -78,6 +78,7 @@ MEASURES = {
     "temperature": "sed -nE 's/.* ([0-9]+) °C.*/\\1/p' /host.txt | sort -n | tail -n 1",
 }
 AGE = "newest=$(find {path} -printf '%T@\\n' | sort -n | tail -n 1) && echo $((($(date +%s) - ${{newest%.*}}) / 60))"
+COMES = r"(?: (?:arrives?|comes?)(?: in)?)"
 ANSWERS = r"(?:(?:stops |no longer )?(?:answer|respond)(?:s|ing)|does(?: not|n't) answer|is up|is down|goes down)"
 HYSTERESIS = 0.05  # of a limit, that a figure is back by
 FORMS = {
@@ -91,6 +92,7 @@ FORMS = {
         "age": rf"(?:file|folder) {PATH}(?: is| gets)? older than (?P<count>an? |\d+ ?|)(?P<unit>minute|hour|day)s?",
         "answers": rf"(?:url|port) {PATH}(?: {ANSWERS})?|(?:whether )?(?P<address>\S+) {ANSWERS}",
         "feed": rf"feed {PATH}{PATTERN}",
+        "mail": rf"(?:(?:there is|i get|any|an?|new) )*(?:e-?)?mails?(?: (?:in|of|to|account|folder))?(?: (?!(?:arrives?|comes?|for|about|from|mentions|contains)\b){PATH})?(?: (?:for|about|from|mentions|contains) (?P<pattern>.+?))?{COMES}?",
         "page": rf"(?:page |(?=https?://|(?:[\w-]+\.)+[a-z]{{2,}}/))(?P<subject>\S+){PATTERN}",
     }.items()
 }
@@ -106,7 +108,7 @@ USUAL = "every 15 minutes"  # a watch looks, where nobody says how often
 HOW = "What should be watched? A task is, for instance, one of these: {forms}. {endings} may stand at its end."
 EXAMPLES = (
     "watch page URL for WORDS; watch feed URL; watch url URL; watch port HOST:PORT; watch commits in REPOSITORY; watch"
-    " file notes.txt for TODO; watch folder build; watch folder build older than a day; watch disk above 90 (load, memory,"
+    " file notes.txt for TODO; watch mail for WORDS; watch folder build; watch folder build older than a day; watch disk above 90 (load, memory,"
     " temperature); watch command df -h; watch exit code of make -C build; watch value of wc -l < log above 100"
 )
 ENDINGS = "“at most every 10 minutes”, “then say TEXT {change}”, “then do TASK”"
@@ -115,7 +117,7 @@ ENDINGS = "“at most every 10 minutes”, “then say TEXT {change}”, “then
 def parse_watch(text: str, asked: bool = False) -> Watch:
     """The watch that a text means, without its beginning; `asked` to be told of it, it says of what. Raises ToolError
     with the question to ask back."""
-    subject, then, least = text.strip(), dict[str, str](), LEAST_SECONDS
+    subject, then, least = text.strip(), dict[str, str](), 0
     if found := THEN.search(subject):
         then = {found[1].lower(): found[2].strip()}
         subject = subject[: found.start()]
@@ -130,7 +132,10 @@ def parse_watch(text: str, asked: bool = False) -> Watch:
             bare = look in ("file", "page", "feed") and found and words.endswith(found["subject"])
             if found and not (asked and bare):
                 watch = read_form(look, found.groupdict(""))
-                return replace(watch, least=least, say=then.get("say", ""), do=then.get("do", ""))
+                usual = LEAST_OF_MAIL if look == "mail" else LEAST_SECONDS
+                return replace(
+                    watch, least=least or usual, say=then.get("say", ""), do=then.get("do", "")
+                )
     raise ToolError(translated(HOW).format(forms=EXAMPLES, endings=ENDINGS))
 
 
@@ -187,9 +192,10 @@ def orders_watch(message: str, now: datetime) -> bool:
 
 
 async def look(call: Call, watch: Watch, last: str) -> str:
-    """Look at the watch's subject and return its state. Raises ToolError. `last`: the commit that was told last."""
+    """Look at the watch's subject and return its state. Raises ToolError. `last`: the commit, or
+    the state of a folder of mail, that was told last."""
     await call.leaves(WATCH, watch.subject)
-    known = last if watch.look == "commits" else ""
+    known = last if watch.look in ("commits", "mail") else ""
     words = (watch.look, watch.subject, watch.pattern, known)
     script = [*bash_script("schedule/watch.sh"), *words]
     result, _ = await run_command(
@@ -234,6 +240,9 @@ def compare(watch: Watch, last: str | None, output: str) -> tuple[str, str]:
         form = translated("The newest commit is {commit} again.")
         change = shortened(new.splitlines()) or form.format(commit=head[:10])
         return head, "" if last in (None, head) else change
+    if watch.look == "mail":
+        head, _, new = output.partition("\n")
+        return head, "" if last is None else shortened([f"+ {line}" for line in lines_of(new)])
     if watch.look == "value":
         return compare_figure(watch, last == OVER, figure(FIGURE.findall(output)[0]))
     if watch.look == "feed":

@@ -40,6 +40,7 @@ CHECKS: list[Check] = [
     machine.documents,
     machine.voice,
     machine.mcp,
+    machine.mail,
     machine.secrets,
     machine.units,
 ]

@@ -24,6 +24,7 @@ from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, open_engine
 from backend.client import BackendUnavailable
 from backend.pictures import DrawFailed, find_font, font_folders
+from bot.agent_config import account_config
 from bot.backup import NAME as BACKUP
 from bot.cli.connect import backend_client, chat_sandboxes, configured_servers, sandbox_probe
 from bot.secret_values import secret_files
@@ -344,6 +345,22 @@ async def mcp(settings: Settings) -> list[Finding]:
         listed = await listed_tools(servers, chosen(settings.agent.tools))
     if listed.problem:
         findings.append(warning("mcp", listed.problem, "docs/mcp.md"))
+    return findings
+
+
+async def mail(settings: Settings) -> list[Finding]:
+    """Whether each mail account lets us in; no letter is sent."""
+    if not settings.agent.mail:
+        return []
+    from agent.mail.account import try_account
+
+    findings = []
+    for name, section in settings.agent.mail.items():
+        try:
+            told = await try_account(account_config(name, section), settings.state_dir / "mail")
+            findings.append(passed("mail", f"{name}: {told}"))
+        except ToolError as error:
+            findings.append(failure("mail", f"{name}: {error}", "docs/mail.md"))
     return findings
 
 

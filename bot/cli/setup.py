@@ -23,6 +23,7 @@ from typing import Any
 import aiohttp
 import click
 
+from agent.errors import ToolError
 from agent.store.errors import StoreError
 from backend.build.build import Sources
 from backend.build.recipe import CannotBuild, Recipe, recipe
@@ -34,10 +35,12 @@ from backend.models.profile import Profile, ProfileError, locate
 from backend.models.pull import PullError
 from backend.server.launch import EMBEDDED, find_binary
 from bot import config_file
+from bot.agent_config import account_config
 from bot.cli.backend_config import profile_here, profile_of
 from bot.cli.bot import serve_until
 from bot.cli.command import Failed, Misused, Options, act_as_owner, confirmed, interruptible, runs
 from bot.cli.connect import require_sandbox, running_backend
+from bot.cli.doctor_machine import mail as mail_findings
 from bot.cli.doctor_machine import search as search_finding
 from bot.cli.holder_client import change, record_act
 from bot.cli.matrix import verify_in_terminal
@@ -62,7 +65,7 @@ from bot.state import DATABASE, make_private
 
 TOKEN = re.compile(r"\d+:\S+")
 TOKEN_FILE = "telegram-token"  # noqa: S105 - the name of a file
-TELEGRAM, MATRIX, BOTH, SEARCH = "telegram", "matrix", "both", "search"
+TELEGRAM, MATRIX, BOTH, SEARCH, MAIL = "telegram", "matrix", "both", "search", "mail"
 BOTFATHER = """A token is a number, a colon and a secret, such as 123456:ABC-DEF. To get one, write /newbot to
 @BotFather in Telegram. `later` goes on without: terminal and page work, and `voltaire setup telegram` adds it."""
 WITHOUT_SETUP = "It works without, too: voltaire chat"
@@ -79,7 +82,8 @@ YES, NO = ("y", "yes"), ("n", "no", LATER)
 
 
 @click.command("setup", help="The wizard: messaging apps, owner, model, server, systemd units.")
-@click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX, SEARCH)))
+@click.argument("app", required=False, type=click.Choice((TELEGRAM, MATRIX, SEARCH, MAIL)))
+@click.argument("account", required=False)
 @click.option("--token", help="The bot's token, from @BotFather.")
 @click.option("--base-url", help="The Bot API server.")
 @click.option(
@@ -120,17 +124,25 @@ YES, NO = ("y", "yes"), ("n", "no", LATER)
 @click.option("--upgrade", is_flag=True, help="After an update: renew and restart the units.")
 @runs
 async def command(
-    options: Options, yes: bool, remove: bool, everything: bool, upgrade: bool, **answers: object
+    options: Options,
+    account: str | None,
+    yes: bool,
+    remove: bool,
+    everything: bool,
+    upgrade: bool,
+    **answers: object,
 ) -> None:
     scope = units.SystemdScope.here()
     folder = Path("/etc/voltaire") if os.geteuid() == 0 else config_folder()
     config = options.config or find_file(None) or folder / "config.toml"
     state = state_folder(config)
-    act_as_owner(state, keep_root=True)
+    act_as_owner(state, keep_root=answers["app"] != MAIL)
     wizard = Wizard(config, state, Given(**answers), yes, scope)  # type: ignore[arg-type]
     try:
         if everything and not remove:
             raise Misused("--purge is for --remove.")
+        if (wizard.given.app == MAIL) != bool(account):
+            raise Misused("`mail` takes the name of an account: voltaire setup mail NAME.")
         if remove:
             await uninstall(scope, config, state, everything=everything, ask_first=not yes)
         elif upgrade:
@@ -142,6 +154,9 @@ async def command(
             wizard.values = config_file.read(config)
             await wizard.search()
             await record_setup(state, did="web search")
+        elif account:
+            await sign_in_to_mail(load(config), account)
+            await record_setup(state, did=f"sign-in to the mail account {account}")
         else:
             await check_sandbox()
             started = await wizard.run()
@@ -165,6 +180,27 @@ async def command(
         raise
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
+
+
+async def sign_in_to_mail(settings: Settings, name: str) -> None:
+    """Have the owner sign in to a mail account that has no password, and try it."""
+    section = settings.agent.mail.get(name)
+    if section is None or not section.client_id:
+        raise Misused(f"[agent.mail.{name}] has no client_id to sign in with (docs/mail.md).")
+    from agent.mail.account import tokens_file
+    from agent.mail.oauth import sign_in
+
+    def show(address: str, code: str) -> None:
+        click.echo(f"Open {address} on any device, and enter {code}")
+
+    folder = settings.state_dir / "mail"
+    try:
+        await sign_in(account_config(name, section), tokens_file(folder, name), show)
+    except ToolError as error:
+        raise Failed(str(error)) from None
+    for found in await mail_findings(settings):
+        if found.detail.startswith(f"{name}: "):
+            click.echo(f"{found.detail} {found.remedy}".strip())
 
 
 async def check_sandbox() -> None:

@@ -60,6 +60,25 @@ async def list_(
 
 
 @command(lines=lines())
+async def new(
+    call: ShellCall,
+    after: Annotated[str, "such a state; without it nothing is new"] = "",
+    *,
+    folder: Folder = "",
+    account: Account = "",
+) -> None:
+    """Print the state of a folder, then the messages that came since an earlier one."""
+    if not re.fullmatch(r"(?:\d{1,18}\.\d{1,18})?", after):
+        raise UsageError("a state is what `mail new` prints first")
+    chosen = await account_of(call, account)
+    with call.questions.waiting():
+        state, found = await chosen.news(folder, after, MOST_SHOWN)
+    await call.write(f"{state}\n")
+    if found:
+        await show(call, chosen, found, json_=False)
+
+
+@command(lines=lines())
 async def search(
     call: ShellCall,
     *words: str,

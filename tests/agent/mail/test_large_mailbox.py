@@ -28,7 +28,8 @@ COUNTS = [
 async def test_a_search_is_quick(
     mails: Mails, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    mails.dovecot.deliver(many(count))
+    mails.dovecot.deliver(many(count), old=True)
+    mails.dovecot.index()
     box = await mails.open()
     began = time.monotonic()
     assert await mail(box, "list --limit 1") == saying("@example.com")
