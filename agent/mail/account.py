@@ -177,7 +177,7 @@ class MailAccount:
 
     async def keep(self, letter: EmailMessage, role: str) -> None:
         """Add a letter to the folder of that role (connection.ROLES)."""
-        await self._on_server(methodcaller("append", bytes(letter), role))
+        await self._on_server(methodcaller("append", bytes(letter), role), again=False)
 
     async def check_unsent(self, letter: EmailMessage) -> None:
         """Raise ToolError if a letter with the same content was sent, or may have been."""
@@ -208,13 +208,15 @@ class MailAccount:
                 raise
             await table.put(key, f"was sent on {moment}")
 
-    async def _on_server(self, work: "Callable[[ImapConnection], T]") -> T:
+    async def _on_server(self, work: "Callable[[ImapConnection], T]", *, again: bool = True) -> T:
         """Do the work in a thread, with the connection."""
         async with self._lock:
             if self._connection is None:
                 self._connection = (await connections()).ImapConnection(self.config)
             secret = await self._secret(self.config.imap)
-            return await complete(asyncio.to_thread(self._connection.use, work, secret))
+            return await complete(
+                asyncio.to_thread(self._connection.use, work, secret, again=again)
+            )
 
     async def close(self) -> None:
         if self._connection:

@@ -50,15 +50,19 @@ class ImapConnection:
     _used: float = 0.0
     _idles: bool = False
 
-    def use(self, work: Callable[["ImapConnection"], T], secret: str) -> T:
-        """Call `work` with this connection, opened if need be; ToolError says why the server fails."""
+    def use(self, work: Callable[["ImapConnection"], T], secret: str, *, again: bool = False) -> T:
+        """Call `work` with this connection, opened if need be; ToolError says why the server fails. `again`: work that may
+        be done twice is, where the connection was cut off since it was used."""
         self._secret = secret
         if time.monotonic() - self._used > self.lasts:
             self.close()
+        again = again and self._box is not None
         try:
             return work(self)
         except FAILURES as error:
             self.close()
+            if again and isinstance(error, (OSError, imaplib.IMAP4.abort)):
+                return self.use(work, secret)
             raise ToolError(
                 f"The mail server of {self.config.name} fails: {said(error)}."
             ) from None
