@@ -39,6 +39,7 @@ DEEPEST = 20
 PIECE = 12 << 20
 TNEF = b"\x78\x9f\x3e\x22"
 LONG = 80  # bytes of text that is base64 by no chance
+BROKEN = (ValueError, TypeError)  # what the standard library makes of some parameters
 BASE64 = re.compile(rb"\s*(?:[A-Za-z0-9+/]{60,}\s+)*[A-Za-z0-9+/]+={0,2}\s*")
 QUOTED = re.compile(rb"=[C-F][0-9A-F]=[89AB][0-9A-F]")  # a letter beyond ASCII, of UTF-8
 UUENCODED = re.compile(
@@ -136,14 +137,14 @@ def summary(message: Message) -> dict[str, object]:
 
 def parsed(raw: bytes) -> Message:
     try:
-        return message_from_bytes(raw, policy=AS_IT_CAME)
-    except RecursionError:  # parts in parts in parts: its source is its text
-        return BytesHeaderParser(policy=AS_IT_CAME).parsebytes(raw)
+        return message_from_bytes(raw)
+    except (RecursionError, *BROKEN):  # parts in parts in parts: its source is its text
+        return BytesHeaderParser().parsebytes(raw)
 
 
 def header(message: Message, name: str) -> str:
     """A header on one line, whatever its words and bytes are encoded in."""
-    found = message.get_all(name, [""])
+    found = [str(value) for key, value in message.raw_items() if key.lower() == name]
     return decoded_words(", ".join(found if name in ("to", "cc") else found[:1])[:20_000])
 
 
@@ -180,8 +181,12 @@ def content_of(message: Message) -> Content:
 
 def add(part: Message, content: Content, depth: int) -> None:
     """Add the texts and attachments of a part of a message."""
-    kind, payload = part.get_content_type(), part.get_payload()
-    inner = [each for each in payload if isinstance(each, Message)]
+    kind = part.get_content_type()
+    inner = (
+        [each for each in part.get_payload() if isinstance(each, Message)]
+        if part.is_multipart()
+        else []
+    )
     if inner and depth < DEEPEST:
         if kind == "multipart/alternative":
             add_alternative(inner, content, depth)
@@ -201,22 +206,38 @@ def add(part: Message, content: Content, depth: int) -> None:
     raw = part.get_payload(decode=True)
     if not isinstance(raw, bytes):
         raw = part.as_bytes()
-    if part.get("content-transfer-encoding", "8bit").strip().lower() in ("7bit", "8bit", "binary"):
+    if header(part, "content-transfer-encoding").lower() in ("", "7bit", "8bit", "binary"):
         raw = unpacked(raw)
-    name = decoded_words(part.get_filename() or "")
+    name = file_name(part)
     attached = name or part.get_content_disposition() == "attachment"
     if kind == "application/ms-tnef" or raw.startswith(TNEF):
         if found := list(outlook_files(raw)):
             content.parts += found
             return
     elif kind.startswith(("text/", "multipart/")) and not attached:
-        text = readable(raw, kind, part.get_content_charset() or "")
+        text = readable(raw, kind, charset_of(part))
         for match in UUENCODED.finditer(text) if "\nbegin " in f"\n{text}" else ():
             add_uuencoded(match, content)
         content.texts.append(text)
         return
     ending = mimetypes.guess_extension(kind) or ".bin"
     content.parts.append((name or f"part-{len(content.parts) + 1}{ending}", kind, raw))
+
+
+def file_name(part: Message) -> str:
+    as_it_came = Message(AS_IT_CAME)
+    for key, value in part.raw_items():
+        if key.lower() in ("content-type", "content-disposition"):
+            as_it_came[key] = value
+    with suppress(*BROKEN):
+        return decoded_words(as_it_came.get_filename() or "")
+    return ""
+
+
+def charset_of(part: Message) -> str:
+    with suppress(*BROKEN):
+        return part.get_content_charset() or ""
+    return ""
 
 
 def unpacked(raw: bytes) -> bytes:
