@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 PASS_SECONDS = 60.0  # between two readings of the jobs
 IDLE_SECONDS = 300.0  # of one IDLE: routers forget connections on which nothing is said
-BUSY_SECONDS = 30.0  # before another look while one goes on
+BUSY_SECONDS = 10.0  # before another look while one goes on
 RETRY_SECONDS, MOST_RETRY = 5.0, 300.0  # before another connection
 Place = tuple[str, str]  # an account and a folder
 

@@ -85,6 +85,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agent.schedule.watches.LEAST_OF_MAIL", 0.01)
     monkeypatch.setattr("agent.schedule.arrivals.RETRY_SECONDS", 0.05)
     monkeypatch.setattr("agent.schedule.arrivals.MOST_RETRY", 0.05)
+    monkeypatch.setattr("agent.schedule.arrivals.BUSY_SECONDS", 0.05)
 
 
 async def test_mail_is_told_when_it_comes_and_the_server_asked_nothing_meanwhile(
