@@ -41,8 +41,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What the next message's request begins with, whatever that message is: the server's tokens or, where
-    there are pictures, a text with the server's marker for each of them.
+    """What the next message's request begins with: the server's tokens or, where there are pictures, a text with
+    the server's marker for each of them.
 
     `others_kept`: reading it evicts no other chat's prompt, as the server keeps several.
     """
