@@ -78,7 +78,7 @@ async def backend_status(context: HandlerContext) -> Status | str:
 
 
 async def gpu(context: HandlerContext, call: CommandCall) -> None:
-    """/gpu, /gpu 12 (hours), /gpu dark: a picture; where there is none, the same in words. /gpu lend 2h, /gpu back."""
+    """/gpu, /gpu 12 (hours) and /gpu dark draw the GPUs' figures, or tell them in words; /gpu lend 2h and /gpu back."""
     act, _, span = call.argument.lower().partition(" ")
     if act in ("lend", "back"):
         seconds = 0 if act == "back" else lent_seconds(span)
