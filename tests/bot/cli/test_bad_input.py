@@ -81,7 +81,7 @@ click.Command("ask", callback=runs(ask)).main([], obj=object(), standalone_mode=
 """
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 async def test_a_signal_just_before_a_question_ends_it(name: str) -> None:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
