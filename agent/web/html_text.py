@@ -60,9 +60,12 @@ DECLARED = re.compile(
     re.IGNORECASE,
 )
 # Names that browsers take for a wider encoding.
-WIDER = dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252") | dict.fromkeys(
-    ("gb2312", "gbk"), "gb18030"
-)
+WIDER = {
+    **dict.fromkeys(("iso-8859-1", "latin1", "ascii", "us-ascii"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("euc-kr", "ks_c_5601-1987"), "cp949"),
+    **dict.fromkeys(("shift_jis", "x-sjis"), "cp932"),
+}
 
 MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/.)", re.DOTALL)
 TAG_START = re.compile(r"</?[a-zA-Z]")
