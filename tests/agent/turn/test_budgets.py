@@ -15,6 +15,7 @@ from agent.store import Store, open_store
 from agent.store.usage import Used
 from agent.tools.tool import Call, Output, Tool, tool
 from agent.turn.loop import run_turn
+from agent.turn.texts import NEEDS_TOOL
 from fakes.model_scripted import ScriptedModel, calls, says
 from tests.agent.turn.conftest import Bench
 from tests.agent.turn.test_approvals import answering
@@ -55,6 +56,13 @@ async def test_beyond_the_budget_an_owner_is_asked_for_a_tenth_more(
     assert [("2 tool calls" in what, "bash 3" in what) for what in asked[:1]] == [(True, True)]
     assert ("3 tool calls" in asked[1], "Allow 4" in asked[1]) == (True, True)
     assert await used(store) == [Used("calls", 4, 2)]
+
+
+async def test_frozen_from_the_start_a_call_ends_the_turn_and_is_named(
+    bench: Bench, store: Store
+) -> None:
+    assert await run(bench, store, "df", frozen="❄") == "❄\n\n" + NEEDS_TOOL.format(call="bash df")
+    assert (results(bench), bench.events[-1].tool_calls) == ([], 0)  # type: ignore[union-attr]
 
 
 async def test_frozen_in_the_middle_of_a_turn(bench: Bench, store: Store) -> None:

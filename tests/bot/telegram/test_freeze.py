@@ -68,7 +68,8 @@ async def test_frozen_the_chat_answers_without_tools_and_a_code_thaws(
         await owner.press(again, "Deny")
         await owner.next_message(where=is_final)
         assert await run.store.freeze.since() is None
-    assert answer == f"{turn_texts.FROZEN}\n\nDone."
+    needs = turn_texts.NEEDS_TOOL.format(call="push A")
+    assert answer == f"{turn_texts.FROZEN}\n\n{needs}"
     assert status.text.startswith("❄ frozen since")
     outs = TEXTS.thaw_outcomes
     assert outcomes == [outs["wrong"], outs["thawed"], TEXTS.not_frozen]
