@@ -26,7 +26,10 @@ TOO_LONG = (
     "shown. Do it in smaller parts."
 )
 LONGEST = 200_000  # characters of a step that somebody can still look through
-NOBODY = "An owner has to approve this step.\nNobody can be asked here, so it is denied."
+NOBODY = (
+    "Nobody can be asked here, so nothing was done.\n"
+    "An owner has to approve this step; voltaire chat and messaging apps ask, watches cannot."
+)
 
 
 @dataclass(frozen=True, slots=True)

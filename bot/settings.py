@@ -215,7 +215,7 @@ class WebSection(Section):
     search_key_file: Path | None = None
     """A file that holds your key for Brave, Kagi or Tavily, readable to you alone."""
     read: Literal["seen", "ask", "never"] = "seen"
-    """Which addresses `web read` opens without approval. "seen": only those in a person's messages or in search results; "ask": none; "never": reading the web is off."""
+    """Which addresses `web read` opens without approval. "seen": only those in a person's messages or in search results; "ask": none but those of watches that a person planned; "never": reading the web is off."""
     render: bool = False
     """Whether `web read --render` may run the scripts of pages, in this machine's Chromium (docs/web.md)."""
 

@@ -130,8 +130,8 @@ def test_a_command_of_ones_own_is_one_file(tmp_path: Path) -> None:
     assert listed.startswith("wake [--address ADDRESS] MACHINE  ") and "Wake on LAN" in listed
     assert unknown == [saying("wake: ", "no cat, but nas"), f"usage: {listed.partition('  ')[0]}"]
     assert (asks, denied, exit_code) == (
-        saying("wake: ", "owner"),
-        saying("Nobody can be asked"),
+        saying("wake: ", "Nobody can be asked"),
+        saying("owner"),
         "exit code: 1",
     )
     assert (code, err) == (1, "")

@@ -184,7 +184,7 @@ def orders_watch(message: str, now: datetime) -> bool:
     with suppress(NotUnderstood):
         message = parse_with_task(message, now)[1]
     with suppress(ToolError):
-        return bool(parse_watch(watched(message)))
+        return not re.search(r"[,;.?!] ", parse_watch(watched(message)).pattern)  # it asks more
     return False
 
 

@@ -139,17 +139,21 @@ class TurnLoop:
             self.caller.longest_call = max(LONG_CALL, 2 * len(words))
         if self.constrain != "never" and not self.transcript.results():
             await self.tools.note_files()
-        if self.constrained and not self.transcript.results():
+        if not self.transcript.results():
             if planned := await self.tools.plan_watch(words):
                 return Ending.said(planned, "done")
-            await self.tools.read_pages(words)
+            if self.constrained:
+                await self.tools.read_pages(words)
         while not (limit := self.limit_reached()):
             astray = self.constrained and self.tools.astray and not self.shelled
             step = await (self.command() if astray else self.ask())
             if self.constrain == "missed call" and not (step.calls or self.tools.outcomes):
                 self.constrained |= self._missed_call(step.text)
             self.tools.careful = self.constrained
-            if self.constrained:
+            if self.turn.frozen and step.calls:
+                needs = translated(texts.NEEDS_TOOL).format(call=described(step.calls[0]))
+                return Ending.said(needs, "done")
+            if self.constrained and not self.turn.frozen:
                 step = await self.settled(step)
             if step.calls and self.tools.repeats(step.calls[0]):
                 call = described(step.calls[0])

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from agent.aio import complete
-from agent.approvals import GuardedCall
+from agent.approvals import NOBODY, GuardedCall
 from agent.budgets import COSTS, CallBudget
 from agent.context.compaction_plan import clip
 from agent.errors import NoSandbox, ToolError, TurnError
@@ -140,15 +140,17 @@ class ToolRunner:
     async def plan_watch(self, words: str) -> str:
         """Plan the watch that a message orders, as if the model had called for it: small ones look once instead.
 
-        Returns what was planned, for the person; "" where nothing was.
+        Returns what was planned, or that nobody can be asked for it, for the person; "" where the model has to tell.
         """
-        if self.turn.frozen or not orders_watch(words, datetime.now().astimezone()):
+        plans = any(tool.name == "schedule" for tool in self.turn.tools) and not self.turn.frozen
+        if not plans or not orders_watch(words, datetime.now().astimezone()):
             return ""
         fields = json.dumps({"when": "", "task": words}, ensure_ascii=False)
         call = ToolCall(self.turn.new_id(), "schedule", fields)
         await self.transcript.add(Assistant("", (call,)))
         await self.run((call,))
-        return self.closed
+        denied = self.transcript.results()[-1][1] == NOBODY
+        return NOBODY if denied else self.closed
 
     async def named_files(self, words: str) -> dict[str, int | None]:
         """The files that a message names, each with a hash of its beginning; None: it is not there."""

@@ -431,6 +431,12 @@ def test_what_asks_for_no_watch(said: str) -> None:
     assert not orders_watch(said, datetime.now(UTC))
 
 
+def test_a_watch_with_another_wish_behind_it_is_the_models_to_plan() -> None:
+    said = "tell me when page https://example.org mentions snow{}"
+    assert orders_watch(said.format(" or hail"), datetime.now(UTC))
+    assert not orders_watch(said.format(", and what time is it?"), datetime.now(UTC))
+
+
 @pytest.mark.parametrize(
     ("words", "value"),
     [
@@ -605,6 +611,26 @@ async def test_a_page_that_the_model_chose_is_not_read_unasked(
         await place.planner().schedule("every hour", words, "", approve)
         (said,) = await place.told(clock)
         assert "Nobody can be asked here" in said and web.seen == []
+
+
+async def test_where_every_page_is_asked_about_a_persons_watch_reads_and_another_says_why_not(
+    tmp_path: Path, store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent.web.browser.is_public", lambda address: True)
+
+    async def approve(what: str, *, scope: str, touched: Any = ()) -> None:
+        """The owner allows the job."""
+
+    async with opened(tmp_path, store, read_pages="ask") as place, site() as web:
+        show(web, "/jobs", "<p>Cook")
+        await place.watch(f"page http://{web.host}/jobs")
+        assert await place.told(clock) == [] and web.seen
+        web.seen.clear()
+        words = f"watch page http://{web.host}/other"
+        await place.planner().schedule("every 20 minutes", words, "", approve)
+        (said,) = await place.told(clock, 20)
+        assert "Nobody can be asked here" in said and "watches cannot" in said
+        assert not any("other" in seen for seen in web.seen)
 
 
 async def test_new_entries_of_a_feed(

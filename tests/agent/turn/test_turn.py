@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
+from agent.approvals import NOBODY
 from agent.events import (
     CallRefused,
     ModelFinished,
@@ -22,7 +23,7 @@ from agent.messages import Assistant, Message, System, ToolCall, ToolResult, Use
 from agent.tools.bash import NO_OUTPUT
 from agent.turn import texts
 from agent.turn.repetition import RepeatedCallDetector
-from agent.turn.turn import TurnLimits
+from agent.turn.turn import Constrain, TurnLimits
 from agent.web.browser import Browser
 from fakes.model_scripted import Line, ScriptedModel, also, calls, says
 from fakes.words import saying
@@ -450,11 +451,12 @@ class TestRepetition:
             ("remind me at nine to watch the pot", False),
         ],
     )
+    @pytest.mark.parametrize("constrain", get_args(Constrain))
     async def test_a_watch_in_plain_words_is_planned_before_the_model_is_asked(
-        self, bench: Bench, words: str, planned: bool
+        self, bench: Bench, words: str, planned: bool, constrain: Constrain
     ) -> None:
         bench.journal.messages[-1] = User(words)
-        bench.constrain = "always"
+        bench.constrain = constrain
         finished = await bench.run(says("I do not know."))
         ran = [("schedule", {"asked": words})] if planned else []
         assert (bench.ran, bool(bench.model.requests)) == (ran, not planned)
@@ -465,6 +467,12 @@ class TestRepetition:
         bench.constrain, bench.refused = "always", "The chat has too many jobs."
         finished = await bench.run(says("The chat has too many jobs."))
         assert finished.text == "The chat has too many jobs."
+
+    async def test_a_watch_for_which_nobody_can_be_asked_says_so(self, bench: Bench) -> None:
+        bench.journal.messages[-1] = User("tell me when the disk is over 90 %")
+        bench.refused = NOBODY
+        finished = await bench.run(says("Done."))
+        assert (finished.text, bench.model.requests) == (NOBODY, [])
 
     async def test_a_model_without_an_answer_ends_the_turn(self, bench: Bench) -> None:
         finished = await bench.run(calls("bash", command="ls"))

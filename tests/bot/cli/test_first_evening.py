@@ -29,6 +29,7 @@ from agent.events import (
     TurnFinished,
 )
 from agent.schedule.planner import NOTHING_RUNS
+from agent.turn.texts import FROZEN, NEEDS_TOOL
 from backend.client import BackendClient
 from backend.protocol import ServerState
 from bot.cli.ask import CLEAR, TextPrinter
@@ -380,3 +381,15 @@ async def test_pocket_tells_a_reminder_whole_where_nothing_will_run_it(tmp_path:
     assert re.fullmatch(planned, out.strip()), out
     code, out, err = await voltaire(tmp_path, "ask", "every day at 7 remind me to stretch")
     assert out.strip() == f"Done: {NOBODY.splitlines()[0]}", out + err
+    code, out, err = await voltaire(tmp_path, "ask", "tell me when the disk is over 90 %")
+    assert out.strip() == NOBODY, out + err
+
+
+async def test_pocket_frozen_names_the_call_that_it_takes_and_says_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    await voltaire(tmp_path, "freeze")
+    code, out, err = await voltaire(tmp_path, "ask", "how much disk space is free?")
+    needs = NEEDS_TOOL.format(call="bash df -h /workspace")
+    assert (code, out) == (0, f"{FROZEN}\n\n{needs}\n"), err
+    assert "frozen" not in err and "→" not in err
