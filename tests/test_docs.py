@@ -101,7 +101,7 @@ FIGURES: list[tuple[str, str, object]] = [  # page, words in which it stands, th
     ("operating", "Up to {} runs of a job wait", jobs.MOST_WAITING),
     ("operating", "with up to {} KiB of data", acts.MOST_DATA >> 10),
     ("operating", "of data, {} times a minute", WORDS[server.MOST_A_MINUTE]),
-    ("operating", "(about {} minutes on two", 10 * round(recipe.SECONDS["cuda"] / 600)),
+    ("operating", "(about {} minutes of one core", recipe.CORE_MINUTES["cuda"]),
     ("operating", "at least {} characters", access.SHORTEST_KEY),
     ("operating", "{} a minute after its end", {30.0: "half"}[metrics.SETTLED_SECONDS]),
     ("operating", "speed fallen by a {}", {0.75: "quarter"}[health.SLOW]),

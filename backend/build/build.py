@@ -129,7 +129,7 @@ async def compile_server(recipe: Recipe, sources: Sources, servers: Path, say: S
     recipe = replace(recipe, arguments=(*recipe.arguments, *sources.arguments))
     key = hashlib.sha256("\0".join([str(tree), *recipe.arguments]).encode()).hexdigest()[:8]
     work = folder / f"build-{key}"
-    say(f"{recipe.title}: about {recipe.seconds // 60} minutes on two cores, less on more.")
+    say(f"{recipe.title}: {recipe.estimate}.")
     if (work / ".ninja_log").exists():
         say("What was compiled before is kept.")
     await configure(recipe, cmake, ninja, tree, work, say)

@@ -23,8 +23,8 @@ VOLTA: Capability = (7, 0)
 VULKAN_PACKAGES = "libvulkan-dev glslc spirv-headers"
 VULKAN_EXTENSION = "VK_EXT_layer_settings"  # needed by ggml-vulkan.cpp of build 11434
 TARGETS = ("llama-server", "llama-bench")
-# Seconds of compiling on two cores: measured for CUDA 13.0 and one type of GPU, and for the CPU.
-SECONDS = {"cpu": 480, "vulkan": 600, "cuda": 2500}
+# Of one core: measured for the CPU and, with CUDA 13.0 and one type of GPU, on 2 and on 16 cores; guessed for Vulkan.
+CORE_MINUTES = {"cpu": 16, "vulkan": 20, "cuda": 84}
 COMMON = (
     "-DCMAKE_BUILD_TYPE=Release",
     "-DBUILD_SHARED_LIBS=OFF",
@@ -87,9 +87,10 @@ class Recipe:
     packages: str = ""
 
     @property
-    def seconds(self) -> int:
-        """Rough time on two cores."""
-        return SECONDS[self.kind]
+    def estimate(self) -> str:
+        """Rough time of compiling on the cores of this machine."""
+        one, cores = CORE_MINUTES[self.kind], len(os.sched_getaffinity(0))
+        return f"about {one} minutes of one core, {-(-one // cores)} on the {cores} here"
 
 
 @dataclass(frozen=True, slots=True)

@@ -688,8 +688,7 @@ class Wizard:
             for_card = how.kind == "cuda"
             default = BUILD if for_card else LATER  # compiling takes half an hour
             after = f", after {GET} in the background; the faster one stays" if for_card else ""
-            minutes = how.seconds // 60
-            click.echo(f"One can be built ({how.title}, about {minutes} min on two cores){after}.")
+            click.echo(f"One can be built ({how.title}, {how.estimate}){after}.")
         answer = GET if self.yes else ask(f"{GET}, {BUILD}, {LATER}, or its path", GET)
         if answer == GET:
             try:
