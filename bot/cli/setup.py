@@ -176,7 +176,8 @@ async def command(
         kept, then = "Nothing was changed", "starts again"
         if exists(config):
             kept, then = f"What was answered is in {config}", "goes on from there"
-        click.echo(f"\nStopped. {kept}; `voltaire setup` {then}. {WITHOUT_SETUP}", err=True)
+        again = " ".join(filter(None, ("voltaire setup", wizard.given.app)))
+        click.echo(f"\nStopped. {kept}; `{again}` {then}. {WITHOUT_SETUP}", err=True)
         raise
     except ProfileError as error:  # of a configured one: options were checked before
         raise Failed(str(error)) from None
