@@ -24,6 +24,7 @@ from bot.installed_program import (
     added_lines,
 )
 from bot.upgrade import SystemdServices, Upgrade
+from fakes.words import saying
 
 PROGRAM = """#!/bin/sh
 # A program of version {version}: doctor finds {trouble}, the demo ends with {demo}, a restore with {restore}.
@@ -323,6 +324,19 @@ async def test_another_users_checkout_says_whose_it_is() -> None:
                 await Checkout(Path(folder)).newest()
         finally:
             os.seteuid(0)
+
+
+async def test_of_what_git_says_the_reason_is_kept_and_not_the_advice(tmp_path: Path) -> None:
+    remote, clone = tmp_path / "remote", tmp_path / "clone"
+    remote.mkdir()
+    git(remote, "init", "-q")
+    release(remote, "1.0")
+    git(tmp_path, "clone", "-q", str(remote), str(clone))
+    remote.rename(tmp_path / "elsewhere")
+    with pytest.raises(UpgradeError) as error:
+        await Checkout(clone).newest()
+    assert str(error.value) == saying("fetch", "does not appear to be a git repository")
+    assert "correct access rights" not in str(error.value)
 
 
 async def test_a_checkout_goes_forward_and_back(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ def test_the_list_shows_size_and_fit(tmp_path: Path) -> None:
     assert rows["gemma4-26b-a4b"]["fits"] is False, "it wants a card"
     code, out, _ = voltaire(tmp_path, "model", "list")
     assert "qwen2.5-3b: " in out and "T1200" not in out, "a card's speed, and there is none"
+    (named,) = (line for line in out.splitlines() if "gemma4-26b-a4b" in line)
+    assert named.startswith("Do not fit") and "gpt-oss-20b" in named, "all of them in one line"
 
 
 def test_the_model_that_is_used_is_the_one_of_the_next_start(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ async def test_files_up_and_down(page: Page, raw: Raw, alice: Person) -> None:
 
 @pytest.mark.parametrize(
     ("locale", "field", "code"),
-    [("de-AT", "Nachricht", "de"), ("it-IT", "Message", "en")],
+    [("de-AT", "Nachricht", "de"), ("it-IT", "Message", "en"), ("en-US", "Message", "en")],
 )
 async def test_page_and_person_speak_the_browsers_language(
     browser: Browser, gram: Localgram, raw: Raw, alice: Person, locale: str, field: str, code: str
@@ -191,6 +191,8 @@ async def test_page_and_person_speak_the_browsers_language(
     update = only(await raw.ok("getUpdates", timeout=50))
     assert update["message"]["from"]["language_code"] == code
     await expect(page.locator("html")).to_have_attribute("lang", code)
+    stamp = bubble(page, "hello").locator("time")
+    await expect(stamp).to_have_text(re.compile(r"^\d\d:\d\d$"))  # as the bot writes times
     await page.close()
 
 
