@@ -26,10 +26,7 @@ TOO_LONG = (
     "shown. Do it in smaller parts."
 )
 LONGEST = 200_000  # characters of a step that somebody can still look through
-NOBODY = (
-    "Nobody can be asked here, so nothing was done.\n"
-    "An owner has to approve this step; voltaire chat and messaging apps ask, watches cannot."
-)
+NOBODY = "Nobody can be asked here, so nothing was done.\nAn owner has to approve this step; voltaire chat and messaging apps ask, watches cannot."
 
 
 @dataclass(frozen=True, slots=True)

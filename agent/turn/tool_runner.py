@@ -117,40 +117,33 @@ class ToolRunner:
         if browser is None or browser.reading != "seen" or self.turn.frozen:
             return  # or an owner would be asked
         for address in list(dict.fromkeys(ADDRESS.findall(words)))[:MOST_PAGES]:
-            command = f"web read {shlex.quote(address)}"
-            call = ToolCall(self.turn.new_id(), "bash", json.dumps({"command": command}))
-            await self.transcript.add(Assistant("", (call,)))
-            await self.run((call,))
+            await self._call("bash", command=f"web read {shlex.quote(address)}")
 
     async def look_up(self) -> bool | None:
         """Search notes and past conversations for what the message asks of the person's own things, as if the model had
         called for it: small ones invent it. Returns whether anything was found, None where it asks no such thing."""
         words = self.transcript.words()
         asks = words.rstrip().endswith(("?", "？")) and OWN.search(words)
-        known = any(tool.name == "recall" for tool in self.turn.tools) and not self.turn.frozen
+        known = any(tool.name == "recall" for tool in self.turn.tools)
         made = any(call.name == "recall" for call, _ in self.transcript.results())
         if made or not (asks and known) or SPEAKS_OF_FILE.search(words):
             return None
-        fields = json.dumps({"query": words}, ensure_ascii=False)
-        call = ToolCall(self.turn.new_id(), "recall", fields)
-        await self.transcript.add(Assistant("", (call,)))
-        await self.run((call,))
-        return self.outcomes.get(call.id, False)
+        return self.outcomes.get(await self._call("recall", query=words), False)
 
     async def plan_watch(self, words: str) -> str:
-        """Plan the watch that a message orders, as if the model had called for it: small ones look once instead.
-
-        Returns what was planned, or that nobody can be asked for it, for the person; "" where the model has to tell.
-        """
-        plans = any(tool.name == "schedule" for tool in self.turn.tools) and not self.turn.frozen
-        if not plans or not orders_watch(words, datetime.now().astimezone()):
+        """Plan the watch that a message orders, as if the model had called for it: small ones look once instead. Returns
+        what was planned, or that nobody can be asked for it, for the person; "" where the model has to tell."""
+        if self.turn.frozen or not orders_watch(words, datetime.now().astimezone()):
             return ""
-        fields = json.dumps({"when": "", "task": words}, ensure_ascii=False)
-        call = ToolCall(self.turn.new_id(), "schedule", fields)
+        await self._call("schedule", when="", task=words)
+        return NOBODY if self.transcript.results()[-1][1] == NOBODY else self.closed
+
+    async def _call(self, name: str, **arguments: str) -> str:
+        """Run a call that the model did not make, as if it had; returns its id."""
+        call = ToolCall(self.turn.new_id(), name, json.dumps(arguments, ensure_ascii=False))
         await self.transcript.add(Assistant("", (call,)))
         await self.run((call,))
-        denied = self.transcript.results()[-1][1] == NOBODY
-        return NOBODY if denied else self.closed
+        return call.id
 
     async def named_files(self, words: str) -> dict[str, int | None]:
         """The files that a message names, each with a hash of its beginning; None: it is not there."""

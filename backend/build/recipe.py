@@ -89,8 +89,8 @@ class Recipe:
     @property
     def estimate(self) -> str:
         """Rough time of compiling on the cores of this machine."""
-        one, cores = CORE_MINUTES[self.kind], len(os.sched_getaffinity(0))
-        return f"about {one} minutes of one core, {-(-one // cores)} on the {cores} here"
+        one, here = CORE_MINUTES[self.kind], len(os.sched_getaffinity(0))
+        return f"about {one} minutes of one core, {-(-one // here)} on the {here} here"
 
 
 @dataclass(frozen=True, slots=True)
