@@ -440,6 +440,10 @@ def of_month(nth: Mapping[str, str], day: str) -> Replacement:
 
 def chinese() -> Iterator[Rewriting]:
     yield (
+        r"(?<=[周期][一二三四五六日天])(?=(?:[一二两三四五六七八九]|二?十[一二三四五六七八九]?)点)",
+        " ",
+    )
+    yield (
         r"[零一二两三四五六七八九十]+(?=点|分|个?小时|天|周(?![一二三四五六日天])|个?星期(?!$|[一二三四五六日天])|个?半?小时|个?月|年后|日|号)(?<!周[一二三四五六])(?<!星期[一二三四五六])",
         chinese_number,
     )
@@ -498,6 +502,7 @@ def chinese() -> Iterator[Rewriting]:
     yield r"每个?周末", " every weekend "
     yield r"每天|每日", " every day "
     yield r"每周(?![一二三四五六日天\d])", " every week "
+    yield r"(?<=[周期])[一二三四五六日天]{2,7}", lambda days: "和周".join(days[0])
     nth = dict(zip("第一 第二 第三 第四 最后一".split(), ORDINALS, strict=True))
     for number, day in enumerate(WEEKDAYS):
         name = f"[{'一二三四五六'[number] if number < 6 else '日天'}]"

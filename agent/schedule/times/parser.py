@@ -97,7 +97,7 @@ def ordinal_of(text: str) -> int:
 Clause = Callable[[Draft, re.Match[str]], None]
 ASK = "I did not understand when that is. Say it like: in 20 minutes, tomorrow at 9, every weekday at 8."
 TOO_FAR = "That date is out of range. When do you mean?"
-TIDIED = {"everyday": "every day", "fortnightly": "every 2 weeks", "(?:a |an |one )?fortnight": "2 weeks", "a couple(?: of)?": "2", r"(?<=(?:day|eek|nth|ear)s)' time": "", r"(?<=(?:day|eek|nth|ear))'s time": "", r"(in|every) (\d+) ?h ?([0-5]\d)": r"\1 \2 h \3 min"}  # fmt: skip
+TIDIED = {"everyday": "every day", "fortnightly": "every 2 weeks", "(?:a |an |one )?fortnight": "2 weeks", "a couple(?: of)?": "2", "three[- ]quarters of an hour": "45 minutes", "(?:a )?quarter of an hour": "15 minutes", r"(?<=(?:day|eek|nth|ear)s)' time": "", r"(?<=(?:day|eek|nth|ear))'s time": "", r"(in|every) (\d+) ?h ?([0-5]\d)": r"\1 \2 h \3 min"}  # fmt: skip
 JOIN = r"(?:\s*(?:,|and|&|or|plus)\s*)+"
 HOUR_WORD = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 PARTS_OF_HOUR = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20}  # minutes
