@@ -3,7 +3,6 @@
 Installed by root they are system units with a user of their own, else units of the user.
 """
 
-import getpass
 import glob
 import grp
 import os
@@ -199,7 +198,7 @@ def enable_linger(state: Path) -> bool:
     """
     try:
         before = run(
-            "loginctl", "show-user", getpass.getuser(), "--property=Linger", "--value", check=False
+            "loginctl", "show-user", str(os.geteuid()), "--property=Linger", "--value", check=False
         )
         run("loginctl", "enable-linger")
     except SetupError:
@@ -362,7 +361,7 @@ def run_systemctl(scope: SystemdScope, *words: str, check: bool = True) -> str:
     except SetupError as error:
         if scope.root or "bus" not in str(error).lower():
             raise
-        name = getpass.getuser()
+        name = os.environ.get("LOGNAME") or str(os.geteuid())  # in a container it may have none
         raise SetupError(
             f"systemd does not run for the user {name} here: {error} Log in as {name} itself, by ssh or with"
             f" `machinectl shell {name}@`, not by su or sudo; or, as an administrator, run"

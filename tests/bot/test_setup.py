@@ -333,6 +333,23 @@ def test_lingering_is_enabled_before_the_units_are_started(
     assert called[-2:] == ["systemctl enable", "systemctl restart"]
 
 
+@pytest.mark.parametrize("named", ["", "ann"])
+def test_a_user_without_an_entry_is_told_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """As in a container that runs as any number."""
+    user_systemd(tmp_path, monkeypatch, runs="false")
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    if named:
+        monkeypatch.setenv("LOGNAME", named)
+    monkeypatch.setattr(os, "geteuid", lambda: 4_294_967_294)
+    monkeypatch.setattr(os, "getuid", lambda: 4_294_967_294)
+    with pytest.raises(SetupError) as raised:
+        run_systemctl(SystemdScope(False, tmp_path / "units"), "daemon-reload")
+    assert str(raised.value) == saying(f"enable-linger {named or 4_294_967_294}")
+
+
 @pytest.mark.parametrize("said", NO_BUS)
 @pytest.mark.parametrize("act", [install, renew, remove])
 def test_a_user_without_a_bus_is_told_what_to_do(
