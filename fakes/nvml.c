@@ -11,6 +11,7 @@
  *   held BYTES          what each of them adds to `used` (default 0)
  *   lost I              card I answers NVML_ERROR_GPU_IS_LOST
  *   broken CODE         every sample call answers CODE (999: unknown), or does so until NVML was initialized
+ *   broken_card I       only card I does so
  *   heals N             N times (0: never)
  *   unusable CODE       NVML cannot be initialized: CODE
  *   memory CODE         the query for memory answers CODE (0: a size of 0)
@@ -54,7 +55,9 @@ static int check(void *device) {
     if (look("lost", &value) && value == card(device)) return LOST;
     ull heals = 0;
     look("heals", &heals);
-    if (look("broken", &value) && (!heals || inits < heals)) return (int)value;
+    ull only = card(device);
+    look("broken_card", &only);
+    if (only == card(device) && look("broken", &value) && (!heals || inits < heals)) return (int)value;
     return SUCCESS;
 }
 

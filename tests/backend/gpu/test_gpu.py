@@ -224,6 +224,23 @@ async def test_two_cards_one_lost_and_found_again(library: str, scene: Scene) ->
     assert (found[-1].lost, [card.index for card in found[-1].gpus]) == ((), [0, 1])
 
 
+@pytest.mark.parametrize("code", [1, 2, 4, 6, 9, 10, 12, 16, 17, 18, 19, 20, 21, 999])
+@pytest.mark.parametrize("broken", [0, 1])
+async def test_a_card_that_fails_leaves_the_figures_of_the_other(
+    library: str, scene: Scene, code: int, broken: int
+) -> None:
+    def change(number: int) -> None:
+        if number in (0, 9):
+            scene(cards=2, **({"broken": code, "broken_card": broken} if number == 0 else {}))
+
+    scene(cards=2)
+    found = await samples(library, 20, change)
+    failed = [each for each in found if broken in (*each.silent, *each.lost)]
+    other = V100.model_copy(update={"index": 1 - broken})
+    assert failed and all(other in each.gpus and each.hottest == 70 for each in failed)
+    assert (len(found[-1].gpus), found[-1].silent, found[-1].lost) == (2, (), ())
+
+
 async def test_throttling_and_xids(library: str, scene: Scene) -> None:
     scene(throttle=0x20 | 0x40 | 0x4 | 0x1, xid=79, pid=os.getpid())
     first, second = await samples(library, 2)
