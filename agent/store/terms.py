@@ -54,6 +54,8 @@ _PLAIN = str.maketrans(
     "łøđıħŧŀкךםןףץىیةکھ" + "".join(map(chr, range(0x30A1, 0x30F7))),
     "lodihtlкכמנפצييهكه" + "".join(map(chr, range(0x3041, 0x3097))),
 ) | str.maketrans({"æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
+# Digits of Arabic, Persian, Hindi, Bengali and Thai.
+_PLAIN |= {zero + n: str(n) for zero in (0x660, 0x6F0, 0x966, 0x9E6, 0xE50) for n in range(10)}
 # Endings of English, German, French and Spanish, and of Russian. What is left is looked for as a prefix, so that
 # it need not be the stem of a grammar.
 _ENDINGS = tuple(
