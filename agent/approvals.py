@@ -94,7 +94,7 @@ class ApprovalRows(Protocol):
         or when it is not what was asked (ApprovalRequest.intact).
 
         "chat" also records a standing permission of the request's chat for its scope,
-        except where the request has a `because`.
+        except where the request has a `because`; so does every yes to an act that asks "once".
         """
         ...
 
@@ -153,13 +153,13 @@ class Approvals:
     ) -> tuple[ApprovalRequest, Decision, str]:
         """Ask, wait for the decision up to the expiry, and return question, decision and the reason of a denial.
 
-        No standing permission holds in a chat that strangers' text has touched. `running`:
+        In a chat that strangers' text has touched only permissions of acts that ask "once" hold. `running`:
         the call has done something already, so that it is not run again after a crash.
         """
         found = await self.rows.find(call.turn, call.call, what)
         request, decision = found or (self._request(call, what, scope, taints), None)
         reason, unasked = DENIED, ""
-        standing = asks(scope, touched=bool(taints)) == "unless granted"
+        standing = asks(scope, touched=bool(taints)) in ("unless granted", "once")
         if decision is not None:
             pass
         elif standing and await self.rows.granted(call.chat, scope):

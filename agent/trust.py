@@ -19,7 +19,7 @@ from agent.sandbox.output_buffer import visible
 from agent.timezones import local_time
 
 Origin = Literal["person", "owner", "program", "stranger"]
-Asks = Literal["never", "unless granted", "always"]
+Asks = Literal["never", "unless granted", "once", "always"]
 
 SOURCE_CHARACTERS = 160
 SOURCES = (  # what a source may be
@@ -42,7 +42,8 @@ class Taint:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A row of ACTS: `what` a chat does, and when it asks; "unless granted": only without a standing permission."""
+    """A row of ACTS: `what` a chat does, and when it asks; "unless granted": only without a standing permission; "once":
+    any yes is one, which holds in touched chats as well."""
 
     what: str
     untouched: Asks
@@ -70,7 +71,8 @@ ACTS: Mapping[str, Act] = {
     "send": Act("send a file out of `/repos`", "unless granted", "always"),
     "mcp": Act("call a tool of an MCP server that its `allow` does not name", "unless granted", "always"),
     "mcp-destructive": Act("call one that says of itself that it destroys", "always", "always"),
-    "mail": Act("read a mail account, until `/approve` takes that back", "always", "always"),
+    "mail": Act("read a mail account, until `/approve` takes that back", "once", "once"),
+    "calendar-read": Act("read a calendar account, until `/approve` takes that back", "once", "once"),
     "mail-draft": Act("keep a draft in a mail account", "never", "always"),
     "mail-send": Act("send a letter", "always", "always"),
     "mcp-server": Act("use what an MCP server offers, as it describes it", "always", "always"),

@@ -124,7 +124,7 @@ def question(request: ApprovalRequest, where: str = "") -> str:
 
 def may_last(scope: str, because: str) -> bool:
     """Whether it may be allowed for good: never in a tainted chat, nor for steps that must always ask."""
-    return not because and asks(scope, touched=False) != "always"
+    return not because and asks(scope, touched=False) not in ("always", "once")
 
 
 async def send_whole(channel: Channel, chat: str, request: ApprovalRequest) -> None:

@@ -83,6 +83,7 @@ class Box:
     allows: bool = True
     tainted: bool = False
     asked: list[tuple[str, str]] = field(default_factory=list)
+    granted: set[str] = field(default_factory=set)  # scopes that ask once
     sent: list[tuple[str, bytes, str]] = field(default_factory=list)
     upload_limit: int = 50 << 20
     albums: list[tuple[list[tuple[str, bytes]], str]] = field(default_factory=list)
@@ -144,11 +145,14 @@ class Box:
         raise AssertionError(f"it answered {output.text!r}")
 
     async def _approve(self, what: str, *, scope: str, touched: Sequence[Taint] = ()) -> None:
-        if asks(scope, touched=self.tainted or bool(touched)) == "never":
+        when = asks(scope, touched=self.tainted or bool(touched))
+        if when == "never" or scope in self.granted:
             return
         self.asked.append((what, scope))
         if not self.allows:
             raise ToolError("The owner said no.")
+        if when == "once":
+            self.granted.add(scope)
 
     async def send_files(self, files: Sequence[tuple[BinaryIO, str]], caption: str) -> None:
         contents = [(name, file.read()) for file, name in files]

@@ -11,6 +11,7 @@ from agent.events import Decision
 from agent.store import approvals, chats
 from agent.store.database import Database, Transaction, columns, storable
 from agent.store.ledger import digest, record
+from agent.trust import asks
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class ApprovalTable:
             sql = "UPDATE approvals SET state = ?, decided_at = ?, decided_by = ? WHERE id = ?"
             await tx.run(sql, decision, at, by, id)
             await record(tx, "decision", request.chat, id=id, decision=decision, by=by)
-            if decision == "chat":
+            lasts = asks(request.scope, touched=True) == "once"
+            if decision == "chat" or (lasts and decision != "denied"):
                 await _grant(tx, request.chat, request.scope, by)
         return request
 

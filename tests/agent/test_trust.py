@@ -93,7 +93,7 @@ async def test_every_cell_of_the_table(chat: ObedientChat, touched: bool) -> Non
             asked = [scope.partition(":")[0] for scope in await scopes(chat, order(*way))]
             expected = [] if asks(act, touched=touched) == "never" else [act]
             assert asked == expected, way
-    elsewhere = {"mcp", "mcp-destructive", "mcp-server", "calendar"} | {
+    elsewhere = {"mcp", "mcp-destructive", "mcp-server", "calendar", "calendar-read"} | {
         "mail",
         "mail-draft",
         "mail-send",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # loaded where calendars are configured
 MOST_DAYS = 1000  # of one question
 SHOWN = 50  # of what is found
 ABOUT = 200  # characters
+READ = "Let this chat read the calendars of {name}, from now on, all of their entries. /approve takes that back."
 ID = re.compile(r"([a-z0-9_-]+)/\d{8}-[0-9a-f]{8}")
 FORMS = (
     "calendar today | week | find WORDS... | free  The owner's calendar: entries with their ids; when there is time.",
@@ -218,7 +219,9 @@ async def entries(call: ShellCall, first: date, days: int) -> list[Fields]:
 
 
 async def ask(call: ShellCall, name: str, do: str, **what: object) -> Fields:
-    """Ask the server of an account; what it holds is strangers' text."""
+    """Ask the server of an account, to read it only where an owner lets the chat; what it holds is strangers' text."""
+    if do == "read" and name in calendars(call).accounts:
+        await call.approve(translated(READ).format(name=name), scope=f"calendar-read:{name}")
     with call.questions.waiting():
         answer = await calendars(call).ask(name, do, call.within.sandbox.observer, **what)
     if answer.get("entries"):

@@ -291,11 +291,9 @@ async def account_of(call: ShellCall, name: str) -> "MailAccount":
     account = accounts.get(name or next(iter(accounts)))
     if account is None:
         raise ToolError(f"There is no account {name[:40]}; there are {', '.join(accounts)}.")
-    config, scope = account.config, f"mail:{account.config.name}"
-    grants = account.store.approvals
-    if not await grants.granted(call.chat, scope):
-        await call.approve(translated(READ).format(name=config.name, user=config.user), scope=scope)
-        await grants.grant(call.chat, scope, "mail")
+    config = account.config
+    what = translated(READ).format(name=config.name, user=config.user)
+    await call.approve(what, scope=f"mail:{config.name}")
     await call.within.sandbox.observer.connection(config.imap)
     return account
 

@@ -72,4 +72,5 @@ async def output_of_fork(
 async def box(tmp_path: Path, home: Calendar, forked: None) -> AsyncIterator[Box]:
     """A chat whose owner has configured it as `work`."""
     async with opened(tmp_path / "state") as sandboxes:
-        yield Box(await sandboxes.of("cli"), calendars=Calendars({"work": home.account}, ZONE))
+        calendars = Calendars({"work": home.account}, ZONE)
+        yield Box(await sandboxes.of("cli"), calendars=calendars, granted={"calendar-read:work"})

@@ -16,12 +16,14 @@ from fakes.radicale import Calendar
 from tests.attacks.cases.trust import PATTERNS, Pattern
 
 TODAY = datetime.now().date()
+READING = "calendar-read:work"
 
 
 @pytest.fixture
 async def chat(tmp_path: Path, home: Calendar, forked: None) -> AsyncIterator[ObedientChat]:
     async with obedient_chat(tmp_path) as opened:
         opened.calendars = Calendars({"work": home.account}, "UTC")
+        await opened.store.approvals.grant(CHAT, READING, "Olga")
         yield opened
 
 
@@ -97,6 +99,31 @@ async def test_a_permission_for_the_chat_does_not_answer_for_an_invitation(
     (question,) = chat.asked
     assert question.scope == "calendar:work" and "calendar work" in question.because
     assert "All-that-I-know" in question.what and len(home.objects) == 3
+
+
+@pytest.mark.parametrize("touched", [False, True])
+async def test_an_owner_lets_a_chat_read_once_and_until_that_is_taken_back(
+    chat: ObedientChat, home: Calendar, touched: bool
+) -> None:
+    looks = [
+        run(f"calendar {words}") for words in ("today", "week", "find Dentist", "today --json")
+    ]
+    approvals = chat.store.approvals
+    await approvals.revoke(CHAT, READING)
+    dentist(home)
+    if touched:
+        await chat.say("hello", stranger="page http://example.org/")
+    await chat.say(looks[0])  # an owner says no
+    assert await approvals.grants(CHAT) == []
+    chat.decides = "once"
+    await chat.say("".join(looks[1:]))
+    assert [request.scope for request in chat.asked] == [READING, READING]
+    assert "all of their entries" in chat.asked[0].what
+    (grant,) = await approvals.grants(CHAT)
+    assert (grant.scope, grant.granted_by) == (READING, "on the spot")
+    await approvals.revoke(CHAT, READING)
+    await chat.say(run("calendar free"))
+    assert [request.scope for request in chat.asked] == [READING] * 3
 
 
 async def test_what_a_command_has_read_touches_the_chat_and_the_files_of_its_call(

@@ -33,6 +33,7 @@ class Mails:
         self.dovecot, self.relay, self.store = dovecot, relay, store
         self.sandboxes, self.state, self.stack = sandboxes, state, stack
         self.config = dovecot.config()
+        self.granted: dict[str, set[str]] = {}
 
     async def accounts(self, **fields: Any) -> dict[str, MailAccount]:
         config = self.dovecot.config(**fields)
@@ -40,7 +41,8 @@ class Mails:
         return await self.stack.enter_async_context(opened)
 
     async def open(self, *, chat: str = "cli", **fields: Any) -> Box:
-        box = Box(await self.sandboxes.of(chat), chat=chat)
+        granted = self.granted.setdefault(chat, set())
+        box = Box(await self.sandboxes.of(chat), chat=chat, granted=granted)
         box.mail = await self.accounts(**fields)
         return box
 
