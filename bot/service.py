@@ -12,7 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from agent.agent import Agent, offered_skills, voice_models
+from agent.agent import Agent, offered_skills, voice_models, zone_of
 from agent.aio import BackgroundTasks, set_within
 from agent.channels import TurnListener
 from agent.chats.chats import Chats
@@ -50,7 +50,7 @@ from bot.holder import Holder, ServeHolder
 from bot.job_actions import HealthDigest, ProfileSwitch, repo_summaries, run_watch
 from bot.messaging_apps import Apps
 from bot.night_shift import night_shift
-from bot.settings import Settings
+from bot.settings import CalendarSection, Settings
 from bot.state import (
     PRESENCE,
     Presence,
@@ -210,6 +210,9 @@ async def background_work(
             group.create_task(check_sandbox(agent, apps)),
             group.create_task(keep_backups(settings, agent, apps)),
         ]
+        for name, account in settings.agent.calendar.items():
+            if account.remind:
+                tasks += [group.create_task(remind_of_entries(agent, apps, name, account))]
         try:
             yield
         finally:
@@ -251,6 +254,20 @@ async def keep_presence(agent: Agent, apps: Apps, notify: Callable[[str], None])
         line = f"@{name} listens" if at else "looks for the messaging app's server"
         notify(f"WATCHDOG=1\nSTATUS={here.problem or line}")
         await set_within(changed, PRESENCE_SECONDS)
+
+
+async def remind_of_entries(agent: Agent, apps: Apps, name: str, account: CalendarSection) -> None:
+    """Tell a chat, else the owners, of the entries of a calendar account before they begin."""
+    from agent.calendar.reminders import Reminders
+
+    async def chats() -> Collection[str]:
+        return [account.remind_chat] if account.remind_chat else await apps.alerted_chats()
+
+    chat = await agent.store.chats.get(account.remind_chat)
+    calendars = agent.calendars(zone_of(chat, agent.config))
+    assert calendars
+    payload = agent.channels.payload
+    await Reminders(agent.store, calendars, name, account.remind, chats, payload).run()
 
 
 async def read_documents(agent: Agent, chats: Chats) -> None:

@@ -337,10 +337,14 @@ class CalendarSection(Section):
         str,
         matching(r"https?://[^/\s]\S*", "not an address such as https://cloud.example.org/dav/"),
     ]
-    """The CalDAV server's address, whose calendars are all read, or that of one calendar. Every chat may read them, as it may the folders of `documents`; a change asks."""
+    """The CalDAV server's address, whose calendars are all read, or that of one calendar. Reading asks once a chat, a change by itself."""
     user: str = ""
     password_file: str = ""
     """Holds the password, best one for this program alone, where the server gives such."""
+    remind: str = Field("", pattern=r"^(own|[1-9]\d{0,2}[mh]|[1-9]\d?d)?$")
+    """How long before an entry begins it is told, such as "15m", "2h" or "1d"; "own": at the times of its own alarms; empty: not at all."""
+    remind_chat: str = ""
+    """The chat that is told, such as "tg:111"; empty: the owners' chats that get alerts."""
 
 
 class NightSection(Section):

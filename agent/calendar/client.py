@@ -12,9 +12,11 @@ import resource
 import signal
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -34,6 +36,8 @@ log = logging.getLogger(__name__)
 MEMORY = 1 << 30  # bytes
 WAIT = 45  # seconds for an answer of the server
 EVENT_SECONDS = 1.0  # of computing, for one event with all its instances
+MOST_REMINDERS = 10  # of an entry, the next ones
+GRACE, LATE = 300, 86_400  # seconds after its begin, and after its time, that one is told
 MOST_LINE, MOST_ABOUT, MOST_GUESTS = 300, 2000, 20  # characters; guests
 CHANGED = "The entry was changed or removed since it was shown: look again for its new id."
 NO_VERSION = (
@@ -78,9 +82,8 @@ class Found:
     @property
     def id(self) -> str:
         one, held = self.instance, self.object
-        version = f"{held.url} {held.etag} {one.slot} {one.start}"
-        digest = hashlib.sha256(version.encode()).hexdigest()[:8]
-        return f"{self.account}/{one.start:%Y%m%d}-{digest}"
+        version = digest(f"{held.url} {held.etag} {one.slot} {one.start}")
+        return f"{self.account}/{one.start:%Y%m%d}-{version}"
 
     @property
     def entry(self) -> dict[str, Any]:
@@ -136,16 +139,22 @@ class OpenAccount:
         begin, stop = (events.instant(day, self.zone) for day in (first - DAY, last + DAY))
         for calendar in self.calendars:
             for each in calendar.search(event=True, start=begin, end=stop, post_filter=False):
-                signal.setitimer(signal.ITIMER_VIRTUAL, EVENT_SECONDS)
-                try:
+                inside: Sequence[Instance] = ()
+                with self.readable():
                     inside = events.instances(each.data, self.zone, first, last)
-                except (Exception, KeyboardInterrupt):
-                    log.exception("an entry cannot be read")
-                    self.broken += 1
-                    continue
-                finally:
-                    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
                 yield from (Found(self.name, each, one) for one in inside)
+
+    @contextmanager
+    def readable(self) -> Iterator[None]:
+        """Count an entry as broken where what the block computes of it fails, or takes too long."""
+        signal.setitimer(signal.ITIMER_VIRTUAL, EVENT_SECONDS)
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            log.exception("an entry cannot be read")
+            self.broken += 1
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
     def named(self, asked: Asked) -> Found:
         """The entry of an id, which begins with the name and the day."""
@@ -161,6 +170,31 @@ class OpenAccount:
             return {"entries": [self.named(asked).entry]}
         found = self.found(date.fromisoformat(asked["first"]), date.fromisoformat(asked["last"]))
         return {"entries": [each.entry for each in found], "broken": self.broken}
+
+    def remind(self, asked: Asked) -> dict[str, Any]:
+        """The reminders between two days that can still be told: `before` seconds ahead, or, where that is None, at
+        the times of an entry's own alarms. Times are in seconds since the epoch."""
+        found, now = list[dict[str, Any]](), asked["now"]
+        first, last = (date.fromisoformat(asked[day]) for day in ("first", "last"))
+        for each in self.found(first, last):
+            one, times = each.instance, list[datetime]()
+            starts = events.instant(one.start, self.zone)
+            with self.readable():
+                if asked["before"] is None:
+                    times = events.alarms(one, self.zone)
+                elif isinstance(one.start, datetime):
+                    times = [starts - timedelta(seconds=asked["before"])]
+            cancelled = one.event.get("STATUS") == "CANCELLED"
+            for at in () if cancelled else (each.timestamp() for each in times):
+                until = max(starts.timestamp(), at) + GRACE
+                if at > now - LATE and until > now:
+                    key = f"{digest(one.event.get('UID'))}-{digest(f'{one.slot} {starts} {at}')}"
+                    found.append({"key": key, "at": at, "until": until, "text": each.entry["text"]})
+        by_entry = defaultdict[str, list[dict[str, Any]]](list)  # one hides no others
+        for reminder in sorted(found, key=lambda reminder: reminder["at"]):
+            by_entry[reminder["key"].partition("-")[0]].append(reminder)
+        nearest = (every[:MOST_REMINDERS] for every in by_entry.values())
+        return {"reminders": [reminder for every in nearest for reminder in every]}
 
     def add(self, asked: Asked) -> dict[str, Any]:
         for each in self.calendars:
@@ -196,6 +230,10 @@ class OpenAccount:
             return date.fromisoformat(asked["start"]), date.fromisoformat(asked["end"])
         start, end = (datetime.fromisoformat(asked[key]) for key in ("start", "end"))
         return start.astimezone(self.zone), end.astimezone(self.zone)
+
+
+def digest(text: object) -> str:
+    return hashlib.sha256(str(text).encode()).hexdigest()[:8]
 
 
 def one_line(text: object) -> str:

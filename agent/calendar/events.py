@@ -5,12 +5,12 @@ What recurs when, and what zones mean, is computed by icalendar and recurring-ic
 
 import uuid
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import recurring_ical_events
-from icalendar import Calendar, Event, vDDDTypes
+from icalendar import Alarms, Calendar, Event, vDDDTypes
 from icalendar.timezone import tzp
 
 from agent.calendar.spans import DAY, Time
@@ -65,6 +65,21 @@ def instances(raw: str, zone: ZoneInfo, first: date, last: date) -> list[Instanc
         if starts < stop and (ends > begin or starts >= begin):
             found.append(Instance(event, start, end, slot_of(event), repeats))
     return found
+
+
+def alarms(one: Instance, zone: ZoneInfo) -> list[datetime]:
+    """When an instance's own alarms are due, without those that a program has acknowledged."""
+    own = Alarms(one.event)
+    own.set_start(instant(one.start, zone))
+    own.set_end(instant(one.end, zone))
+    own.set_local_timezone(zone)
+    own.acknowledge_until(one.event.X_MOZ_LASTACK)  # not by DTSTAMP, which servers renew
+    return [
+        instant(each.trigger, zone)
+        for each in own.active
+        if each.action != "NONE"
+        if isinstance(each.alarm.TRIGGER, timedelta) or not one.repeats
+    ]
 
 
 def added(start: Time, end: Time, properties: dict[str, Any]) -> bytes:
