@@ -18,6 +18,7 @@ from agent.sandbox.unprivileged_server import PROXY_PORT
 from agent.web.fetch import HEADERS, MOST_BYTES, Downloaded
 
 SECONDS = 20
+LEAST = 132  # the version from which --headless takes the extension
 LIMITS = SandboxLimits(memory_mib=1024, pids=512, disk_mib=64)  # each of its threads counts
 PROGRAM = Path("/usr/lib/chromium/chromium")  # what is on PATH is a script that reads /etc
 # What it would ask for itself: these go past the proxy, into a network without a way out.

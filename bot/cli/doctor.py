@@ -29,6 +29,8 @@ CHECKS: list[Check] = [
     server.running,
     server.tool_calls,
     machine.search,
+    machine.rendering,
+    machine.calendar,
     machine.database,
     machine.telegram,
     machine.matrix,

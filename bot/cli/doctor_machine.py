@@ -7,6 +7,7 @@ import asyncio
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import socket
@@ -17,8 +18,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
+from agent.aio import output_of
 from agent.documents.indexer import MOST_FILES, files_of
-from agent.errors import ToolError
+from agent.errors import AgentError, ToolError
+from agent.sandbox.observer import Observer
 from agent.store import open_store
 from agent.store.errors import StoreBusy, StoreError, StoreFull, StoreNewer
 from agent.web.search import SearchRefused, open_engine
@@ -42,6 +45,7 @@ AWAY = "Check the network and telegram.base_url; the bot waits for its server by
 LEVELS = 3  # of folders in the state that are searched for files of other users
 BUILT = 1_760_000_000  # a clock before autumn 2025 is wrong
 MAKE_ROOM = "Free some space, or move the state (state.dir)."
+SCRIPT_PAGE = "data:text/html,<script>document.write('by '+'a script')</script>"
 RESTORE = "voltaire restore FILE, from a backup."
 
 
@@ -310,6 +314,56 @@ async def search(settings: Settings) -> list[Finding]:
         silent = f"{count} These engines did not answer: {', '.join(found.silent)}."
         return [warning("search", silent, remedy)]
     return [passed("search", count)]
+
+
+async def rendering(settings: Settings) -> list[Finding]:
+    """Whether Chromium runs the scripts of a page in the sandbox, where that is switched on."""
+    if not settings.agent.web.render:
+        return []
+    from agent.sandbox.hosts import WholeWeb
+    from agent.web import chromium
+    from agent.web.fetch import Downloaded
+
+    async def nothing(_request: object) -> None:
+        raise ToolError("This page asks for nothing.")
+
+    page, number = Downloaded(SCRIPT_PAGE, "text/html", "utf-8", b""), 0
+    with suppress(OSError, TimeoutError):
+        _, told = await output_of(str(chromium.PROGRAM), "--version", seconds=60)
+        number = int((re.findall(rb"\d+", told) or [0])[0])
+        if number < chromium.LEAST:
+            detail = f"The Chromium here is too old: version {number}, {chromium.LEAST} is needed."
+            return [failure("rendering", detail, "apt install chromium")]
+    try:
+        async with chat_sandboxes(settings) as boxes:
+            box = await boxes.of("doctor")
+            made = await chromium.render(page, WholeWeb(lambda _: False), nothing, box)
+    except AgentError as error:
+        why = str(error).replace(page.url, "A page")
+        return [failure("rendering", why, "apt install chromium; docs/web.md says more.")]
+    if b"by a script" not in made.raw:
+        detail = f"Chromium {number} renders nothing in the sandbox."
+        return [failure("rendering", detail, "voltaire sandbox -- true shows whether that works.")]
+    return [passed("rendering", f"Chromium {number} renders pages.")]
+
+
+async def calendar(settings: Settings) -> list[Finding]:
+    """Whether the server of each calendar account answers with its calendars."""
+    findings, today = [], datetime.now().astimezone().date()
+    for name, section in settings.agent.calendar.items():
+        from agent.calendar.accounts import Calendars
+
+        calendars = Calendars({name: dict(section)}, settings.agent.timezone)
+        days = {"first": str(today), "last": str(today + timedelta(1))}
+        try:
+            found = await calendars.ask(name, "read", Observer(), **days)
+        except ToolError as error:
+            remedy = f"Look at agent.calendar.{name}; docs/calendar.md says what it takes."
+            findings.append(failure("calendar", f"{name}: {error}", remedy))
+        else:
+            detail = f"{name} answers; today has {len(found['entries'])} entries."
+            findings.append(passed("calendar", detail))
+    return findings
 
 
 async def mcp(settings: Settings) -> list[Finding]:
